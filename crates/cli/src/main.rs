@@ -1,0 +1,5 @@
+//! The `taran` command.
+
+#![forbid(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Shared memory, rings, counters, agents and clocks: what Taran is built on.
+
+

@@ -1,0 +1,3 @@
+//! The media driver: conductor, sender and receiver.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! Datagram backends behind one batch interface.
+
+

@@ -1,0 +1,3 @@
+//! Layouts, positions, channel URIs and vocabularies of the Aeron protocol.
+
+#![forbid(unsafe_code)]

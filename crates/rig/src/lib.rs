@@ -1,0 +1,3 @@
+//! Load-test rig: scheduled load, histograms, reports.
+
+#![forbid(unsafe_code)]

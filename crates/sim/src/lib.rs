@@ -1,0 +1,3 @@
+//! Virtual time, a faulty network and memory from one seed: the simulator that tests Taran.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,5 @@
+//! Chores of the project: `cargo xtask NAME`.
+
+#![forbid(unsafe_code)]
+
+fn main() {}
