@@ -1,0 +1,76 @@
+package io.taran.interop;
+
+import io.aeron.Aeron;
+
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+
+/** The {@code key=value} arguments of a program. Channels contain '=', so only the first one separates. */
+final class Args
+{
+    private final Map<String, String> values = new HashMap<>();
+
+    static Args parse(final String[] args)
+    {
+        final Args parsed = new Args();
+        for (final String arg : Arrays.copyOfRange(args, 1, args.length))
+        {
+            final int equals = arg.indexOf('=');
+            if (equals < 1)
+            {
+                throw new IllegalArgumentException("not key=value: " + arg);
+            }
+            parsed.values.put(arg.substring(0, equals), arg.substring(equals + 1));
+        }
+        return parsed;
+    }
+
+    String text(final String key)
+    {
+        final String value = values.get(key);
+        if (value == null)
+        {
+            throw new IllegalArgumentException("missing argument: " + key);
+        }
+        return value;
+    }
+
+    String text(final String key, final String fallback)
+    {
+        return values.getOrDefault(key, fallback);
+    }
+
+    long number(final String key, final long fallback)
+    {
+        final String value = values.get(key);
+        return value == null ? fallback : Long.parseLong(value);
+    }
+
+    boolean flag(final String key)
+    {
+        return Boolean.parseBoolean(values.getOrDefault(key, "false"));
+    }
+
+    /** Message lengths, used in turn. */
+    int[] lengths()
+    {
+        return Arrays.stream(text("lengths", "64").split(",")).mapToInt(Integer::parseInt).toArray();
+    }
+
+    int stream()
+    {
+        return (int)number("stream", 1001);
+    }
+
+    /** Moment, on the clock of {@link System#nanoTime()}, at which a program gives up. */
+    long deadline()
+    {
+        return System.nanoTime() + number("timeout", 60) * 1_000_000_000L;
+    }
+
+    Aeron connect()
+    {
+        return Aeron.connect(new Aeron.Context().aeronDirectoryName(text("dir")));
+    }
+}

@@ -1,0 +1,30 @@
+package io.taran.interop;
+
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ThreadingMode;
+
+/**
+ * The official Java driver in {@code dir}; its other settings come as {@code -Daeron...} properties. Says READY, ends
+ * when standard input is closed.
+ */
+final class Driver
+{
+    private Driver()
+    {
+    }
+
+    static void run(final Args args) throws Exception
+    {
+        final MediaDriver.Context context = new MediaDriver.Context()
+            .aeronDirectoryName(args.text("dir"))
+            .threadingMode(ThreadingMode.valueOf(args.text("threading", "SHARED")))
+            .dirDeleteOnStart(true)
+            .dirDeleteOnShutdown(true);
+        try (MediaDriver driver = MediaDriver.launch(context))
+        {
+            Main.say("READY dir=%s", driver.aeronDirectoryName());
+            Main.awaitEndOfInput();
+        }
+        Main.say("CLOSED");
+    }
+}

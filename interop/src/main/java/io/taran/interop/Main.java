@@ -1,0 +1,50 @@
+package io.taran.interop;
+
+/**
+ * Entry point: {@code Main <program> key=value ...}. Every program talks to the test that runs it by lines on standard
+ * output, and ends with exit code 0 when all it was asked for came true.
+ */
+public final class Main
+{
+    private Main()
+    {
+    }
+
+    public static void main(final String[] args) throws Exception
+    {
+        if (args.length == 0)
+        {
+            throw new IllegalArgumentException("usage: Main <program> key=value ...");
+        }
+        final Args parsed = Args.parse(args);
+        switch (args[0])
+        {
+            case "publish" -> Publish.run(parsed);
+            case "subscribe" -> Subscribe.run(parsed);
+            case "echo" -> Echo.run(parsed);
+            case "driver" -> Driver.run(parsed);
+            case "counters" -> Inspect.counters(parsed);
+            case "errors" -> Inspect.errors(parsed);
+            case "alive" -> Inspect.alive(parsed);
+            case "terminate" -> Inspect.terminate(parsed);
+            case "die" -> Die.run(parsed);
+            case "fails" -> Fails.run(parsed);
+            default -> throw new IllegalArgumentException("unknown program: " + args[0]);
+        }
+    }
+
+    static void say(final String format, final Object... values)
+    {
+        System.out.printf(format + "%n", values);
+        System.out.flush();
+    }
+
+    /** Blocks until the test closes this program's standard input. */
+    static void awaitEndOfInput() throws java.io.IOException
+    {
+        while (System.in.read() >= 0)
+        {
+            Thread.onSpinWait();
+        }
+    }
+}

@@ -1,0 +1,163 @@
+package io.taran.interop;
+
+import io.aeron.Aeron;
+import io.aeron.FragmentAssembler;
+import io.aeron.Image;
+import io.aeron.Subscription;
+import io.aeron.logbuffer.FragmentHandler;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * Receives {@code count} messages (for each of {@code threads} producers) and compares every byte. {@code await=eos}
+ * goes on until the image is at its end of stream and gone; {@code await=input} until standard input is closed.
+ */
+final class Subscribe
+{
+    private Subscribe()
+    {
+    }
+
+    static void run(final Args args) throws Exception
+    {
+        final long deadline = args.deadline();
+        final AtomicBoolean gone = new AtomicBoolean();
+        try (Aeron aeron = args.connect();
+            Subscription subscription = aeron.addSubscription(
+                args.text("channel"),
+                args.stream(),
+                (image) -> Main.say("AVAILABLE session=%d join=%d source=%s",
+                    image.sessionId(), image.joinPosition(), image.sourceIdentity()),
+                (image) ->
+                {
+                    Main.say("UNAVAILABLE session=%d position=%d eos=%b",
+                        image.sessionId(), image.position(), image.isEndOfStream());
+                    gone.set(true);
+                }))
+        {
+            Main.say("SUBSCRIBED");
+            final Check check = new Check(args);
+            final FragmentHandler handler = new FragmentAssembler(check);
+            final long wanted = args.number("count", 1) * args.number("threads", 1);
+            while (check.received < wanted)
+            {
+                if (subscription.poll(handler, 64) == 0)
+                {
+                    Thread.yield();
+                    if (System.nanoTime() > deadline)
+                    {
+                        throw new IllegalStateException("received " + check.received + " of " + wanted);
+                    }
+                }
+            }
+            Main.say("RECEIVED count=%d bytes=%d", check.received, check.bytes);
+            afterwards(args, deadline, gone, check, () -> subscription.poll(handler, 64), subscription);
+        }
+        Main.say("CLOSED");
+    }
+
+    private static void afterwards(
+        final Args args,
+        final long deadline,
+        final AtomicBoolean gone,
+        final Check check,
+        final Runnable poll,
+        final Subscription subscription) throws Exception
+    {
+        final long received = check.received;
+        if ("eos".equals(args.text("await", "")))
+        {
+            boolean ended = false;
+            while (!gone.get())
+            {
+                poll.run();
+                if (!ended && subscription.imageCount() > 0 && subscription.imageAtIndex(0).isEndOfStream())
+                {
+                    ended = true;
+                    Main.say("END_OF_STREAM");
+                }
+                if (System.nanoTime() > deadline)
+                {
+                    throw new IllegalStateException("image did not go");
+                }
+                Thread.sleep(1);
+            }
+        }
+        else if ("input".equals(args.text("await", "")))
+        {
+            final Thread input = new Thread(() ->
+            {
+                try
+                {
+                    Main.awaitEndOfInput();
+                }
+                catch (final java.io.IOException ignore)
+                {
+                    // a closed pipe is an end of input too
+                }
+            });
+            input.start();
+            while (input.isAlive())
+            {
+                poll.run();
+                Thread.sleep(1);
+            }
+        }
+        if (check.received != received)
+        {
+            throw new IllegalStateException((check.received - received) + " messages too many");
+        }
+    }
+
+    /** Compares messages, in order for each producer, with what {@link Pattern} says. */
+    private static final class Check implements FragmentHandler
+    {
+        private final Map<Integer, Long> next = new HashMap<>();
+        private final int[] lengths;
+        private final boolean tagged;
+        private final long from;
+        private long received;
+        private long bytes;
+
+        private Check(final Args args)
+        {
+            lengths = args.lengths();
+            tagged = args.number("threads", 1) > 1;
+            from = args.number("from", 0);
+        }
+
+        public void onFragment(
+            final org.agrona.DirectBuffer buffer, final int offset, final int length, final io.aeron.logbuffer.Header header)
+        {
+            final int producer = tagged ? buffer.getInt(offset) : 0;
+            final long expected = next.getOrDefault(producer, from);
+            final long sequence = tagged ? buffer.getLong(offset + 4) : expected;
+            if (sequence != expected)
+            {
+                throw fail("producer " + producer + ": message " + sequence + " instead of " + expected);
+            }
+            if (length != lengths[(int)(sequence % lengths.length)])
+            {
+                throw fail("message " + sequence + " has length " + length);
+            }
+            final int wrong = Pattern.mismatch(buffer, offset, length, producer, sequence, tagged);
+            if (wrong >= 0)
+            {
+                throw fail("message " + sequence + " differs at byte " + wrong);
+            }
+            next.put(producer, expected + 1);
+            received++;
+            bytes += length;
+        }
+
+        /** Ends the program: an exception in a handler would only reach the client's error handler. */
+        private static IllegalStateException fail(final String text)
+        {
+            System.err.println("MISMATCH " + text);
+            System.exit(3);
+            return new IllegalStateException(text);
+        }
+    }
+}
