@@ -1,3 +1,19 @@
 //! Datagram backends behind one batch interface.
+//!
+//! A datagram is data, not a call: [`Transmit`] describes what to send (destination, bytes, segment size) and
+//! [`ReceiveBatch`] what has arrived (source, bytes, stride, timestamp). [`Transport`] moves batches of them,
+//! [`Network`] opens transports and knows the machine.
 
+mod error;
+mod interface;
+mod network;
+mod receive;
+mod transmit;
+mod transport;
 
+pub use error::NetError;
+pub use interface::{Family, Interface, find_by_name, find_by_prefix};
+pub use network::{BufferLimits, MulticastSpec, Network, SocketSpec};
+pub use receive::{Datagram, ReceiveBatch, Received, Train};
+pub use transmit::Transmit;
+pub use transport::{BufferLengths, Capabilities, Transport};

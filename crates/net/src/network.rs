@@ -1,0 +1,103 @@
+//! Where transports come from.
+
+use std::fmt::Debug;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::{BufferLengths, Interface, NetError, Transport};
+
+/// A network: opens transports, and knows the interfaces and the limits of the machine.
+///
+/// Used where channels are opened and closed, never on the road of a message.
+pub trait Network: Send + Debug {
+    /// Opens a bound transport. Port zero gets a free one.
+    fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError>;
+
+    /// The buffer lengths of a fresh socket, and the largest that can be had.
+    fn buffer_limits(&mut self) -> Result<BufferLimits, NetError>;
+
+    /// One entry for each address of each interface.
+    fn interfaces(&mut self) -> Result<Vec<Interface>, NetError>;
+}
+
+impl<N: Network + ?Sized> Network for Box<N> {
+    fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
+        (**self).open(spec)
+    }
+
+    fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
+        (**self).buffer_limits()
+    }
+
+    fn interfaces(&mut self) -> Result<Vec<Interface>, NetError> {
+        (**self).interfaces()
+    }
+}
+
+/// What a transport shall be like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketSpec {
+    /// The local address. Its family is the family of the transport.
+    pub bind: SocketAddr,
+    /// The peer, where only one is known: cheaper sends, and nobody else is heard.
+    pub connect: Option<SocketAddr>,
+    /// The multicast role, if any.
+    pub multicast: Option<MulticastSpec>,
+    /// `SO_SNDBUF` in bytes; `None` leaves the system's default.
+    pub send_buffer: Option<usize>,
+    /// `SO_RCVBUF` in bytes; `None` leaves the system's default.
+    pub receive_buffer: Option<usize>,
+    /// `SO_REUSEADDR`: several sockets may share the address (multicast receivers).
+    pub reuse_address: bool,
+    /// Use segmentation and coalescing where the system has them.
+    pub offload: bool,
+    /// Ask for the time at which each datagram arrived.
+    pub receive_timestamps: bool,
+}
+
+impl SocketSpec {
+    /// An unconnected unicast transport at `bind` with the system's buffers, and offload where it can be had.
+    #[must_use]
+    pub fn bound(bind: SocketAddr) -> Self {
+        Self {
+            bind,
+            connect: None,
+            multicast: None,
+            send_buffer: None,
+            receive_buffer: None,
+            reuse_address: false,
+            offload: true,
+            receive_timestamps: false,
+        }
+    }
+
+    /// The same, connected to `peer`.
+    #[must_use]
+    pub fn connected(self, peer: SocketAddr) -> Self {
+        Self {
+            connect: Some(peer),
+            ..self
+        }
+    }
+}
+
+/// The multicast role of a transport (`spec/02 §2.5`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MulticastSpec {
+    /// The group to join; `None` for a transport that only sends.
+    pub join: Option<IpAddr>,
+    /// The address of the interface to join and send on.
+    pub interface: IpAddr,
+    /// The index of that interface, which IPv6 goes by; zero leaves the choice to the system.
+    pub interface_index: u32,
+    /// The hop limit of what is sent; `None` leaves the system's default.
+    pub ttl: Option<u8>,
+}
+
+/// Limits of socket buffers on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferLimits {
+    /// The lengths that a socket has when nothing is asked for.
+    pub default: BufferLengths,
+    /// The lengths that a socket gets when very much is asked for.
+    pub max: BufferLengths,
+}

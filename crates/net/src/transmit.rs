@@ -1,0 +1,83 @@
+//! What is to be sent, as data.
+
+use std::net::SocketAddr;
+
+/// Bytes to send to one destination: one datagram, or a train of datagrams that lie back to back.
+///
+/// A train may be of any length; backends cut it into what one call of theirs can carry.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit<'a> {
+    /// Where to, or `None` for the peer that the transport is connected to.
+    pub destination: Option<SocketAddr>,
+    /// The bytes of all datagrams. Nothing is sent for an empty payload.
+    pub payload: &'a [u8],
+    /// Length of each datagram of the train in bytes; the last may be shorter. Zero, or not less than the length of the
+    /// payload: the payload is one datagram.
+    pub segment_size: usize,
+}
+
+impl<'a> Transmit<'a> {
+    /// One datagram to the connected peer.
+    #[must_use]
+    pub fn connected(payload: &'a [u8]) -> Self {
+        Self {
+            destination: None,
+            payload,
+            segment_size: payload.len(),
+        }
+    }
+
+    /// One datagram to `destination`.
+    #[must_use]
+    pub fn to(destination: SocketAddr, payload: &'a [u8]) -> Self {
+        Self {
+            destination: Some(destination),
+            payload,
+            segment_size: payload.len(),
+        }
+    }
+
+    /// The same, cut into datagrams of `segment_size` bytes.
+    #[must_use]
+    pub fn segmented(self, segment_size: usize) -> Self {
+        Self {
+            segment_size,
+            ..self
+        }
+    }
+
+    /// Length of each datagram but the last, never zero.
+    #[must_use]
+    pub fn stride(&self) -> usize {
+        match self.segment_size {
+            0 => self.payload.len().max(1),
+            size => size.min(self.payload.len()).max(1),
+        }
+    }
+
+    /// The datagrams in order.
+    pub fn datagrams(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+        self.payload.chunks(self.stride())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths(length: usize, segment_size: usize) -> Vec<usize> {
+        let payload = vec![0; length];
+        let transmit = Transmit::connected(&payload).segmented(segment_size);
+        transmit.datagrams().map(<[u8]>::len).collect()
+    }
+
+    #[test]
+    fn a_train_is_cut_by_its_segment_size() {
+        assert_eq!(lengths(10, 4), [4, 4, 2]);
+        assert_eq!(lengths(8, 4), [4, 4]);
+        assert_eq!(lengths(8, 8), [8]);
+        assert_eq!(lengths(8, 9), [8]);
+        assert_eq!(lengths(8, 0), [8]);
+        assert_eq!(lengths(0, 0), [0; 0]);
+    }
+}
