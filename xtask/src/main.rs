@@ -2,4 +2,85 @@
 
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::{Command, ExitCode};
+
+/// A chore: its name, what it does, and how.
+struct Task {
+    name: &'static str,
+    help: &'static str,
+    run: fn() -> Result<(), String>,
+}
+
+const TASKS: &[Task] = &[
+    Task {
+        name: "loom",
+        help: "check the lock-free pieces under every interleaving that loom's bounds allow",
+        run: loom,
+    },
+    Task {
+        name: "asan",
+        help: "run the tests of the crates with unsafe code under AddressSanitizer (needs a nightly toolchain)",
+        run: asan,
+    },
+];
+
+fn main() -> ExitCode {
+    let name = std::env::args().nth(1);
+    let Some(task) = TASKS.iter().find(|task| Some(task.name) == name.as_deref()) else {
+        eprintln!("usage: cargo xtask NAME, where NAME is one of");
+        for task in TASKS {
+            eprintln!("  {:<8} {}", task.name, task.help);
+        }
+        return ExitCode::from(2);
+    };
+    match (task.run)() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("cargo xtask {}: {reason}", task.name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn loom() -> Result<(), String> {
+    for package in ["taran-core", "taran-protocol"] {
+        run(Command::new("cargo")
+            .args(["test", "--release", "--package", package, "--test", "loom"])
+            .args(["--target-dir", "target/loom"])
+            .env("RUSTFLAGS", "--cfg loom"))?;
+    }
+    Ok(())
+}
+
+fn asan() -> Result<(), String> {
+    let nightly = Command::new("cargo")
+        .args(["+nightly", "--version"])
+        .output();
+    if !nightly.is_ok_and(|output| output.status.success()) {
+        eprintln!(
+            "SKIPPED: no nightly toolchain, so no AddressSanitizer (rustup toolchain install nightly)"
+        );
+        return Ok(());
+    }
+    run(Command::new("cargo")
+        .args(["+nightly", "test", "--lib", "--tests"])
+        .args(["--package", "taran-core", "--package", "taran-net"])
+        .args([
+            "--target",
+            "x86_64-unknown-linux-gnu",
+            "--target-dir",
+            "target/asan",
+        ])
+        .env("RUSTFLAGS", "-Zsanitizer=address"))
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let status = command
+        .status()
+        .map_err(|error| format!("{command:?} cannot be run: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{command:?} ended with {status}"))
+    }
+}

@@ -1,3 +1,1 @@
 //! Shared memory, rings, counters, agents and clocks: what Taran is built on.
-
-

@@ -1,0 +1,162 @@
+//! What a run has shown, as a table for people and as an exit code for scripts.
+
+use std::fmt;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+/// Share of the asked rate below which a run counts as "rate not held".
+pub const RATE_TOLERANCE: f64 = 0.99;
+
+/// The result of an echo run.
+#[derive(Debug, Clone)]
+pub struct EchoReport {
+    /// Messages a second that were asked for.
+    pub rate: u64,
+    /// Bytes of payload in each message.
+    pub length: usize,
+    /// From the first due time to the last send of the measured part.
+    pub elapsed: Duration,
+    /// Messages sent in the measured part.
+    pub sent: u64,
+    /// Messages of the measured part that came back.
+    pub received: u64,
+    /// Messages that came back, but twice, out of order or with wrong bytes.
+    pub damaged: u64,
+    /// Sends that met back-pressure or a term rotation and had to be tried again.
+    pub retries: u64,
+    /// Round trips in nanoseconds, each from the moment at which the message was due.
+    pub histogram: Histogram<u64>,
+}
+
+/// How a run ended. The discriminants are the exit codes of the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Everything came back, at the rate that was asked for.
+    Held = 0,
+    /// Some messages were lost or damaged.
+    Lost = 3,
+    /// Everything came back, but sending fell behind the schedule.
+    RateNotHeld = 4,
+    /// Not one message came back.
+    NothingCameBack = 5,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Held => "rate held, nothing lost",
+            Verdict::Lost => "messages were lost or damaged",
+            Verdict::RateNotHeld => "the rate was not held",
+            Verdict::NothingCameBack => "nothing came back",
+        })
+    }
+}
+
+impl EchoReport {
+    /// Messages a second that were really sent.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // counts of messages are far below 2^53
+    pub fn achieved_rate(&self) -> f64 {
+        self.sent as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    /// The verdict that decides the exit code: the gravest one that holds.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // rates are far below 2^53
+    pub fn verdict(&self) -> Verdict {
+        if self.received == 0 {
+            Verdict::NothingCameBack
+        } else if self.received < self.sent || self.damaged > 0 {
+            Verdict::Lost
+        } else if self.achieved_rate() < self.rate as f64 * RATE_TOLERANCE {
+            Verdict::RateNotHeld
+        } else {
+            Verdict::Held
+        }
+    }
+}
+
+impl fmt::Display for EchoReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "messages sent        {:>14}", self.sent)?;
+        writeln!(f, "messages received    {:>14}", self.received)?;
+        if self.damaged > 0 {
+            writeln!(f, "messages damaged     {:>14}", self.damaged)?;
+        }
+        writeln!(f, "sends tried again    {:>14}", self.retries)?;
+        writeln!(f, "rate asked, msg/s    {:>14}", self.rate)?;
+        writeln!(f, "rate achieved, msg/s {:>14.0}", self.achieved_rate())?;
+        writeln!(f, "round trip, microseconds")?;
+        for (name, quantile) in [
+            ("p50", 0.5),
+            ("p90", 0.9),
+            ("p99", 0.99),
+            ("p99.9", 0.999),
+            ("p99.99", 0.9999),
+            ("max", 1.0),
+        ] {
+            let nanos = if quantile < 1.0 {
+                self.histogram.value_at_quantile(quantile)
+            } else {
+                self.histogram.max()
+            };
+            writeln!(f, "  {name:<19}{:>14.1}", micros(nanos))?;
+        }
+        write!(f, "verdict: {}", self.verdict())
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // a round trip in nanoseconds is far below 2^53
+fn micros(nanos: u64) -> f64 {
+    nanos as f64 / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(sent: u64, received: u64, elapsed_ms: u64) -> EchoReport {
+        let mut histogram = Histogram::new(3).unwrap();
+        histogram.record_n(12_000, received).unwrap();
+        EchoReport {
+            rate: 1_000,
+            length: 288,
+            elapsed: Duration::from_millis(elapsed_ms),
+            sent,
+            received,
+            damaged: 0,
+            retries: 0,
+            histogram,
+        }
+    }
+
+    #[test]
+    fn the_gravest_verdict_wins() {
+        assert_eq!(report(1_000, 1_000, 1_000).verdict(), Verdict::Held);
+        assert_eq!(report(1_000, 1_000, 1_009).verdict(), Verdict::Held);
+        assert_eq!(report(1_000, 1_000, 1_020).verdict(), Verdict::RateNotHeld);
+        assert_eq!(report(1_000, 999, 1_020).verdict(), Verdict::Lost);
+        assert_eq!(report(1_000, 0, 1_000).verdict(), Verdict::NothingCameBack);
+        let mut damaged = report(1_000, 1_000, 1_000);
+        damaged.damaged = 1;
+        assert_eq!(damaged.verdict(), Verdict::Lost);
+    }
+
+    #[test]
+    fn the_table_names_each_percentile() {
+        let text = report(1_000, 1_000, 1_000).to_string();
+        for name in [
+            "p50",
+            "p90",
+            "p99",
+            "p99.9",
+            "p99.99",
+            "max",
+            "rate achieved",
+        ] {
+            assert!(text.contains(name), "{name} missing in\n{text}");
+        }
+        assert!(text.contains("12.0"));
+    }
+}

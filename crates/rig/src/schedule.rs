@@ -1,0 +1,78 @@
+//! When each message is due, at a fixed rate, whatever happened to the ones before it.
+
+use std::time::Duration;
+
+/// A schedule of batches: `batch` messages are due together, so that the rate over time is as asked for.
+///
+/// A message sent late keeps the time at which it was due, and its round trip is counted from there: a stall is
+/// charged to every message that it held up (no coordinated omission).
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    start_ns: i64,
+    batch: u64,
+    /// Messages a second; due times are computed from it by multiplication, so that no error adds up.
+    rate: u64,
+}
+
+impl Schedule {
+    /// `rate` messages a second from `start_ns` on, `batch` at a time. Both are at least 1.
+    #[must_use]
+    pub fn new(start_ns: i64, rate: u64, batch: u64) -> Schedule {
+        Schedule {
+            start_ns,
+            batch: batch.max(1),
+            rate: rate.max(1),
+        }
+    }
+
+    /// Time, in nanoseconds, at which message `index` (from 0) is due.
+    #[must_use]
+    #[inline]
+    pub fn due_ns(&self, index: u64) -> i64 {
+        let batch_start = index - index % self.batch;
+        let offset = u128::from(batch_start) * 1_000_000_000 / u128::from(self.rate);
+        self.start_ns
+            .saturating_add(i64::try_from(offset).unwrap_or(i64::MAX))
+    }
+
+    /// How many messages are due in `duration`, a whole number of batches.
+    #[must_use]
+    pub fn messages_in(&self, duration: Duration) -> u64 {
+        let exact = duration.as_nanos() * u128::from(self.rate) / 1_000_000_000;
+        let exact = u64::try_from(exact).unwrap_or(u64::MAX);
+        exact.div_ceil(self.batch).saturating_mul(self.batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_messages_evenly() {
+        let schedule = Schedule::new(1_000, 100_000, 1);
+        assert_eq!(schedule.due_ns(0), 1_000);
+        assert_eq!(schedule.due_ns(1), 11_000);
+        assert_eq!(schedule.due_ns(100_000), 1_000_001_000);
+    }
+
+    #[test]
+    fn a_batch_is_due_together_and_the_rate_is_kept() {
+        let schedule = Schedule::new(0, 1_000, 10);
+        assert!((0..10).all(|index| schedule.due_ns(index) == 0));
+        assert!((10..20).all(|index| schedule.due_ns(index) == 10_000_000));
+        assert_eq!(schedule.messages_in(Duration::from_secs(3)), 3_000);
+    }
+
+    #[test]
+    fn odd_rates_do_not_drift() {
+        let schedule = Schedule::new(0, 300_007, 1);
+        assert_eq!(schedule.due_ns(300_007 * 3_600), 3_600_000_000_000);
+    }
+
+    #[test]
+    fn messages_are_whole_batches() {
+        let schedule = Schedule::new(0, 100, 7);
+        assert_eq!(schedule.messages_in(Duration::from_secs(1)), 105);
+    }
+}
