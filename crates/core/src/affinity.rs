@@ -1,0 +1,173 @@
+//! Which CPU core a thread runs on, and how exactly it wakes up.
+
+use std::io;
+
+use thiserror::Error;
+
+/// A thread could not be pinned.
+#[derive(Debug, Error)]
+pub enum AffinityError {
+    /// The process may not use this CPU, or the machine has no such CPU.
+    #[error(
+        "cannot run on CPU {cpu}: this process may use CPUs {allowed:?} (see taskset, cgroup cpuset)"
+    )]
+    NotAllowed {
+        /// The CPU asked for, counted from 0.
+        cpu: usize,
+        /// The CPUs the thread may use at present.
+        allowed: Vec<usize>,
+    },
+    /// The operating system refused.
+    #[error("cannot run on CPU {cpu}: {source}")]
+    Refused {
+        /// The CPU asked for, counted from 0.
+        cpu: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// This operating system has no call for it.
+    #[error("cannot run on CPU {cpu}: pinning threads is supported on Linux only")]
+    Unsupported {
+        /// The CPU asked for, counted from 0.
+        cpu: usize,
+    },
+}
+
+/// Binds the calling thread to one CPU, counted from 0.
+///
+/// # Errors
+/// [`AffinityError`] names the CPU and, where known, the ones that would do; the thread's affinity is
+/// unchanged then.
+pub fn pin_current_thread(cpu: usize) -> Result<(), AffinityError> {
+    platform::pin_current_thread(cpu)
+}
+
+/// The CPUs the calling thread may run on, in ascending order; empty where the system does not say.
+pub fn allowed_cpus() -> Vec<usize> {
+    platform::allowed_cpus()
+}
+
+/// Asks for wake-ups as exact as the system can: with the default slack of 50 us a sleep of 1 us
+/// takes about 80 us on Linux, with this one about 20 us. Applies to the calling thread. Best effort:
+/// elsewhere it does nothing.
+pub fn sharpen_timers() {
+    platform::sharpen_timers();
+}
+
+#[cfg(target_os = "linux")]
+mod platform {
+    use std::io;
+    use std::mem;
+
+    use super::AffinityError;
+
+    /// Bits in a `cpu_set_t`.
+    const MAX_CPUS: usize = libc::CPU_SETSIZE as usize;
+
+    pub(super) fn pin_current_thread(cpu: usize) -> Result<(), AffinityError> {
+        let allowed = allowed_cpus();
+        if !allowed.contains(&cpu) || cpu >= MAX_CPUS {
+            return Err(AffinityError::NotAllowed { cpu, allowed });
+        }
+        let mut set = empty_set();
+        // SAFETY: `cpu` is below CPU_SETSIZE (checked above), so the bit lies inside the set.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+        // SAFETY: `set` is valid for reads of the given size; pid 0 is the calling thread.
+        let result = unsafe { libc::sched_setaffinity(0, mem::size_of_val(&set), &raw const set) };
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(AffinityError::Refused {
+                cpu,
+                source: io::Error::last_os_error(),
+            })
+        }
+    }
+
+    pub(super) fn allowed_cpus() -> Vec<usize> {
+        let mut set = empty_set();
+        // SAFETY: `set` is valid for writes of the given size; pid 0 is the calling thread.
+        let result = unsafe { libc::sched_getaffinity(0, mem::size_of_val(&set), &raw mut set) };
+        if result != 0 {
+            return Vec::new();
+        }
+        // SAFETY: each `cpu` is below CPU_SETSIZE, so the bit lies inside the set.
+        (0..MAX_CPUS)
+            .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+            .collect()
+    }
+
+    pub(super) fn sharpen_timers() {
+        const ONE_NANOSECOND: libc::c_ulong = 1;
+        // SAFETY: this option takes one integer and touches no memory. A failure leaves the default
+        // slack, which is coarser but correct.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ONE_NANOSECOND) };
+    }
+
+    fn empty_set() -> libc::cpu_set_t {
+        // SAFETY: `cpu_set_t` is an array of integers, for which all zeros is the empty set.
+        unsafe { mem::zeroed() }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod platform {
+    use super::AffinityError;
+
+    pub(super) fn pin_current_thread(cpu: usize) -> Result<(), AffinityError> {
+        Err(AffinityError::Unsupported { cpu })
+    }
+
+    pub(super) fn allowed_cpus() -> Vec<usize> {
+        Vec::new()
+    }
+
+    pub(super) fn sharpen_timers() {}
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    // Each test pins a thread of its own, never the test harness's.
+
+    #[test]
+    fn pinned_thread_may_use_one_cpu() {
+        let cpu = allowed_cpus()[0];
+        let after = thread::spawn(move || pin_current_thread(cpu).map(|()| allowed_cpus()))
+            .join()
+            .unwrap();
+        assert_eq!(after.unwrap(), [cpu]);
+    }
+
+    #[test]
+    fn unknown_cpu_is_refused_with_the_ones_that_exist() {
+        for cpu in [usize::MAX, 1023] {
+            let error = thread::spawn(move || pin_current_thread(cpu))
+                .join()
+                .unwrap()
+                .unwrap_err();
+            let AffinityError::NotAllowed {
+                cpu: named,
+                allowed,
+            } = error
+            else {
+                panic!("{error}")
+            };
+            assert_eq!(named, cpu);
+            assert!(!allowed.is_empty());
+        }
+    }
+
+    #[test]
+    fn timer_slack_is_one_nanosecond_afterwards() {
+        let slack = thread::spawn(|| {
+            sharpen_timers();
+            // SAFETY: this option takes no argument and touches no memory.
+            unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) }
+        });
+        assert_eq!(slack.join().unwrap(), 1);
+    }
+}

@@ -1,0 +1,125 @@
+//! Several agents on one thread.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::thread;
+use std::time::Duration;
+
+use super::Agent;
+use crate::clock::Now;
+
+/// Agents that take turns, as one agent. They start in order and close in reverse order.
+pub struct Composite {
+    agents: Vec<Box<dyn Agent>>,
+    role_name: String,
+    parks: Option<usize>,
+}
+
+impl Composite {
+    /// The agents in the order of their turns. Its role name is `[first, second]`.
+    pub fn new(agents: Vec<Box<dyn Agent>>) -> Self {
+        let names: Vec<_> = agents.iter().map(Agent::role_name).collect();
+        let role_name = format!("[{}]", names.join(", "));
+        Self {
+            agents,
+            role_name,
+            parks: None,
+        }
+    }
+
+    /// Waits for work through the agent of that index, the one whose work should not have to wait
+    /// for the end of a park; without this, through the thread's own park. An index out of range is
+    /// ignored.
+    #[must_use]
+    pub fn park_through(mut self, index: usize) -> Self {
+        self.parks = (index < self.agents.len()).then_some(index);
+        self
+    }
+}
+
+impl Agent for Composite {
+    fn do_work(&mut self, now: Now) -> usize {
+        self.agents.iter_mut().map(|agent| agent.do_work(now)).sum()
+    }
+
+    fn role_name(&self) -> &str {
+        &self.role_name
+    }
+
+    fn on_start(&mut self) {
+        for agent in &mut self.agents {
+            agent.on_start();
+        }
+    }
+
+    /// Closes all, even if one panics; the first panic goes on afterwards.
+    fn on_close(&mut self) {
+        let mut first_panic = None;
+        for agent in self.agents.iter_mut().rev() {
+            // Whoever panicked is not used again, and the others do not share its state.
+            let closed = panic::catch_unwind(AssertUnwindSafe(|| agent.on_close()));
+            if let Err(payload) = closed {
+                first_panic.get_or_insert(payload);
+            }
+        }
+        if let Some(payload) = first_panic {
+            panic::resume_unwind(payload);
+        }
+    }
+
+    fn park(&mut self, max: Duration) {
+        match self.parks {
+            Some(index) => self.agents[index].park(max),
+            None => thread::park_timeout(max),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Journal, Probe};
+    use super::*;
+
+    fn composite(journal: &Journal, close_panics: bool) -> Composite {
+        let first = Probe {
+            work: 2,
+            ..Probe::new("first", journal)
+        };
+        let panic_in = close_panics.then_some("close");
+        let second = Probe {
+            work: 3,
+            panic_in,
+            ..Probe::new("second", journal)
+        };
+        Composite::new(vec![Box::new(first), Box::new(second)])
+    }
+
+    #[test]
+    fn agents_take_turns_and_close_in_reverse() {
+        let journal = Journal::default();
+        let mut both = composite(&journal, false).park_through(1);
+        assert_eq!(both.role_name(), "[first, second]");
+        both.on_start();
+        assert_eq!(both.do_work(Now::default()), 5);
+        both.park(Duration::from_millis(1));
+        both.on_close();
+        let expected = [
+            "first start",
+            "second start",
+            "first work",
+            "second work",
+            "second park",
+            "second close",
+            "first close",
+        ];
+        assert_eq!(journal.entries(), expected);
+    }
+
+    #[test]
+    fn panic_of_one_close_does_not_stop_the_others() {
+        let journal = Journal::default();
+        let mut both = composite(&journal, true);
+        let closed = panic::catch_unwind(AssertUnwindSafe(|| both.on_close()));
+        assert!(closed.is_err());
+        assert_eq!(journal.entries(), ["second close", "first close"]);
+    }
+}

@@ -1,0 +1,245 @@
+//! Time as a value: agents are handed [`Now`] and read no clock by themselves.
+//!
+//! A runner asks its [`Clock`] once per duty cycle. [`SystemClock`] is the real one; [`ManualClock`]
+//! stands still until it is told to advance, which is what tests and the simulator run on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const NANOS_PER_MILLI: i64 = 1_000_000;
+
+/// One reading of both clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Monotonic nanoseconds from an arbitrary origin, which all threads and processes of this
+    /// machine share until it boots again.
+    pub nanos: i64,
+    /// Milliseconds since 1970-01-01 UTC; at most 1 ms behind. Jumps when the wall clock is set.
+    pub epoch_millis: i64,
+}
+
+/// A source of time.
+pub trait Clock: Send {
+    /// The present time.
+    fn now(&mut self) -> Now;
+}
+
+impl<C: Clock + ?Sized> Clock for Box<C> {
+    fn now(&mut self) -> Now {
+        (**self).now()
+    }
+}
+
+/// The machine's clocks. The epoch is read again only when a millisecond of monotonic time has gone
+/// by, so that a duty cycle costs one clock reading.
+#[derive(Clone, Debug)]
+pub struct SystemClock {
+    epoch_millis: i64,
+    epoch_read_at: i64,
+}
+
+impl SystemClock {
+    /// A clock that has just read the epoch.
+    pub fn new() -> Self {
+        Self {
+            epoch_millis: epoch_millis(),
+            epoch_read_at: monotonic_nanos(),
+        }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&mut self) -> Now {
+        let nanos = monotonic_nanos();
+        if nanos.wrapping_sub(self.epoch_read_at) >= NANOS_PER_MILLI {
+            self.epoch_read_at = nanos;
+            self.epoch_millis = epoch_millis();
+        }
+        Now {
+            nanos,
+            epoch_millis: self.epoch_millis,
+        }
+    }
+}
+
+/// A clock that moves only when told. Clones share the time.
+#[derive(Clone, Debug, Default)]
+pub struct ManualClock {
+    time: Arc<ManualTime>,
+}
+
+#[derive(Debug, Default)]
+struct ManualTime {
+    nanos: AtomicI64,
+    // Nanoseconds as well, so that many small steps add up to milliseconds.
+    epoch_nanos: AtomicI64,
+}
+
+impl ManualClock {
+    /// A clock that shows `start`.
+    pub fn new(start: Now) -> Self {
+        let clock = Self::default();
+        clock.time.nanos.store(start.nanos, Ordering::Relaxed);
+        clock.set_epoch_millis(start.epoch_millis);
+        clock
+    }
+
+    /// Moves both clocks on.
+    pub fn advance(&self, by: Duration) {
+        let nanos = saturating_nanos(by);
+        self.time.epoch_nanos.fetch_add(nanos, Ordering::Relaxed);
+        // Release: who sees the new time sees what the clock's owner did before. Partner: the
+        // acquire in `read`.
+        self.time.nanos.fetch_add(nanos, Ordering::Release);
+    }
+
+    /// Sets the wall clock alone, as an operator or NTP would: forwards or backwards.
+    pub fn set_epoch_millis(&self, epoch_millis: i64) {
+        let nanos = epoch_millis.saturating_mul(NANOS_PER_MILLI);
+        self.time.epoch_nanos.store(nanos, Ordering::Relaxed);
+    }
+
+    /// The present time, through a shared reference.
+    pub fn read(&self) -> Now {
+        // Acquire: partner of the release in `advance`.
+        let nanos = self.time.nanos.load(Ordering::Acquire);
+        let epoch_nanos = self.time.epoch_nanos.load(Ordering::Relaxed);
+        Now {
+            nanos,
+            epoch_millis: epoch_nanos.div_euclid(NANOS_PER_MILLI),
+        }
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&mut self) -> Now {
+        self.read()
+    }
+}
+
+/// A duration as nanoseconds on the road; more than 292 years become `i64::MAX`.
+pub fn saturating_nanos(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The wall clock, milliseconds since 1970-01-01 UTC.
+fn epoch_millis() -> i64 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        Err(before) => {
+            i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |millis| -millis)
+        }
+    }
+}
+
+#[cfg(unix)]
+fn monotonic_nanos() -> i64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid, exclusively borrowed timespec for the whole call, which writes
+    // nothing else.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    // The call fails only for an unknown clock id; this one exists on every Unix.
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+#[cfg(not(unix))]
+fn monotonic_nanos() -> i64 {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    saturating_nanos(ORIGIN.get_or_init(Instant::now).elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_clock_never_goes_back_and_knows_the_date() {
+        let mut clock = SystemClock::new();
+        let mut last = clock.now();
+        for _ in 0..1000 {
+            let now = clock.now();
+            assert!(now.nanos >= last.nanos);
+            last = now;
+        }
+        // 2024-01-01: whoever builds this lives later.
+        assert!(last.epoch_millis > 1_704_067_200_000);
+    }
+
+    #[test]
+    fn system_clocks_share_their_origin() {
+        let first = SystemClock::new().now();
+        let second = SystemClock::new().now();
+        assert!(second.nanos >= first.nanos);
+    }
+
+    #[test]
+    fn stale_epoch_is_read_again() {
+        let mut clock = SystemClock {
+            epoch_millis: 5,
+            epoch_read_at: monotonic_nanos() - NANOS_PER_MILLI,
+        };
+        assert!(clock.now().epoch_millis > 5);
+    }
+
+    #[test]
+    fn fresh_epoch_is_kept() {
+        let mut clock = SystemClock {
+            epoch_millis: 5,
+            epoch_read_at: i64::MAX,
+        };
+        assert_eq!(clock.now().epoch_millis, 5);
+    }
+
+    #[test]
+    fn manual_clock_moves_for_all_its_clones() {
+        let clock = ManualClock::new(Now {
+            nanos: 10,
+            epoch_millis: 1000,
+        });
+        let mut other = clock.clone();
+        for _ in 0..4 {
+            clock.advance(Duration::from_micros(250));
+        }
+        assert_eq!(
+            other.now(),
+            Now {
+                nanos: 1_000_010,
+                epoch_millis: 1001
+            }
+        );
+    }
+
+    #[test]
+    fn manual_wall_clock_can_jump_alone() {
+        let clock = ManualClock::new(Now {
+            nanos: 7,
+            epoch_millis: 1000,
+        });
+        clock.set_epoch_millis(-3);
+        assert_eq!(
+            clock.read(),
+            Now {
+                nanos: 7,
+                epoch_millis: -3
+            }
+        );
+    }
+
+    #[test]
+    fn long_durations_saturate() {
+        assert_eq!(saturating_nanos(Duration::MAX), i64::MAX);
+        assert_eq!(saturating_nanos(Duration::from_micros(3)), 3000);
+    }
+}
