@@ -1,6 +1,11 @@
 //! Shared memory, rings, counters, agents and clocks: what Taran is built on.
+//!
+//! Nothing in this crate knows a message. Everything that needs `unsafe` for memory shared between processes lives
+//! here, so that the crates above can forbid it.
 
 pub mod affinity;
 pub mod agent;
 pub mod clock;
 pub mod idle;
+pub mod memory;
+pub mod sync;

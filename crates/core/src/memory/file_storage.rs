@@ -1,0 +1,162 @@
+//! Storage in real files.
+
+use std::{
+    ffi::CString,
+    fs::{self, File},
+    io,
+    mem::MaybeUninit,
+    os::unix::ffi::OsStrExt,
+    path::Path,
+};
+
+use super::{
+    CreateOptions, MemoryError, Region, Storage,
+    error::directory,
+    mapping::Mapping,
+    reserve::{is_full, reserve},
+};
+
+/// Files of the file system, mapped for all processes that open them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileStorage;
+
+impl Storage for FileStorage {
+    fn create(&self, path: &Path, len: u64, options: CreateOptions) -> Result<Region, MemoryError> {
+        let map_len = mappable(len)?;
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(|error| MemoryError::from_io("create", path, error))?;
+        let region = self.fill(&file, path, map_len, options);
+        if region.is_err() {
+            // The first error is the one to tell.
+            let _ = fs::remove_file(path);
+        }
+        region
+    }
+
+    fn open(&self, path: &Path) -> Result<Region, MemoryError> {
+        let metadata =
+            fs::metadata(path).map_err(|error| MemoryError::from_io("open", path, error))?;
+        if !metadata.is_file() {
+            return Err(MemoryError::NotAFile {
+                path: path.to_path_buf(),
+            });
+        }
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(|error| MemoryError::from_io("open", path, error))?;
+        // Asked again, of the open file: the name may have moved on.
+        let len = file
+            .metadata()
+            .map_err(|error| MemoryError::from_io("examine", path, error))?
+            .len();
+        if len == 0 {
+            return Err(MemoryError::Empty {
+                path: path.to_path_buf(),
+            });
+        }
+        map(&file, path, mappable(len)?)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn available(&self, directory: &Path) -> io::Result<u64> {
+        let name = CString::new(directory.as_os_str().as_bytes())
+            .map_err(|_| io::ErrorKind::InvalidInput)?;
+        let mut answer = MaybeUninit::<libc::statvfs>::uninit();
+        // SAFETY: `name` ends with a zero byte, and `answer` has room for the answer.
+        if unsafe { libc::statvfs(name.as_ptr(), answer.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call succeeded, so it filled `answer`.
+        let answer = unsafe { answer.assume_init() };
+        if answer.f_blocks == 0 {
+            return Ok(u64::MAX); // a file system without a limit, such as tmpfs with size=0
+        }
+        #[allow(clippy::unnecessary_cast)] // narrower on other systems
+        Ok((answer.f_bavail as u64).saturating_mul(answer.f_frsize as u64))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    fn write_file(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
+        fs::write(path, contents)
+    }
+}
+
+impl FileStorage {
+    /// Gives a new file its length and its pages, and maps it.
+    fn fill(
+        &self,
+        file: &File,
+        path: &Path,
+        len: usize,
+        options: CreateOptions,
+    ) -> Result<Region, MemoryError> {
+        let sized = if options.reserve {
+            // Asked first, as some file systems hand out all they have before they find that it is not enough.
+            let available = self.available(directory(path)).unwrap_or(u64::MAX);
+            if len as u64 > available {
+                return Err(storage_full(path, len, available));
+            }
+            reserve(file, len as u64)
+        } else {
+            file.set_len(len as u64)
+        };
+        if let Err(error) = sized {
+            if !is_full(&error) {
+                return Err(MemoryError::from_io("set the length of", path, error));
+            }
+            // Give back what was had, so that the answer tells what could be had. The first error is the one to tell.
+            let _ = file.set_len(0);
+            let available = self.available(directory(path)).unwrap_or(0);
+            return Err(storage_full(path, len, available));
+        }
+        let region = map(file, path, len)?;
+        if options.populate {
+            // Best effort: without it the pages come one by one.
+            let _ = region.populate();
+        }
+        Ok(region)
+    }
+}
+
+fn storage_full(path: &Path, len: usize, available: u64) -> MemoryError {
+    MemoryError::StorageFull {
+        path: path.to_path_buf(),
+        requested: len as u64,
+        available,
+    }
+}
+
+fn map(file: &File, path: &Path, len: usize) -> Result<Region, MemoryError> {
+    let mapping = Mapping::file(file, len).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOMEM) => MemoryError::OutOfMemory { len: len as u64 },
+        _ => MemoryError::from_io("map", path, error),
+    })?;
+    Ok(Region::whole(mapping))
+}
+
+fn mappable(len: u64) -> Result<usize, MemoryError> {
+    match isize::try_from(len) {
+        Ok(len) if len > 0 => Ok(len.unsigned_abs()),
+        _ => Err(MemoryError::InvalidLength { len }),
+    }
+}

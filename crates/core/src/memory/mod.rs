@@ -1,0 +1,46 @@
+//! Memory that is shared: regions of bytes, typed overlays on them, and the storage that hands them out.
+//!
+//! A [`Region`] is a checked view of a mapping. A [`Shared`] is a typed view of a piece of it, declared with
+//! [`overlay!`](crate::overlay). A [`Storage`] creates and opens the files behind: real ones ([`FileStorage`]), or
+//! memory for tests and simulation ([`MemoryStorage`]).
+//!
+//! # What is promised
+//!
+//! Whatever another process writes into a mapping, no access through these types leaves the mapping. Values read from
+//! it are untrusted: a length or an offset is checked by whoever uses it.
+//!
+//! What the types cannot know is which bytes are whose at a given moment: that is decided by the protocol that the
+//! bytes carry (a claimed record is its producer's until the length is released). [`Region::bytes`], [`Region::write`],
+//! [`Region::zero`] and [`Region::claim`] are for bytes that the protocol gives the caller at that moment. Bytes that a
+//! peer may rewrite while they are read (broadcast) go through [`Region::copy_racing_out`] and
+//! [`Region::copy_racing_in`].
+
+mod error;
+mod memory_storage;
+mod overlay;
+mod storage;
+
+#[cfg(not(loom))]
+mod file_storage;
+#[cfg(not(loom))]
+mod mapping;
+#[cfg(not(loom))]
+mod region;
+#[cfg(not(loom))]
+mod reserve;
+
+#[cfg(loom)]
+#[path = "model.rs"]
+mod region;
+
+pub use error::{MemoryError, OutOfBounds};
+#[cfg(not(loom))]
+pub use file_storage::FileStorage;
+pub use memory_storage::MemoryStorage;
+pub use overlay::{Gap, Overlay, OverlayField};
+pub use region::{Claim, Region, Shared};
+pub use storage::{CreateOptions, Storage};
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

@@ -1,0 +1,391 @@
+//! Checked views of mapped memory.
+
+use std::{
+    fmt, io,
+    marker::PhantomData,
+    ops::{Deref, DerefMut},
+    ptr::NonNull,
+    slice,
+    sync::Arc,
+};
+
+use super::{MemoryError, OutOfBounds, Overlay, mapping::Mapping};
+use crate::sync::{AtomicI32, AtomicI64, AtomicU8, AtomicU64, Ordering};
+
+/// Alignment of every region's first byte.
+const ALIGN: usize = 8;
+
+/// A view of `len` bytes of a mapping, which lives as long as any view of it. The first byte is aligned to 8 bytes; the
+/// first byte of a whole mapping to 64.
+///
+/// Every access is checked against the bounds of the region. Accesses at an offset and of a length that the caller
+/// computed panic when they are wrong; numbers that come from another process are checked before they get here.
+#[derive(Clone)]
+pub struct Region {
+    base: NonNull<u8>,
+    len: usize,
+    mapping: Arc<Mapping>,
+}
+
+// SAFETY: a region is a shared view of memory that belongs to the process (see `Mapping`). Threads share its bytes by
+// the rules of the protocol that they carry, as processes do; see the module's documentation.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Zeroed memory of this process alone.
+    pub fn anonymous(len: usize) -> Result<Self, MemoryError> {
+        if len == 0 || isize::try_from(len).is_err() {
+            return Err(MemoryError::InvalidLength { len: len as u64 });
+        }
+        let mapping =
+            Mapping::anonymous(len).map_err(|_| MemoryError::OutOfMemory { len: len as u64 })?;
+        Ok(Self::whole(mapping))
+    }
+
+    pub(super) fn whole(mapping: Mapping) -> Self {
+        Self {
+            base: mapping.base(),
+            len: mapping.len(),
+            mapping: Arc::new(mapping),
+        }
+    }
+
+    /// Length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True when it has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A view of a part, which starts at a multiple of 8 bytes.
+    pub fn sub(&self, offset: usize, len: usize) -> Result<Self, OutOfBounds> {
+        self.check(offset, len, ALIGN)?;
+        Ok(Self {
+            base: self.at(offset),
+            len,
+            mapping: Arc::clone(&self.mapping),
+        })
+    }
+
+    /// The integer at an offset that is a multiple of 4.
+    ///
+    /// # Panics
+    ///
+    /// When the offset is not one, or not inside.
+    #[inline]
+    pub fn atomic_i32(&self, offset: usize) -> &AtomicI32 {
+        self.require(offset, 4, 4);
+        // SAFETY: just checked.
+        unsafe { self.atomic_i32_unchecked(offset) }
+    }
+
+    /// The integer at an offset that is a multiple of 8.
+    ///
+    /// # Panics
+    ///
+    /// When the offset is not one, or not inside.
+    #[inline]
+    pub fn atomic_i64(&self, offset: usize) -> &AtomicI64 {
+        self.require(offset, 8, 8);
+        // SAFETY: just checked: inside, and aligned as `base` is aligned to 8. Every bit pattern is a valid integer.
+        unsafe { self.at(offset).cast().as_ref() }
+    }
+
+    /// As [`atomic_i32`](Self::atomic_i32), for an offset that has been checked.
+    ///
+    /// # Safety
+    ///
+    /// `offset` is a multiple of 4 and `offset + 4 <= self.len()`.
+    #[inline]
+    pub unsafe fn atomic_i32_unchecked(&self, offset: usize) -> &AtomicI32 {
+        debug_assert!(self.check(offset, 4, 4).is_ok());
+        // SAFETY: inside by the caller's promise, and aligned as `base` is aligned to 8. Every bit pattern is valid.
+        unsafe { self.at(offset).cast().as_ref() }
+    }
+
+    /// The overlay at an offset that is a multiple of 8.
+    pub fn overlay<T: Overlay>(&self, offset: usize) -> Result<Shared<T>, OutOfBounds> {
+        self.check(offset, T::SIZE, ALIGN)?;
+        Ok(Shared {
+            overlay: self.at(offset).cast(),
+            mapping: Arc::clone(&self.mapping),
+            owns: PhantomData,
+        })
+    }
+
+    /// A range of bytes that nobody writes while the slice is used: a committed record or frame. The contents are
+    /// untrusted, and a hostile peer that breaks the protocol may change them even between two looks: copy what is
+    /// checked before it is used.
+    ///
+    /// # Panics
+    ///
+    /// When the range is not inside.
+    #[inline]
+    pub fn bytes(&self, offset: usize, len: usize) -> &[u8] {
+        self.require(offset, len, 1);
+        // SAFETY: just checked.
+        unsafe { self.bytes_unchecked(offset, len) }
+    }
+
+    /// As [`bytes`](Self::bytes), for a range that has been checked.
+    ///
+    /// # Safety
+    ///
+    /// `offset + len <= self.len()`, without overflow.
+    #[inline]
+    pub unsafe fn bytes_unchecked(&self, offset: usize, len: usize) -> &[u8] {
+        debug_assert!(self.check(offset, len, 1).is_ok());
+        // SAFETY: inside by the caller's promise, and mapped until the last view is dropped. That nobody writes the
+        // range meanwhile is kept by the protocol (module documentation); a peer in another process that breaks it can
+        // change values, which are untrusted anyway, but not the bounds.
+        unsafe { slice::from_raw_parts(self.at(offset).as_ptr(), len) }
+    }
+
+    /// Copies a range of bytes that nobody writes meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// When the range is not inside.
+    #[inline]
+    pub fn read(&self, offset: usize, target: &mut [u8]) {
+        target.copy_from_slice(self.bytes(offset, target.len()));
+    }
+
+    /// Copies bytes into a range that is the caller's by the protocol.
+    ///
+    /// # Panics
+    ///
+    /// When the range is not inside.
+    #[inline]
+    pub fn write(&self, offset: usize, source: &[u8]) {
+        self.require(offset, source.len(), 1);
+        // SAFETY: just checked. That nobody else uses the range meanwhile is kept by the protocol. `source` may lie in
+        // the same mapping, hence `copy_from`, which allows for an overlap.
+        unsafe {
+            self.at(offset)
+                .copy_from(NonNull::from(source).cast(), source.len());
+        }
+    }
+
+    /// Fills a range that is the caller's by the protocol with zeros.
+    ///
+    /// # Panics
+    ///
+    /// When the range is not inside.
+    #[inline]
+    pub fn zero(&self, offset: usize, len: usize) {
+        self.require(offset, len, 1);
+        // SAFETY: just checked. That nobody else uses the range meanwhile is kept by the protocol.
+        unsafe { self.at(offset).write_bytes(0, len) }
+    }
+
+    /// A range that is the caller's alone until the claim is dropped: reserved by an atomic step of the protocol.
+    /// Two claims of the same bytes at the same time are a breach of the protocol.
+    ///
+    /// # Panics
+    ///
+    /// When the range is not inside.
+    #[inline]
+    pub fn claim(&self, offset: usize, len: usize) -> Claim {
+        self.require(offset, len, 1);
+        Claim {
+            base: self.at(offset),
+            len,
+            mapping: Arc::clone(&self.mapping),
+        }
+    }
+
+    /// Copies a range that a peer may be writing at this moment. What comes out may be a mixture of old and new, and
+    /// the caller finds out by the protocol afterwards, with an acquire fence in between. `offset` is a multiple of 8.
+    ///
+    /// # Panics
+    ///
+    /// When the range is not inside, or the offset not a multiple of 8.
+    pub fn copy_racing_out(&self, offset: usize, target: &mut [u8]) {
+        self.require(offset, target.len(), 8);
+        let (words, rest) = target.as_chunks_mut::<8>();
+        let tail = offset + words.len() * 8;
+        for (index, word) in words.iter_mut().enumerate() {
+            // SAFETY: checked above: inside, and aligned to 8. Atomic, as a peer may be writing.
+            let source: &AtomicU64 = unsafe { self.at(offset + index * 8).cast().as_ref() };
+            *word = source.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        for (index, byte) in rest.iter_mut().enumerate() {
+            // SAFETY: checked above.
+            let source: &AtomicU8 = unsafe { self.at(tail + index).cast().as_ref() };
+            *byte = source.load(Ordering::Relaxed);
+        }
+    }
+
+    /// Copies bytes into a range that a peer may be reading at this moment through
+    /// [`copy_racing_out`](Self::copy_racing_out). `offset` is a multiple of 8.
+    ///
+    /// # Panics
+    ///
+    /// When the range is not inside, or the offset not a multiple of 8.
+    pub fn copy_racing_in(&self, offset: usize, source: &[u8]) {
+        self.require(offset, source.len(), 8);
+        let (words, rest) = source.as_chunks::<8>();
+        let tail = offset + words.len() * 8;
+        for (index, word) in words.iter().enumerate() {
+            // SAFETY: checked above: inside, and aligned to 8. Atomic, as a peer may be reading.
+            let target: &AtomicU64 = unsafe { self.at(offset + index * 8).cast().as_ref() };
+            target.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+        }
+        for (index, byte) in rest.iter().enumerate() {
+            // SAFETY: checked above.
+            let target: &AtomicU8 = unsafe { self.at(tail + index).cast().as_ref() };
+            target.store(*byte, Ordering::Relaxed);
+        }
+    }
+
+    /// Maps all pages of the region for writing now (`MADV_POPULATE_WRITE`), so that nobody meets a page fault later.
+    /// Best effort: an old kernel answers with an error that can be ignored. On a sparse file it reserves the pages,
+    /// and a full file system is an error here (`EFAULT`) and not a killed process later.
+    pub fn populate(&self) -> io::Result<()> {
+        self.mapping.populate(self.offset_in_mapping(), self.len)
+    }
+
+    /// Writes changed pages to the file behind the region and waits until that is done.
+    pub fn flush(&self) -> io::Result<()> {
+        self.mapping.flush(self.offset_in_mapping(), self.len)
+    }
+
+    fn offset_in_mapping(&self) -> usize {
+        self.base.addr().get() - self.mapping.base().addr().get()
+    }
+
+    /// The address of an offset that the caller has checked.
+    #[inline]
+    fn at(&self, offset: usize) -> NonNull<u8> {
+        debug_assert!(offset <= self.len);
+        // SAFETY: callers have checked `offset <= len`, so the result lies in the mapping or at its end.
+        unsafe { self.base.add(offset) }
+    }
+
+    #[inline]
+    fn check(&self, offset: usize, len: usize, align: usize) -> Result<(), OutOfBounds> {
+        if offset <= self.len && len <= self.len - offset && offset.is_multiple_of(align) {
+            Ok(())
+        } else {
+            Err(OutOfBounds {
+                offset,
+                len,
+                align,
+                region_len: self.len,
+            })
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    fn require(&self, offset: usize, len: usize, align: usize) {
+        if let Err(error) = self.check(offset, len, align) {
+            refuse(error);
+        }
+    }
+}
+
+/// Kept out of line, so that the road carries a compare and a jump only.
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn refuse(error: OutOfBounds) -> ! {
+    panic!("{error}")
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Region")
+            .field("base", &self.base)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A typed view of a piece of a region. Keeps the mapping alive.
+pub struct Shared<T: Overlay> {
+    overlay: NonNull<T>,
+    mapping: Arc<Mapping>,
+    owns: PhantomData<fn() -> T>,
+}
+
+// SAFETY: `Overlay` is `Send + Sync`, and the mapping may be shared between threads (see `Region`).
+unsafe impl<T: Overlay> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T: Overlay> Sync for Shared<T> {}
+
+impl<T: Overlay> Deref for Shared<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: `Region::overlay` checked bounds and alignment, `mapping` keeps the memory, and an `Overlay` consists
+        // of atomics and gaps, for which every bit pattern is valid and may change.
+        unsafe { self.overlay.as_ref() }
+    }
+}
+
+impl<T: Overlay> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self {
+            overlay: self.overlay,
+            mapping: Arc::clone(&self.mapping),
+            owns: PhantomData,
+        }
+    }
+}
+
+impl<T: Overlay + fmt::Debug> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// Bytes that are the holder's alone by the protocol. Keeps the mapping alive.
+pub struct Claim {
+    base: NonNull<u8>,
+    len: usize,
+    #[allow(dead_code)] // held, not used
+    mapping: Arc<Mapping>,
+}
+
+// SAFETY: the memory belongs to the process, and the bytes to the holder of the claim, on whatever thread.
+unsafe impl Send for Claim {}
+// SAFETY: through a shared reference the bytes are only read.
+unsafe impl Sync for Claim {}
+
+impl Deref for Claim {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `Region::claim` checked the bounds, `mapping` keeps the memory, and the protocol gives the bytes to
+        // the holder alone.
+        unsafe { slice::from_raw_parts(self.base.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Claim {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`.
+        unsafe { slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
+    }
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("base", &self.base)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}

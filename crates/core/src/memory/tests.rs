@@ -1,0 +1,350 @@
+//! The same tests for every storage, and tests of regions.
+
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use super::*;
+use crate::{
+    overlay,
+    sync::{AtomicI32, AtomicI64},
+};
+
+overlay! {
+    struct Header: 64 {
+        0 => version: AtomicI32,
+        4 => gap_4: Gap<4>,
+        8 => tails: [AtomicI64; 3],
+        32 => gap_32: Gap<32>,
+    }
+}
+
+/// A directory of its own for each test, gone afterwards.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("taran-core-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a test with each storage and a directory of it that exists.
+fn on_each_storage(test: impl Fn(&dyn Storage, &std::path::Path)) {
+    let scratch = Scratch::new();
+    test(&FileStorage, &scratch.0);
+    let memory = MemoryStorage::new();
+    memory.create_dir_all(&scratch.0).unwrap();
+    test(&memory, &scratch.0);
+}
+
+#[test]
+fn a_created_file_is_zero_and_seen_by_those_who_open_it() {
+    on_each_storage(|storage, directory| {
+        for options in [
+            CreateOptions::SPARSE,
+            CreateOptions {
+                reserve: true,
+                populate: true,
+            },
+        ] {
+            let path = directory.join("file");
+            let ours = storage.create(&path, 10_001, options).unwrap();
+            assert_eq!(10_001, ours.len());
+            assert!(ours.bytes(0, 10_001).iter().all(|byte| *byte == 0));
+
+            let theirs = storage.open(&path).unwrap();
+            assert_eq!(10_001, theirs.len());
+            ours.atomic_i64(9_992).store(-7, Ordering::Release);
+            assert_eq!(-7, theirs.atomic_i64(9_992).load(Ordering::Acquire));
+
+            storage.remove(&path).unwrap();
+            assert!(!storage.exists(&path));
+            theirs.write(0, b"still mapped");
+            assert_eq!(b"still mapped", ours.bytes(0, 12));
+        }
+    });
+}
+
+#[test]
+fn creation_is_exclusive() {
+    on_each_storage(|storage, directory| {
+        let path = directory.join("file");
+        storage
+            .create(&path, 64, CreateOptions::RESERVED)
+            .unwrap()
+            .write(0, b"first");
+        let error = storage
+            .create(&path, 64, CreateOptions::RESERVED)
+            .unwrap_err();
+        assert!(
+            matches!(error, MemoryError::AlreadyExists { .. }),
+            "{error}"
+        );
+        assert_eq!(b"first", storage.open(&path).unwrap().bytes(0, 5));
+    });
+}
+
+#[test]
+fn what_is_missing_empty_or_short_is_told_apart() {
+    on_each_storage(|storage, directory| {
+        let path = directory.join("file");
+        let error = storage.open(&path).unwrap_err();
+        assert!(
+            matches!(error, MemoryError::NotFound { .. }) && error.is_not_ready(),
+            "{error}"
+        );
+
+        storage.write_file(&path, b"").unwrap();
+        let error = storage.open(&path).unwrap_err();
+        assert!(
+            matches!(error, MemoryError::Empty { .. }) && error.is_not_ready(),
+            "{error}"
+        );
+
+        storage.write_file(&path, b"1234567").unwrap();
+        assert_eq!(
+            b"1234567",
+            storage.open_at_least(&path, 7).unwrap().bytes(0, 7)
+        );
+        let error = storage.open_at_least(&path, 8).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                MemoryError::Truncated {
+                    len: 7,
+                    expected: 8,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+
+        let error = storage.open(directory).unwrap_err();
+        assert!(matches!(error, MemoryError::NotAFile { .. }), "{error}");
+
+        let error = storage
+            .create(&directory.join("none/file"), 64, CreateOptions::SPARSE)
+            .unwrap_err();
+        assert!(matches!(error, MemoryError::NotFound { .. }), "{error}");
+        for len in [0, u64::MAX] {
+            let error = storage
+                .create(&directory.join("other"), len, CreateOptions::SPARSE)
+                .unwrap_err();
+            assert!(
+                matches!(error, MemoryError::InvalidLength { .. }),
+                "{error}"
+            );
+        }
+        assert!(!storage.exists(&directory.join("other")));
+    });
+}
+
+#[test]
+fn directories_come_and_go_with_what_is_in_them() {
+    on_each_storage(|storage, directory| {
+        let deep = directory.join("a/b");
+        storage.create_dir_all(&deep).unwrap();
+        storage.create_dir_all(&deep).unwrap();
+        storage
+            .create(&deep.join("file"), 64, CreateOptions::SPARSE)
+            .unwrap();
+        assert!(storage.exists(&deep.join("file")));
+        assert!(storage.available(&deep).unwrap() > 64);
+
+        storage.remove_dir_all(&directory.join("a")).unwrap();
+        assert!(!storage.exists(&deep));
+        assert!(!storage.exists(&deep.join("file")));
+        assert_eq!(
+            io::ErrorKind::NotFound,
+            storage.remove_dir_all(&deep).unwrap_err().kind()
+        );
+        assert_eq!(
+            io::ErrorKind::NotFound,
+            storage.remove(&deep.join("file")).unwrap_err().kind()
+        );
+        assert!(storage.available(&deep).is_err());
+    });
+}
+
+#[test]
+fn a_full_file_system_is_an_error_that_helps() {
+    let scratch = Scratch::new();
+    let path = scratch.0.join("huge");
+    let requested = 1 << 42; // sparse, any file system takes it; reserved, none does
+    let error = FileStorage
+        .create(&path, requested, CreateOptions::RESERVED)
+        .unwrap_err();
+    let MemoryError::StorageFull {
+        requested: wanted,
+        available,
+        ..
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!(requested, *wanted);
+    assert!(*available > 0 && *available < requested, "{available}");
+    for part in [
+        "4398046511104 bytes",
+        "huge",
+        "available",
+        "--shm-size",
+        "aeron.dir",
+    ] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    assert!(!path.exists());
+}
+
+#[test]
+fn memory_storage_fills_up_as_a_file_system_does() {
+    let storage = MemoryStorage::with_capacity(1000);
+    let file = |name: &str| PathBuf::from("/").join(name);
+    storage
+        .create(&file("one"), 600, CreateOptions::RESERVED)
+        .unwrap();
+    let error = storage
+        .create(&file("two"), 401, CreateOptions::RESERVED)
+        .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            MemoryError::StorageFull {
+                requested: 401,
+                available: 400,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    storage
+        .create(&file("sparse"), 401, CreateOptions::SPARSE)
+        .unwrap();
+    storage.remove(&file("one")).unwrap();
+    storage
+        .create(&file("two"), 401, CreateOptions::RESERVED)
+        .unwrap();
+    assert_eq!(599, storage.available(&PathBuf::from("/")).unwrap());
+}
+
+#[test]
+fn files_are_open_to_all_that_the_umask_lets_in() {
+    let scratch = Scratch::new();
+    let (ours, plain) = (scratch.0.join("ours"), scratch.0.join("plain"));
+    FileStorage
+        .create(&ours, 64, CreateOptions::RESERVED)
+        .unwrap();
+    fs::write(&plain, b"mode 0666 less the umask").unwrap();
+    let mode = |path| fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode(&plain), mode(&ours));
+}
+
+#[test]
+fn nothing_outside_a_region_is_reached() {
+    let region = Region::anonymous(100).unwrap();
+    for (offset, len) in [
+        (0, 101),
+        (8, 93),
+        (104, 0),
+        (usize::MAX - 7, 16),
+        (4, 8),
+        (8, usize::MAX),
+    ] {
+        assert!(region.sub(offset, len).is_err(), "{offset} {len}");
+    }
+    assert!(region.overlay::<Header>(40).is_err());
+    assert!(region.overlay::<Header>(4).is_err());
+    let part = region.sub(96, 4).unwrap();
+    part.atomic_i32(0).store(1, Ordering::Relaxed);
+    assert_eq!(1, region.atomic_i32(96).load(Ordering::Relaxed));
+
+    let panics: [&dyn Fn(); 11] = [
+        &|| {
+            let _ = region.atomic_i32(98).load(Ordering::Relaxed);
+        },
+        &|| {
+            let _ = region.atomic_i32(100).load(Ordering::Relaxed);
+        },
+        &|| {
+            let _ = region.atomic_i32(2).load(Ordering::Relaxed);
+        },
+        &|| {
+            let _ = region.atomic_i64(96).load(Ordering::Relaxed);
+        },
+        &|| {
+            let _ = region.atomic_i64(4).load(Ordering::Relaxed);
+        },
+        &|| {
+            let _ = region.bytes(usize::MAX, 2).len();
+        },
+        &|| region.write(97, b"four"),
+        &|| region.zero(0, 101),
+        &|| {
+            let _ = region.claim(99, 2);
+        },
+        &|| region.copy_racing_out(96, &mut [0; 5]),
+        &|| region.copy_racing_in(4, &[0; 5]),
+    ];
+    for (index, access) in panics.iter().enumerate() {
+        let access = std::panic::AssertUnwindSafe(access);
+        assert!(std::panic::catch_unwind(access).is_err(), "access {index}");
+    }
+}
+
+#[test]
+fn views_keep_the_mapping_alive() {
+    for len in [4096, 4 << 20] {
+        let region = Region::anonymous(len).unwrap();
+        let header = region.overlay::<Header>(64).unwrap();
+        let mut claim = region.claim(len - 4, 4);
+        drop(region);
+        header.tails[2].store(9, Ordering::Relaxed);
+        assert_eq!(9, header.clone().tails[2].load(Ordering::Relaxed));
+        claim.copy_from_slice(b"last");
+        assert_eq!(b"last", &*claim);
+    }
+}
+
+#[test]
+fn racing_copies_carry_every_length() {
+    let region = Region::anonymous(64).unwrap();
+    for len in 0..=40_u8 {
+        let source: Vec<u8> = (1..=len).collect();
+        let mut target = vec![0; source.len()];
+        region.copy_racing_in(24, &source);
+        region.copy_racing_out(24, &mut target);
+        assert_eq!(source, target);
+        assert_eq!(source, region.bytes(24, source.len()));
+    }
+}
+
+#[test]
+fn any_part_of_a_mapping_can_be_populated_and_flushed() {
+    let scratch = Scratch::new();
+    let region = FileStorage
+        .create(&scratch.0.join("file"), 20_000, CreateOptions::SPARSE)
+        .unwrap();
+    let part = region.sub(8, 12_000).unwrap();
+    part.flush().unwrap();
+    if let Err(error) = part.populate() {
+        assert_eq!(
+            io::ErrorKind::InvalidInput,
+            error.kind(),
+            "only an old kernel refuses"
+        );
+    }
+    Region::anonymous(64).unwrap().populate().unwrap();
+}
