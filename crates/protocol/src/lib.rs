@@ -1,3 +1,10 @@
 //! Layouts, positions, channel URIs and vocabularies of the Aeron protocol.
 
 #![forbid(unsafe_code)]
+
+pub mod command;
+pub mod error_code;
+pub mod frame;
+mod message;
+pub mod position;
+pub mod response;

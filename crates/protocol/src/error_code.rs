@@ -1,0 +1,107 @@
+//! Error codes of driver responses and error frames (`spec/01 §9.3`), declared once.
+
+macro_rules! error_codes {
+    ($($(#[$doc:meta])* $code:literal $variant:ident $name:literal)+) => {
+        /// What went wrong with a command, or why an image was rejected.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(i32)]
+        #[non_exhaustive]
+        pub enum ErrorCode {
+            /// A code this version does not know.
+            Unknown = -1,
+            $($(#[$doc])* $variant = $code,)+
+        }
+
+        impl ErrorCode {
+            /// Every known code, in numeric order.
+            pub const ALL: &[ErrorCode] = &[$(ErrorCode::$variant),+];
+
+            /// The error with this code, or [`ErrorCode::Unknown`].
+            #[must_use]
+            pub const fn from_code(code: i32) -> Self {
+                match code {
+                    $($code => Self::$variant,)+
+                    _ => Self::Unknown,
+                }
+            }
+
+            /// Name of the code in the specification.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    Self::Unknown => "UNKNOWN_CODE_VALUE",
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+error_codes! {
+    /// Not used.
+    0 Unused "UNUSED"
+    /// Bad URI, wrong destination.
+    1 InvalidChannel "INVALID_CHANNEL"
+    /// No subscription has this registration id.
+    2 UnknownSubscription "UNKNOWN_SUBSCRIPTION"
+    /// No publication has this registration id.
+    3 UnknownPublication "UNKNOWN_PUBLICATION"
+    /// The channel of a resource failed; the correlation id field carries the status counter id.
+    4 ChannelEndpointError "CHANNEL_ENDPOINT_ERROR"
+    /// No counter has this registration id.
+    5 UnknownCounter "UNKNOWN_COUNTER"
+    /// The driver does not know the type of the command.
+    6 UnknownCommandTypeId "UNKNOWN_COMMAND_TYPE_ID"
+    /// The command is too short for its type, or its lengths do not add up.
+    7 MalformedCommand "MALFORMED_COMMAND"
+    /// Known, but not supported by this driver.
+    8 NotSupported "NOT_SUPPORTED"
+    /// A host name could not be resolved.
+    9 UnknownHost "UNKNOWN_HOST"
+    /// The resource is about to close: try again.
+    10 ResourceTemporarilyUnavailable "RESOURCE_TEMPORARILY_UNAVAILABLE"
+    /// Anything else, most parameter validation included.
+    11 GenericError "GENERIC_ERROR"
+    /// No space for a log.
+    12 StorageSpace "STORAGE_SPACE"
+    /// A subscriber rejected the image.
+    13 ImageRejected "IMAGE_REJECTED"
+    /// The publication was revoked.
+    14 PublicationRevoked "PUBLICATION_REVOKED"
+}
+
+impl ErrorCode {
+    /// The number on the wire.
+    #[must_use]
+    pub const fn code(self) -> i32 {
+        self as i32
+    }
+}
+
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_dense_and_round_trip() {
+        for (index, &code) in ErrorCode::ALL.iter().enumerate() {
+            assert_eq!(code.code(), index as i32);
+            assert_eq!(ErrorCode::from_code(code.code()), code);
+        }
+        assert_eq!(ErrorCode::ALL.len(), 15);
+    }
+
+    #[test]
+    fn codes_of_a_later_version_are_unknown() {
+        for code in [15, -1, -2, i32::MAX, i32::MIN] {
+            assert_eq!(ErrorCode::from_code(code), ErrorCode::Unknown);
+        }
+        assert_eq!(ErrorCode::Unknown.code(), -1);
+    }
+}

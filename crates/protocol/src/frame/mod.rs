@@ -1,0 +1,137 @@
+//! Frames on the wire (`spec/02 §1`). All integers are little-endian, no field is aligned by more than its offset says.
+//!
+//! Each frame type is a `zerocopy` structure with its offsets asserted at compile time. A frame to send is a structure
+//! literal and its `as_bytes()`; a datagram that came in goes through [`Frame::parse`], which refuses what the strict
+//! rules of `spec/02 §1.14` refuse. Checks which need to know the stream (term length) are methods of the frame.
+
+mod data;
+mod error;
+mod header;
+mod invalid;
+mod nak;
+mod resolution;
+mod response_setup;
+mod rttm;
+mod setup;
+mod status_message;
+
+pub use data::{DATA_HEADER_LENGTH, DataFrame, DataHeader, Walk};
+pub use error::{ERROR_FRAME_LENGTH_MAX, ERROR_TEXT_LENGTH_MAX, ErrorFrame, ErrorHeader};
+pub use header::{FrameHeader, FrameType};
+pub use invalid::InvalidFrame;
+pub use nak::Nak;
+pub use resolution::{ResolutionEntry, Resolutions, write_resolution};
+pub use response_setup::ResponseSetup;
+pub use rttm::Rttm;
+pub use setup::Setup;
+pub use status_message::{StatusFrame, StatusMessage, StatusMessageWithTag};
+// The traits that give `as_bytes()` and the field types, so that users need no dependency of their own.
+pub use zerocopy::{
+    FromBytes, IntoBytes,
+    little_endian::{I32, I64, U16},
+};
+
+/// Largest payload of a UDP datagram, and largest MTU.
+pub const MTU_MAX: i32 = 65_504;
+
+/// One valid datagram.
+#[derive(Clone, Copy, Debug)]
+pub enum Frame<'a> {
+    /// One or more data or padding frames of one stream, or a heartbeat.
+    Data(DataFrame<'a>),
+    /// A receiver misses a range of bytes.
+    Nak(&'a Nak),
+    /// A receiver's position and window.
+    StatusMessage(StatusFrame<'a>),
+    /// A receiver rejected the stream.
+    Error(ErrorFrame<'a>),
+    /// A sender describes its stream.
+    Setup(&'a Setup),
+    /// A round-trip measurement, request or reply.
+    Rttm(&'a Rttm),
+    /// Names and addresses of drivers.
+    Resolution(Resolutions<'a>),
+    /// A receiver asks the sender to set up its response stream.
+    ResponseSetup(&'a ResponseSetup),
+}
+
+impl<'a> Frame<'a> {
+    /// Recognises and checks a datagram by the strict first-frame rules (`spec/02 §1.14` rules 1, 2 and 5). For data,
+    /// [`DataFrame::walk`] then checks the whole packet against the stream's term length.
+    ///
+    /// # Errors
+    /// The datagram breaks a rule: drop it and count it as invalid.
+    #[inline]
+    pub fn parse(datagram: &'a [u8]) -> Result<Self, InvalidFrame> {
+        let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
+            return Err(InvalidFrame::TooShort {
+                length: datagram.len(),
+                needed: 8,
+            });
+        };
+        let frame_length = header.frame_length.get();
+        if header.version != 0 {
+            return Err(InvalidFrame::Version(header.version));
+        }
+        if frame_length < 0 {
+            return Err(InvalidFrame::FrameLength {
+                frame_length,
+                length: datagram.len(),
+            });
+        }
+        let frame_type = header.frame_type();
+        if matches!(frame_type, FrameType::DATA | FrameType::PAD) {
+            return DataFrame::parse(datagram).map(Frame::Data);
+        }
+        if frame_length as usize > datagram.len() && frame_type.is_known() {
+            return Err(InvalidFrame::FrameLength {
+                frame_length,
+                length: datagram.len(),
+            });
+        }
+        match frame_type {
+            FrameType::STATUS_MESSAGE => StatusFrame::parse(datagram).map(Frame::StatusMessage),
+            FrameType::NAK => fixed(datagram).map(Frame::Nak),
+            FrameType::SETUP => {
+                let setup: &Setup = fixed(datagram)?;
+                setup.check()?;
+                Ok(Frame::Setup(setup))
+            }
+            FrameType::RTTM => fixed(datagram).map(Frame::Rttm),
+            FrameType::ERROR => ErrorFrame::parse(datagram).map(Frame::Error),
+            FrameType::RESPONSE_SETUP => fixed(datagram).map(Frame::ResponseSetup),
+            FrameType::RESOLUTION => Resolutions::parse(datagram).map(Frame::Resolution),
+            FrameType(other) => Err(InvalidFrame::UnknownType(other)),
+        }
+    }
+}
+
+/// The fixed part at the start of a datagram.
+#[inline]
+fn fixed<T>(datagram: &[u8]) -> Result<&T, InvalidFrame>
+where
+    T: FromBytes + zerocopy::KnownLayout + zerocopy::Immutable + zerocopy::Unaligned,
+{
+    match T::ref_from_prefix(datagram) {
+        Ok((frame, _)) => Ok(frame),
+        Err(_) => Err(InvalidFrame::TooShort {
+            length: datagram.len(),
+            needed: size_of::<T>(),
+        }),
+    }
+}
+
+/// Asserts size and field offsets of a wire structure at compile time.
+macro_rules! layout {
+    ($type:ty: $size:literal { $($offset:literal => $field:ident),+ $(,)? }) => {
+        const _: () = {
+            assert!(size_of::<$type>() == $size);
+            assert!(align_of::<$type>() == 1);
+            $(assert!(std::mem::offset_of!($type, $field) == $offset);)+
+        };
+    };
+}
+use layout;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! How commands and responses are laid out: fields one after the other, each on a multiple of four bytes, text and
+//! bytes behind a 32-bit length. [`messages!`] makes an enum, its decoder and its encoder from one table.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Why a message could not be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// No message has this type id.
+    #[error("unknown message type id {0:#06x}")]
+    Unknown(i32),
+    /// The message is too short for its type, or its lengths do not add up.
+    #[error("malformed message of type id {type_id:#06x}: {field}: {reason}")]
+    Malformed {
+        /// Type id of the record.
+        type_id: i32,
+        /// The field that could not be read.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: Malformed,
+    },
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// The message ends before the field does.
+    #[error("{needed} bytes needed from offset {offset} of a message of {length}")]
+    TooShort {
+        /// Where the field, or its text, starts.
+        offset: usize,
+        /// Bytes that it takes.
+        needed: usize,
+        /// Bytes in the message.
+        length: usize,
+    },
+    /// A length is negative.
+    #[error("negative length {0}")]
+    NegativeLength(i32),
+    /// Text is not UTF-8 (and so not ASCII either).
+    #[error("text is not UTF-8")]
+    NotText,
+    /// An address is neither IPv4 nor IPv6.
+    #[error("unknown address type {0}")]
+    AddressType(i16),
+}
+
+/// The bytes of a message and how far they are read.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Skips to the next field: each starts on a multiple of four.
+    fn align(&mut self) {
+        self.at = self.at.next_multiple_of(4);
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    fn take(&mut self, needed: usize) -> Result<&'a [u8], Malformed> {
+        let short = Malformed::TooShort {
+            offset: self.at,
+            needed,
+            length: self.bytes.len(),
+        };
+        let taken = self
+            .bytes
+            .get(self.at..)
+            .and_then(|rest| rest.get(..needed))
+            .ok_or(short)?;
+        self.at += needed;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+}
+
+/// A field of a message.
+pub(crate) trait Field<'a>: Sized {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed>;
+    fn write(&self, out: &mut Vec<u8>);
+}
+
+fn align(out: &mut Vec<u8>) {
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+impl<'a> Field<'a> for i32 {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        reader.align();
+        reader.array().map(Self::from_le_bytes)
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        align(out);
+        out.extend_from_slice(&self.to_le_bytes());
+    }
+}
+
+impl<'a> Field<'a> for i64 {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        reader.align();
+        reader.array().map(Self::from_le_bytes)
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        align(out);
+        out.extend_from_slice(&self.to_le_bytes());
+    }
+}
+
+impl<'a> Field<'a> for &'a [u8] {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let length = i32::read(reader)?;
+        let length = usize::try_from(length).map_err(|_| Malformed::NegativeLength(length))?;
+        reader.take(length)
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        (self.len() as i32).write(out);
+        out.extend_from_slice(self);
+    }
+}
+
+impl<'a> Field<'a> for &'a str {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        std::str::from_utf8(<&[u8]>::read(reader)?).map_err(|_| Malformed::NotText)
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        self.as_bytes().write(out);
+    }
+}
+
+/// Bit 0 of a 64-bit word of flags. Older peers end the message before it: that means no flags.
+impl<'a> Field<'a> for bool {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        reader.align();
+        if reader.is_at_end() {
+            Ok(false)
+        } else {
+            i64::read(reader).map(|flags| flags & 1 != 0)
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        i64::from(*self).write(out);
+    }
+}
+
+/// 16-bit type (1 IPv4, 2 IPv6), 16-bit port, 16 bytes of address padded with zeros.
+impl<'a> Field<'a> for SocketAddr {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        reader.align();
+        let kind = i16::from_le_bytes(reader.array()?);
+        let port = u16::from_le_bytes(reader.array()?);
+        let octets: [u8; 16] = reader.array()?;
+        let ip = match kind {
+            1 => IpAddr::V4(Ipv4Addr::new(octets[0], octets[1], octets[2], octets[3])),
+            2 => IpAddr::V6(Ipv6Addr::from(octets)),
+            other => return Err(Malformed::AddressType(other)),
+        };
+        Ok(SocketAddr::new(ip, port))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        align(out);
+        let mut octets = [0; 16];
+        let kind: i16 = match self.ip() {
+            IpAddr::V4(ip) => {
+                octets[..4].copy_from_slice(&ip.octets());
+                1
+            }
+            IpAddr::V6(ip) => {
+                octets = ip.octets();
+                2
+            }
+        };
+        out.extend_from_slice(&kind.to_le_bytes());
+        out.extend_from_slice(&self.port().to_le_bytes());
+        out.extend_from_slice(&octets);
+    }
+}
+
+/// Declares an enum of messages from a table: type id, name, fields in order.
+///
+/// `[unused]` before a field stands for eight bytes that nobody reads (−1 when written); `[at least N]` before the
+/// fields makes the encoder add zeros up to N bytes, for peers that check the length too strictly.
+macro_rules! messages {
+    (
+        $(#[$enum_doc:meta])*
+        pub enum $enum:ident {
+            $(
+                $(#[$doc:meta])*
+                $id:literal $variant:ident $([at least $least:literal])? {
+                    $( $(#[$field_doc:meta])* $([$unused:ident])? $field:ident: $type:ty ),* $(,)?
+                }
+            )+
+        }
+    ) => {
+        $(#[$enum_doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $enum<'a> {
+            $(
+                $(#[$doc])*
+                $variant { $( $(#[$field_doc])* $field: $type ),* },
+            )+
+        }
+
+        impl<'a> $enum<'a> {
+            /// Every type id, in the order of the table.
+            pub const TYPE_IDS: &'static [i32] = &[$($id),+];
+
+            /// Type id of the record that carries the message.
+            #[must_use]
+            pub const fn type_id(&self) -> i32 {
+                match self {
+                    $( Self::$variant { .. } => $id, )+
+                }
+            }
+
+            /// Decodes the payload of a record. Bytes after the last field are ignored, as some peers send more than
+            /// they use.
+            ///
+            /// # Errors
+            /// The type id is not known, or the payload is not sound. No length is trusted.
+            pub fn decode(type_id: i32, bytes: &'a [u8]) -> Result<Self, $crate::message::DecodeError> {
+                let mut reader = $crate::message::Reader::new(bytes);
+                let reader = &mut reader;
+                match type_id {
+                    $(
+                        $id => Ok(Self::$variant {
+                            $(
+                                $field: {
+                                    $( let _ = $crate::message::messages!(@read $unused type_id $field reader i64); )?
+                                    $crate::message::messages!(@read field type_id $field reader $type)
+                                }
+                            ),*
+                        }),
+                    )+
+                    other => Err($crate::message::DecodeError::Unknown(other)),
+                }
+            }
+
+            /// Encodes the payload into `out`, replacing what is there, and returns the type id.
+            pub fn encode(&self, out: &mut Vec<u8>) -> i32 {
+                use $crate::message::Field;
+                out.clear();
+                match self {
+                    $(
+                        Self::$variant { $($field),* } => {
+                            $(
+                                $( $crate::message::messages!(@write $unused out); )?
+                                $field.write(out);
+                            )*
+                            $( out.resize(out.len().max($least), 0); )?
+                        }
+                    )+
+                }
+                self.type_id()
+            }
+        }
+    };
+    (@read $what:ident $type_id:ident $field:ident $reader:ident $type:ty) => {
+        <$type as $crate::message::Field>::read($reader).map_err(|reason| {
+            $crate::message::DecodeError::Malformed { type_id: $type_id, field: stringify!($field), reason }
+        })?
+    };
+    (@write unused $out:ident) => {
+        Field::write(&-1i64, $out)
+    };
+}
+pub(crate) use messages;
