@@ -8,4 +8,5 @@ pub mod agent;
 pub mod clock;
 pub mod idle;
 pub mod memory;
+pub mod queue;
 pub mod sync;
