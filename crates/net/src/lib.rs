@@ -2,12 +2,15 @@
 //!
 //! A datagram is data, not a call: [`Transmit`] describes what to send (destination, bytes, segment size) and
 //! [`ReceiveBatch`] what has arrived (source, bytes, stride, timestamp). [`Transport`] moves batches of them,
-//! [`Network`] opens transports and knows the machine.
+//! [`Network`] opens transports and knows the machine. [`SocketNetwork`] is the kernel's UDP.
 
+#[doc(hidden)]
+pub mod conformance;
 mod error;
 mod interface;
 mod network;
 mod receive;
+mod socket;
 mod transmit;
 mod transport;
 
@@ -15,5 +18,6 @@ pub use error::NetError;
 pub use interface::{Family, Interface, find_by_name, find_by_prefix};
 pub use network::{BufferLimits, MulticastSpec, Network, SocketSpec};
 pub use receive::{Datagram, ReceiveBatch, Received, Train};
+pub use socket::{SocketNetwork, wait};
 pub use transmit::Transmit;
 pub use transport::{BufferLengths, Capabilities, Transport};

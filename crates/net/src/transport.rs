@@ -32,7 +32,7 @@ pub trait Transport: Send + Debug {
     /// The address that the transport is bound to, with the port that the system chose.
     fn local_address(&self) -> SocketAddr;
 
-    /// A descriptor that becomes readable when datagrams arrive, for a wait on several at once. `None` where there is none.
+    /// A descriptor that becomes readable when datagrams arrive, for [`wait`](crate::wait). `None` where there is none.
     fn raw_fd(&self) -> Option<RawFd> {
         None
     }

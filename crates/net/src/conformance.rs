@@ -1,0 +1,461 @@
+//! What every network must do, as one suite that runs against each of them.
+//!
+//! A backend's tests call [`run`] and pass when it returns. The suite panics with the broken rule otherwise; it has no
+//! other use.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::{NetError, Network, ReceiveBatch, SocketSpec, Transmit, Transport};
+
+/// Turns without progress after which something is held to be lost.
+const PATIENCE: usize = 20_000;
+
+/// Runs the suite on transports bound to `address`, an address of `network`. `settle` lets a little time pass, real or
+/// virtual.
+pub fn run(network: &mut dyn Network, address: IpAddr, settle: &mut dyn FnMut()) {
+    let mut suite = Suite {
+        network,
+        address,
+        settle,
+    };
+    suite.addresses();
+    suite.knowledge_of_the_machine();
+    suite.lone_datagrams();
+    suite.nothing_to_do();
+    suite.missing_destination();
+    suite.connected_pair();
+    suite.new_peer();
+    suite.trains();
+    suite.largest_datagrams();
+    suite.too_long_datagram();
+    suite.many_destinations();
+    suite.small_batches();
+    suite.closed_port();
+    suite.overflow();
+}
+
+struct Suite<'a> {
+    network: &'a mut dyn Network,
+    address: IpAddr,
+    settle: &'a mut dyn FnMut(),
+}
+
+/// (source, bytes) of a datagram.
+type Arrived = (SocketAddr, Vec<u8>);
+
+impl Suite<'_> {
+    fn any(&self) -> SocketAddr {
+        SocketAddr::new(self.address, 0)
+    }
+
+    fn open(&mut self, spec: &SocketSpec) -> Box<dyn Transport> {
+        must(self.network.open(spec))
+    }
+
+    fn open_any(&mut self) -> Box<dyn Transport> {
+        self.open(&SocketSpec::bound(self.any()))
+    }
+
+    fn open_to(&mut self, peer: &dyn Transport) -> Box<dyn Transport> {
+        self.open(&SocketSpec::bound(self.any()).connected(peer.local_address()))
+    }
+
+    /// Receives `count` datagrams, in batches of `slots`.
+    fn collect_by(
+        &mut self,
+        transport: &mut dyn Transport,
+        count: usize,
+        slots: usize,
+    ) -> Vec<Arrived> {
+        let mut batch = ReceiveBatch::new(slots);
+        let mut arrived = Vec::new();
+        for _ in 0..PATIENCE {
+            if arrived.len() >= count {
+                break;
+            }
+            let taken = must(transport.receive(&mut batch));
+            assert_eq!(
+                taken,
+                batch.datagram_count(),
+                "the returned count is that of the batch"
+            );
+            arrived.extend(
+                batch
+                    .datagrams()
+                    .map(|datagram| (datagram.source, datagram.payload.to_vec())),
+            );
+            if taken == 0 {
+                (self.settle)();
+            }
+        }
+        assert_eq!(arrived.len(), count, "all datagrams arrive, and once");
+        arrived
+    }
+
+    fn collect(&mut self, transport: &mut dyn Transport, count: usize) -> Vec<Arrived> {
+        self.collect_by(transport, count, 8)
+    }
+
+    fn addresses(&mut self) {
+        let first = self.open_any();
+        let second = self.open_any();
+        assert_eq!(first.local_address().ip(), self.address);
+        assert_ne!(first.local_address().port(), 0, "port zero gets a port");
+        assert_ne!(
+            first.local_address(),
+            second.local_address(),
+            "each its own"
+        );
+        assert_eq!(first.peer(), None);
+
+        let taken = first.local_address();
+        let refused = self.network.open(&SocketSpec::bound(taken)).map(|_| ());
+        let in_use = matches!(&refused, Err(error) if error.is_address_in_use());
+        assert!(in_use, "a used port is refused as in use, not {refused:?}");
+        drop(first);
+        self.open(&SocketSpec::bound(taken));
+
+        let elsewhere = SocketAddr::new(IpAddr::from([203, 0, 113, 77]), 0);
+        if self.address.is_ipv4() {
+            let refused = self.network.open(&SocketSpec::bound(elsewhere)).map(|_| ());
+            assert!(
+                matches!(refused, Err(NetError::Bind { .. })),
+                "a foreign address is refused, not {refused:?}"
+            );
+        }
+    }
+
+    fn knowledge_of_the_machine(&mut self) {
+        let limits = must(self.network.buffer_limits());
+        assert!(limits.default.send > 0 && limits.default.receive > 0);
+        assert!(
+            limits.max.send >= limits.default.send && limits.max.receive >= limits.default.receive
+        );
+
+        let interfaces = must(self.network.interfaces());
+        assert!(
+            interfaces.iter().any(|entry| entry.address == self.address),
+            "{} in {interfaces:?}",
+            self.address
+        );
+
+        let asked = 64 * 1_024;
+        let spec = SocketSpec {
+            send_buffer: Some(asked),
+            receive_buffer: Some(asked),
+            ..SocketSpec::bound(self.any())
+        };
+        let granted = self.open(&spec).buffer_lengths();
+        assert!(
+            granted.send >= asked && granted.receive >= asked,
+            "{granted:?}"
+        );
+    }
+
+    fn lone_datagrams(&mut self) {
+        let mut left = self.open_any();
+        let mut right = self.open_any();
+        for text in [&b"first"[..], b"second", b"x"] {
+            let ping = [Transmit::to(right.local_address(), text)];
+            assert_eq!(must(left.send(&ping)), text.len());
+            assert_eq!(
+                self.collect(&mut *right, 1),
+                [(left.local_address(), text.to_vec())]
+            );
+            let pong = [Transmit::to(left.local_address(), text)];
+            assert_eq!(must(right.send(&pong)), text.len());
+            assert_eq!(
+                self.collect(&mut *left, 1),
+                [(right.local_address(), text.to_vec())]
+            );
+        }
+    }
+
+    fn nothing_to_do(&mut self) {
+        let mut transport = self.open_any();
+        let mut batch = ReceiveBatch::new(2);
+        batch.push(transport.local_address(), None, b"old");
+        assert_eq!(must(transport.receive(&mut batch)), 0);
+        assert!(batch.is_empty(), "what the batch held before is forgotten");
+        assert_eq!(must(transport.send(&[])), 0);
+        let own = transport.local_address();
+        assert_eq!(must(transport.send(&[Transmit::to(own, b"")])), 0);
+    }
+
+    fn missing_destination(&mut self) {
+        let mut transport = self.open_any();
+        let own = transport.local_address();
+        let refused = transport.send(&[Transmit::connected(b"lost")]);
+        assert!(
+            matches!(refused, Err(NetError::NoDestination { .. })),
+            "{refused:?}"
+        );
+        let batch = [Transmit::to(own, b"kept"), Transmit::connected(b"lost")];
+        assert_eq!(
+            must(transport.send(&batch)),
+            4,
+            "what comes before is accepted"
+        );
+        assert_eq!(self.collect(&mut *transport, 1), [(own, b"kept".to_vec())]);
+    }
+
+    fn connected_pair(&mut self) {
+        let mut server = self.open_any();
+        let mut stranger = self.open_any();
+        let mut client = self.open_to(&*server);
+        assert_eq!(client.peer(), Some(server.local_address()));
+        let client_address = client.local_address();
+
+        assert_eq!(must(client.send(&[Transmit::connected(b"hello")])), 5);
+        assert_eq!(
+            must(client.send(&[Transmit::to(server.local_address(), b"again")])),
+            5
+        );
+        let expected = [
+            (client_address, b"hello".to_vec()),
+            (client_address, b"again".to_vec()),
+        ];
+        assert_eq!(self.collect(&mut *server, 2), expected);
+
+        assert_eq!(
+            must(client.send(&[Transmit::to(stranger.local_address(), b"aside")])),
+            5
+        );
+        assert_eq!(
+            self.collect(&mut *stranger, 1),
+            [(client_address, b"aside".to_vec())]
+        );
+
+        must(stranger.send(&[Transmit::to(client_address, b"unheard")]));
+        must(server.send(&[Transmit::to(client_address, b"heard")]));
+        assert_eq!(
+            self.collect(&mut *client, 1),
+            [(server.local_address(), b"heard".to_vec())]
+        );
+    }
+
+    fn new_peer(&mut self) {
+        let mut first = self.open_any();
+        let mut second = self.open_any();
+        let mut client = self.open_to(&*first);
+        let own = client.local_address();
+        must(client.connect(second.local_address()));
+        assert_eq!(client.peer(), Some(second.local_address()));
+        assert_eq!(client.local_address(), own, "the local address stays");
+        must(client.send(&[Transmit::connected(b"to the second")]));
+        self.collect(&mut *second, 1);
+        must(first.send(&[Transmit::to(own, b"unheard")]));
+        must(second.send(&[Transmit::to(own, b"heard")]));
+        assert_eq!(
+            self.collect(&mut *client, 1),
+            [(second.local_address(), b"heard".to_vec())]
+        );
+    }
+
+    fn trains(&mut self) {
+        for (length, segment_size) in [
+            (10, 4),
+            (4_224, 1_408),
+            (5_000, 1_408),
+            (66_000, 1_408),
+            (16_384, 8_192),
+            (96, 1),
+        ] {
+            let mut receiver = self.open_any();
+            let mut sender = self.open_to(&*receiver);
+            let payload = pattern(length);
+            let train = Transmit::connected(&payload).segmented(segment_size);
+            assert_eq!(
+                must(sender.send(&[train])),
+                length,
+                "a train of {length} bytes by {segment_size}"
+            );
+            let arrived = self.collect(&mut *receiver, length.div_ceil(segment_size));
+            let expected = payload.chunks(segment_size);
+            for ((source, datagram), expected) in arrived.iter().zip(expected) {
+                assert_eq!(*source, sender.local_address());
+                assert_eq!(
+                    datagram, expected,
+                    "in a train of {length} bytes by {segment_size}"
+                );
+            }
+        }
+    }
+
+    fn largest_datagrams(&mut self) {
+        let spec = SocketSpec {
+            receive_buffer: Some(256 * 1_024),
+            ..SocketSpec::bound(self.any())
+        };
+        let mut receiver = self.open(&spec);
+        let mut sender = self.open_to(&*receiver);
+        let payload = pattern(2 * 65_504);
+        assert_eq!(
+            must(sender.send(&[Transmit::connected(&payload[..65_507])])),
+            65_507
+        );
+        assert_eq!(self.collect(&mut *receiver, 1)[0].1, &payload[..65_507]);
+        let mut offered = &payload[..];
+        let mut arrived = Vec::new();
+        while !offered.is_empty() {
+            let accepted = must(sender.send(&[Transmit::connected(offered).segmented(65_504)]));
+            assert_eq!(accepted % 65_504, 0, "only whole datagrams are accepted");
+            offered = &offered[accepted..];
+            arrived.extend(self.collect(&mut *receiver, accepted / 65_504));
+        }
+        assert!(
+            arrived
+                .iter()
+                .map(|(_, datagram)| &datagram[..])
+                .eq(payload.chunks(65_504))
+        );
+    }
+
+    fn too_long_datagram(&mut self) {
+        let mut receiver = self.open_any();
+        let mut sender = self.open_to(&*receiver);
+        let payload = pattern(70_000);
+        let refused = sender.send(&[Transmit::connected(&payload), Transmit::connected(b"next")]);
+        assert!(
+            matches!(refused, Err(NetError::Send { length: 70_000, .. })),
+            "{refused:?}"
+        );
+        let batch = [
+            Transmit::connected(b"before"),
+            Transmit::connected(&payload),
+        ];
+        assert_eq!(
+            must(sender.send(&batch)),
+            6,
+            "what comes before is accepted"
+        );
+        must(sender.send(&[Transmit::connected(b"behind")]));
+        let arrived = self.collect(&mut *receiver, 2);
+        assert_eq!(
+            (&arrived[0].1[..], &arrived[1].1[..]),
+            (&b"before"[..], &b"behind"[..])
+        );
+    }
+
+    fn many_destinations(&mut self) {
+        let mut sender = self.open_any();
+        let mut receivers: Vec<_> = (0..3).map(|_| self.open_any()).collect();
+        let payload = pattern(100 * 64);
+        let batch: Vec<_> =
+            (0..99)
+                .map(|index| {
+                    let destination = receivers[index % 3].local_address();
+                    Transmit::to(destination, &payload[index * 64..][..64])
+                        .segmented(if index < 50 { 16 } else { 64 })
+                })
+                .collect();
+        assert_eq!(must(sender.send(&batch)), 99 * 64);
+        for (index, receiver) in receivers.iter_mut().enumerate() {
+            let mine = batch.iter().skip(index).step_by(3);
+            let expected: Vec<_> = mine
+                .flat_map(Transmit::datagrams)
+                .map(<[u8]>::to_vec)
+                .collect();
+            let arrived = self.collect(&mut **receiver, expected.len());
+            assert!(
+                arrived
+                    .into_iter()
+                    .map(|(_, datagram)| datagram)
+                    .eq(expected)
+            );
+        }
+    }
+
+    fn small_batches(&mut self) {
+        let mut receiver = self.open_any();
+        let mut sender = self.open_to(&*receiver);
+        for slots in [1, 2, 40, 100] {
+            let payload = pattern(150 * 32);
+            let batch: Vec<_> = payload.chunks(32).map(Transmit::connected).collect();
+            assert_eq!(must(sender.send(&batch)), payload.len());
+            let arrived = self.collect_by(&mut *receiver, 150, slots);
+            assert!(
+                arrived
+                    .iter()
+                    .map(|(_, datagram)| &datagram[..])
+                    .eq(payload.chunks(32))
+            );
+        }
+    }
+
+    fn closed_port(&mut self) {
+        let closed = self.open_any();
+        let address = closed.local_address();
+        let mut sender = self.open_to(&*closed);
+        drop(closed);
+        let mut batch = ReceiveBatch::new(2);
+        let payload = pattern(96);
+        for _ in 0..5 {
+            let accepted = must(sender.send(&[Transmit::connected(&payload).segmented(32); 3]));
+            assert_eq!(accepted % 32, 0);
+            (self.settle)();
+            assert_eq!(
+                must(sender.receive(&mut batch)),
+                0,
+                "a refused connection is no error"
+            );
+            must(sender.send(&[Transmit::connected(b"unheard")]));
+            (self.settle)();
+        }
+        let mut reopened = self.open(&SocketSpec::bound(address));
+        assert_eq!(
+            must(sender.send(&[Transmit::connected(b"heard")])),
+            5,
+            "old news costs no datagram"
+        );
+        assert_eq!(self.collect(&mut *reopened, 1)[0].1, b"heard");
+        must(reopened.send(&[Transmit::to(sender.local_address(), b"back")]));
+        assert_eq!(self.collect(&mut *sender, 1)[0].1, b"back");
+    }
+
+    fn overflow(&mut self) {
+        let mut receiver = self.open_any();
+        let mut sender = self.open_to(&*receiver);
+        let payload = pattern(1_024 * 1_408);
+        let mut accepted = 0;
+        for _ in 0..8 {
+            let train = Transmit::connected(&payload).segmented(1_408);
+            let bytes = must(sender.send(&[train]));
+            assert_eq!(bytes % 1_408, 0, "only whole datagrams are accepted");
+            accepted += bytes / 1_408;
+        }
+        let mut batch = ReceiveBatch::new(16);
+        let mut arrived = 0;
+        let mut idle = 0;
+        while idle < 20 {
+            let taken = must(receiver.receive(&mut batch));
+            assert!(
+                batch
+                    .datagrams()
+                    .all(|datagram| payload.chunks(1_408).any(|sent| sent == datagram.payload))
+            );
+            arrived += taken;
+            idle = if taken == 0 { idle + 1 } else { 0 };
+            (self.settle)();
+        }
+        assert!(
+            arrived > 0 && arrived <= accepted,
+            "{arrived} of {accepted} arrived"
+        );
+        must(sender.send(&[Transmit::connected(b"afterwards")]));
+        assert_eq!(self.collect(&mut *receiver, 1)[0].1, b"afterwards");
+    }
+}
+
+/// Bytes that differ from one datagram to the next.
+fn pattern(length: usize) -> Vec<u8> {
+    let words = 0..=(length / 4) as u32;
+    words
+        .flat_map(|word| word.wrapping_mul(2_654_435_761).to_le_bytes())
+        .take(length)
+        .collect()
+}
+
+fn must<T>(result: Result<T, NetError>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
+}

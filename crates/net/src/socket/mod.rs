@@ -1,0 +1,77 @@
+//! The kernel's UDP sockets (Linux).
+//!
+//! Reading order: `open` makes a socket of a [`SocketSpec`], `transport` moves batches through it, `cut` decides how a
+//! batch becomes messages for the kernel, `send` and `receive` are the calls with vectors. Segmentation (`UDP_SEGMENT`)
+//! and coalescing (`UDP_GRO`) are used where the kernel has them; where it lacks them, or refuses them for a route, the
+//! same datagrams travel one by one.
+
+mod address;
+mod control;
+mod cut;
+mod interfaces;
+mod open;
+mod option;
+mod receive;
+mod send;
+#[cfg(test)]
+mod tests;
+mod transport;
+mod wait;
+
+pub use wait::wait;
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use crate::{BufferLengths, BufferLimits, Interface, NetError, Network, SocketSpec, Transport};
+
+/// The machine's own network.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketNetwork {
+    offload: bool,
+}
+
+impl SocketNetwork {
+    /// Uses what the kernel offers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { offload: true }
+    }
+
+    /// Sends and receives datagrams one by one, whatever the kernel offers and the [`SocketSpec`] says.
+    #[must_use]
+    pub fn without_offload() -> Self {
+        Self { offload: false }
+    }
+}
+
+impl Default for SocketNetwork {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Network for SocketNetwork {
+    fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
+        Ok(Box::new(open::open(spec, self.offload && spec.offload)?))
+    }
+
+    fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
+        let bind = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let socket = open::fresh_socket(bind)?;
+        let default = open::buffer_lengths(&socket)?;
+        for option in [option::SEND_BUFFER, option::RECEIVE_BUFFER] {
+            // A system without a limit may refuse the request, which leaves the default.
+            let _ = option::set(&socket, option, i32::MAX);
+        }
+        let max = open::buffer_lengths(&socket)?;
+        let max = BufferLengths {
+            send: max.send.max(default.send),
+            receive: max.receive.max(default.receive),
+        };
+        Ok(BufferLimits { default, max })
+    }
+
+    fn interfaces(&mut self) -> Result<Vec<Interface>, NetError> {
+        interfaces::interfaces()
+    }
+}

@@ -1,0 +1,127 @@
+//! Receiving from the kernel, one or many messages per call.
+
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+
+use super::address::{self, RawAddress};
+use super::control::{self, Control, ReceiveNotes};
+use crate::{ReceiveBatch, Received};
+
+/// Messages per call.
+const VECTOR: usize = 32;
+
+/// Fills the next free slot of `batch` with what has arrived, and returns how many messages came.
+pub(super) fn receive_one(
+    socket: &UdpSocket,
+    batch: &mut ReceiveBatch,
+    notes: bool,
+) -> io::Result<usize> {
+    let Some(free) = batch.free_slots().next() else {
+        return Ok(0);
+    };
+    let mut slot = Slot::new();
+    let mut header = slot.describe(free, notes);
+    // SAFETY: the descriptor is open as long as `socket` is borrowed. `header` points into `slot` and `free`, which are
+    // exclusively borrowed until after the call.
+    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: `recvmsg` succeeded and `slot` is alive.
+    let received = unsafe { slot.read(&header, length) };
+    batch.commit(received);
+    Ok(1)
+}
+
+/// Fills free slots of `batch` with what has arrived, as far as one vector goes, and returns how many messages came.
+pub(super) fn receive_many(
+    socket: &UdpSocket,
+    batch: &mut ReceiveBatch,
+    notes: bool,
+) -> io::Result<usize> {
+    let mut slots = [const { Slot::new() }; VECTOR];
+    let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; VECTOR];
+    let mut count = 0;
+    for ((free, slot), header) in batch.free_slots().zip(&mut slots).zip(&mut headers) {
+        header.write(libc::mmsghdr {
+            msg_hdr: slot.describe(free, notes),
+            msg_len: 0,
+        });
+        count += 1;
+    }
+    // SAFETY: the descriptor is open as long as `socket` is borrowed. The first `count` headers are initialised and point
+    // into `slots` and into the free slots of `batch`; neither moves, is freed or is touched until after the call.
+    let taken = unsafe {
+        libc::recvmmsg(
+            socket.as_raw_fd(),
+            headers.as_mut_ptr().cast(),
+            count,
+            0,
+            std::ptr::null_mut(),
+        )
+    };
+    let taken = usize::try_from(taken).map_err(|_| io::Error::last_os_error())?;
+    for (slot, header) in slots.iter().zip(&headers).take(taken) {
+        // SAFETY: the kernel filled in the first `taken` headers, all initialised above, and `slots` is alive.
+        let received = unsafe {
+            let header = header.assume_init_ref();
+            slot.read(&header.msg_hdr, header.msg_len as usize)
+        };
+        batch.commit(received);
+    }
+    Ok(taken)
+}
+
+/// What the header of one message points to.
+struct Slot {
+    address: RawAddress,
+    payload: MaybeUninit<libc::iovec>,
+    control: Control,
+}
+
+impl Slot {
+    const fn new() -> Self {
+        Self {
+            address: RawAddress::EMPTY,
+            payload: MaybeUninit::uninit(),
+            control: Control::new(),
+        }
+    }
+
+    /// A header for the kernel to receive into `buffer`, valid as long as this slot and the buffer stay where they are.
+    fn describe(&mut self, buffer: &mut [u8], notes: bool) -> libc::msghdr {
+        // SAFETY: null pointers and zero lengths are what an absent part of a header looks like.
+        let mut header: libc::msghdr = unsafe { mem::zeroed() };
+        header.msg_name = (&raw mut self.address).cast();
+        header.msg_namelen = address::ROOM;
+        let base = buffer.as_mut_ptr().cast();
+        header.msg_iov = self.payload.write(libc::iovec {
+            iov_base: base,
+            iov_len: buffer.len(),
+        });
+        header.msg_iovlen = 1;
+        if notes {
+            self.control.lend(&mut header);
+        }
+        header
+    }
+
+    /// What the kernel says about a message of `length` bytes.
+    ///
+    /// # Safety
+    /// `header` comes from `describe` of this slot and was filled in by a successful receiving call.
+    unsafe fn read(&self, header: &libc::msghdr, length: usize) -> Received {
+        let notes = if header.msg_controllen == 0 {
+            ReceiveNotes::default()
+        } else {
+            // SAFETY: the caller's promise, and the control buffer is in this slot.
+            unsafe { control::read(header) }
+        };
+        Received {
+            source: self.address.decode().unwrap_or(Received::default().source),
+            length,
+            stride: notes.stride.unwrap_or(length).min(length),
+            timestamp_ns: notes.timestamp_ns,
+        }
+    }
+}
