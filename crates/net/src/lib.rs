@@ -2,11 +2,13 @@
 //!
 //! A datagram is data, not a call: [`Transmit`] describes what to send (destination, bytes, segment size) and
 //! [`ReceiveBatch`] what has arrived (source, bytes, stride, timestamp). [`Transport`] moves batches of them,
-//! [`Network`] opens transports and knows the machine. [`SocketNetwork`] is the kernel's UDP.
+//! [`Network`] opens transports and knows the machine. [`SocketNetwork`] is the kernel's UDP. [`Faulty`] makes any network
+//! lose, repeat and reorder.
 
 #[doc(hidden)]
 pub mod conformance;
 mod error;
+mod fault;
 mod interface;
 mod network;
 mod receive;
@@ -15,6 +17,7 @@ mod transmit;
 mod transport;
 
 pub use error::NetError;
+pub use fault::{FaultControl, FaultCounts, FaultRates, FaultSpec, Faulty};
 pub use interface::{Family, Interface, find_by_name, find_by_prefix};
 pub use network::{BufferLimits, MulticastSpec, Network, SocketSpec};
 pub use receive::{Datagram, ReceiveBatch, Received, Train};
