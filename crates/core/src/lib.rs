@@ -5,8 +5,12 @@
 
 pub mod affinity;
 pub mod agent;
+mod ascii;
 pub mod clock;
+pub mod counters;
+pub mod error_log;
 pub mod idle;
+pub mod loss_report;
 pub mod memory;
 pub mod queue;
 pub mod sync;

@@ -8,6 +8,7 @@
 //! same thread. After a panic only `on_close` is called.
 
 mod composite;
+mod duty_cycle;
 mod invoker;
 mod runner;
 
@@ -15,6 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 pub use composite::Composite;
+pub use duty_cycle::DutyCycle;
 pub use invoker::AgentInvoker;
 pub use runner::{AgentFailure, AgentRunner, RunningAgent, Waker};
 

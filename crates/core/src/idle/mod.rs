@@ -8,6 +8,7 @@
 mod adaptive;
 mod args;
 mod backoff;
+mod controllable;
 mod simple;
 mod spec;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 pub use adaptive::{Adaptive, AdaptiveLimits};
 pub use backoff::{Backoff, BackoffLimits};
+pub use controllable::Controllable;
 pub use simple::{NoOp, Sleep, Spin, Yield};
 pub use spec::{IdleError, IdleSpec, parse};
 

@@ -7,8 +7,10 @@ use thiserror::Error;
 
 use super::args::{self, Shortest};
 use super::{
-    Adaptive, AdaptiveLimits, Backoff, BackoffLimits, IdleStrategy, NoOp, Sleep, Spin, Yield,
+    Adaptive, AdaptiveLimits, Backoff, BackoffLimits, Controllable, IdleStrategy, NoOp, Sleep,
+    Spin, Yield,
 };
+use crate::counters::Counter;
 
 const ACCEPTED: &str =
     "adaptive, backoff, noop, spin, yield, sleep-ns (or sleeping), sleep-ms, controllable";
@@ -31,6 +33,8 @@ pub enum IdleSpec {
     Yield,
     /// [`Sleep`].
     Sleep(Duration),
+    /// [`Controllable`].
+    Controllable,
 }
 
 /// A name or its arguments were not understood.
@@ -95,21 +99,35 @@ impl IdleSpec {
             "sleep-ms" | "org.agrona.concurrent.SleepingMillisIdleStrategy" => {
                 sleep("sleep-ms", args, DEFAULT_SLEEP_MS)
             }
+            "controllable" | "org.agrona.concurrent.ControllableIdleStrategy" => {
+                Ok(Self::Controllable)
+            }
             name => Err(IdleError::UnknownName {
                 name: name.to_owned(),
             }),
         }
     }
 
-    /// The strategy, at its beginning.
+    /// The strategy, at its beginning. [`Controllable`] gets a counter that nobody sees and so stays
+    /// in its first mode, park; a driver uses [`Self::build_controlled`].
     pub fn build(&self) -> Box<dyn IdleStrategy> {
         match *self {
+            Self::Controllable => Box::new(Controllable::new(Counter::detached())),
             Self::Adaptive(limits) => Box::new(Adaptive::new(limits)),
             Self::Backoff(limits) => Box::new(Backoff::new(limits)),
             Self::NoOp => Box::new(NoOp),
             Self::Spin => Box::new(Spin),
             Self::Yield => Box::new(Yield),
             Self::Sleep(time) => Box::new(Sleep(time)),
+        }
+    }
+
+    /// The strategy, at its beginning, with the counter that switches [`Controllable`] (system
+    /// counter 22).
+    pub fn build_controlled(&self, status: &Counter) -> Box<dyn IdleStrategy> {
+        match self {
+            Self::Controllable => Box::new(Controllable::new(status.clone())),
+            _ => self.build(),
         }
     }
 
@@ -122,6 +140,7 @@ impl IdleSpec {
             Self::Spin => "spin",
             Self::Yield => "yield",
             Self::Sleep(_) => "sleep-ns",
+            Self::Controllable => "controllable",
         }
     }
 
@@ -131,7 +150,7 @@ impl IdleSpec {
             Self::Adaptive(limits) => Some(limits.to_string()),
             Self::Backoff(limits) => Some(limits.to_string()),
             Self::Sleep(time) => Some(Shortest(*time).to_string()),
-            Self::NoOp | Self::Spin | Self::Yield => None,
+            Self::NoOp | Self::Spin | Self::Yield | Self::Controllable => None,
         }
     }
 }
@@ -251,6 +270,13 @@ mod tests {
                 IdleSpec::Backoff(BackoffLimits::default()),
             ),
             (&["adaptive"], IdleSpec::default()),
+            (
+                &[
+                    "controllable",
+                    "org.agrona.concurrent.ControllableIdleStrategy",
+                ],
+                IdleSpec::Controllable,
+            ),
         ] {
             for name in names {
                 assert_eq!(IdleSpec::parse(name, None), Ok(expected), "{name}");
@@ -307,6 +333,20 @@ mod tests {
             IdleSpec::default().to_string(),
             "adaptive 500us-50us-5us-1ms"
         );
+    }
+
+    #[test]
+    fn controllable_follows_the_counter_it_is_given() {
+        let status = Counter::detached();
+        let mut strategy = IdleSpec::Controllable.build_controlled(&status);
+        assert_eq!(status.get(), 4);
+        status.set(1);
+        strategy.idle(0, &mut |_| panic!("mode 1 does nothing"));
+        IdleSpec::NoOp.build_controlled(&status);
+        assert_eq!(status.get(), 1);
+        let mut parks = 0;
+        IdleSpec::Controllable.build().idle(0, &mut |_| parks += 1);
+        assert_eq!(parks, 1);
     }
 
     #[test]

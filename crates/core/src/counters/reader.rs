@@ -1,0 +1,223 @@
+//! Watching counters, from any thread and any process.
+
+use super::layout::{
+    ALLOCATED, KEY_LENGTH, METADATA_LENGTH, Metadata, UNUSED, VALUES_LENGTH, Values,
+};
+use super::{Counter, Label};
+use crate::memory::{Region, Shared};
+use crate::sync::{Ordering, fence};
+
+/// How often a description is read again when it changed meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// All counters of a driver, read only. Whatever the regions hold, no method panics or reads outside
+/// them. Counters come and go while one looks: an answer was true at some moment of the call.
+#[derive(Clone, Debug)]
+pub struct CountersReader {
+    metadata: Region,
+    values: Region,
+    capacity: usize,
+}
+
+/// The state of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterState {
+    /// Never used so far; nor is any id above it.
+    Unused,
+    /// In use.
+    Allocated,
+    /// Freed; it will be used again.
+    Reclaimed,
+}
+
+/// A copy of everything that describes a counter.
+#[derive(Clone, Debug)]
+pub struct CounterMeta {
+    /// The counter's id.
+    pub id: i32,
+    /// What kind of counter it is (spec/01 §5.6, §5.7).
+    pub type_id: i32,
+    /// The id of what it counts for, e.g. a publication.
+    pub registration_id: i64,
+    /// The id of the client it belongs to.
+    pub owner_id: i64,
+    /// An id whose meaning depends on the type.
+    pub reference_id: i64,
+    /// The key, laid out by type; bytes behind its used part are zero or arbitrary.
+    pub key: [u8; KEY_LENGTH],
+    /// The text for people.
+    pub label: Label,
+}
+
+impl CountersReader {
+    /// Reads the counters in these sections of `cnc.dat`. The shorter of the two decides how many
+    /// there can be.
+    pub fn new(metadata: Region, values: Region) -> Self {
+        let capacity = (metadata.len() / METADATA_LENGTH).min(values.len() / VALUES_LENGTH);
+        Self {
+            metadata,
+            values,
+            capacity: capacity.min(i32::MAX as usize),
+        }
+    }
+
+    /// The highest id there is room for; −1 when there is none.
+    pub fn max_id(&self) -> i32 {
+        // `new` limits the capacity to i32::MAX.
+        self.capacity as i32 - 1
+    }
+
+    /// The state of an id; unused if it is out of range. Something unknown there counts as freed.
+    pub fn state(&self, id: i32) -> CounterState {
+        self.metadata(id)
+            .map_or(CounterState::Unused, |record| state(&record))
+    }
+
+    /// The type of a counter in use.
+    pub fn type_id(&self, id: i32) -> Option<i32> {
+        self.allocated(id)
+            .map(|record| record.type_id.load(Ordering::Relaxed))
+    }
+
+    /// The registration id of a counter in use.
+    pub fn registration_id(&self, id: i32) -> Option<i64> {
+        self.counter(id).map(|counter| counter.registration_id())
+    }
+
+    /// The owner id of a counter in use.
+    pub fn owner_id(&self, id: i32) -> Option<i64> {
+        self.counter(id).map(|counter| counter.owner_id())
+    }
+
+    /// The reference id of a counter in use.
+    pub fn reference_id(&self, id: i32) -> Option<i64> {
+        self.counter(id).map(|counter| counter.reference_id())
+    }
+
+    /// The value of a counter in use.
+    pub fn value(&self, id: i32) -> Option<i64> {
+        self.counter(id).map(|counter| counter.get())
+    }
+
+    /// The key of a counter in use.
+    pub fn key(&self, id: i32) -> Option<[u8; KEY_LENGTH]> {
+        self.allocated(id).map(|record| key(&record))
+    }
+
+    /// The label of a counter in use.
+    pub fn label(&self, id: i32) -> Option<Label> {
+        self.allocated(id).map(|record| Label::read(&record))
+    }
+
+    /// A handle on a counter in use.
+    pub fn counter(&self, id: i32) -> Option<Counter> {
+        self.allocated(id)?;
+        self.values(id).map(|record| Counter::new(record, id))
+    }
+
+    /// Everything about a counter in use.
+    pub fn meta(&self, id: i32) -> Option<CounterMeta> {
+        let (record, values) = (self.metadata(id)?, self.values(id)?);
+        for _ in 0..ATTEMPTS {
+            // Acquire: partner of the release that allocates.
+            if record.state.load(Ordering::Acquire) != ALLOCATED {
+                return None;
+            }
+            let registration_id = values.registration_id.load(Ordering::Acquire);
+            let meta = CounterMeta {
+                id,
+                type_id: record.type_id.load(Ordering::Relaxed),
+                registration_id,
+                owner_id: values.owner_id.load(Ordering::Relaxed),
+                reference_id: values.reference_id.load(Ordering::Relaxed),
+                key: key(&record),
+                label: Label::read(&record),
+            };
+            // Look whether it was freed under us, or even given away again: the ids of a new counter
+            // may arrive after its state (spec/01 §5.3), and a freed one loses its key. The fence is
+            // the partner of the one in `CounterTable::free`; the acquire is as above.
+            fence(Ordering::Acquire);
+            let same = record.state.load(Ordering::Acquire) == ALLOCATED
+                && values.registration_id.load(Ordering::Relaxed) == registration_id
+                && record.type_id.load(Ordering::Relaxed) == meta.type_id;
+            if same {
+                return Some(meta);
+            }
+        }
+        None
+    }
+
+    /// Calls `visit` for each counter in use, in the order of ids.
+    pub fn for_each(&self, mut visit: impl FnMut(&CounterMeta)) {
+        for id in self.used_ids() {
+            if let Some(meta) = self.meta(id) {
+                visit(&meta);
+            }
+        }
+    }
+
+    /// The first counter in use for which `wanted` is true.
+    pub fn find(&self, mut wanted: impl FnMut(&CounterMeta) -> bool) -> Option<CounterMeta> {
+        self.used_ids()
+            .filter_map(|id| self.meta(id))
+            .find(|meta| wanted(meta))
+    }
+
+    /// The counter of a type that counts for `registration_id`. A counter that was allocated a moment
+    /// ago may not be found yet (spec/01 §5.3).
+    pub fn find_by_type_and_registration(&self, type_id: i32, registration_id: i64) -> Option<i32> {
+        self.used_ids().find(|&id| {
+            self.type_id(id) == Some(type_id) && self.registration_id(id) == Some(registration_id)
+        })
+    }
+
+    /// Writes behind the label of a counter in use, for the client that owns the counter (spec/01
+    /// §5.10); cut at 380 bytes. False if the counter is not in use.
+    pub fn append_label(&self, id: i32, text: &str) -> bool {
+        let record = self.allocated(id);
+        if let Some(record) = &record {
+            Label::append(record, text);
+        }
+        record.is_some()
+    }
+
+    /// The ids that have been used so far.
+    fn used_ids(&self) -> impl Iterator<Item = i32> + '_ {
+        (0..=self.max_id()).take_while(|&id| self.state(id) != CounterState::Unused)
+    }
+
+    fn allocated(&self, id: i32) -> Option<Shared<Metadata>> {
+        self.metadata(id)
+            .filter(|record| state(record) == CounterState::Allocated)
+    }
+
+    pub(super) fn metadata(&self, id: i32) -> Option<Shared<Metadata>> {
+        let index = self.index(id)?;
+        self.metadata.overlay(index * METADATA_LENGTH).ok()
+    }
+
+    pub(super) fn values(&self, id: i32) -> Option<Shared<Values>> {
+        let index = self.index(id)?;
+        self.values.overlay(index * VALUES_LENGTH).ok()
+    }
+
+    fn index(&self, id: i32) -> Option<usize> {
+        usize::try_from(id)
+            .ok()
+            .filter(|&index| index < self.capacity)
+    }
+}
+
+fn state(record: &Metadata) -> CounterState {
+    // Acquire: partner of the releases of `CounterTable`.
+    match record.state.load(Ordering::Acquire) {
+        UNUSED => CounterState::Unused,
+        ALLOCATED => CounterState::Allocated,
+        // RECLAIMED, and what nobody should have stored.
+        _ => CounterState::Reclaimed,
+    }
+}
+
+fn key(record: &Metadata) -> [u8; KEY_LENGTH] {
+    std::array::from_fn(|index| record.key[index].load(Ordering::Relaxed))
+}

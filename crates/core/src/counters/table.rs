@@ -1,0 +1,427 @@
+//! Handing out counters and taking them back.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::layout::{ALLOCATED, LABEL_LENGTH, Metadata, NOT_FREE, RECLAIMED};
+use super::{Counter, CountersReader, Label};
+use crate::memory::{Region, Shared};
+use crate::sync::{Ordering, fence};
+
+/// The owner of all counters: there is one, and it belongs to one thread (the driver's conductor).
+///
+/// Contract: `allocate` takes an id whose rest is over, else a new one; `free` puts an id to rest.
+/// Both cost O(log n) in the number of resting ids. The table remembers by itself which ids are in
+/// use: what other processes scribble over the records cannot confuse it.
+#[derive(Debug)]
+pub struct CounterTable {
+    reader: CountersReader,
+    rest_ms: i64,
+    /// For each id used so far: whether it is in use now.
+    in_use: Vec<bool>,
+    /// The end of the rest, epoch milliseconds, and the id; the earliest first.
+    resting: BinaryHeap<Reverse<(i64, i32)>>,
+}
+
+/// What a new counter is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CounterSpec<'a> {
+    /// The kind of counter (spec/01 §5.6, §5.7).
+    pub type_id: i32,
+    /// The key, laid out by type; cut at 112 bytes.
+    pub key: &'a [u8],
+    /// The text for people; cut at 380 bytes, characters other than ASCII become `?`.
+    pub label: &'a str,
+    /// The id of what it counts for, e.g. a publication.
+    pub registration_id: i64,
+    /// The id of the client it belongs to.
+    pub owner_id: i64,
+    /// An id whose meaning depends on the type.
+    pub reference_id: i64,
+    /// The first value.
+    pub value: i64,
+}
+
+/// No id is left.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error(
+    "no counter left for `{label}`: {in_use} of {capacity} are in use and {resting} were freed too \
+     recently (see aeron.counters.buffer.length, aeron.counters.free.to.reuse.timeout)"
+)]
+pub struct CountersFull {
+    /// The label of the counter that could not be allocated.
+    pub label: String,
+    /// Counters in use.
+    pub in_use: usize,
+    /// Counters that were freed and may not be used again yet.
+    pub resting: usize,
+    /// Counters there is room for.
+    pub capacity: usize,
+}
+
+impl CounterTable {
+    /// A table over zeroed sections of a new `cnc.dat`. A freed id rests for `free_to_reuse`, in
+    /// whole milliseconds, at least one unless it is zero (spec/01 §5.4).
+    pub fn new(metadata: Region, values: Region, free_to_reuse: Duration) -> Self {
+        let millis = i64::try_from(free_to_reuse.as_millis()).unwrap_or(i64::MAX);
+        Self {
+            reader: CountersReader::new(metadata, values),
+            rest_ms: if free_to_reuse.is_zero() {
+                0
+            } else {
+                millis.max(1)
+            },
+            in_use: Vec::new(),
+            resting: BinaryHeap::new(),
+        }
+    }
+
+    /// A counter with key and label, without ids.
+    ///
+    /// # Errors
+    /// No id is left.
+    pub fn allocate(
+        &mut self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+        now_epoch_ms: i64,
+    ) -> Result<Counter, CountersFull> {
+        let spec = CounterSpec {
+            type_id,
+            key,
+            label,
+            ..CounterSpec::default()
+        };
+        self.allocate_with(&spec, now_epoch_ms)
+    }
+
+    /// A counter with all that describes it. Whoever sees the counter sees all of it: ids and value
+    /// are set before the counter appears.
+    ///
+    /// # Errors
+    /// No id is left.
+    pub fn allocate_with(
+        &mut self,
+        spec: &CounterSpec<'_>,
+        now_epoch_ms: i64,
+    ) -> Result<Counter, CountersFull> {
+        let id = self.take_id(now_epoch_ms);
+        let records =
+            id.and_then(|id| Some((id, self.reader.metadata(id)?, self.reader.values(id)?)));
+        let Some((id, record, values)) = records else {
+            return Err(self.full(spec.label));
+        };
+        let counter = Counter::new(values, id);
+
+        let values = counter.record();
+        values.owner_id.store(spec.owner_id, Ordering::Relaxed);
+        values
+            .reference_id
+            .store(spec.reference_id, Ordering::Relaxed);
+        // Release: partners are the acquire loads of clients that watch these two by themselves.
+        values.value.store(spec.value, Ordering::Release);
+        values
+            .registration_id
+            .store(spec.registration_id, Ordering::Release);
+
+        record.type_id.store(spec.type_id, Ordering::Relaxed);
+        record.reuse_at.store(NOT_FREE, Ordering::Relaxed);
+        store_key(&record, spec.key);
+        Label::write(&record, spec.label);
+        // Release: partner of the acquire loads of the state in `CountersReader`.
+        record.state.store(ALLOCATED, Ordering::Release);
+        Ok(counter)
+    }
+
+    /// Frees a counter; its id rests from now on. False if it was not in use.
+    pub fn free(&mut self, id: i32, now_epoch_ms: i64) -> bool {
+        if !self.is_in_use(id) {
+            return false;
+        }
+        let Some(record) = self.reader.metadata(id) else {
+            return false;
+        };
+        let reuse_at = now_epoch_ms.saturating_add(self.rest_ms);
+        // Release: partner of the acquire loads of the state in `CountersReader`.
+        record.state.store(RECLAIMED, Ordering::Release);
+        // Whoever reads any of what is written from here on, be it by the next owner of the id, finds
+        // the state changed. Partner: the acquire fence in `CountersReader::meta`.
+        fence(Ordering::Release);
+        store_key(&record, &[]);
+        record.reuse_at.store(reuse_at, Ordering::Relaxed);
+        // `is_in_use` has checked the index.
+        self.in_use[id as usize] = false;
+        self.resting.push(Reverse((reuse_at, id)));
+        true
+    }
+
+    /// A handle on a counter in use.
+    pub fn counter(&self, id: i32) -> Option<Counter> {
+        let values = self.reader.values(id).filter(|_| self.is_in_use(id))?;
+        Some(Counter::new(values, id))
+    }
+
+    /// Writes behind a counter's label, cut at 380 bytes. False if it is not in use.
+    pub fn append_label(&mut self, id: i32, text: &str) -> bool {
+        self.with_record(id, |record| Label::append(record, text))
+    }
+
+    /// Replaces a counter's label, cut at 380 bytes. False if it is not in use.
+    pub fn set_label(&mut self, id: i32, text: &str) -> bool {
+        self.with_record(id, |record| Label::write(record, text))
+    }
+
+    /// Sets the registration id of a counter; release. False if it is not in use.
+    pub fn set_registration_id(&mut self, id: i32, registration_id: i64) -> bool {
+        let counter = self.counter(id);
+        if let Some(counter) = &counter {
+            counter
+                .record()
+                .registration_id
+                .store(registration_id, Ordering::Release);
+        }
+        counter.is_some()
+    }
+
+    /// Sets the owner id of a counter. False if it is not in use.
+    pub fn set_owner_id(&mut self, id: i32, owner_id: i64) -> bool {
+        let counter = self.counter(id);
+        if let Some(counter) = &counter {
+            counter.record().owner_id.store(owner_id, Ordering::Relaxed);
+        }
+        counter.is_some()
+    }
+
+    /// Sets the reference id of a counter. False if it is not in use.
+    pub fn set_reference_id(&mut self, id: i32, reference_id: i64) -> bool {
+        let counter = self.counter(id);
+        if let Some(counter) = &counter {
+            counter
+                .record()
+                .reference_id
+                .store(reference_id, Ordering::Relaxed);
+        }
+        counter.is_some()
+    }
+
+    /// True if the table has handed out this id.
+    pub fn is_in_use(&self, id: i32) -> bool {
+        usize::try_from(id)
+            .ok()
+            .and_then(|index| self.in_use.get(index))
+            == Some(&true)
+    }
+
+    /// The number of counters there is room for.
+    pub fn capacity(&self) -> usize {
+        self.reader.max_id() as usize + 1
+    }
+
+    /// A view for whoever only looks.
+    pub fn reader(&self) -> CountersReader {
+        self.reader.clone()
+    }
+
+    fn take_id(&mut self, now_epoch_ms: i64) -> Option<i32> {
+        let rested = self
+            .resting
+            .peek()
+            .is_some_and(|Reverse((at, _))| *at <= now_epoch_ms);
+        if rested {
+            let Reverse((_, id)) = self.resting.pop()?;
+            self.in_use[id as usize] = true;
+            return Some(id);
+        }
+        let id = i32::try_from(self.in_use.len())
+            .ok()
+            .filter(|&id| id <= self.reader.max_id())?;
+        self.in_use.push(true);
+        Some(id)
+    }
+
+    fn with_record(&self, id: i32, change: impl FnOnce(&Metadata)) -> bool {
+        let record: Option<Shared<Metadata>> =
+            self.reader.metadata(id).filter(|_| self.is_in_use(id));
+        if let Some(record) = &record {
+            change(record);
+        }
+        record.is_some()
+    }
+
+    fn full(&self, label: &str) -> CountersFull {
+        CountersFull {
+            label: label.chars().take(LABEL_LENGTH).collect(),
+            in_use: self.in_use.len() - self.resting.len(),
+            resting: self.resting.len(),
+            capacity: self.capacity(),
+        }
+    }
+}
+
+/// The key, cut at its room, and zeros behind it.
+fn store_key(record: &Metadata, key: &[u8]) {
+    let padded = key.iter().copied().chain(std::iter::repeat(0));
+    for (target, byte) in record.key.iter().zip(padded) {
+        target.store(byte, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CounterState, KEY_LENGTH};
+    use super::*;
+
+    const REST: Duration = Duration::from_millis(1000);
+
+    fn table(count: usize) -> CounterTable {
+        let metadata = Region::anonymous(count * 512).unwrap();
+        let values = Region::anonymous(count * 128).unwrap();
+        CounterTable::new(metadata, values, REST)
+    }
+
+    #[test]
+    fn counter_appears_with_all_that_describes_it() {
+        let mut table = table(4);
+        let spec = CounterSpec {
+            type_id: 4,
+            key: b"key",
+            label: "sub-pos: 7",
+            registration_id: 7,
+            owner_id: 8,
+            reference_id: 9,
+            value: 640,
+        };
+        table.allocate(1, &[], "first", 0).unwrap();
+        let counter = table.allocate_with(&spec, 0).unwrap();
+        let meta = table.reader().meta(1).unwrap();
+        assert_eq!((counter.id(), meta.id, meta.type_id), (1, 1, 4));
+        assert_eq!(
+            (meta.registration_id, meta.owner_id, meta.reference_id),
+            (7, 8, 9)
+        );
+        assert_eq!(
+            (&meta.key[..4], &*meta.label),
+            (&b"key\0"[..], "sub-pos: 7")
+        );
+        assert_eq!(table.reader().value(1), Some(640));
+        assert_eq!(table.reader().find_by_type_and_registration(4, 7), Some(1));
+        assert_eq!(table.reader().find_by_type_and_registration(4, 8), None);
+    }
+
+    #[test]
+    fn freed_id_rests_then_comes_back_clean() {
+        let mut table = table(4);
+        let spec = CounterSpec {
+            key: &[0xff; 200],
+            registration_id: 5,
+            owner_id: 6,
+            reference_id: 7,
+            value: 8,
+            ..CounterSpec::default()
+        };
+        table.allocate_with(&spec, 0).unwrap();
+        assert!(table.free(0, 100));
+        assert!(!table.free(0, 100));
+        assert_eq!(table.reader().state(0), CounterState::Reclaimed);
+        assert!(table.counter(0).is_none() && table.reader().counter(0).is_none());
+        assert_eq!(table.allocate(0, &[], "", 1099).unwrap().id(), 1);
+        let again = table.allocate(0, &[], "", 1100).unwrap();
+        assert_eq!((again.id(), again.get()), (0, 0));
+        let ids = (
+            again.registration_id(),
+            again.owner_id(),
+            again.reference_id(),
+        );
+        assert_eq!(ids, (0, 0, 0));
+        assert_eq!(table.reader().key(0), Some([0; KEY_LENGTH]));
+    }
+
+    #[test]
+    fn freed_record_keeps_what_the_contract_says() {
+        let mut table = table(1);
+        table.allocate(3, b"key", "label", 0).unwrap().set(12);
+        table.free(0, 50);
+        let record = table.reader.metadata(0).unwrap();
+        assert_eq!(record.reuse_at.load(Ordering::Relaxed), 1050);
+        assert_eq!(record.key[0].load(Ordering::Relaxed), 0);
+        assert_eq!(record.type_id.load(Ordering::Relaxed), 3);
+        assert_eq!(Label::read(&record), "label");
+        assert_eq!(
+            table
+                .reader
+                .values(0)
+                .unwrap()
+                .value
+                .load(Ordering::Relaxed),
+            12
+        );
+    }
+
+    #[test]
+    fn full_table_says_why() {
+        let mut table = table(2);
+        table.allocate(0, &[], "a", 0).unwrap();
+        table.allocate(0, &[], "b", 0).unwrap();
+        table.free(0, 0);
+        let error = table.allocate(0, &[], "c", 999).unwrap_err();
+        let expected = CountersFull {
+            label: "c".into(),
+            in_use: 1,
+            resting: 1,
+            capacity: 2,
+        };
+        assert_eq!(error, expected);
+        assert_eq!(table.allocate(0, &[], "c", 1000).unwrap().id(), 0);
+    }
+
+    #[test]
+    fn short_rest_is_one_millisecond_and_zero_is_none() {
+        for (rest, rest_ms) in [
+            (Duration::from_nanos(1), 1),
+            (Duration::ZERO, 0),
+            (REST, 1000),
+        ] {
+            let region = Region::anonymous(512).unwrap();
+            assert_eq!(
+                CounterTable::new(region.clone(), region, rest).rest_ms,
+                rest_ms
+            );
+        }
+    }
+
+    #[test]
+    fn scribbling_over_the_records_does_not_confuse_the_table() {
+        let mut table = table(3);
+        table.allocate(0, &[], "a", 0).unwrap();
+        let record = table.reader.metadata(0).unwrap();
+        record.state.store(RECLAIMED, Ordering::Relaxed);
+        record.label_length.store(i32::MAX, Ordering::Relaxed);
+        record.reuse_at.store(0, Ordering::Relaxed);
+        assert!(table.append_label(0, "b"));
+        assert_eq!(table.allocate(0, &[], "c", 9999).unwrap().id(), 1);
+        assert!(table.free(0, 9999));
+        assert!(!table.free(-1, 0) && !table.free(2, 0) && !table.free(i32::MAX, 0));
+    }
+
+    #[test]
+    fn ids_and_labels_can_be_set_later() {
+        let mut table = table(1);
+        let id = table.allocate(0, &[], "rcv-channel: x", 0).unwrap().id();
+        assert!(table.append_label(id, " 127.0.0.1:1"));
+        assert!(table.set_registration_id(id, 1) && table.set_owner_id(id, 2));
+        assert!(table.set_reference_id(id, 3));
+        let meta = table.reader().meta(id).unwrap();
+        assert_eq!(meta.label, "rcv-channel: x 127.0.0.1:1");
+        assert_eq!(
+            (meta.registration_id, meta.owner_id, meta.reference_id),
+            (1, 2, 3)
+        );
+        assert!(table.set_label(id, "new"));
+        assert_eq!(table.reader().label(id).unwrap(), "new");
+        assert!(!table.set_label(1, "") && !table.set_owner_id(1, 0));
+    }
+}

@@ -1,0 +1,228 @@
+//! One place for the errors of many threads.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{ErrorLog, ErrorLogFull};
+use crate::counters::Counter;
+use crate::memory::Region;
+
+/// With a full log, one error a second is passed on; the others are counted.
+const FALLBACK_INTERVAL_MS: i64 = 1000;
+
+/// Takes errors from any thread: each goes to the log and raises the errors counter; what the log has
+/// no room for goes to a fallback. Clones are the same handler. It takes a lock: not for the road.
+#[derive(Clone)]
+pub struct ErrorHandler {
+    shared: Arc<SharedHandler>,
+}
+
+struct SharedHandler {
+    errors: Counter,
+    state: Mutex<State>,
+}
+
+struct State {
+    log: ErrorLog,
+    fallback: Box<dyn FnMut(&Unlogged<'_>) + Send>,
+    unlogged: u64,
+    passed_on: u64,
+    passed_on_at: Option<i64>,
+}
+
+/// An error that the log has no room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Unlogged<'a> {
+    /// Its code.
+    pub code: i32,
+    /// What it says.
+    pub description: &'a str,
+    /// Why it is not in the log.
+    pub reason: ErrorLogFull,
+    /// How many others like it were left out since the last call.
+    pub left_out: u64,
+}
+
+impl fmt::Display for Unlogged<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            code,
+            description,
+            reason,
+            left_out,
+        } = self;
+        write!(
+            f,
+            "error {code}: {description} ({reason}; {left_out} others not shown)"
+        )
+    }
+}
+
+impl ErrorHandler {
+    /// A handler that writes to `log`, adds to `errors`, and calls `fallback` for errors that a full
+    /// log does not take: at most once a second, on the thread of the error. The fallback must not
+    /// use the handler.
+    pub fn new(
+        log: ErrorLog,
+        errors: Counter,
+        fallback: impl FnMut(&Unlogged<'_>) + Send + 'static,
+    ) -> Self {
+        let state = State {
+            log,
+            fallback: Box::new(fallback),
+            unlogged: 0,
+            passed_on: 0,
+            passed_on_at: None,
+        };
+        Self {
+            shared: Arc::new(SharedHandler {
+                errors,
+                state: Mutex::new(state),
+            }),
+        }
+    }
+
+    /// As [`Self::new`], with standard error as the fallback.
+    pub fn or_stderr(log: ErrorLog, errors: Counter) -> Self {
+        Self::new(log, errors, |unlogged| eprintln!("{unlogged}"))
+    }
+
+    /// A handler with a small log and a counter that nobody else can see, and standard error as the
+    /// fallback: for tests.
+    ///
+    /// # Panics
+    /// When the operating system has no memory left for a few pages.
+    pub fn detached() -> Self {
+        let region = Region::anonymous(64 * 1024).expect("a few pages of memory");
+        Self::or_stderr(ErrorLog::open(region), Counter::detached())
+    }
+
+    /// Takes one observation of an error.
+    pub fn on_error(&self, now_epoch_ms: i64, code: i32, description: &str) {
+        self.shared.errors.increment();
+        // A thread that panicked in the fallback has left nothing half done that matters here.
+        let mut state = self
+            .shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Err(reason) = state.log.record(now_epoch_ms, code, description) {
+            state.pass_on(now_epoch_ms, code, description, reason);
+        }
+    }
+
+    /// How many observations there were, logged or not.
+    pub fn count(&self) -> i64 {
+        self.shared.errors.get()
+    }
+
+    /// How many observations the log had no room for.
+    pub fn unlogged(&self) -> u64 {
+        self.shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .unlogged
+    }
+}
+
+impl State {
+    fn pass_on(&mut self, now_ms: i64, code: i32, description: &str, reason: ErrorLogFull) {
+        self.unlogged += 1;
+        // A wall clock that was set back must not silence the fallback: hence the absolute value.
+        let waits = self
+            .passed_on_at
+            .is_some_and(|at| now_ms.abs_diff(at) < FALLBACK_INTERVAL_MS.unsigned_abs());
+        if waits {
+            return;
+        }
+        let left_out = self.unlogged - 1 - self.passed_on;
+        self.passed_on = self.unlogged;
+        self.passed_on_at = Some(now_ms);
+        (self.fallback)(&Unlogged {
+            code,
+            description,
+            reason,
+            left_out,
+        });
+    }
+}
+
+impl fmt::Debug for ErrorHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ErrorHandler")
+            .field("count", &self.count())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::super::read;
+    use super::*;
+
+    fn handler(length: usize) -> (ErrorHandler, Region, Arc<Mutex<Vec<String>>>) {
+        let region = Region::anonymous(length).unwrap();
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&lines);
+        let log = ErrorLog::open(region.clone());
+        let fallback = move |error: &Unlogged<'_>| sink.lock().unwrap().push(error.to_string());
+        (
+            ErrorHandler::new(log, Counter::detached(), fallback),
+            region,
+            lines,
+        )
+    }
+
+    #[test]
+    fn threads_share_the_log() {
+        let (handler, region, lines) = handler(4096);
+        thread::scope(|scope| {
+            for code in 0..4 {
+                let handler = handler.clone();
+                scope.spawn(move || (0..100).for_each(|turn| handler.on_error(turn, code, "same")));
+            }
+        });
+        let mut counts = Vec::new();
+        assert_eq!(read(&region, 0, |error| counts.push(error.count)), 4);
+        assert_eq!(counts, [100; 4]);
+        assert_eq!(handler.count(), 400);
+        assert!(lines.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_a_full_log_refuses_is_counted_and_passed_on_once_a_second() {
+        let (handler, region, lines) = handler(32);
+        handler.on_error(0, 1, "fits");
+        for now in [5, 6, 7, 1005, 1006, 2005, -9000] {
+            handler.on_error(now, 2, "does not fit");
+        }
+        assert_eq!(read(&region, 0, |_| ()), 1);
+        assert_eq!((handler.count(), handler.unlogged()), (8, 7));
+        let lines = lines.lock().unwrap();
+        let left_out: Vec<_> = lines
+            .iter()
+            .map(|line| line.split("; ").nth(1).unwrap())
+            .collect();
+        assert_eq!(
+            left_out,
+            ["0", "2", "1", "0"].map(|n| format!("{n} others not shown)"))
+        );
+        assert!(lines[0].starts_with("error 2: does not fit (the error log is full"));
+    }
+
+    #[test]
+    fn panicking_fallback_does_not_end_the_handler() {
+        let log = ErrorLog::open(Region::anonymous(8).unwrap());
+        let handler = ErrorHandler::new(log, Counter::detached(), |_| panic!("fallback"));
+        let thread = {
+            let handler = handler.clone();
+            thread::spawn(move || handler.on_error(0, 0, ""))
+        };
+        assert!(thread.join().is_err());
+        handler.on_error(1, 0, "");
+        assert_eq!((handler.count(), handler.unlogged()), (2, 2));
+    }
+}

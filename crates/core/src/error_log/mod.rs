@@ -1,0 +1,31 @@
+//! The distinct error log: each error once, with how often and when (spec/01 §6.1).
+//!
+//! [`ErrorLog`] is the one writer. [`ErrorHandler`] makes it common to the threads of a driver,
+//! counts what goes through it and makes sure that nothing is lost in silence when the log is full.
+//! [`read`] is for whoever looks, from any process.
+
+mod handler;
+mod log;
+mod reader;
+
+pub use handler::{ErrorHandler, Unlogged};
+pub use log::{ErrorLog, ErrorLogFull};
+pub use reader::{ErrorObservation, read};
+
+use crate::overlay;
+use crate::sync::{AtomicI32, AtomicI64};
+
+/// Length of a record before its text.
+const HEADER_LENGTH: usize = 24;
+const ALIGNMENT: usize = 8;
+
+overlay! {
+    /// The head of a record; the text follows.
+    struct Header: 24 {
+        /// With the header; zero ends the log. Stored last, with release, which publishes the rest.
+        0 => length: AtomicI32,
+        4 => count: AtomicI32,
+        8 => last_ms: AtomicI64,
+        16 => first_ms: AtomicI64,
+    }
+}
