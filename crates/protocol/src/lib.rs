@@ -3,8 +3,10 @@
 #![forbid(unsafe_code)]
 
 pub mod command;
+pub mod counter;
 pub mod error_code;
 pub mod frame;
 mod message;
 pub mod position;
 pub mod response;
+pub mod uri;

@@ -1,0 +1,284 @@
+//! The keys of counters: encoding, and decoding that trusts nothing (spec/01 §5.8 to 5.10).
+
+use std::borrow::Cow;
+use std::ops::Deref;
+
+/// Bytes a counter's metadata record has for its key.
+pub const KEY_LENGTH: usize = 112;
+
+const STREAM_CHANNEL_OFFSET: usize = 20;
+const CHANNEL_OFFSET: usize = 4;
+const SOCKET_ADDRESS_OFFSET: usize = 8;
+
+/// An encoded key: the bytes to hand to the allocation of a counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    bytes: [u8; KEY_LENGTH],
+    length: usize,
+}
+
+impl Key {
+    fn new() -> Self {
+        Key {
+            bytes: [0; KEY_LENGTH],
+            length: 0,
+        }
+    }
+
+    /// Appends what fits, and says how much that was.
+    fn push(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(KEY_LENGTH - self.length);
+        self.bytes[self.length..][..taken].copy_from_slice(&bytes[..taken]);
+        self.length += taken;
+        taken
+    }
+
+    /// Appends an i32 length and as much of the text as fits; characters outside ASCII become `?`.
+    fn push_text(&mut self, text: &str) {
+        let length_offset = self.length;
+        self.push(&[0; 4]);
+        let ascii: Vec<u8> = ascii(text).take(KEY_LENGTH).collect();
+        let taken = self.push(&ascii);
+        // A key is 112 bytes, so the length fits.
+        self.bytes[length_offset..][..4].copy_from_slice(&(taken as i32).to_le_bytes());
+    }
+}
+
+impl Deref for Key {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// Key of the counters of a stream (types 1, 2, 3, 4, 5, 9, 10, 12, 13, 17, 19, 20).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamKey<'a> {
+    /// Registration id of the publication, image or subscription.
+    pub registration_id: i64,
+    /// Session id of the stream.
+    pub session_id: i32,
+    /// Stream id.
+    pub stream_id: i32,
+    /// The channel; at most 92 bytes of it are kept.
+    pub channel: Cow<'a, str>,
+}
+
+impl<'a> StreamKey<'a> {
+    /// The key's bytes, the channel cut to what fits.
+    #[must_use]
+    pub fn encode(&self) -> Key {
+        let mut key = Key::new();
+        key.push(&self.registration_id.to_le_bytes());
+        key.push(&self.session_id.to_le_bytes());
+        key.push(&self.stream_id.to_le_bytes());
+        key.push_text(&self.channel);
+        key
+    }
+
+    /// Reads a key from the (up to) 112 bytes of a metadata record; `None` if its lengths make no sense.
+    #[must_use]
+    pub fn decode(key: &'a [u8]) -> Option<Self> {
+        Some(StreamKey {
+            registration_id: read_i64(key, 0)?,
+            session_id: read_i32(key, 8)?,
+            stream_id: read_i32(key, 12)?,
+            channel: read_text(key, 16, STREAM_CHANNEL_OFFSET)?,
+        })
+    }
+}
+
+/// Key of the counters of a channel (types 6, 7, 18).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelKey<'a> {
+    /// The channel; at most 108 bytes of it are kept.
+    pub channel: Cow<'a, str>,
+}
+
+impl<'a> ChannelKey<'a> {
+    /// The key's bytes, the channel cut to what fits.
+    #[must_use]
+    pub fn encode(&self) -> Key {
+        let mut key = Key::new();
+        key.push_text(&self.channel);
+        key
+    }
+
+    /// Reads a key from the (up to) 112 bytes of a metadata record; `None` if its length makes no sense.
+    #[must_use]
+    pub fn decode(key: &'a [u8]) -> Option<Self> {
+        Some(ChannelKey {
+            channel: read_text(key, 0, CHANNEL_OFFSET)?,
+        })
+    }
+}
+
+/// Key of a local socket address (type 14).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketKey<'a> {
+    /// Counter id of the channel's status indicator.
+    pub channel_status_id: i32,
+    /// The address, `ip:port` or `[ip6]:port`.
+    pub address: Cow<'a, str>,
+}
+
+impl<'a> SocketKey<'a> {
+    /// The key's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Key {
+        let mut key = Key::new();
+        key.push(&self.channel_status_id.to_le_bytes());
+        key.push_text(&self.address);
+        key
+    }
+
+    /// Reads a key from the (up to) 112 bytes of a metadata record; `None` if its length makes no sense.
+    #[must_use]
+    pub fn decode(key: &'a [u8]) -> Option<Self> {
+        Some(SocketKey {
+            channel_status_id: read_i32(key, 0)?,
+            address: read_text(key, 4, SOCKET_ADDRESS_OFFSET)?,
+        })
+    }
+}
+
+/// Key of a client's heartbeat (type 11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeartbeatKey {
+    /// The client's id.
+    pub client_id: i64,
+}
+
+impl HeartbeatKey {
+    /// The key's bytes.
+    #[must_use]
+    pub fn encode(self) -> [u8; 8] {
+        self.client_id.to_le_bytes()
+    }
+
+    /// Reads a key from the bytes of a metadata record.
+    #[must_use]
+    pub fn decode(key: &[u8]) -> Option<Self> {
+        Some(HeartbeatKey {
+            client_id: read_i64(key, 0)?,
+        })
+    }
+}
+
+/// The characters as ASCII bytes, those outside as `?`, as Java clients print them.
+pub(super) fn ascii(text: &str) -> impl Iterator<Item = u8> + '_ {
+    text.chars()
+        .map(|c| if c.is_ascii() { c as u8 } else { b'?' })
+}
+
+fn read_i32(key: &[u8], offset: usize) -> Option<i32> {
+    let bytes = key.get(offset..)?.first_chunk::<4>()?;
+    Some(i32::from_le_bytes(*bytes))
+}
+
+fn read_i64(key: &[u8], offset: usize) -> Option<i64> {
+    let bytes = key.get(offset..)?.first_chunk::<8>()?;
+    Some(i64::from_le_bytes(*bytes))
+}
+
+/// Reads a text whose length is stored as an i32. What lies behind it in the record is not looked at.
+fn read_text(key: &[u8], length_offset: usize, offset: usize) -> Option<Cow<'_, str>> {
+    let length = usize::try_from(read_i32(key, length_offset)?).ok()?;
+    let end = offset.checked_add(length)?;
+    let key = &key[..key.len().min(KEY_LENGTH)];
+    let bytes = key.get(offset..end)?;
+    Some(String::from_utf8_lossy(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_stream_key_has_the_layout_of_the_spec() {
+        let key = StreamKey {
+            registration_id: 0x0102,
+            session_id: -2,
+            stream_id: 1001,
+            channel: "aeron:ipc".into(),
+        }
+        .encode();
+        assert_eq!(key.len(), 29);
+        assert_eq!(key[..8], [2, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(key[8..12], (-2i32).to_le_bytes());
+        assert_eq!(key[12..16], 1001i32.to_le_bytes());
+        assert_eq!(key[16..20], 9i32.to_le_bytes());
+        assert_eq!(&key[20..], b"aeron:ipc");
+    }
+
+    #[test]
+    fn channels_are_cut_to_what_fits() {
+        let long = "x".repeat(500);
+        let stream = StreamKey {
+            registration_id: 1,
+            session_id: 2,
+            stream_id: 3,
+            channel: long.as_str().into(),
+        }
+        .encode();
+        assert_eq!(StreamKey::decode(&stream).unwrap().channel.len(), 92);
+        let channel = ChannelKey {
+            channel: long.as_str().into(),
+        }
+        .encode();
+        assert_eq!(ChannelKey::decode(&channel).unwrap().channel.len(), 108);
+        let socket = SocketKey {
+            channel_status_id: 1,
+            address: long.as_str().into(),
+        }
+        .encode();
+        assert_eq!(SocketKey::decode(&socket).unwrap().address.len(), 104);
+    }
+
+    #[test]
+    fn characters_outside_ascii_become_question_marks() {
+        let key = ChannelKey {
+            channel: "aeron:ipc?alias=é".into(),
+        }
+        .encode();
+        assert_eq!(
+            ChannelKey::decode(&key).unwrap().channel,
+            "aeron:ipc?alias=?"
+        );
+    }
+
+    #[test]
+    fn lengths_that_make_no_sense_are_refused() {
+        for length in [-1, 109, i32::MAX, i32::MIN] {
+            let mut key = [b'a'; KEY_LENGTH];
+            key[..4].copy_from_slice(&length.to_le_bytes());
+            assert_eq!(ChannelKey::decode(&key), None, "{length}");
+        }
+        assert_eq!(StreamKey::decode(&[0; 19]), None);
+        assert_eq!(SocketKey::decode(&[]), None);
+        assert_eq!(HeartbeatKey::decode(&[0; 7]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn stream_keys_read_back(registration_id: i64, session_id: i32, stream_id: i32, channel in "[ -~]{0,92}") {
+            let key = StreamKey { registration_id, session_id, stream_id, channel: channel.into() };
+            let mut record = [0xff; KEY_LENGTH];
+            let encoded = key.encode();
+            record[..encoded.len()].copy_from_slice(&encoded);
+            prop_assert_eq!(StreamKey::decode(&record), Some(key.clone()));
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = (
+                StreamKey::decode(&bytes),
+                ChannelKey::decode(&bytes),
+                SocketKey::decode(&bytes),
+                HeartbeatKey::decode(&bytes),
+            );
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The labels of counters that are no system counters (spec/01 §5.7 to 5.10).
+
+use super::key::ascii;
+use super::type_id;
+
+/// Bytes a counter's metadata record has for its label; longer labels are cut.
+pub const LABEL_LENGTH: usize = 380;
+
+/// Longest name a client may give itself.
+pub const CLIENT_NAME_MAX_LENGTH: usize = 100;
+
+/// A counter with a stream key: its type id and the name its label starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamCounter {
+    /// The type id.
+    pub type_id: i32,
+    /// The name in the label.
+    pub name: &'static str,
+}
+
+/// The publisher's position of a shared publication.
+pub const CONCURRENT_PUBLISHER_POSITION: StreamCounter = StreamCounter {
+    type_id: type_id::PUBLISHER_POSITION,
+    name: "pub-pos (concurrent)",
+};
+
+/// The publisher's position of an exclusive publication.
+pub const EXCLUSIVE_PUBLISHER_POSITION: StreamCounter = StreamCounter {
+    type_id: type_id::PUBLISHER_POSITION,
+    name: "pub-pos (exclusive)",
+};
+
+macro_rules! stream_counters {
+    ($($constant:ident = $type_id:ident $name:literal;)*) => {
+        impl StreamCounter {
+            $(
+                #[doc = concat!("`", $name, "`")]
+                pub const $constant: StreamCounter = StreamCounter { type_id: type_id::$type_id, name: $name };
+            )*
+        }
+    };
+}
+
+stream_counters! {
+    PUBLISHER_LIMIT = PUBLISHER_LIMIT "pub-lmt";
+    SENDER_POSITION = SENDER_POSITION "snd-pos";
+    SENDER_LIMIT = SENDER_LIMIT "snd-lmt";
+    SENDER_BACK_PRESSURE_EVENTS = SENDER_BACK_PRESSURE_EVENTS "snd-bpe";
+    SENDER_NAKS_RECEIVED = SENDER_NAKS_RECEIVED "snd-naks-received";
+    RECEIVER_HIGH_WATER_MARK = RECEIVER_HIGH_WATER_MARK "rcv-hwm";
+    RECEIVER_POSITION = RECEIVER_POSITION "rcv-pos";
+    RECEIVER_NAKS_SENT = RECEIVER_NAKS_SENT "rcv-naks-sent";
+    SUBSCRIBER_POSITION = SUBSCRIBER_POSITION "sub-pos";
+    FLOW_CONTROL_RECEIVERS = FLOW_CONTROL_RECEIVERS "fc-receivers";
+}
+
+/// `<name>: <registration id> <session id> <stream id> <channel>`
+#[must_use]
+pub fn stream_label(
+    counter: StreamCounter,
+    registration_id: i64,
+    session_id: i32,
+    stream_id: i32,
+    channel: &str,
+) -> String {
+    let name = counter.name;
+    fitting(&format!(
+        "{name}: {registration_id} {session_id} {stream_id} {channel}"
+    ))
+}
+
+/// The label of a subscriber's position: a stream label with ` @<join position>` behind it.
+#[must_use]
+pub fn subscriber_position_label(
+    registration_id: i64,
+    session_id: i32,
+    stream_id: i32,
+    channel: &str,
+    join_position: i64,
+) -> String {
+    let name = StreamCounter::SUBSCRIBER_POSITION.name;
+    fitting(&format!(
+        "{name}: {registration_id} {session_id} {stream_id} {channel} @{join_position}"
+    ))
+}
+
+/// `<name>: <channel>`, and once it is bound a blank and the bound address (empty for a subscription that owns no
+/// socket of its own; the blank stays). Names: `snd-channel`, `rcv-channel`, `mdc-num-dest`.
+#[must_use]
+pub fn channel_label(name: &str, channel: &str, bound_address: Option<&str>) -> String {
+    match bound_address {
+        Some(address) => fitting(&format!("{name}: {channel} {address}")),
+        None => fitting(&format!("{name}: {channel}")),
+    }
+}
+
+/// `<name>: <channel status id> <address>`. Names: `snd-local-sockaddr`, `rcv-local-sockaddr`.
+#[must_use]
+pub fn socket_label(name: &str, channel_status_id: i32, address: &str) -> String {
+    fitting(&format!("{name}: {channel_status_id} {address}"))
+}
+
+/// `client-heartbeat: id=<client id>`: what the driver writes.
+#[must_use]
+pub fn heartbeat_label(client_id: i64) -> String {
+    format!("client-heartbeat: id={client_id}")
+}
+
+/// ` name=<client name> version=<x.y.z> commit=<sha>`: what the client appends to the label of its heartbeat. The name
+/// is cut at [`CLIENT_NAME_MAX_LENGTH`].
+#[must_use]
+pub fn heartbeat_label_suffix(client_name: &str, version: &str, commit: &str) -> String {
+    let name: String = client_name.chars().take(CLIENT_NAME_MAX_LENGTH).collect();
+    fitting(&format!(" name={name} version={version} commit={commit}"))
+}
+
+/// The label as ASCII, cut to the length of the metadata record.
+fn fitting(label: &str) -> String {
+    ascii(label).take(LABEL_LENGTH).map(char::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_have_the_texts_of_the_spec() {
+        assert_eq!(
+            stream_label(
+                StreamCounter::SENDER_POSITION,
+                5,
+                -1,
+                1001,
+                "aeron:udp?endpoint=localhost:40123"
+            ),
+            "snd-pos: 5 -1 1001 aeron:udp?endpoint=localhost:40123"
+        );
+        assert_eq!(
+            stream_label(EXCLUSIVE_PUBLISHER_POSITION, 5, 6, 7, "aeron:ipc"),
+            "pub-pos (exclusive): 5 6 7 aeron:ipc"
+        );
+        assert_eq!(
+            subscriber_position_label(1, 2, 3, "aeron:ipc", 64),
+            "sub-pos: 1 2 3 aeron:ipc @64"
+        );
+        assert_eq!(
+            channel_label("snd-channel", "aeron:udp", None),
+            "snd-channel: aeron:udp"
+        );
+        assert_eq!(
+            channel_label("rcv-channel", "aeron:udp", Some("127.0.0.1:40123")),
+            "rcv-channel: aeron:udp 127.0.0.1:40123"
+        );
+        assert_eq!(
+            channel_label("rcv-channel", "aeron:udp", Some("")),
+            "rcv-channel: aeron:udp "
+        );
+        assert_eq!(
+            socket_label("snd-local-sockaddr", 9, "[::1]:5"),
+            "snd-local-sockaddr: 9 [::1]:5"
+        );
+        assert_eq!(heartbeat_label(-7), "client-heartbeat: id=-7");
+        assert_eq!(
+            heartbeat_label_suffix("me", "0.1.0", "abc"),
+            " name=me version=0.1.0 commit=abc"
+        );
+    }
+
+    #[test]
+    fn labels_are_cut_at_the_length_of_the_record() {
+        let channel = "x".repeat(1000);
+        assert_eq!(
+            subscriber_position_label(1, 2, 3, &channel, 64).len(),
+            LABEL_LENGTH
+        );
+    }
+}

@@ -1,0 +1,311 @@
+//! Addresses and interfaces as they are written in channels (spec/03 §1.4). Names are not resolved here.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use super::value::Needed;
+
+/// A host: a literal address, or a name that somebody has to resolve.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// A literal address. The scope of an IPv6 address is dropped.
+    Ip(IpAddr),
+    /// A name.
+    Name(String),
+}
+
+impl Host {
+    /// The literal address.
+    #[must_use]
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Host::Ip(ip) => Some(*ip),
+            Host::Name(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]"),
+            Host::Ip(ip) => write!(f, "{ip}"),
+            Host::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// `host:port`, where IPv6 addresses stand in brackets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// The text as it was given: channels that share an endpoint are recognised by it.
+    pub text: String,
+    /// The host.
+    pub host: Host,
+    /// The port; 0 means "any", where that is allowed.
+    pub port: u16,
+}
+
+impl Address {
+    /// Reads `host:port`.
+    ///
+    /// # Errors
+    /// What the value should have been.
+    pub fn parse(text: &str) -> Result<Self, Needed> {
+        let (host, rest) = split_host(text)?;
+        let port = match rest.strip_prefix(':') {
+            Some(port) => parse_port(port)?,
+            None => return Err("host:port, the port is missing".into()),
+        };
+        Ok(Address {
+            text: text.to_owned(),
+            host,
+            port,
+        })
+    }
+
+    /// The socket address, if the host is a literal address.
+    #[must_use]
+    pub fn literal(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.host.ip()?, self.port))
+    }
+
+    /// Whether the host is a literal multicast address.
+    #[must_use]
+    pub fn is_multicast(&self) -> bool {
+        self.host.ip().is_some_and(|ip| ip.is_multicast())
+    }
+}
+
+/// Where a channel's socket lives on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Interface {
+    /// `addr[:port][/len]` or `name[:port][/len]`: the interface that owns an address of this network.
+    Network {
+        /// The address, or a name to be resolved to one.
+        host: Host,
+        /// Port for the send socket to bind, 0 = any.
+        port: u16,
+        /// Leading bits that must match; `None` = all of them.
+        prefix_length: Option<u8>,
+    },
+    /// `{name}[:port]`: the first address of this interface of the endpoint's family.
+    Named {
+        /// The interface's name.
+        name: String,
+        /// Port for the send socket to bind, 0 = any.
+        port: u16,
+    },
+}
+
+impl Interface {
+    /// Reads the value of `interface`.
+    ///
+    /// # Errors
+    /// What the value should have been.
+    pub fn parse(text: &str) -> Result<Self, Needed> {
+        if let Some(rest) = text.strip_prefix('{') {
+            return match rest.split_once('}') {
+                Some(("", _)) | None => Err("{interface name} with an optional :port".into()),
+                Some((name, rest)) => Ok(Interface::Named {
+                    name: name.to_owned(),
+                    port: parse_optional_port(rest)?,
+                }),
+            };
+        }
+        let (address, prefix_length) = match text.split_once('/') {
+            Some((address, length)) => (address, Some(length)),
+            None => (text, None),
+        };
+        let (host, rest) = split_host(address)?;
+        let port = parse_optional_port(rest)?;
+        let most = if matches!(host, Host::Ip(IpAddr::V4(_))) {
+            32
+        } else {
+            128
+        };
+        let prefix_length = match prefix_length {
+            None => None,
+            Some(length) => match parse_decimal(length) {
+                Some(n) if n <= most => u8::try_from(n).ok(),
+                _ => return Err(format!("a prefix length in 0..{most}").into()),
+            },
+        };
+        Ok(Interface::Network {
+            host,
+            port,
+            prefix_length,
+        })
+    }
+
+    /// The port for the send socket to bind, 0 = any.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        match self {
+            Interface::Network { port, .. } | Interface::Named { port, .. } => *port,
+        }
+    }
+}
+
+/// Splits `host`, or `[v6]` or `[v6%scope]`, from what follows it: nothing, or `:port`.
+fn split_host(text: &str) -> Result<(Host, &str), Needed> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (address, rest) = rest
+            .split_once(']')
+            .ok_or("an IPv6 address with a closing bracket")?;
+        let address = address
+            .split_once('%')
+            .map_or(address, |(address, _scope)| address);
+        let ip: Ipv6Addr = address
+            .parse()
+            .map_err(|_| Needed::from("an IPv6 address between the brackets"))?;
+        return Ok((Host::Ip(ip.into()), rest));
+    }
+    let end = text.find(':').unwrap_or(text.len());
+    let (host, rest) = text.split_at(end);
+    if rest[1.min(rest.len())..].contains(':') {
+        return Err("brackets around an IPv6 address, such as [::1]:40123".into());
+    }
+    if host.is_empty() {
+        return Err("a host before the port".into());
+    }
+    if host.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err("a host without blanks".into());
+    }
+    Ok((
+        host.parse()
+            .map_or_else(|_| Host::Name(host.to_owned()), Host::Ip),
+        rest,
+    ))
+}
+
+fn parse_optional_port(rest: &str) -> Result<u16, Needed> {
+    match rest.strip_prefix(':') {
+        Some(port) => parse_port(port),
+        None if rest.is_empty() => Ok(0),
+        None => Err("nothing but :port behind the address".into()),
+    }
+}
+
+fn parse_port(text: &str) -> Result<u16, Needed> {
+    parse_decimal(text)
+        .and_then(|n| u16::try_from(n).ok())
+        .ok_or_else(|| "a port in 0..65535".into())
+}
+
+fn parse_decimal(text: &str) -> Option<u32> {
+    // `parse` would take a sign.
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        text.parse().ok()
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn addresses() {
+        let address = Address::parse("localhost:40123").unwrap();
+        assert_eq!(
+            (address.host, address.port),
+            (Host::Name("localhost".into()), 40123)
+        );
+        assert_eq!(
+            Address::parse("127.0.0.1:0").unwrap().literal(),
+            "127.0.0.1:0".parse().ok()
+        );
+        assert_eq!(
+            Address::parse("[::1]:5").unwrap().literal(),
+            "[::1]:5".parse().ok()
+        );
+        assert_eq!(
+            Address::parse("[fe80::1%eth0]:5").unwrap().literal(),
+            "[fe80::1]:5".parse().ok()
+        );
+        assert!(Address::parse("224.0.1.1:5").unwrap().is_multicast());
+        assert!(Address::parse("[ff02::1]:5").unwrap().is_multicast());
+        for text in [
+            "",
+            "localhost",
+            "localhost:",
+            ":5",
+            "localhost:99999",
+            "localhost:abc",
+            "localhost:-1",
+            "localhost:+1",
+            "::1:41521",
+            "[::1]",
+            "[::1:5",
+            "[localhost]:5",
+            "[::1]x:5",
+            "local host:5",
+            "a:b:5",
+            "[]:5",
+        ] {
+            assert!(Address::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn interfaces() {
+        let network = |host: &str, port, prefix_length| Interface::Network {
+            host: host
+                .parse()
+                .map_or_else(|_| Host::Name(host.into()), Host::Ip),
+            port,
+            prefix_length,
+        };
+        for (text, interface) in [
+            ("127.0.0.1", network("127.0.0.1", 0, None)),
+            ("127.0.0.1:5", network("127.0.0.1", 5, None)),
+            ("10.0.0.0/8", network("10.0.0.0", 0, Some(8))),
+            ("10.0.0.0:7/8", network("10.0.0.0", 7, Some(8))),
+            ("[::1]:5/64", network("::1", 5, Some(64))),
+            ("localhost/24", network("localhost", 0, Some(24))),
+            ("localhost:24567", network("localhost", 24567, None)),
+            (
+                "{lo}",
+                Interface::Named {
+                    name: "lo".into(),
+                    port: 0,
+                },
+            ),
+            (
+                "{lo}:41507",
+                Interface::Named {
+                    name: "lo".into(),
+                    port: 41507,
+                },
+            ),
+        ] {
+            assert_eq!(Interface::parse(text), Ok(interface), "{text}");
+        }
+        for text in [
+            "",
+            "{lo",
+            "{}",
+            "{lo}x",
+            "{lo}:x",
+            "127.0.0.1/33",
+            "127.0.0.1/",
+            "127.0.0.1/-1",
+            "[::1]/129",
+            "::1",
+            "127.0.0.1/8:5",
+            "/8",
+        ] {
+            assert!(Interface::parse(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,30}", tail in "[\\[\\]{}:/%.0-9a-f]{0,30}") {
+            let _ = (Address::parse(&text), Interface::parse(&text), Address::parse(&tail), Interface::parse(&tail));
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Building channels, each value checked before anything is sent to a driver (spec/03 §1.13).
+
+use super::error::UriError;
+use super::param::{FRAME_ALIGNMENT, Param};
+use super::parse::{ChannelUri, Media, SPY_PREFIX};
+use super::words::ControlMode;
+
+/// Builds the text of a channel.
+///
+/// ```
+/// use taran_protocol::uri::ChannelUriBuilder;
+///
+/// let uri = ChannelUriBuilder::udp().endpoint("localhost:40123").term_length(64 * 1024).build()?;
+/// assert_eq!(uri.as_str(), "aeron:udp?endpoint=localhost:40123|term-length=65536");
+/// # Ok::<(), taran_protocol::uri::UriError>(())
+/// ```
+///
+/// Values are checked by [`build`](Self::build), in the order of the text.
+#[derive(Clone, Debug)]
+pub struct ChannelUriBuilder {
+    spy: bool,
+    media: Media,
+    values: [Option<String>; Param::ALL.len()],
+}
+
+macro_rules! setters {
+    ($($setter:ident($argument:ident: $type:ty) => $param:ident;)*) => {
+        $(
+            #[doc = concat!("Sets [`Param::", stringify!($param), "`].")]
+            #[must_use]
+            pub fn $setter(self, $argument: $type) -> Self {
+                self.set(Param::$param, $argument.to_string())
+            }
+        )*
+    };
+}
+
+impl ChannelUriBuilder {
+    /// A channel over datagrams.
+    #[must_use]
+    pub fn udp() -> Self {
+        Self::of(Media::Udp)
+    }
+
+    /// A channel over shared memory.
+    #[must_use]
+    pub fn ipc() -> Self {
+        Self::of(Media::Ipc)
+    }
+
+    /// A channel to change: takes over everything the other one says, but for keys nobody knows.
+    #[must_use]
+    pub fn from_uri(uri: &ChannelUri) -> Self {
+        let mut builder = Self::of(uri.media());
+        builder.spy = uri.is_spy();
+        for spec in Param::ALL {
+            builder.values[spec.param as usize] = uri.get(spec.param).map(str::to_owned);
+        }
+        builder
+    }
+
+    fn of(media: Media) -> Self {
+        ChannelUriBuilder {
+            spy: false,
+            media,
+            values: [const { None }; Param::ALL.len()],
+        }
+    }
+
+    /// Makes the channel spy on a local publication.
+    #[must_use]
+    pub fn spy(mut self) -> Self {
+        self.spy = true;
+        self
+    }
+
+    /// Sets any parameter to a text.
+    #[must_use]
+    pub fn set(mut self, param: Param, value: impl Into<String>) -> Self {
+        self.values[param as usize] = Some(value.into());
+        self
+    }
+
+    /// Takes a parameter out.
+    #[must_use]
+    pub fn clear(mut self, param: Param) -> Self {
+        self.values[param as usize] = None;
+        self
+    }
+
+    setters! {
+        endpoint(address: &str) => Endpoint;
+        interface(interface: &str) => Interface;
+        control(address: &str) => Control;
+        alias(alias: &str) => Alias;
+        ttl(hops: u8) => Ttl;
+        mtu(bytes: usize) => Mtu;
+        term_length(bytes: usize) => TermLength;
+        session_id(id: i32) => SessionId;
+        eos(send: bool) => Eos;
+        sparse(sparse: bool) => Sparse;
+        spies_simulate_connection(simulate: bool) => SpiesSimulateConnection;
+        max_resend(count: usize) => MaxResend;
+        publication_window(bytes: usize) => PublicationWindow;
+        flow_control(text: &str) => FlowControl;
+        send_buffer(bytes: usize) => SendBuffer;
+        receive_buffer(bytes: usize) => ReceiveBuffer;
+        receiver_window(bytes: usize) => ReceiverWindow;
+        reliable(reliable: bool) => Reliable;
+        rejoin(rejoin: bool) => Rejoin;
+        tether(tether: bool) => Tether;
+        group_tag(tag: i64) => GroupTag;
+        congestion_control(name: &str) => CongestionControl;
+        response_correlation_id(id: i64) => ResponseCorrelationId;
+    }
+
+    /// Sets [`Param::ControlMode`].
+    #[must_use]
+    pub fn control_mode(self, mode: ControlMode) -> Self {
+        self.set(Param::ControlMode, mode.as_str())
+    }
+
+    /// Sets [`Param::Tags`]: the channel's tag, and the tag of the publication or subscription.
+    #[must_use]
+    pub fn tags(self, channel: i64, entity: Option<i64>) -> Self {
+        let text = match entity {
+            Some(entity) => format!("{channel},{entity}"),
+            None => channel.to_string(),
+        };
+        self.set(Param::Tags, text)
+    }
+
+    /// Sets [`Param::SessionId`] to that of the publication with an entity tag.
+    #[must_use]
+    pub fn session_id_of_tag(self, tag: i64) -> Self {
+        self.set(Param::SessionId, format!("tag:{tag}"))
+    }
+
+    /// Sets [`Param::Linger`].
+    #[must_use]
+    pub fn linger(self, linger: std::time::Duration) -> Self {
+        let nanos = i64::try_from(linger.as_nanos()).unwrap_or(i64::MAX);
+        self.set(Param::Linger, super::value::format_duration_ns(nanos))
+    }
+
+    /// Starts the publication at a position: sets `init-term-id`, `term-id`, `term-offset` and `term-length`.
+    ///
+    /// A position that is negative, not a multiple of 32 or beyond the last term is found by [`build`](Self::build).
+    #[must_use]
+    pub fn initial_position(self, position: i64, initial_term_id: i32, term_length: usize) -> Self {
+        let length = i64::try_from(term_length)
+            .unwrap_or(i64::MAX)
+            .max(FRAME_ALIGNMENT);
+        let terms = position.div_euclid(length);
+        let offset = position.rem_euclid(length);
+        let term_id = match i32::try_from(terms) {
+            Ok(terms) if terms >= 0 => initial_term_id.wrapping_add(terms).to_string(),
+            _ => format!("(position {position} out of range)"),
+        };
+        self.term_length(term_length)
+            .set(Param::InitialTermId, initial_term_id.to_string())
+            .set(Param::TermId, term_id)
+            .set(Param::TermOffset, offset.to_string())
+    }
+
+    /// Checks every value and makes the channel.
+    ///
+    /// # Errors
+    /// Code 11 for a value that is not allowed by itself, 1 for a combination that is no channel.
+    pub fn build(&self) -> Result<ChannelUri, UriError> {
+        let mut text = String::new();
+        if self.spy {
+            text.push_str(SPY_PREFIX);
+        }
+        text.push_str("aeron:");
+        text.push_str(self.media.as_str());
+        let mut separator = '?';
+        for spec in Param::ALL {
+            let Some(value) = &self.values[spec.param as usize] else {
+                continue;
+            };
+            if value.contains(['?', '|', '=']) {
+                return Err(UriError::rejected(format!(
+                    "invalid {}, must be without any of ? | = : {}={value}",
+                    spec.key, spec.key
+                )));
+            }
+            if !value.is_empty() {
+                spec.kind.check(value).map_err(|needed| {
+                    UriError::rejected(super::channel::refusal(spec.param, value, &needed))
+                })?;
+            }
+            text.push(separator);
+            text.push_str(spec.key);
+            text.push('=');
+            text.push_str(value);
+            separator = '|';
+        }
+        self.check_combinations()?;
+        ChannelUri::parse(&text)
+    }
+
+    fn check_combinations(&self) -> Result<(), UriError> {
+        let has = |param: Param| self.values[param as usize].is_some();
+        let by_mode = matches!(
+            self.values[Param::ControlMode as usize].as_deref(),
+            Some("manual" | "response")
+        );
+        if self.media == Media::Udp
+            && !(has(Param::Endpoint) || has(Param::Control) || has(Param::Tags) || by_mode)
+        {
+            return Err(UriError::invalid(
+                "a udp channel needs endpoint=host:port, control, tags, control-mode=manual or control-mode=response",
+            ));
+        }
+        let position = [Param::InitialTermId, Param::TermId, Param::TermOffset];
+        match position.iter().filter(|param| has(**param)).count() {
+            0 | 3 => Ok(()),
+            _ => Err(UriError::rejected(
+                "init-term-id, term-id and term-offset must be given together, or none of them",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn writes_in_the_order_of_the_official_builder() {
+        let uri = ChannelUriBuilder::udp()
+            .linger(std::time::Duration::from_secs(5))
+            .session_id(-7)
+            .endpoint("localhost:40123")
+            .tags(1, Some(2))
+            .control_mode(ControlMode::Dynamic)
+            .control("localhost:1")
+            .build()
+            .unwrap();
+        assert_eq!(
+            uri.as_str(),
+            "aeron:udp?tags=1,2|endpoint=localhost:40123|control=localhost:1|control-mode=dynamic|session-id=-7|linger=5s"
+        );
+        assert_eq!(
+            ChannelUriBuilder::ipc().build().unwrap().as_str(),
+            "aeron:ipc"
+        );
+        assert_eq!(
+            ChannelUriBuilder::udp()
+                .spy()
+                .endpoint("a:1")
+                .build()
+                .unwrap()
+                .as_str(),
+            "aeron-spy:aeron:udp?endpoint=a:1"
+        );
+    }
+
+    #[test]
+    fn positions_become_term_and_offset() {
+        let uri = ChannelUriBuilder::ipc()
+            .initial_position(65536 * 3 + 64, i32::MAX, 65536)
+            .build()
+            .unwrap();
+        assert_eq!(
+            uri.as_str(),
+            "aeron:ipc?term-length=65536|init-term-id=2147483647|term-id=-2147483646|term-offset=64"
+        );
+        for position in [-32, 33, i64::MAX, i64::MIN] {
+            assert!(
+                ChannelUriBuilder::ipc()
+                    .initial_position(position, 0, 65536)
+                    .build()
+                    .is_err(),
+                "{position}"
+            );
+        }
+    }
+
+    #[test]
+    fn values_are_checked() {
+        let udp = || ChannelUriBuilder::udp().endpoint("a:1");
+        for builder in [
+            ChannelUriBuilder::udp(),
+            ChannelUriBuilder::ipc().spy(),
+            ChannelUriBuilder::udp().endpoint("localhost"),
+            udp().mtu(1400),
+            udp().term_length(1000),
+            udp().max_resend(0),
+            udp().alias("a=b"),
+            udp().alias(""),
+            udp().set(Param::InitialTermId, "1"),
+            udp().flow_control("bogus"),
+            udp().alias(&"x".repeat(5000)),
+        ] {
+            assert!(builder.build().is_err(), "{builder:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_built_reads_back(
+            endpoint in "[a-z]{1,9}:[1-9][0-9]{0,3}",
+            alias in proptest::option::of("[ -<>@-{}~]{1,20}"),
+            session in proptest::option::of(any::<i32>()),
+            term_bits in proptest::option::of(16u32..=30),
+            ssc in proptest::option::of(any::<bool>()),
+            linger in proptest::option::of(any::<u32>()),
+        ) {
+            let mut builder = ChannelUriBuilder::udp().endpoint(&endpoint);
+            if let Some(alias) = &alias { builder = builder.alias(alias); }
+            if let Some(session) = session { builder = builder.session_id(session); }
+            if let Some(bits) = term_bits { builder = builder.term_length(1 << bits); }
+            if let Some(ssc) = ssc { builder = builder.spies_simulate_connection(ssc); }
+            if let Some(nanos) = linger { builder = builder.linger(std::time::Duration::from_nanos(nanos.into())); }
+            let uri = builder.build().unwrap();
+            prop_assert_eq!(uri.get(Param::Endpoint), Some(endpoint.as_str()));
+            prop_assert_eq!(uri.get(Param::Alias), alias.as_deref());
+            prop_assert_eq!(&ChannelUriBuilder::from_uri(&uri).build().unwrap(), &uri);
+            let again = ChannelUri::parse(uri.as_str()).unwrap();
+            prop_assert_eq!(again, uri);
+        }
+    }
+}

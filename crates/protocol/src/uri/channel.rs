@@ -1,0 +1,514 @@
+//! A channel as one of its four users understands it: values read, combinations checked (spec/03 §1.5, §1.9, §1.11).
+//!
+//! Nothing is resolved here. [`UdpChannel::roles`](super::resolved) takes over once names have become addresses.
+
+use super::address::{Address, Interface};
+use super::error::UriError;
+use super::param::{Param, Role, parse_ttl};
+use super::parse::{ChannelUri, Media};
+use super::tags::Tags;
+use super::value::{Needed, parse_bool, parse_size};
+use super::words::{ControlMode, TimestampOffset};
+
+/// A channel, ready to be used by a publication, a subscription or a destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// Shared memory.
+    Ipc(IpcChannel),
+    /// Datagrams.
+    Udp(UdpChannel),
+    /// A local publication to datagrams, read without the network. Subscriptions and their sources only.
+    Spy(UdpChannel),
+}
+
+/// A channel over shared memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IpcChannel {
+    /// The text and its parameters.
+    pub uri: ChannelUri,
+    /// How other channels refer to this one.
+    pub tags: Tags,
+    /// Only [`ControlMode::Response`] has a meaning here.
+    pub control_mode: Option<ControlMode>,
+}
+
+/// A channel over datagrams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UdpChannel {
+    /// The text and its parameters.
+    pub uri: ChannelUri,
+    /// Where to send to, or to receive on.
+    pub endpoint: Option<Address>,
+    /// Where the sender is bound and reached by receivers.
+    pub control: Option<Address>,
+    /// The local interface; `None` = any.
+    pub interface: Option<Interface>,
+    /// Who decides on the destinations; `None` = the channel itself.
+    pub control_mode: Option<ControlMode>,
+    /// How other channels refer to this one.
+    pub tags: Tags,
+    /// Hops of multicast datagrams; `None` = the driver's option.
+    pub ttl: Option<u8>,
+    /// `so-sndbuf` in bytes; `None` = the driver's option.
+    pub send_buffer: Option<usize>,
+    /// `so-rcvbuf` in bytes; `None` = the driver's option.
+    pub receive_buffer: Option<usize>,
+    /// `media-rcv-ts-offset`
+    pub media_receive_timestamp: Option<TimestampOffset>,
+    /// `channel-rcv-ts-offset`
+    pub channel_receive_timestamp: Option<TimestampOffset>,
+    /// `channel-snd-ts-offset`
+    pub channel_send_timestamp: Option<TimestampOffset>,
+}
+
+/// The kinds of channels (spec/03 §1.5). An endpoint that is a name counts as unicast until it is resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ChannelKind {
+    /// Shared memory.
+    Ipc,
+    /// One sender, one address to receive on.
+    Unicast,
+    /// A group of receivers behind one address.
+    Multicast,
+    /// `control-mode=dynamic`: receivers announce themselves to the control address.
+    Dynamic,
+    /// `control-mode=manual`: destinations, or sources, by command.
+    Manual,
+    /// `control-mode=response`
+    Response,
+    /// Nothing but `tags`: another channel's endpoint.
+    ByTag,
+}
+
+/// Something a channel needs of a driver beyond publications and subscriptions to unicast and IPC channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Feature {
+    /// An endpoint that is a multicast group.
+    Multicast,
+    /// `control-mode=dynamic`
+    DynamicControl,
+    /// `control-mode=manual`
+    ManualControl,
+    /// `control-mode=response`, or a `response-correlation-id`.
+    Response,
+    /// `aeron-spy:`
+    Spy,
+    /// A channel that is nothing but a tag.
+    ByTag,
+    /// One of the `*-ts-offset` parameters.
+    Timestamps,
+}
+
+impl std::fmt::Display for Feature {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Feature::Multicast => "multicast endpoints",
+            Feature::DynamicControl => "control-mode=dynamic",
+            Feature::ManualControl => "control-mode=manual",
+            Feature::Response => {
+                "response channels (control-mode=response, response-correlation-id)"
+            }
+            Feature::Spy => "spying on publications (aeron-spy:)",
+            Feature::ByTag => "channels that consist of a tag",
+            Feature::Timestamps => {
+                "timestamps (media-rcv-ts-offset, channel-rcv-ts-offset, channel-snd-ts-offset)"
+            }
+        })
+    }
+}
+
+impl Channel {
+    /// Reads a channel for a publication.
+    ///
+    /// # Errors
+    /// Spec/03 §1.2, §1.5, §1.9: code 1 for a channel that cannot be understood, 11 for values that are not allowed.
+    pub fn for_publication(text: &str) -> Result<Self, UriError> {
+        Self::read(text, Role::Publication)
+    }
+
+    /// Reads a channel for a subscription.
+    ///
+    /// # Errors
+    /// As [`Channel::for_publication`].
+    pub fn for_subscription(text: &str) -> Result<Self, UriError> {
+        Self::read(text, Role::Subscription)
+    }
+
+    /// Reads a destination of a publication with manual control. It is always [`Channel::Udp`] with an endpoint.
+    ///
+    /// # Errors
+    /// As [`Channel::for_publication`], and spec/03 §1.11.
+    pub fn for_send_destination(text: &str) -> Result<Self, UriError> {
+        Self::read(text, Role::SendDestination)
+    }
+
+    /// Reads a source of a subscription with manual control.
+    ///
+    /// # Errors
+    /// As [`Channel::for_publication`], and spec/03 §1.11.
+    pub fn for_receive_destination(text: &str) -> Result<Self, UriError> {
+        Self::read(text, Role::ReceiveDestination)
+    }
+
+    /// Reads a channel for one of its users.
+    ///
+    /// # Errors
+    /// As [`Channel::for_publication`].
+    pub fn read(text: &str, role: Role) -> Result<Self, UriError> {
+        let uri = ChannelUri::parse(text)?;
+        let in_channel = |e: UriError| e.in_channel(text);
+        if uri.is_spy() {
+            match role {
+                Role::Publication => {
+                    return Err(in_channel(UriError::invalid(
+                        "spies are invalid for publications",
+                    )));
+                }
+                Role::SendDestination => {
+                    return Err(in_channel(UriError::invalid(
+                        "spies are invalid as destinations to send to",
+                    )));
+                }
+                Role::Subscription | Role::ReceiveDestination => {
+                    return Ok(Channel::Spy(UdpChannel::new(uri).map_err(in_channel)?));
+                }
+            }
+        }
+        match uri.media() {
+            Media::Ipc if role == Role::SendDestination => Err(in_channel(UriError::rejected(
+                "ipc is no destination to send to, must be an aeron:udp channel",
+            ))),
+            Media::Ipc => Ok(Channel::Ipc(IpcChannel::new(uri).map_err(in_channel)?)),
+            Media::Udp => {
+                let channel = UdpChannel::new(uri).map_err(in_channel)?;
+                channel.check_role(role).map_err(in_channel)?;
+                Ok(Channel::Udp(channel))
+            }
+        }
+    }
+
+    /// The text and its parameters.
+    #[must_use]
+    pub fn uri(&self) -> &ChannelUri {
+        match self {
+            Channel::Ipc(channel) => &channel.uri,
+            Channel::Udp(channel) | Channel::Spy(channel) => &channel.uri,
+        }
+    }
+
+    /// The channel over datagrams that this is, or that it spies on.
+    #[must_use]
+    pub fn udp(&self) -> Option<&UdpChannel> {
+        match self {
+            Channel::Ipc(_) => None,
+            Channel::Udp(channel) | Channel::Spy(channel) => Some(channel),
+        }
+    }
+
+    /// How other channels refer to this one.
+    #[must_use]
+    pub fn tags(&self) -> Tags {
+        match self {
+            Channel::Ipc(channel) => channel.tags,
+            Channel::Udp(channel) | Channel::Spy(channel) => channel.tags,
+        }
+    }
+
+    /// Who decides on the destinations.
+    #[must_use]
+    pub fn control_mode(&self) -> Option<ControlMode> {
+        match self {
+            Channel::Ipc(channel) => channel.control_mode,
+            Channel::Udp(channel) | Channel::Spy(channel) => channel.control_mode,
+        }
+    }
+
+    /// The kind of channel this is, or spies on.
+    #[must_use]
+    pub fn kind(&self) -> ChannelKind {
+        self.udp().map_or(ChannelKind::Ipc, UdpChannel::kind)
+    }
+
+    /// What this channel needs beyond unicast and IPC, so that a driver can refuse what it cannot do.
+    #[must_use]
+    pub fn features(&self) -> Vec<Feature> {
+        let mut features = Vec::new();
+        if matches!(self, Channel::Spy(_)) {
+            features.push(Feature::Spy);
+        }
+        match (self.kind(), self.control_mode()) {
+            (ChannelKind::Multicast, _) => features.push(Feature::Multicast),
+            (ChannelKind::Dynamic, _) => features.push(Feature::DynamicControl),
+            (ChannelKind::Manual, _) => features.push(Feature::ManualControl),
+            (ChannelKind::ByTag, _) => features.push(Feature::ByTag),
+            (ChannelKind::Response, _) | (_, Some(ControlMode::Response)) => {
+                features.push(Feature::Response);
+            }
+            (ChannelKind::Ipc | ChannelKind::Unicast, _) => {}
+        }
+        if self.udp().is_some_and(UdpChannel::has_timestamps) {
+            features.push(Feature::Timestamps);
+        }
+        features
+    }
+}
+
+impl IpcChannel {
+    fn new(uri: ChannelUri) -> Result<Self, UriError> {
+        Ok(IpcChannel {
+            tags: read_tags(&uri)?,
+            // Parameters of the network mean nothing here, so a word nobody knows is no error.
+            control_mode: uri
+                .get(Param::ControlMode)
+                .and_then(|text| ControlMode::parse(text).ok()),
+            uri,
+        })
+    }
+}
+
+impl UdpChannel {
+    fn new(uri: ChannelUri) -> Result<Self, UriError> {
+        let endpoint = value(&uri, Param::Endpoint, Address::parse)?;
+        let control_mode =
+            match uri.get(Param::ControlMode) {
+                None => None,
+                Some(text) => Some(ControlMode::parse(text).map_err(|needed| {
+                    UriError::invalid(refusal(Param::ControlMode, text, &needed))
+                })?),
+            };
+        let channel = UdpChannel {
+            ttl: read_ttl(&uri, endpoint.as_ref())?,
+            control: value(&uri, Param::Control, Address::parse)?,
+            interface: value(&uri, Param::Interface, Interface::parse)?,
+            control_mode,
+            tags: read_tags(&uri)?,
+            send_buffer: socket_buffer(&uri, Param::SendBuffer)?,
+            receive_buffer: socket_buffer(&uri, Param::ReceiveBuffer)?,
+            media_receive_timestamp: timestamp(&uri, Param::MediaReceiveTimestamp)?,
+            channel_receive_timestamp: timestamp(&uri, Param::ChannelReceiveTimestamp)?,
+            channel_send_timestamp: timestamp(&uri, Param::ChannelSendTimestamp)?,
+            endpoint,
+            uri,
+        };
+        channel.check_addresses()?;
+        channel.check_timestamps()?;
+        if value(&channel.uri, Param::TransportSecurity, parse_bool)? == Some(true) {
+            return Err(UriError::rejected(
+                "ats=true: transport security is not available, must be false or left out",
+            ));
+        }
+        Ok(channel)
+    }
+
+    /// The kind of channel.
+    #[must_use]
+    pub fn kind(&self) -> ChannelKind {
+        match self.control_mode {
+            Some(ControlMode::Manual) => ChannelKind::Manual,
+            Some(ControlMode::Dynamic) => ChannelKind::Dynamic,
+            Some(ControlMode::Response) => ChannelKind::Response,
+            None if self.is_multicast() => ChannelKind::Multicast,
+            None if self.endpoint.is_none() && self.control.is_none() => ChannelKind::ByTag,
+            None => ChannelKind::Unicast,
+        }
+    }
+
+    /// Whether the endpoint is a literal multicast address.
+    #[must_use]
+    pub fn is_multicast(&self) -> bool {
+        self.endpoint.as_ref().is_some_and(Address::is_multicast)
+    }
+
+    /// Whether a control address was given.
+    #[must_use]
+    pub fn has_explicit_control(&self) -> bool {
+        self.control.is_some()
+    }
+
+    fn has_timestamps(&self) -> bool {
+        self.media_receive_timestamp.is_some()
+            || self.channel_receive_timestamp.is_some()
+            || self.channel_send_timestamp.is_some()
+    }
+
+    fn check_addresses(&self) -> Result<(), UriError> {
+        let by_mode = matches!(
+            self.control_mode,
+            Some(ControlMode::Manual | ControlMode::Response)
+        );
+        if self.control_mode == Some(ControlMode::Dynamic) && self.control.is_none() {
+            return Err(UriError::invalid(
+                "control-mode=dynamic needs control=host:port",
+            ));
+        }
+        if self.endpoint.is_none()
+            && self.control.is_none()
+            && self.tags.channel.is_none()
+            && !by_mode
+        {
+            return Err(UriError::invalid(
+                "a udp channel needs endpoint=host:port, control, tags, control-mode=manual or control-mode=response",
+            ));
+        }
+        if let Some(endpoint) = &self.endpoint
+            && let Some(ip) = endpoint.host.ip()
+        {
+            super::resolved::check_multicast_data(&endpoint.text, ip)?;
+        }
+        Ok(())
+    }
+
+    fn check_timestamps(&self) -> Result<(), UriError> {
+        let offsets = [
+            (Param::MediaReceiveTimestamp, self.media_receive_timestamp),
+            (
+                Param::ChannelReceiveTimestamp,
+                self.channel_receive_timestamp,
+            ),
+            (Param::ChannelSendTimestamp, self.channel_send_timestamp),
+        ];
+        for (i, (first, a)) in offsets.iter().enumerate() {
+            for (second, b) in &offsets[i + 1..] {
+                if let (Some(a), Some(b)) = (a, b)
+                    && a.overlaps(*b)
+                {
+                    return Err(UriError::rejected(format!(
+                        "{}={} and {}={} overlap, must be at least 8 bytes apart",
+                        first.key(),
+                        a.bytes(),
+                        second.key(),
+                        b.bytes()
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_role(&self, role: Role) -> Result<(), UriError> {
+        match role {
+            Role::Publication => self.check_publication(),
+            Role::Subscription => self.check_control_port(),
+            Role::SendDestination => self.check_send_destination(),
+            Role::ReceiveDestination => {
+                self.check_destination()?;
+                self.check_control_port()
+            }
+        }
+    }
+
+    fn check_publication(&self) -> Result<(), UriError> {
+        match (&self.endpoint, &self.control, self.control_mode) {
+            (None, Some(control), None) => Err(UriError::rejected(format!(
+                "control={} needs an endpoint, or a control-mode",
+                control.text
+            ))),
+            (Some(endpoint), _, None | Some(ControlMode::Response)) if endpoint.port == 0 => {
+                Err(UriError::rejected(format!(
+                    "endpoint={} has port 0, a publication must name the port it sends to",
+                    endpoint.text
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_control_port(&self) -> Result<(), UriError> {
+        match &self.control {
+            Some(control) if control.port == 0 => Err(UriError::rejected(format!(
+                "control={} has port 0, a subscription must name the port of the sender",
+                control.text
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_destination(&self) -> Result<(), UriError> {
+        for spec in Param::ALL
+            .iter()
+            .filter(|spec| spec.refused_in_destinations)
+        {
+            if let Some(value) = self.uri.get(spec.param) {
+                return Err(UriError::invalid(format!(
+                    "{}={value} is not allowed in a destination, it belongs into the channel",
+                    spec.key
+                )));
+            }
+        }
+        if self.control_mode == Some(ControlMode::Response) {
+            return Err(UriError::invalid(
+                "control-mode=response is not allowed in a destination",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_send_destination(&self) -> Result<(), UriError> {
+        self.check_destination()?;
+        match &self.endpoint {
+            None => Err(UriError::rejected(
+                "a destination to send to needs endpoint=host:port",
+            )),
+            Some(endpoint) if endpoint.port == 0 => Err(UriError::rejected(format!(
+                "endpoint={} has port 0, a destination must name the port to send to",
+                endpoint.text
+            ))),
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+/// `invalid <key>, must be <needed>: <key>=<value>`
+pub(super) fn refusal(param: Param, text: &str, needed: &str) -> String {
+    let key = param.key();
+    format!("invalid {key}, must be {needed}: {key}={text}")
+}
+
+/// Reads one parameter; a text that is not allowed is code 11.
+pub(super) fn value<T>(
+    uri: &ChannelUri,
+    param: Param,
+    parse: impl FnOnce(&str) -> Result<T, Needed>,
+) -> Result<Option<T>, UriError> {
+    match uri.get(param) {
+        None => Ok(None),
+        Some(text) => parse(text)
+            .map(Some)
+            .map_err(|needed| UriError::rejected(refusal(param, text, &needed))),
+    }
+}
+
+fn read_tags(uri: &ChannelUri) -> Result<Tags, UriError> {
+    let Some(text) = uri.get(Param::Tags) else {
+        return Ok(Tags::default());
+    };
+    Tags::parse(text).map_err(|e| {
+        let text = refusal(Param::Tags, text, &e.needed);
+        match e.code {
+            crate::error_code::ErrorCode::InvalidChannel => UriError::invalid(text),
+            _ => UriError::rejected(text),
+        }
+    })
+}
+
+/// Only multicast looks at the hops, so the text of other channels may be anything.
+fn read_ttl(uri: &ChannelUri, endpoint: Option<&Address>) -> Result<Option<u8>, UriError> {
+    let ttl = value(uri, Param::Ttl, parse_ttl);
+    if endpoint.is_some_and(Address::is_multicast) {
+        ttl
+    } else {
+        Ok(ttl.unwrap_or_default())
+    }
+}
+
+/// A size that may be larger than what a socket can be asked for; then the most is asked for. 0 is the default.
+fn socket_buffer(uri: &ChannelUri, param: Param) -> Result<Option<usize>, UriError> {
+    let bytes = value(uri, param, parse_size)?;
+    Ok(bytes
+        .filter(|bytes| *bytes > 0)
+        .map(|bytes| usize::try_from(bytes.min(i64::from(i32::MAX))).unwrap_or_default()))
+}
+
+fn timestamp(uri: &ChannelUri, param: Param) -> Result<Option<TimestampOffset>, UriError> {
+    Ok(value(uri, param, TimestampOffset::parse)?.flatten())
+}

@@ -1,0 +1,255 @@
+//! The value of `fc`: the flow control of a publication to many receivers (spec/03 §1.8).
+
+use super::value::{Needed, parse_duration_ns, parse_i32, parse_i64};
+
+/// How a publication's limit follows from what its receivers report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FlowControlStrategy {
+    /// There is one receiver.
+    Unicast,
+    /// The fastest receiver decides.
+    Max,
+    /// The slowest receiver decides.
+    Min,
+    /// The slowest receiver with the group's tag decides.
+    Tagged,
+}
+
+/// The flow control of one publication, defaults filled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowControlSpec {
+    /// The strategy.
+    pub strategy: FlowControlStrategy,
+    /// A receiver that is silent for this long is forgotten, in nanoseconds.
+    pub receiver_timeout_ns: i64,
+    /// The tag of the receivers that count.
+    pub group_tag: i64,
+    /// Receivers needed for the publication to be connected.
+    pub group_min_size: i32,
+    /// Retransmits reach back at most this many receiver windows.
+    pub retransmit_receiver_window_multiple: i32,
+}
+
+/// What holds where `fc` says nothing: the driver's options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowControlDefaults {
+    /// `aeron.multicast.FlowControl.supplier`
+    pub multicast_strategy: FlowControlStrategy,
+    /// `aeron.flow.control.receiver.timeout`, in nanoseconds.
+    pub receiver_timeout_ns: i64,
+    /// `aeron.flow.control.group.tag`
+    pub group_tag: i64,
+    /// `aeron.flow.control.group.min.size`
+    pub group_min_size: i32,
+    /// `aeron.unicast.flow.control.rrwm`
+    pub unicast_window_multiple: i32,
+    /// `aeron.multicast.flow.control.rrwm`
+    pub multicast_window_multiple: i32,
+}
+
+impl FlowControlSpec {
+    /// The flow control of a channel with one receiver; it has no parameters of its own.
+    #[must_use]
+    pub fn unicast(defaults: &FlowControlDefaults) -> Self {
+        FlowControlSpec {
+            strategy: FlowControlStrategy::Unicast,
+            receiver_timeout_ns: defaults.receiver_timeout_ns,
+            group_tag: defaults.group_tag,
+            group_min_size: defaults.group_min_size,
+            retransmit_receiver_window_multiple: defaults.unicast_window_multiple,
+        }
+    }
+
+    /// The flow control of a channel with many receivers.
+    ///
+    /// # Errors
+    /// What the value should have been.
+    pub fn multicast(text: Option<&str>, defaults: &FlowControlDefaults) -> Result<Self, Needed> {
+        let text = match text {
+            Some(text) => FlowControlText::parse(text)?,
+            None => FlowControlText::of(defaults.multicast_strategy),
+        };
+        Ok(FlowControlSpec {
+            strategy: text.strategy,
+            receiver_timeout_ns: text
+                .receiver_timeout_ns
+                .unwrap_or(defaults.receiver_timeout_ns),
+            group_tag: text.group_tag.unwrap_or(defaults.group_tag),
+            group_min_size: text.group_min_size.unwrap_or(defaults.group_min_size),
+            retransmit_receiver_window_multiple: text
+                .window_multiple
+                .unwrap_or(defaults.multicast_window_multiple),
+        })
+    }
+}
+
+/// What `fc` says, without defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FlowControlText {
+    strategy: FlowControlStrategy,
+    receiver_timeout_ns: Option<i64>,
+    group_tag: Option<i64>,
+    group_min_size: Option<i32>,
+    window_multiple: Option<i32>,
+}
+
+impl FlowControlText {
+    fn of(strategy: FlowControlStrategy) -> Self {
+        FlowControlText {
+            strategy,
+            receiver_timeout_ns: None,
+            group_tag: None,
+            group_min_size: None,
+            window_multiple: None,
+        }
+    }
+
+    pub(super) fn parse(text: &str) -> Result<Self, Needed> {
+        let mut items = text.split(',');
+        let mut spec = Self::of(match items.next() {
+            Some("max") => FlowControlStrategy::Max,
+            Some("min") => FlowControlStrategy::Min,
+            Some("tagged") => FlowControlStrategy::Tagged,
+            _ => return Err("max, min or tagged, with options behind a comma".into()),
+        });
+        for item in items {
+            match (item.split_once(':'), spec.strategy) {
+                (Some(("rrwm", n)), _) => match parse_i32(n) {
+                    Ok(n) if n > 0 => spec.window_multiple = Some(n),
+                    _ => return Err("rrwm: with a number of at least 1".into()),
+                },
+                (Some(("t", timeout)), FlowControlStrategy::Min | FlowControlStrategy::Tagged) => {
+                    spec.receiver_timeout_ns = Some(
+                        parse_duration_ns(timeout).map_err(|needed| format!("t: with {needed}"))?,
+                    );
+                }
+                (Some(("g", group)), FlowControlStrategy::Min | FlowControlStrategy::Tagged) => {
+                    spec.group(group)?;
+                }
+                (_, FlowControlStrategy::Max) => {
+                    return Err("no option but rrwm:N behind max".into());
+                }
+                _ => return Err("options of the forms t:<duration>, g:[tag][/size], rrwm:N".into()),
+            }
+        }
+        Ok(spec)
+    }
+
+    /// `<tag>`, `/<size>` or `<tag>/<size>`
+    fn group(&mut self, text: &str) -> Result<(), Needed> {
+        let (tag, size) = match text.split_once('/') {
+            Some((tag, size)) => (tag, Some(size)),
+            None => (text, None),
+        };
+        if !(tag.is_empty() && size.is_some()) {
+            self.group_tag =
+                Some(parse_i64(tag).map_err(|_| "g: with a tag that is an integer of 64 bits")?);
+        }
+        if let Some(size) = size {
+            match parse_i32(size) {
+                Ok(size) if size >= 0 => self.group_min_size = Some(size),
+                _ => return Err("g:[tag]/size with a size of at least 0".into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const DEFAULTS: FlowControlDefaults = FlowControlDefaults {
+        multicast_strategy: FlowControlStrategy::Max,
+        receiver_timeout_ns: 5,
+        group_tag: -1,
+        group_min_size: 0,
+        unicast_window_multiple: 16,
+        multicast_window_multiple: 4,
+    };
+
+    fn spec(
+        strategy: FlowControlStrategy,
+        timeout: i64,
+        tag: i64,
+        size: i32,
+        multiple: i32,
+    ) -> FlowControlSpec {
+        FlowControlSpec {
+            strategy,
+            receiver_timeout_ns: timeout,
+            group_tag: tag,
+            group_min_size: size,
+            retransmit_receiver_window_multiple: multiple,
+        }
+    }
+
+    #[test]
+    fn accepted() {
+        assert_eq!(
+            FlowControlSpec::unicast(&DEFAULTS),
+            spec(FlowControlStrategy::Unicast, 5, -1, 0, 16)
+        );
+        assert_eq!(
+            FlowControlSpec::multicast(None, &DEFAULTS),
+            Ok(spec(FlowControlStrategy::Max, 5, -1, 0, 4))
+        );
+        for (text, expected) in [
+            ("max", spec(FlowControlStrategy::Max, 5, -1, 0, 4)),
+            ("max,rrwm:9", spec(FlowControlStrategy::Max, 5, -1, 0, 9)),
+            ("min", spec(FlowControlStrategy::Min, 5, -1, 0, 4)),
+            (
+                "min,t:5s,g:/2",
+                spec(FlowControlStrategy::Min, 5_000_000_000, -1, 2, 4),
+            ),
+            (
+                "tagged,g:123,rrwm:8",
+                spec(FlowControlStrategy::Tagged, 5, 123, 0, 8),
+            ),
+            (
+                "tagged,g:-7/3,t:1ms",
+                spec(FlowControlStrategy::Tagged, 1_000_000, -7, 3, 4),
+            ),
+        ] {
+            assert_eq!(
+                FlowControlSpec::multicast(Some(text), &DEFAULTS),
+                Ok(expected),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn refused() {
+        for text in [
+            "",
+            "bogus",
+            "pref",
+            "max,foo",
+            "max,t:5s",
+            "max,g:1",
+            "min,rrwm:0",
+            "min,rrwm:",
+            "min,t:",
+            "min,t:5x",
+            "min,t:-1",
+            "min,g:",
+            "min,",
+            "tagged,g:1/x",
+            "tagged,g:1/-1",
+            "tagged,g:x",
+            "tagged,g:/",
+            "tagged,x:1",
+        ] {
+            assert!(FlowControlText::parse(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(max|min|tagged)?,?(t|g|rrwm)?:?\\PC{0,20}") {
+            let _ = FlowControlText::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Channel URIs: parsing, building, and every check that needs no driver (spec/03 §1).
+//!
+//! A driver reads a channel in three steps, each of which may fail with a [`UriError`]:
+//!
+//! 1. [`Channel::for_publication`], [`Channel::for_subscription`] and so on: syntax, addresses, kind.
+//! 2. [`PublicationParams::new`] or [`SubscriptionParams::new`]: the other parameters, defaults filled in.
+//! 3. Once names are resolved: [`UdpChannel::select_local`], [`UdpChannel::roles`], [`UdpChannel::canonical_form`].
+//!
+//! What the official drivers decide differently is decided row by row in `docs/uri-decisions.md`.
+
+mod address;
+mod builder;
+mod channel;
+mod error;
+mod flow_control;
+mod param;
+mod parse;
+mod publication;
+mod resolved;
+mod subscription;
+mod tags;
+mod untethered;
+pub mod value;
+mod words;
+
+pub use address::{Address, Host, Interface};
+pub use builder::ChannelUriBuilder;
+pub use channel::{Channel, ChannelKind, Feature, IpcChannel, UdpChannel};
+pub use error::UriError;
+pub use flow_control::{FlowControlDefaults, FlowControlSpec, FlowControlStrategy};
+pub use param::{
+    FRAME_ALIGNMENT, MAX_MTU, MAX_RESEND, MAX_TERM_LENGTH, MIN_TERM_LENGTH, Param, ParamKind,
+    ParamSpec, Role,
+};
+pub use parse::{ChannelUri, MAX_URI_LENGTH, Media, SPY_PREFIX};
+pub use publication::{
+    InitialPosition, LivePublication, PublicationDefaults, PublicationParams, SessionChoice,
+};
+pub use resolved::{AddressRoles, LocalInterface};
+pub use subscription::{CongestionControl, Group, SubscriptionDefaults, SubscriptionParams};
+pub use tags::Tags;
+pub use untethered::Untethered;
+pub use words::{ControlMode, ResponseCorrelation, TimestampOffset};

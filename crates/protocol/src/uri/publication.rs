@@ -1,0 +1,538 @@
+//! The parameters of a publication, defaults filled in, and how they compare with a live one (spec/03 §1.7, §1.9, §1.10).
+
+use super::channel::{Channel, refusal, value};
+use super::error::UriError;
+use super::flow_control::{FlowControlDefaults, FlowControlSpec};
+use super::param::{Param, parse_max_resend, parse_mtu, parse_term_length, parse_term_offset};
+use super::parse::ChannelUri;
+use super::tags::SessionText;
+use super::untethered::Untethered;
+use super::value::{parse_bool, parse_duration_ns, parse_i32, parse_size};
+use super::words::{ControlMode, ResponseCorrelation};
+use super::{ChannelKind, MIN_TERM_LENGTH};
+
+/// What holds where a channel says nothing: the driver's options. Lengths in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublicationDefaults {
+    /// `aeron.term.buffer.length`
+    pub term_length: usize,
+    /// `aeron.ipc.term.buffer.length`
+    pub ipc_term_length: usize,
+    /// `aeron.mtu.length`
+    pub mtu: usize,
+    /// `aeron.ipc.mtu.length`
+    pub ipc_mtu: usize,
+    /// `aeron.publication.term.window.length`; 0 = half a term.
+    pub window: usize,
+    /// `aeron.ipc.publication.term.window.length`; 0 = half a term.
+    pub ipc_window: usize,
+    /// `aeron.publication.linger.timeout`, in nanoseconds.
+    pub linger_ns: i64,
+    /// `aeron.term.buffer.sparse.file`
+    pub sparse: bool,
+    /// `aeron.spies.simulate.connection`
+    pub spies_simulate_connection: bool,
+    /// `aeron.max.resend`
+    pub max_resend: usize,
+    /// `aeron.untethered.*.timeout`
+    pub untethered: Untethered,
+    /// `aeron.flow.control.*` and the suppliers.
+    pub flow_control: FlowControlDefaults,
+}
+
+/// The session id a publication shall have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionChoice {
+    /// The driver generates one.
+    Generated,
+    /// This one.
+    Id(i32),
+    /// Session id, mtu and term length of the publication with this entity tag.
+    OfTag(i64),
+}
+
+/// Where a publication starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InitialPosition {
+    /// `init-term-id`
+    pub initial_term_id: i32,
+    /// `term-id`
+    pub term_id: i32,
+    /// `term-offset`
+    pub term_offset: usize,
+}
+
+/// The parameters of a publication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicationParams {
+    /// Largest frame in bytes.
+    pub mtu: usize,
+    /// Whether the channel names the mtu.
+    pub mtu_given: bool,
+    /// Length of a term in bytes.
+    pub term_length: usize,
+    /// Whether the channel names the term length.
+    pub term_length_given: bool,
+    /// How far the publisher may run ahead, in bytes.
+    pub window: usize,
+    /// Where to start; `None` = at a random initial term.
+    pub position: Option<InitialPosition>,
+    /// The session id.
+    pub session: SessionChoice,
+    /// How long a drained publication stays, in nanoseconds.
+    pub linger_ns: i64,
+    /// Whether closing sends the end of the stream.
+    pub eos: bool,
+    /// Whether the log's pages are left to be allocated when they are first used.
+    pub sparse: bool,
+    /// Whether spies alone make it connected.
+    pub spies_simulate_connection: bool,
+    /// Concurrent retransmits. Unicast always uses one; this is what the channel or the option says.
+    pub max_resend: usize,
+    /// The flow control. Unicast has no other than its own, whatever `fc` says.
+    pub flow_control: FlowControlSpec,
+    /// Whether this publication answers requests (`control-mode=response`).
+    pub is_response: bool,
+    /// What it is linked to.
+    pub response: ResponseCorrelation,
+    /// Timeouts of spies and IPC subscribers that may be dropped.
+    pub untethered: Untethered,
+}
+
+impl PublicationParams {
+    /// Reads the parameters of a publication.
+    ///
+    /// # Errors
+    /// Code 11 with a text that names key, value and what is allowed.
+    pub fn new(channel: &Channel, defaults: &PublicationDefaults) -> Result<Self, UriError> {
+        Self::read(channel, defaults).map_err(|e| e.in_channel(channel.uri().as_str()))
+    }
+
+    fn read(channel: &Channel, defaults: &PublicationDefaults) -> Result<Self, UriError> {
+        let uri = channel.uri();
+        let (default_mtu, default_term_length, default_window) = match channel {
+            Channel::Ipc(_) => (
+                defaults.ipc_mtu,
+                defaults.ipc_term_length,
+                defaults.ipc_window,
+            ),
+            Channel::Udp(_) | Channel::Spy(_) => {
+                (defaults.mtu, defaults.term_length, defaults.window)
+            }
+        };
+        let mtu = value(uri, Param::Mtu, parse_mtu)?;
+        let term_length = value(uri, Param::TermLength, parse_term_length)?;
+        let is_response = channel.control_mode() == Some(ControlMode::Response);
+        let response = read_response(uri, is_response)?;
+
+        let mut params = PublicationParams {
+            mtu: mtu.unwrap_or(default_mtu),
+            mtu_given: mtu.is_some(),
+            term_length: term_length.unwrap_or(default_term_length),
+            term_length_given: term_length.is_some(),
+            window: default_window,
+            position: None,
+            session: read_session(uri)?,
+            linger_ns: value(uri, Param::Linger, parse_duration_ns)?.unwrap_or(defaults.linger_ns),
+            eos: value(uri, Param::Eos, parse_bool)?.unwrap_or(true),
+            sparse: value(uri, Param::Sparse, parse_bool)?.unwrap_or(defaults.sparse),
+            spies_simulate_connection: value(uri, Param::SpiesSimulateConnection, parse_bool)?
+                .unwrap_or(defaults.spies_simulate_connection),
+            max_resend: value(uri, Param::MaxResend, parse_max_resend)?
+                .unwrap_or(defaults.max_resend),
+            flow_control: read_flow_control(channel, defaults)?,
+            is_response,
+            response,
+            untethered: Untethered::read(uri, &defaults.untethered)?,
+        };
+        if response == ResponseCorrelation::Prototype {
+            params.term_length = MIN_TERM_LENGTH as usize;
+        }
+        params.window = read_window(uri, &params)?;
+        params.position = read_position(uri, params.term_length)?;
+        Ok(params)
+    }
+
+    /// Checks that datagrams of the mtu fit into the endpoint's send buffer: that of the existing endpoint, else the
+    /// channel's, the option's or the operating system's.
+    ///
+    /// # Errors
+    /// Code 11.
+    pub fn check_send_buffer(&self, send_buffer: usize, channel: &Channel) -> Result<(), UriError> {
+        if self.mtu <= send_buffer {
+            return Ok(());
+        }
+        Err(UriError::rejected(format!(
+            "mtu={} is greater than SO_SNDBUF={send_buffer}, lower the mtu or raise so-sndbuf",
+            self.mtu
+        ))
+        .in_channel(channel.uri().as_str()))
+    }
+
+    /// Checks that a publication that exists may be shared: what this channel names must be what the live publication has.
+    ///
+    /// # Errors
+    /// Code 11 with existing and requested value.
+    pub fn check_shared(&self, live: &LivePublication, channel: &Channel) -> Result<(), UriError> {
+        let position = self.position;
+        let session = match self.session {
+            SessionChoice::Id(id) => Some(i64::from(id)),
+            SessionChoice::Generated | SessionChoice::OfTag(_) => None,
+        };
+        let numbers = [
+            (Param::SessionId, session, i64::from(live.session_id)),
+            (
+                Param::Mtu,
+                self.mtu_given.then_some(self.mtu as i64),
+                live.mtu as i64,
+            ),
+            (
+                Param::TermLength,
+                self.term_length_given.then_some(self.term_length as i64),
+                live.term_length as i64,
+            ),
+            (
+                Param::InitialTermId,
+                position.map(|p| i64::from(p.initial_term_id)),
+                i64::from(live.position.initial_term_id),
+            ),
+            (
+                Param::TermId,
+                position.map(|p| i64::from(p.term_id)),
+                i64::from(live.position.term_id),
+            ),
+            (
+                Param::TermOffset,
+                position.map(|p| p.term_offset as i64),
+                live.position.term_offset as i64,
+            ),
+        ];
+        let mismatch = |key: &str, existing: &str, requested: &str| {
+            UriError::rejected(format!(
+                "existing publication has different {key}: existing={existing} requested={requested}"
+            ))
+            .in_channel(channel.uri().as_str())
+        };
+        for (param, requested, existing) in numbers {
+            if let Some(requested) = requested
+                && requested != existing
+            {
+                return Err(mismatch(
+                    param.key(),
+                    &existing.to_string(),
+                    &requested.to_string(),
+                ));
+            }
+        }
+        match live.spies_simulate_connection {
+            Some(existing) if existing != self.spies_simulate_connection => Err(mismatch(
+                Param::SpiesSimulateConnection.key(),
+                &existing.to_string(),
+                &self.spies_simulate_connection.to_string(),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a channel is compared with when it would share a publication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LivePublication {
+    /// Its session id.
+    pub session_id: i32,
+    /// Its mtu in bytes.
+    pub mtu: usize,
+    /// Its term length in bytes.
+    pub term_length: usize,
+    /// Where it started.
+    pub position: InitialPosition,
+    /// Whether spies alone make it connected; `None` for IPC, which is not compared.
+    pub spies_simulate_connection: Option<bool>,
+}
+
+fn read_session(uri: &ChannelUri) -> Result<SessionChoice, UriError> {
+    Ok(match value(uri, Param::SessionId, SessionText::parse)? {
+        None => SessionChoice::Generated,
+        Some(SessionText::Id(id)) => SessionChoice::Id(id),
+        Some(SessionText::Tag(tag)) => SessionChoice::OfTag(tag),
+    })
+}
+
+fn read_response(uri: &ChannelUri, is_response: bool) -> Result<ResponseCorrelation, UriError> {
+    let response = value(
+        uri,
+        Param::ResponseCorrelationId,
+        ResponseCorrelation::parse,
+    )?
+    .unwrap_or_default();
+    if is_response && response == ResponseCorrelation::None {
+        return Err(UriError::rejected(
+            "control-mode=response was specified, but no response-correlation-id set",
+        ));
+    }
+    Ok(response)
+}
+
+/// `fc` means nothing where there is one receiver, and is not even looked at there.
+fn read_flow_control(
+    channel: &Channel,
+    defaults: &PublicationDefaults,
+) -> Result<FlowControlSpec, UriError> {
+    let many = matches!(
+        channel.kind(),
+        ChannelKind::Multicast | ChannelKind::Dynamic | ChannelKind::Manual
+    );
+    if !many {
+        return Ok(FlowControlSpec::unicast(&defaults.flow_control));
+    }
+    let text = channel.uri().get(Param::FlowControl);
+    FlowControlSpec::multicast(text, &defaults.flow_control).map_err(|needed| {
+        UriError::rejected(refusal(
+            Param::FlowControl,
+            text.unwrap_or_default(),
+            &needed,
+        ))
+    })
+}
+
+fn read_window(uri: &ChannelUri, params: &PublicationParams) -> Result<usize, UriError> {
+    let half = params.term_length / 2;
+    let Some(window) = value(uri, Param::PublicationWindow, parse_size)? else {
+        return Ok(match params.window {
+            0 => half,
+            window => window.min(half),
+        });
+    };
+    usize::try_from(window)
+        .ok()
+        .filter(|window| (params.mtu..=half).contains(window))
+        .ok_or_else(|| {
+            UriError::rejected(format!(
+                "invalid pub-wnd, must be at least mtu={} and at most half of term-length={}: pub-wnd={window}",
+                params.mtu, params.term_length
+            ))
+        })
+}
+
+fn read_position(
+    uri: &ChannelUri,
+    term_length: usize,
+) -> Result<Option<InitialPosition>, UriError> {
+    let keys = [Param::InitialTermId, Param::TermId, Param::TermOffset];
+    match keys.iter().filter(|key| uri.get(**key).is_some()).count() {
+        0 => return Ok(None),
+        3 => {}
+        _ => {
+            return Err(UriError::rejected(
+                "init-term-id, term-id and term-offset must be given together, or none of them",
+            ));
+        }
+    }
+    let (Some(initial_term_id), Some(term_id), Some(term_offset)) = (
+        value(uri, Param::InitialTermId, parse_i32)?,
+        value(uri, Param::TermId, parse_i32)?,
+        value(uri, Param::TermOffset, parse_term_offset)?,
+    ) else {
+        return Ok(None);
+    };
+    if term_id.wrapping_sub(initial_term_id) < 0 {
+        return Err(UriError::rejected(format!(
+            "term-id={term_id} lies before init-term-id={initial_term_id}"
+        )));
+    }
+    if term_offset > term_length {
+        return Err(UriError::rejected(format!(
+            "term-offset={term_offset} is greater than term-length={term_length}"
+        )));
+    }
+    Ok(Some(InitialPosition {
+        initial_term_id,
+        term_id,
+        term_offset,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flow_control::FlowControlStrategy;
+    use super::*;
+
+    const DEFAULTS: PublicationDefaults = PublicationDefaults {
+        term_length: 16 << 20,
+        ipc_term_length: 64 << 20,
+        mtu: 1408,
+        ipc_mtu: 2048,
+        window: 0,
+        ipc_window: 1 << 20,
+        linger_ns: 5_000_000_000,
+        sparse: true,
+        spies_simulate_connection: false,
+        max_resend: 16,
+        untethered: Untethered {
+            window_limit_timeout_ns: 5,
+            linger_timeout_ns: None,
+            resting_timeout_ns: 10,
+        },
+        flow_control: FlowControlDefaults {
+            multicast_strategy: FlowControlStrategy::Max,
+            receiver_timeout_ns: 5,
+            group_tag: -1,
+            group_min_size: 0,
+            unicast_window_multiple: 16,
+            multicast_window_multiple: 4,
+        },
+    };
+
+    fn params(text: &str) -> Result<PublicationParams, String> {
+        Channel::for_publication(text)
+            .and_then(|channel| PublicationParams::new(&channel, &DEFAULTS))
+            .map_err(|e| e.text)
+    }
+
+    #[test]
+    fn defaults_depend_on_the_media() {
+        let udp = params("aeron:udp?endpoint=a:1").unwrap();
+        assert_eq!(
+            (udp.mtu, udp.term_length, udp.window),
+            (1408, 16 << 20, 8 << 20)
+        );
+        assert_eq!(udp.flow_control.strategy, FlowControlStrategy::Unicast);
+        assert_eq!(udp.untethered.linger_ns(), 5);
+        let ipc = params("aeron:ipc").unwrap();
+        assert_eq!(
+            (ipc.mtu, ipc.term_length, ipc.window),
+            (2048, 64 << 20, 1 << 20)
+        );
+        let small = params("aeron:ipc?term-length=64k").unwrap();
+        assert_eq!(small.window, 32 << 10);
+    }
+
+    #[test]
+    fn everything_is_read() {
+        let p = params(
+            "aeron:udp?endpoint=224.0.1.1:5|mtu=2K|term-length=1M|init-term-id=2147483647|term-id=-2147483648|\
+             term-offset=64|session-id=-7|linger=1S|eos=false|sparse=false|ssc=true|max-resend=256|pub-wnd=4k|\
+             fc=min,t:1s|response-correlation-id=9|untethered-linger-timeout=3us",
+        )
+        .unwrap();
+        assert_eq!((p.mtu, p.term_length, p.window), (2048, 1 << 20, 4096));
+        assert_eq!(
+            p.position,
+            Some(InitialPosition {
+                initial_term_id: i32::MAX,
+                term_id: i32::MIN,
+                term_offset: 64
+            })
+        );
+        assert_eq!(
+            (p.session, p.linger_ns, p.eos, p.sparse),
+            (SessionChoice::Id(-7), 1_000_000_000, false, false)
+        );
+        assert_eq!((p.spies_simulate_connection, p.max_resend), (true, 256));
+        assert_eq!(p.flow_control.strategy, FlowControlStrategy::Min);
+        assert_eq!(p.response, ResponseCorrelation::Id(9));
+        assert_eq!(p.untethered.linger_ns(), 3_000);
+        assert_eq!(
+            params("aeron:ipc?session-id=tag:4").unwrap().session,
+            SessionChoice::OfTag(4)
+        );
+    }
+
+    #[test]
+    fn a_prototype_has_the_shortest_terms() {
+        let p = params(
+            "aeron:udp?control-mode=response|control=localhost:5|response-correlation-id=prototype|term-length=1m",
+        )
+        .unwrap();
+        assert!(p.is_response);
+        assert_eq!((p.term_length, p.window), (64 << 10, 32 << 10));
+    }
+
+    #[test]
+    fn refusals_name_key_and_value() {
+        for (text, parts) in [
+            ("aeron:ipc?mtu=1400", ["mtu=1400", "multiple of 32"]),
+            (
+                "aeron:ipc?term-length=100k",
+                ["term-length=100k", "power of two"],
+            ),
+            ("aeron:ipc?pub-wnd=1k", ["pub-wnd=1024", "mtu=2048"]),
+            (
+                "aeron:ipc?pub-wnd=64m",
+                ["pub-wnd=67108864", "term-length=67108864"],
+            ),
+            ("aeron:ipc?init-term-id=1", ["init-term-id", "term-offset"]),
+            (
+                "aeron:ipc?init-term-id=5|term-id=3|term-offset=0",
+                ["term-id=3", "init-term-id=5"],
+            ),
+            (
+                "aeron:ipc?term-length=64k|init-term-id=1|term-id=1|term-offset=65568",
+                ["term-offset=65568", "65536"],
+            ),
+            ("aeron:ipc?eos=maybe", ["eos=maybe", "true or false"]),
+            (
+                "aeron:udp?endpoint=a:1|control-mode=response|response-correlation-id=-2",
+                [
+                    "invalid response-correlation-id, must be a number greater than or equal to -1, or 'prototype'",
+                    "-2",
+                ],
+            ),
+        ] {
+            let error = params(text).unwrap_err();
+            for part in parts {
+                assert!(error.contains(part), "{error}");
+            }
+            assert!(error.ends_with(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_shared_publication_must_agree_with_what_is_named() {
+        let live = LivePublication {
+            session_id: 7,
+            mtu: 1408,
+            term_length: 64 << 10,
+            position: InitialPosition {
+                initial_term_id: 1,
+                term_id: 1,
+                term_offset: 0,
+            },
+            spies_simulate_connection: Some(false),
+        };
+        let check = |text: &str| {
+            let channel = Channel::for_publication(text).unwrap();
+            let params = PublicationParams::new(&channel, &DEFAULTS).unwrap();
+            params.check_shared(&live, &channel)
+        };
+        assert_eq!(
+            check("aeron:udp?endpoint=a:1|linger=0|pub-wnd=2k|sparse=false"),
+            Ok(())
+        );
+        assert_eq!(
+            check("aeron:udp?endpoint=a:1|session-id=7|mtu=1408|term-length=64k"),
+            Ok(())
+        );
+        for (key, value) in [
+            ("session-id", "8"),
+            ("mtu", "2k"),
+            ("term-length", "128k"),
+            ("ssc", "true"),
+        ] {
+            let error = check(&format!("aeron:udp?endpoint=a:1|{key}={value}")).unwrap_err();
+            assert!(error.text.contains(key), "{error}");
+        }
+        assert!(
+            check("aeron:udp?endpoint=a:1|term-length=64k|init-term-id=1|term-id=2|term-offset=0")
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn the_mtu_must_fit_the_send_buffer() {
+        let channel = Channel::for_publication("aeron:udp?endpoint=a:1").unwrap();
+        let params = PublicationParams::new(&channel, &DEFAULTS).unwrap();
+        assert!(params.check_send_buffer(1408, &channel).is_ok());
+        assert!(params.check_send_buffer(1407, &channel).is_err());
+    }
+}

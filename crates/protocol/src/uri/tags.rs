@@ -1,0 +1,118 @@
+//! Tags, by which channels refer to each other (spec/03 §1.6).
+
+use super::value::{Needed, parse_i32, parse_i64};
+use crate::error_code::ErrorCode;
+
+/// `tags=<channel>[,<entity>]`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tags {
+    /// Identifies the channel's endpoint.
+    pub channel: Option<i64>,
+    /// Identifies the publication or subscription.
+    pub entity: Option<i64>,
+}
+
+/// Why tags were refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TagsError {
+    pub(super) code: ErrorCode,
+    pub(super) needed: Needed,
+}
+
+/// What stands for "no tag".
+const NONE: i64 = -1;
+
+impl Tags {
+    /// Reads the value of `tags`. An entity tag of −1 means none.
+    pub(super) fn parse(text: &str) -> Result<Self, TagsError> {
+        let malformed = |needed: &'static str| TagsError {
+            code: ErrorCode::InvalidChannel,
+            needed: needed.into(),
+        };
+        const FORM: &str = "a channel tag and optionally an entity tag, such as 31 or 31,32";
+        let (channel, entity) = match text.split_once(',') {
+            Some((channel, entity)) => (channel, Some(entity)),
+            None => (text, None),
+        };
+        if channel.is_empty() || entity.is_some_and(|e| e.is_empty() || e.contains(',')) {
+            return Err(malformed(FORM));
+        }
+        let channel = match parse_i64(channel) {
+            Ok(NONE) => return Err(malformed("a channel tag other than -1, which means none")),
+            Ok(tag) => tag,
+            Err(_) => return Err(malformed(FORM)),
+        };
+        let entity = match entity.map(parse_i64) {
+            None | Some(Ok(NONE)) => None,
+            Some(Ok(tag)) => Some(tag),
+            Some(Err(_)) => {
+                return Err(TagsError {
+                    code: ErrorCode::GenericError,
+                    needed: "an entity tag that is an integer of 64 bits".into(),
+                });
+            }
+        };
+        Ok(Tags {
+            channel: Some(channel),
+            entity,
+        })
+    }
+}
+
+/// The value of `session-id`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionText {
+    Id(i32),
+    Tag(i64),
+}
+
+impl SessionText {
+    pub(super) fn parse(text: &str) -> Result<Self, Needed> {
+        match text.strip_prefix("tag:") {
+            Some(tag) => parse_i64(tag)
+                .map(SessionText::Tag)
+                .map_err(|_| "tag: with an entity tag that is an integer of 64 bits".into()),
+            None => parse_i32(text)
+                .map(SessionText::Id)
+                .map_err(|needed| format!("{needed}, or tag: with an entity tag").into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags() {
+        for (text, channel, entity) in [
+            ("31", Some(31), None),
+            ("31,32", Some(31), Some(32)),
+            ("-5,0x10", Some(-5), Some(16)),
+            ("41,-1", Some(41), None),
+        ] {
+            assert_eq!(Tags::parse(text), Ok(Tags { channel, entity }), "{text}");
+        }
+        for (text, code) in [
+            ("", ErrorCode::InvalidChannel),
+            ("abc", ErrorCode::InvalidChannel),
+            (",5", ErrorCode::InvalidChannel),
+            ("5,", ErrorCode::InvalidChannel),
+            ("5,6,7", ErrorCode::InvalidChannel),
+            ("-1", ErrorCode::InvalidChannel),
+            ("41,abc", ErrorCode::GenericError),
+        ] {
+            assert_eq!(Tags::parse(text).unwrap_err().code, code, "{text}");
+        }
+    }
+
+    #[test]
+    fn session_ids() {
+        assert_eq!(SessionText::parse("-1"), Ok(SessionText::Id(-1)));
+        assert_eq!(SessionText::parse("0x10"), Ok(SessionText::Id(16)));
+        assert_eq!(SessionText::parse("tag:32"), Ok(SessionText::Tag(32)));
+        for text in ["", "abc", "4294967295", "tag:", "tag:1002a"] {
+            assert!(SessionText::parse(text).is_err(), "{text}");
+        }
+    }
+}
