@@ -402,6 +402,9 @@ impl Suite<'_> {
             must(sender.send(&[Transmit::connected(b"unheard")]));
             (self.settle)();
         }
+        for _ in 0..20 {
+            (self.settle)();
+        }
         let mut reopened = self.open(&SocketSpec::bound(address));
         assert_eq!(
             must(sender.send(&[Transmit::connected(b"heard")])),

@@ -5,6 +5,9 @@ use std::net::SocketAddr;
 /// Datagrams held back at a time; more pass at once.
 const CAPACITY: usize = 32;
 
+/// The longest datagram.
+const LENGTH: usize = 65_536;
+
 /// Calls after which a datagram goes on even if nothing overtook it.
 const PATIENCE: u32 = 64;
 
@@ -19,7 +22,7 @@ pub(super) struct HeldDatagram {
     calls: u32,
 }
 
-/// The datagrams of one direction that are held back. Buffers are used again.
+/// The datagrams of one direction that are held back. Buffers are there from the start.
 #[derive(Debug)]
 pub(super) struct Held {
     waiting: Vec<HeldDatagram>,
@@ -30,7 +33,7 @@ impl Held {
     pub(super) fn new() -> Self {
         Self {
             waiting: Vec::with_capacity(CAPACITY),
-            spare: Vec::with_capacity(CAPACITY),
+            spare: (0..CAPACITY).map(|_| Vec::with_capacity(LENGTH)).collect(),
         }
     }
 

@@ -1,0 +1,104 @@
+//! Sending and receiving allocate nothing after set-up.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use taran_net::{
+    FaultRates, FaultSpec, Faulty, Network, ReceiveBatch, SocketNetwork, SocketSpec, Transmit,
+    Transport,
+};
+
+thread_local! {
+    // Per thread, because the test harness allocates in others.
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes on unchanged to the system's allocator; counting allocates nothing (the thread local has a
+// constant start value and no destructor).
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promises are those of the system's allocator.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const TURNS: usize = 2_000;
+
+/// Lone datagrams there and back, vectors, trains, a closed port and an error.
+fn turn<'a>(
+    client: &'a mut dyn Transport,
+    server: &'a mut dyn Transport,
+    batch: &mut ReceiveBatch,
+) {
+    let payload = [7; 14_080];
+    let to_client = client.local_address();
+    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let _ = client.send(&[Transmit::connected(&payload[..288])]);
+    let _ = client.send(&[Transmit::connected(&payload[..1_408]); 5]);
+    let _ = client.send(&[Transmit::connected(&payload).segmented(1_408)]);
+    let _ = server.send(&[Transmit::to(to_client, &payload[..36]); 2]);
+    let _ = server.send(&[Transmit::to(nowhere, &payload[..36])]);
+    for transport in [client, server] {
+        while transport.receive(batch).is_ok_and(|count| count > 0) {
+            assert!(
+                batch
+                    .datagrams()
+                    .all(|datagram| !datagram.payload.is_empty())
+            );
+        }
+    }
+}
+
+fn allocations_of(network: &mut dyn Network) -> usize {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut server = network.open(&SocketSpec::bound(any)).unwrap();
+    let spec = SocketSpec::bound(any).connected(server.local_address());
+    let mut client = network.open(&spec).unwrap();
+    let mut batch = ReceiveBatch::new(8);
+    for _ in 0..TURNS {
+        turn(&mut *client, &mut *server, &mut batch);
+    }
+    let before = ALLOCATIONS.get();
+    for _ in 0..TURNS {
+        turn(&mut *client, &mut *server, &mut batch);
+    }
+    ALLOCATIONS.get() - before
+}
+
+#[test]
+fn sockets_allocate_nothing() {
+    assert_eq!(allocations_of(&mut SocketNetwork::new()), 0);
+    assert_eq!(allocations_of(&mut SocketNetwork::without_offload()), 0);
+}
+
+#[test]
+fn faults_allocate_nothing() {
+    let rates = FaultRates {
+        loss: 0.1,
+        duplicate: 0.1,
+        reorder: 0.1,
+    };
+    let spec = FaultSpec {
+        incoming: rates,
+        outgoing: rates,
+        seed: 1,
+    };
+    assert_eq!(
+        allocations_of(&mut Faulty::new(SocketNetwork::new(), spec)),
+        0
+    );
+}

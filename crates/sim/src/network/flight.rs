@@ -1,0 +1,253 @@
+//! The way of a datagram: departure with its faults, arrival in a queue.
+
+use std::cmp::Reverse;
+use std::io;
+use std::net::SocketAddr;
+
+use taran_core::clock::saturating_nanos;
+use taran_net::NetError;
+
+use super::faults::{LinkFaults, happens, up_to};
+use super::host::HostId;
+use super::ports::SocketId;
+use super::socket::Queued;
+use super::world::{World, reaches};
+
+/// The longest datagram that UDP over IPv4 carries.
+const MAX_DATAGRAM_LENGTH: usize = 65_507;
+
+/// A datagram under way. Those that arrive at the same time do so in the order of departure.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct UnderWay {
+    pub(super) arrival: i64,
+    departure: u64,
+    from: HostId,
+    to: HostId,
+    source: SocketAddr,
+    destination: SocketAddr,
+    bytes: Vec<u8>,
+}
+
+impl World {
+    /// Accepts a datagram. False if the sender's buffer is full.
+    pub(super) fn send(
+        &mut self,
+        id: SocketId,
+        destination: Option<SocketAddr>,
+        payload: &[u8],
+    ) -> Result<bool, NetError> {
+        let socket = self.socket(id);
+        let (host, local, group_source) = (socket.host, socket.local, socket.group_source);
+        let Some(destination) = destination.or(socket.peer) else {
+            return Err(NetError::NoDestination { local });
+        };
+        let length = payload.len();
+        if length > MAX_DATAGRAM_LENGTH || destination.port() == 0 || !reaches(local, destination) {
+            let source = io::ErrorKind::InvalidInput.into();
+            return Err(NetError::Send {
+                local,
+                destination,
+                length,
+                source,
+            });
+        }
+        let mut source = self.source_address(host, local, destination);
+        if destination.ip().is_multicast() {
+            if let Some(address) = group_source {
+                source.set_ip(address);
+            }
+            for to in (0..self.hosts.len()).map(HostId) {
+                if self
+                    .sockets
+                    .iter()
+                    .flatten()
+                    .any(|it| it.host == to && it.hears_group(source, destination))
+                {
+                    self.depart(host, to, source, destination, payload);
+                }
+            }
+            return Ok(true);
+        }
+        let Some(to) = self.host_of(host, destination.ip()) else {
+            self.counts.sent += 1;
+            self.counts.unreachable += 1;
+            return Ok(true);
+        };
+        let rate = self.faults_of(host, to).refuse;
+        if happens(&mut self.random, rate) {
+            self.counts.refused += 1;
+            return Ok(false);
+        }
+        self.depart(host, to, source, destination, payload);
+        Ok(true)
+    }
+
+    fn faults_of(&mut self, from: HostId, to: HostId) -> LinkFaults {
+        let default = self.faults;
+        self.link(from, to).faults.unwrap_or(default)
+    }
+
+    fn depart(
+        &mut self,
+        from: HostId,
+        to: HostId,
+        source: SocketAddr,
+        destination: SocketAddr,
+        payload: &[u8],
+    ) {
+        self.counts.sent += 1;
+        let faults = self.faults_of(from, to);
+        if self.link(from, to).is_cut {
+            self.counts.cut += 1;
+            return;
+        }
+        if happens(&mut self.random, faults.loss) {
+            self.counts.lost += 1;
+            return;
+        }
+        let mut copies = 1;
+        if happens(&mut self.random, faults.duplicate) {
+            self.counts.duplicated += 1;
+            copies = 2;
+        }
+        for _ in 0..copies {
+            let arrival = self.arrival(from, to, &faults);
+            let mut bytes = self.copy(payload);
+            self.damage(&mut bytes, &faults);
+            self.departures += 1;
+            let departure = self.departures;
+            self.under_way.push(Reverse(UnderWay {
+                arrival,
+                departure,
+                from,
+                to,
+                source,
+                destination,
+                bytes,
+            }));
+        }
+    }
+
+    /// When a datagram that departs now arrives.
+    fn arrival(&mut self, from: HostId, to: HostId, faults: &LinkFaults) -> i64 {
+        let now = self.clock.read().nanos;
+        let taken =
+            saturating_nanos(faults.delay).saturating_add(up_to(&mut self.random, faults.jitter));
+        let arrival = now.saturating_add(taken);
+        if happens(&mut self.random, faults.reorder) {
+            self.counts.reordered += 1;
+            return arrival.saturating_add(up_to(&mut self.random, faults.reorder_delay));
+        }
+        let last = &mut self.link(from, to).last_arrival;
+        *last = arrival.max(*last);
+        *last
+    }
+
+    fn copy(&mut self, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(payload);
+        bytes
+    }
+
+    fn damage(&mut self, bytes: &mut Vec<u8>, faults: &LinkFaults) {
+        if !bytes.is_empty() && happens(&mut self.random, faults.corrupt) {
+            self.counts.corrupted += 1;
+            let index = self.random.usize(0..bytes.len());
+            bytes[index] ^= 1 << self.random.u32(0..8);
+        }
+        if !bytes.is_empty() && happens(&mut self.random, faults.truncate) {
+            self.counts.truncated += 1;
+            bytes.truncate(self.random.usize(0..bytes.len()));
+        }
+    }
+
+    /// Puts datagrams whose time has come into the queues of their sockets.
+    pub(super) fn deliver_what_is_due(&mut self) {
+        let now = self.clock.read();
+        while self
+            .next_arrival()
+            .is_some_and(|arrival| arrival <= now.nanos)
+        {
+            if let Some(Reverse(datagram)) = self.under_way.pop() {
+                self.arrive(datagram, now.epoch_millis * 1_000_000);
+            }
+        }
+    }
+
+    fn arrive(&mut self, datagram: UnderWay, timestamp_ns: i64) {
+        let UnderWay {
+            from,
+            to,
+            source,
+            destination,
+            bytes,
+            ..
+        } = datagram;
+        if self.link(from, to).is_cut {
+            self.counts.cut += 1;
+            self.spare.push(bytes);
+        } else if destination.ip().is_multicast() {
+            for index in 0..self.sockets.len() {
+                let socket = self.sockets[index].as_ref();
+                if socket.is_some_and(|socket| {
+                    socket.host == to && socket.hears_group(source, destination)
+                }) {
+                    let bytes = self.copy(&bytes);
+                    self.deliver(
+                        index,
+                        Queued {
+                            source,
+                            timestamp_ns,
+                            bytes,
+                        },
+                    );
+                }
+            }
+            self.spare.push(bytes);
+        } else if let Some(index) = self.best_fit(to, source, destination) {
+            self.deliver(
+                index,
+                Queued {
+                    source,
+                    timestamp_ns,
+                    bytes,
+                },
+            );
+        } else {
+            self.counts.unreachable += 1;
+            self.spare.push(bytes);
+        }
+    }
+
+    /// The socket of a host that a datagram is for.
+    fn best_fit(&self, host: HostId, source: SocketAddr, destination: SocketAddr) -> Option<usize> {
+        let sockets = self.sockets.iter().enumerate();
+        let here = sockets.filter_map(|(index, socket)| Some((index, socket.as_ref()?)));
+        here.filter(|(_, socket)| socket.host == host)
+            .filter_map(|(index, socket)| Some((socket.fit(source, destination)?, index)))
+            .max()
+            .map(|(_, index)| index)
+    }
+
+    fn deliver(&mut self, index: usize, datagram: Queued) {
+        let Some(socket) = self.sockets[index].as_mut() else {
+            return;
+        };
+        match socket.deliver(datagram) {
+            Ok(()) => self.counts.delivered += 1,
+            Err(refused) => {
+                self.counts.overflowed += 1;
+                self.spare.push(refused.bytes);
+            }
+        }
+    }
+
+    /// Hands the oldest datagram of a socket to `take`. True if there was one and it was taken.
+    pub(super) fn take(&mut self, id: SocketId, take: impl FnOnce(&Queued) -> bool) -> bool {
+        let taken = self.socket(id).take(take);
+        let was_taken = taken.is_some();
+        self.spare.extend(taken);
+        was_taken
+    }
+}

@@ -1,0 +1,75 @@
+//! A machine on the wire.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use taran_net::{BufferLimits, Interface, NetError, Network, SocketSpec, Transport};
+
+use super::SimNetwork;
+use super::socket::LIMITS;
+use super::transport::SimTransport;
+
+/// Which machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostId(pub(super) usize);
+
+/// One machine: opens transports on its own addresses. Clones are the same machine.
+#[derive(Clone, Debug)]
+pub struct SimHost {
+    network: SimNetwork,
+    id: HostId,
+}
+
+impl SimHost {
+    pub(super) fn new(network: SimNetwork, id: HostId) -> Self {
+        Self { network, id }
+    }
+
+    /// Which machine this is, for faults of its links.
+    #[must_use]
+    pub fn id(&self) -> HostId {
+        self.id
+    }
+}
+
+impl Network for SimHost {
+    fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
+        let socket = self.network.lock().open(self.id, spec)?;
+        let mut transport = SimTransport::new(self.network.clone(), socket, spec);
+        if let Some(peer) = spec.connect {
+            transport.connect(peer)?;
+        }
+        Ok(Box::new(transport))
+    }
+
+    fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
+        Ok(LIMITS)
+    }
+
+    fn interfaces(&mut self) -> Result<Vec<Interface>, NetError> {
+        let loopbacks = [
+            IpAddr::from(Ipv4Addr::LOCALHOST),
+            IpAddr::from(Ipv6Addr::LOCALHOST),
+        ];
+        let world = self.network.lock();
+        let addresses = loopbacks.iter().chain(&world.hosts[self.id.0]);
+        Ok(addresses.map(|address| interface(*address)).collect())
+    }
+}
+
+fn interface(address: IpAddr) -> Interface {
+    let loopback = address.is_loopback();
+    Interface {
+        name: if loopback { "lo" } else { "eth0" }.to_owned(),
+        index: if loopback { 1 } else { 2 },
+        address,
+        prefix: match (address, loopback) {
+            (IpAddr::V4(_), true) => 8,
+            (IpAddr::V4(_), false) => 24,
+            (IpAddr::V6(_), true) => 128,
+            (IpAddr::V6(_), false) => 64,
+        },
+        up: true,
+        multicast: !loopback,
+        loopback,
+    }
+}

@@ -1,0 +1,101 @@
+//! Opening and closing sockets: addresses and ports of each host.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use taran_net::{NetError, SocketSpec};
+
+use super::host::HostId;
+use super::socket::Socket;
+use super::world::{World, reaches};
+
+/// Ports that are given to those who ask for any.
+pub(super) const EPHEMERAL: std::ops::RangeInclusive<u16> = 32_768..=60_999;
+
+/// Which socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SocketId(usize);
+
+impl World {
+    pub(super) fn open(&mut self, host: HostId, spec: &SocketSpec) -> Result<SocketId, NetError> {
+        let refused = |kind: io::ErrorKind| NetError::Bind {
+            address: spec.bind,
+            source: kind.into(),
+        };
+        if !spec.bind.ip().is_unspecified() && !self.owns(host, spec.bind.ip()) {
+            return Err(refused(io::ErrorKind::AddrNotAvailable));
+        }
+        let mut bind = spec.bind;
+        if bind.port() == 0 {
+            let port = self
+                .free_port(host, bind.ip())
+                .ok_or_else(|| refused(io::ErrorKind::AddrInUse))?;
+            bind.set_port(port);
+        } else if self.is_taken(host, bind, spec.reuse_address) {
+            return Err(refused(io::ErrorKind::AddrInUse));
+        }
+        let socket = Some(Socket::new(host, bind, spec));
+        let free = self.sockets.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.sockets.len());
+        match self.sockets.get_mut(index) {
+            Some(slot) => *slot = socket,
+            None => self.sockets.push(socket),
+        }
+        Ok(SocketId(index))
+    }
+
+    pub(super) fn close(&mut self, id: SocketId) {
+        self.sockets[id.0] = None;
+    }
+
+    /// An open socket. Its transport holds the id and closes it last.
+    #[expect(clippy::expect_used, reason = "ids live as long as their sockets")]
+    pub(super) fn socket(&mut self, id: SocketId) -> &mut Socket {
+        self.sockets[id.0]
+            .as_mut()
+            .expect("the socket of a transport is open")
+    }
+
+    pub(super) fn connect(
+        &mut self,
+        id: SocketId,
+        peer: SocketAddr,
+    ) -> Result<SocketAddr, NetError> {
+        let (host, bind) = (self.socket(id).host, self.socket(id).bind);
+        if !reaches(bind, peer) {
+            return Err(NetError::Connect {
+                local: bind,
+                peer,
+                source: io::ErrorKind::InvalidInput.into(),
+            });
+        }
+        let local = self.source_address(host, bind, peer);
+        let socket = self.socket(id);
+        (socket.peer, socket.local) = (Some(peer), local);
+        Ok(local)
+    }
+
+    fn is_taken(&self, host: HostId, bind: SocketAddr, reuse_address: bool) -> bool {
+        let mut mine = self
+            .sockets
+            .iter()
+            .flatten()
+            .filter(|socket| socket.host == host);
+        mine.any(|socket| socket.conflicts_with(bind, reuse_address))
+    }
+
+    fn free_port(&mut self, host: HostId, ip: IpAddr) -> Option<u16> {
+        for _ in EPHEMERAL {
+            let next = self.last_port + 1;
+            self.last_port = if EPHEMERAL.contains(&next) {
+                next
+            } else {
+                *EPHEMERAL.start()
+            };
+            if !self.is_taken(host, SocketAddr::new(ip, self.last_port), false) {
+                return Some(self.last_port);
+            }
+        }
+        None
+    }
+}
