@@ -6,6 +6,7 @@ pub mod command;
 pub mod counter;
 pub mod error_code;
 pub mod frame;
+pub mod log;
 mod message;
 pub mod position;
 pub mod response;

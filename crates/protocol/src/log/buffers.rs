@@ -1,0 +1,283 @@
+use taran_core::memory::{Region, Shared};
+use taran_core::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use zerocopy::IntoBytes;
+
+use super::frame::StreamIds;
+use super::metadata::DEFAULT_HEADER_OFFSET;
+use super::{LOG_METADATA_LENGTH, LogError, LogKind, LogMetadata, LogSpec};
+use crate::frame::DATA_HEADER_LENGTH;
+use crate::position::{
+    FRAME_ALIGNMENT, PARTITION_COUNT, RawTail, TermGeometry, partition_of_count,
+};
+
+/// A log: three terms and their metadata. A clone is another view of the same memory.
+#[derive(Clone, Debug)]
+pub struct LogBuffers {
+    terms: [Region; PARTITION_COUNT],
+    metadata: Shared<LogMetadata>,
+    geometry: TermGeometry,
+    ids: StreamIds,
+    mtu: i32,
+    kind: LogKind,
+    correlation_id: i64,
+}
+
+impl LogBuffers {
+    /// Writes the metadata of a new log into zeroed memory of [`LogSpec::file_length`] bytes. A publication starts at
+    /// `start_position`; images have no tails and ignore it.
+    ///
+    /// # Errors
+    /// The spec, the start position or the length of the region does not make a log.
+    pub fn create(region: &Region, spec: &LogSpec, start_position: i64) -> Result<Self, LogError> {
+        let geometry = spec.check(region.len())?;
+        let max = geometry.max_position();
+        if !(0..max).contains(&start_position) || start_position % i64::from(FRAME_ALIGNMENT) != 0 {
+            return Err(LogError::StartPosition {
+                position: start_position,
+                max,
+            });
+        }
+        let log = Self::new(region, spec, geometry)?;
+        spec.write(&log.metadata);
+        let header_at = region.len() - LOG_METADATA_LENGTH + DEFAULT_HEADER_OFFSET;
+        region.write(header_at, spec.default_header().as_bytes());
+        log.metadata.end_of_stream_position.store(i64::MAX, Relaxed);
+        if spec.kind != LogKind::Image {
+            log.start_tails(start_position);
+        }
+        Ok(log)
+    }
+
+    /// Opens a log that somebody else created. Everything that the arithmetic relies on is checked, and remembered, so
+    /// that a later change of the metadata does no harm.
+    ///
+    /// # Errors
+    /// The metadata does not describe a log of this length.
+    pub fn open(region: &Region) -> Result<Self, LogError> {
+        let spec = LogSpec::of(region)?;
+        let geometry = spec.check(region.len())?;
+        Self::new(region, &spec, geometry)
+    }
+
+    fn new(region: &Region, spec: &LogSpec, geometry: TermGeometry) -> Result<Self, LogError> {
+        let bounds = |_| LogError::FileLength {
+            found: region.len(),
+            expected: spec.file_length(),
+        };
+        let length = spec.term_length as usize;
+        let term = |index: usize| region.sub(index * length, length).map_err(bounds);
+        Ok(Self {
+            terms: [term(0)?, term(1)?, term(2)?],
+            metadata: region
+                .overlay(region.len() - LOG_METADATA_LENGTH)
+                .map_err(bounds)?,
+            geometry,
+            ids: StreamIds {
+                session_id: spec.session_id,
+                stream_id: spec.stream_id,
+            },
+            mtu: spec.mtu,
+            kind: spec.kind,
+            correlation_id: spec.correlation_id,
+        })
+    }
+
+    /// Initial tails (`spec/01 §7.4`): the active partition at the start, each other one three terms before its turn.
+    fn start_tails(&self, start_position: i64) {
+        let term_id = self.geometry.term_id(start_position);
+        let count = self.geometry.term_count(term_id);
+        let offset = self.geometry.term_offset(start_position);
+        for ahead in 0..PARTITION_COUNT as i32 {
+            let index = partition_of_count(count.wrapping_add(ahead));
+            let tail = match ahead {
+                0 => RawTail::new(term_id, offset as u32),
+                _ => RawTail::new(term_id.wrapping_add(ahead - PARTITION_COUNT as i32), 0),
+            };
+            self.metadata.tails[index].store(tail.0, Relaxed);
+        }
+        self.metadata.active_term_count.store(count, Relaxed);
+    }
+
+    /// Term length and initial term id.
+    #[inline]
+    #[must_use]
+    pub fn geometry(&self) -> TermGeometry {
+        self.geometry
+    }
+
+    /// Bytes in a term.
+    #[inline]
+    #[must_use]
+    pub fn term_length(&self) -> i32 {
+        self.geometry.term_length()
+    }
+
+    /// The term in a partition, 0 to 2.
+    #[inline]
+    #[must_use]
+    pub fn term(&self, partition: usize) -> &Region {
+        &self.terms[partition]
+    }
+
+    /// The term that holds a position. Any value gives a term.
+    #[inline]
+    #[must_use]
+    pub fn term_at(&self, position: i64) -> &Region {
+        &self.terms[self.geometry.partition(position)]
+    }
+
+    /// Largest frame with its header, a multiple of 32.
+    #[inline]
+    #[must_use]
+    pub fn mtu(&self) -> i32 {
+        self.mtu
+    }
+
+    /// Longest message that fits one frame.
+    #[inline]
+    #[must_use]
+    pub fn max_payload_length(&self) -> i32 {
+        self.mtu - DATA_HEADER_LENGTH
+    }
+
+    /// Longest message.
+    #[inline]
+    #[must_use]
+    pub fn max_message_length(&self) -> i32 {
+        self.geometry.max_message_length()
+    }
+
+    /// Session of the stream.
+    #[inline]
+    #[must_use]
+    pub fn session_id(&self) -> i32 {
+        self.ids.session_id
+    }
+
+    /// Stream id.
+    #[inline]
+    #[must_use]
+    pub fn stream_id(&self) -> i32 {
+        self.ids.stream_id
+    }
+
+    /// What the log is for.
+    #[must_use]
+    pub fn kind(&self) -> LogKind {
+        self.kind
+    }
+
+    /// Registration id of the publication, correlation id of the image.
+    #[must_use]
+    pub fn correlation_id(&self) -> i64 {
+        self.correlation_id
+    }
+
+    /// The raw metadata.
+    #[inline]
+    #[must_use]
+    pub fn metadata(&self) -> &LogMetadata {
+        &self.metadata
+    }
+
+    #[inline]
+    pub(super) fn ids(&self) -> StreamIds {
+        self.ids
+    }
+
+    /// Terms since the first one. Acquire: pairs with the release or CAS of whoever rotated.
+    #[inline]
+    #[must_use]
+    pub fn active_term_count(&self) -> i32 {
+        self.metadata.active_term_count.load(Acquire)
+    }
+
+    /// Raw tail of a partition, 0 to 2. Acquire: pairs with the fetch-add, release or CAS of appenders.
+    #[inline]
+    #[must_use]
+    pub fn raw_tail(&self, partition: usize) -> RawTail {
+        RawTail(self.metadata.tails[partition].load(Acquire))
+    }
+
+    /// Where the next frame will be published. Comes from shared memory: with a broken publisher it may be anything.
+    #[inline]
+    #[must_use]
+    pub fn producer_position(&self) -> i64 {
+        let tail = self.raw_tail(partition_of_count(self.active_term_count()));
+        self.geometry
+            .position(tail.term_id(), tail.effective_offset(self.term_length()))
+    }
+
+    /// Turns to the next term after the one with this count and id (`spec/01 §7.6`). Any number of appenders and the
+    /// unblocker may try at once; true for the one that did it.
+    pub fn rotate(&self, term_count: i32, term_id: i32) -> bool {
+        let next_count = term_count.wrapping_add(1);
+        let next_id = term_id.wrapping_add(1);
+        let tail = &self.metadata.tails[partition_of_count(next_count)];
+        let expected_id = next_id.wrapping_sub(PARTITION_COUNT as i32);
+        let mut raw = tail.load(Acquire);
+        // The tail changes at most a few times: whoever changes it to another term id ends the loop.
+        while RawTail(raw).term_id() == expected_id {
+            match tail.compare_exchange(raw, RawTail::new(next_id, 0).0, AcqRel, Acquire) {
+                Ok(_) => break,
+                Err(found) => raw = found,
+            }
+        }
+        // Release: whoever acquires the new count sees the tail above.
+        self.metadata
+            .active_term_count
+            .compare_exchange(term_count, next_count, AcqRel, Acquire)
+            .is_ok()
+    }
+
+    /// True if somebody receives.
+    #[inline]
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.metadata.is_connected.load(Acquire) == 1
+    }
+
+    /// Tells publishers whether somebody receives.
+    pub fn set_connected(&self, connected: bool) {
+        self.metadata
+            .is_connected
+            .store(i32::from(connected), Release);
+    }
+
+    /// Where the stream ends; `i64::MAX` while it goes on. Acquire: pairs with [`Self::set_end_of_stream_position`].
+    #[inline]
+    #[must_use]
+    pub fn end_of_stream_position(&self) -> i64 {
+        self.metadata.end_of_stream_position.load(Acquire)
+    }
+
+    /// Tells subscribers where the stream ends.
+    pub fn set_end_of_stream_position(&self, position: i64) {
+        self.metadata
+            .end_of_stream_position
+            .store(position, Release);
+    }
+
+    /// True if the publication was revoked. Acquire: pairs with [`Self::set_revoked`].
+    #[inline]
+    #[must_use]
+    pub fn is_revoked(&self) -> bool {
+        self.metadata.is_revoked.load(Acquire) == 1
+    }
+
+    /// Marks the publication as revoked.
+    pub fn set_revoked(&self) {
+        self.metadata.is_revoked.store(1, Release);
+    }
+
+    /// Transports of an image that were heard of lately.
+    #[must_use]
+    pub fn active_transport_count(&self) -> i32 {
+        self.metadata.active_transport_count.load(Acquire)
+    }
+
+    /// Tells subscribers how many transports of an image were heard of lately.
+    pub fn set_active_transport_count(&self, count: i32) {
+        self.metadata.active_transport_count.store(count, Release);
+    }
+}

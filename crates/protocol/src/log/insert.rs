@@ -1,0 +1,123 @@
+//! What the receiver does with a term (`spec/01 §7.9`, `spec/02 §5.4-5.5`): place packets, look for gaps, fill them.
+
+use taran_core::memory::Region;
+use taran_core::sync::Ordering;
+
+use super::frame::{commit, write_padding};
+use super::poll::TermReader;
+use super::{CorruptFrame, LogBuffers};
+use crate::frame::{DATA_HEADER_LENGTH, Walk};
+use crate::position::{FRAME_ALIGNMENT, is_frame_offset};
+
+/// Bytes that are written before the others, so that the line which readers watch is touched last.
+const FIRST_LINE: usize = 64;
+
+/// Places a packet in the term that its term id belongs to. The first copy wins: false if there is something already,
+/// or if the packet is a heartbeat or was not walked for a term of this length.
+#[inline]
+pub fn insert(term: &Region, packet: &Walk<'_>) -> bool {
+    let bytes = packet.datagram();
+    let at = packet.term_offset() as usize;
+    if packet.length_in_term() == 0 || bytes.len() > term.len().saturating_sub(at) {
+        return false;
+    }
+    let length = term.atomic_i32(at);
+    // Acquire: pairs with the release below, or with that of `fill_gap`, though only this thread writes here.
+    if length.load(Ordering::Acquire) != 0 {
+        return false;
+    }
+    let Some((frame_length, _)) = bytes.split_first_chunk() else {
+        return false;
+    };
+    if let Some((first, rest)) = bytes.split_at_checked(FIRST_LINE) {
+        term.write(at + FIRST_LINE, rest);
+        term.write(at + 4, &first[4..]);
+    } else {
+        term.write(at + 4, &bytes[4..]);
+    }
+    commit(
+        term,
+        packet.term_offset(),
+        i32::from_le_bytes(*frame_length),
+    );
+    true
+}
+
+/// What is missing in a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// First missing byte.
+    pub offset: i32,
+    /// Missing bytes, a multiple of 32.
+    pub length: i32,
+}
+
+/// How far a term is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// Offset after the last of the frames that follow each other without a gap.
+    pub offset: i32,
+    /// The gap there, if something is beyond it or the limit is.
+    pub gap: Option<Gap>,
+}
+
+/// Walks the frames from `offset` to `limit` and finds the first gap (`spec/02 §5.5`). `limit` is the high water mark,
+/// or the end of the term if that is in a later term.
+///
+/// # Errors
+/// The first frame is corrupt, or the offset is none.
+#[inline]
+pub fn find_gap(term: &Region, offset: i32, limit: i32) -> Result<Rebuilt, CorruptFrame> {
+    let limit = limit.min(term.len() as i32);
+    let mut reader = TermReader::new(term, offset, limit)?;
+    while reader.next()?.is_some() {}
+    let begin = reader.offset;
+    if begin >= limit {
+        return Ok(Rebuilt {
+            offset: begin,
+            gap: None,
+        });
+    }
+    let mut end = begin + FRAME_ALIGNMENT;
+    // Acquire is not needed: only this thread places frames, and what is found is walked again before it is used.
+    while end < limit && term.atomic_i32(end as usize).load(Ordering::Relaxed) == 0 {
+        end += FRAME_ALIGNMENT;
+    }
+    let gap = Gap {
+        offset: begin,
+        length: end.min(limit) - begin,
+    };
+    Ok(Rebuilt {
+        offset: begin,
+        gap: Some(gap),
+    })
+}
+
+/// Fills a gap with padding, for streams that do not ask for lost frames again. False if something arrived in it.
+#[must_use]
+pub fn fill_gap(log: &LogBuffers, term_id: i32, gap: Gap) -> bool {
+    let geometry = log.geometry();
+    let term = log.term_at(geometry.position(term_id, 0));
+    let sound = is_frame_offset(gap.offset, geometry.term_length())
+        && gap.length >= DATA_HEADER_LENGTH
+        && gap.length % FRAME_ALIGNMENT == 0
+        && gap.length <= geometry.term_length() - gap.offset;
+    if !sound || !is_empty(term, gap.offset, gap.offset + gap.length) {
+        return false;
+    }
+    write_padding(term, log.ids(), term_id, gap.offset, gap.length);
+    true
+}
+
+/// True if no frame starts in a range, looking from its end back to its start.
+pub(super) fn is_empty(term: &Region, begin: i32, end: i32) -> bool {
+    let mut at = end - FRAME_ALIGNMENT;
+    while at >= begin {
+        // Acquire: pairs with the release in `commit`; the order of the looks matters (see the callers).
+        if term.atomic_i32(at as usize).load(Ordering::Acquire) != 0 {
+            return false;
+        }
+        at -= FRAME_ALIGNMENT;
+    }
+    true
+}

@@ -1,0 +1,47 @@
+//! Logs: three terms of frames and a page of metadata in one file (`spec/01 §7, §8`).
+//!
+//! [`LogBuffers`] is the log; it remembers the numbers that never change and that were checked when it was opened. The
+//! operations on it are small modules: publishers append ([`SharedAppender`], [`ExclusiveAppender`]), the sender scans
+//! ([`scan`], [`scan_run`]), the receiver inserts and looks for gaps ([`insert`], [`find_gap`], [`fill_gap`]),
+//! subscribers poll ([`poll`] and its variants), the conductor rotates, unblocks and cleans (methods of
+//! [`LogBuffers`]).
+//!
+//! # What is trusted
+//!
+//! Every process that maps the log can write anything anywhere in it. What is read from it is checked before it is
+//! used: a frame length must hold its header and end inside the term ([`CorruptFrame`] otherwise), tails are cut at the
+//! term's end and must be aligned, counts give a valid partition whatever they are.
+//!
+//! # What orders what
+//!
+//! A frame is published by the release store of its positive length, the last write to it; it pairs with the acquire
+//! load of the length by readers, the sender, the unblocker. The tail counter only hands out space. The zeros which a
+//! publisher finds in a recycled term are ordered by the release of the publisher limit (driver, after
+//! [`LogBuffers::clean`]) and its acquire (client, before it appends).
+
+mod buffers;
+mod clean;
+mod error;
+mod frame;
+mod insert;
+mod metadata;
+mod poll;
+mod scan;
+mod spec;
+mod unblock;
+
+pub use buffers::LogBuffers;
+pub use error::{CorruptFrame, LogError};
+pub use frame::LogFrame;
+pub use insert::{Gap, Rebuilt, fill_gap, find_gap, insert};
+pub use metadata::LogMetadata;
+pub use poll::{Action, Block, Polled, peek, poll, poll_block, poll_bounded, poll_controlled};
+pub use scan::{Run, RunLimit, Scan, scan, scan_run};
+pub use spec::{
+    LOG_METADATA_LENGTH, LogKind, LogSpec, PAGE_SIZE_MAX, PAGE_SIZE_MIN, SocketBufferLengths,
+    file_length,
+};
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

@@ -1,0 +1,266 @@
+//! Reading of committed frames by subscribers (`spec/01 §8.5`). Each call stays in one term; the caller turns offsets
+//! into positions and stores them.
+
+use taran_core::memory::Region;
+
+use super::frame::next_frame;
+use super::{CorruptFrame, LogFrame};
+use crate::frame::DataHeader;
+use crate::position::is_frame_offset;
+
+/// What a poll did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Polled {
+    /// Frames delivered; padding does not count.
+    pub fragments: usize,
+    /// Offset after the last frame, delivered or padding.
+    pub offset: i32,
+}
+
+/// What a handler wants to happen with the frame it was given, and with the poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Take the frame back, to deliver it again later, and stop.
+    Abort,
+    /// Stop after this frame.
+    Break,
+    /// Store the position after this frame now, and go on.
+    Commit,
+    /// Go on.
+    Continue,
+}
+
+/// Delivers up to `fragment_limit` frames from `offset` on.
+///
+/// # Errors
+/// The first frame is corrupt, or the offset is none. Frames before a corrupt one are delivered: the next call meets it.
+#[inline]
+pub fn poll(
+    term: &Region,
+    offset: i32,
+    fragment_limit: usize,
+    handler: impl FnMut(LogFrame<'_>),
+) -> Result<Polled, CorruptFrame> {
+    poll_bounded(term, offset, term.len() as i32, fragment_limit, handler)
+}
+
+/// As [`poll`], but starts no frame at or beyond `limit_offset`.
+///
+/// # Errors
+/// As [`poll`].
+#[inline]
+pub fn poll_bounded(
+    term: &Region,
+    offset: i32,
+    limit_offset: i32,
+    fragment_limit: usize,
+    mut handler: impl FnMut(LogFrame<'_>),
+) -> Result<Polled, CorruptFrame> {
+    let mut reader = TermReader::new(term, offset, limit_offset)?;
+    let mut fragments = 0;
+    while fragments < fragment_limit
+        && let Some(frame) = reader.next()?
+    {
+        if !frame.is_padding() {
+            fragments += 1;
+            handler(frame);
+        }
+    }
+    Ok(Polled {
+        fragments,
+        offset: reader.offset,
+    })
+}
+
+/// As [`poll_bounded`], with a handler that steers. `commit` is called with the offset after the frame when the handler
+/// says [`Action::Commit`].
+///
+/// # Errors
+/// As [`poll`].
+#[inline]
+pub fn poll_controlled(
+    term: &Region,
+    offset: i32,
+    limit_offset: i32,
+    fragment_limit: usize,
+    mut handler: impl FnMut(LogFrame<'_>) -> Action,
+    mut commit: impl FnMut(i32),
+) -> Result<Polled, CorruptFrame> {
+    let mut reader = TermReader::new(term, offset, limit_offset)?;
+    let mut fragments = 0;
+    while fragments < fragment_limit
+        && let Some(frame) = reader.next()?
+    {
+        if frame.is_padding() {
+            continue;
+        }
+        let action = handler(frame);
+        if action == Action::Abort {
+            reader.offset = frame.offset();
+            break;
+        }
+        fragments += 1;
+        match action {
+            Action::Break => break,
+            Action::Commit => commit(reader.offset),
+            Action::Abort | Action::Continue => {}
+        }
+    }
+    Ok(Polled {
+        fragments,
+        offset: reader.offset,
+    })
+}
+
+/// Looks at frames without consuming them. Returns the offset of the last message boundary passed: after padding, and
+/// after frames that end a message.
+///
+/// # Errors
+/// As [`poll`].
+#[inline]
+pub fn peek(
+    term: &Region,
+    offset: i32,
+    limit_offset: i32,
+    mut handler: impl FnMut(LogFrame<'_>) -> Action,
+) -> Result<i32, CorruptFrame> {
+    let mut reader = TermReader::new(term, offset, limit_offset)?;
+    let mut boundary = offset;
+    while let Some(frame) = reader.next()? {
+        if frame.is_padding() {
+            boundary = reader.offset;
+            continue;
+        }
+        let action = handler(frame);
+        if action == Action::Abort {
+            break;
+        }
+        if frame.flags() & DataHeader::END != 0 {
+            boundary = reader.offset;
+        }
+        if action == Action::Break {
+            break;
+        }
+    }
+    Ok(boundary)
+}
+
+/// A run of committed frames that lie back to back.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    term: &'a Region,
+    offset: i32,
+    length: i32,
+    first: LogFrame<'a>,
+}
+
+impl<'a> Block<'a> {
+    /// Where the block starts in its term.
+    #[inline]
+    #[must_use]
+    pub fn offset(&self) -> i32 {
+        self.offset
+    }
+
+    /// Bytes in the block, a multiple of 32.
+    #[inline]
+    #[must_use]
+    pub fn length(&self) -> i32 {
+        self.length
+    }
+
+    /// Header of the first frame.
+    #[inline]
+    #[must_use]
+    pub fn header(&self) -> &'a DataHeader {
+        self.first.header()
+    }
+
+    /// All bytes of the block.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.term.bytes(self.offset as usize, self.length as usize)
+    }
+}
+
+/// The committed frames from `offset` on, up to `byte_limit` bytes. Padding comes as a block of its own, however long;
+/// `None` if nothing is committed there or the first frame is longer than the limit.
+///
+/// # Errors
+/// As [`poll`].
+#[inline]
+pub fn poll_block(
+    term: &Region,
+    offset: i32,
+    byte_limit: i32,
+) -> Result<Option<Block<'_>>, CorruptFrame> {
+    let mut reader = TermReader::new(term, offset, term.len() as i32)?;
+    let limit = offset.saturating_add(byte_limit);
+    let Some(first) = reader.next()? else {
+        return Ok(None);
+    };
+    let mut end = reader.offset;
+    if !first.is_padding() {
+        if end > limit {
+            return Ok(None);
+        }
+        while end < limit
+            && let Some(frame) = reader.next()?
+            && !frame.is_padding()
+            && reader.offset <= limit
+        {
+            end = reader.offset;
+        }
+    }
+    Ok(Some(Block {
+        term,
+        offset,
+        length: end - offset,
+        first,
+    }))
+}
+
+/// Walks the committed frames of a term, each length checked.
+#[derive(Debug)]
+pub(super) struct TermReader<'a> {
+    term: &'a Region,
+    start: i32,
+    limit: i32,
+    pub(super) offset: i32,
+}
+
+impl<'a> TermReader<'a> {
+    /// From `offset`, which may be the end of the term, to `limit`, which is cut at the end of the term.
+    #[inline]
+    pub(super) fn new(term: &'a Region, offset: i32, limit: i32) -> Result<Self, CorruptFrame> {
+        let length = term.len() as i32;
+        if !is_frame_offset(offset, length) && offset != length {
+            return Err(CorruptFrame { offset, length: 0 });
+        }
+        Ok(Self {
+            term,
+            start: offset,
+            limit: limit.min(length),
+            offset,
+        })
+    }
+
+    /// The next frame, if it starts before the limit and is committed. A corrupt frame is an error only when it is the
+    /// first one, so that what was read before it counts.
+    #[inline]
+    #[allow(clippy::should_implement_trait)] // an iterator of results would not end at an error
+    pub(super) fn next(&mut self) -> Result<Option<LogFrame<'a>>, CorruptFrame> {
+        if self.offset >= self.limit {
+            return Ok(None);
+        }
+        match next_frame(self.term, self.offset) {
+            Ok(Some(frame)) => {
+                self.offset += frame.aligned_length();
+                Ok(Some(frame))
+            }
+            Err(corrupt) if self.offset == self.start => Err(corrupt),
+            Ok(None) | Err(_) => Ok(None),
+        }
+    }
+}

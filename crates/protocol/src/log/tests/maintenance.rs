@@ -1,0 +1,139 @@
+use super::*;
+use crate::position::RawTail;
+
+fn set_tail(log: &LogBuffers, partition: usize, term_id: i32, offset: i32) {
+    log.metadata().tails[partition]
+        .store(RawTail::new(term_id, offset as u32).0, Ordering::Release);
+}
+
+fn padding_at(log: &LogBuffers, partition: usize, offset: i32) -> Option<i32> {
+    let mut found = None;
+    let frame = super::super::frame::next_frame(log.term(partition), offset).unwrap()?;
+    if frame.is_padding() {
+        let header = frame.header();
+        assert_eq!(
+            (header.session_id.get(), header.stream_id.get()),
+            (SESSION, STREAM)
+        );
+        assert_eq!(header.term_offset.get(), offset);
+        found = Some(frame.length());
+    }
+    found
+}
+
+#[test]
+fn a_claim_that_was_never_committed_becomes_padding() {
+    let log = log();
+    let end = put(log.term(0), 0, b"before");
+    put_length(log.term(0), end, -37);
+    set_tail(&log, 0, 100, end + 64);
+    assert!(log.unblock(i64::from(end)));
+    assert_eq!(padding_at(&log, 0, end), Some(37));
+    assert!(!log.unblock(i64::from(end)));
+}
+
+#[test]
+fn a_claim_that_was_never_begun_is_covered_up_to_the_next_frame() {
+    let log = log();
+    set_tail(&log, 0, 100, 256);
+    assert!(!log.unblock(0), "whoever claimed it may still come");
+    put_length(log.term(0), 160, -50);
+    assert!(log.unblock(0));
+    assert_eq!(padding_at(&log, 0, 0), Some(160));
+    assert_eq!(length_at(log.term(0), 160), -50);
+}
+
+#[test]
+fn nothing_to_unblock() {
+    let log = log();
+    assert!(!log.unblock(0));
+    let end = put(log.term(0), 0, b"committed");
+    set_tail(&log, 0, 100, end);
+    assert!(!log.unblock(0));
+    assert!(!log.unblock(i64::from(end)));
+}
+
+#[test]
+fn a_claim_to_the_end_of_the_term_is_padded_and_the_log_rotated() {
+    let log = log();
+    let at = TERM_LENGTH - 96;
+    set_tail(&log, 0, 100, TERM_LENGTH + 64);
+    assert!(log.unblock(i64::from(at)));
+    assert_eq!(padding_at(&log, 0, at), Some(96));
+    assert_eq!(
+        (log.active_term_count(), log.raw_tail(1)),
+        (1, RawTail::new(101, 0))
+    );
+}
+
+#[test]
+fn a_rotation_that_was_left_undone_is_done() {
+    let log = log();
+    set_tail(&log, 0, 100, TERM_LENGTH);
+    assert!(log.unblock(i64::from(TERM_LENGTH)));
+    assert_eq!(
+        (log.active_term_count(), log.raw_tail(1)),
+        (1, RawTail::new(101, 0))
+    );
+    // Half done: the tail of the next term was set, the count not.
+    set_tail(&log, 1, 101, TERM_LENGTH);
+    set_tail(&log, 2, 102, 0);
+    assert!(log.unblock(2 * i64::from(TERM_LENGTH)));
+    assert_eq!(
+        (log.active_term_count(), log.raw_tail(2)),
+        (2, RawTail::new(102, 0))
+    );
+}
+
+#[test]
+fn hostile_lengths_and_positions_are_left_alone() {
+    let log = log();
+    set_tail(&log, 0, 100, 256);
+    for length in [-1, -31, -TERM_LENGTH - 1, i32::MIN, 1, i32::MAX] {
+        put_length(log.term(0), 0, length);
+        assert!(!log.unblock(0), "{length}");
+        assert_eq!(length_at(log.term(0), 0), length);
+    }
+    for position in [-1, 1, 33, i64::MIN, i64::MAX] {
+        let _ = log.unblock(position);
+    }
+}
+
+#[test]
+fn cleaning_goes_to_the_end_of_a_term_in_one_step() {
+    let log = log();
+    let term_length = i64::from(TERM_LENGTH);
+    for partition in 0..3 {
+        log.term(partition)
+            .write(0, &vec![0xff; TERM_LENGTH as usize]);
+    }
+    assert_eq!(log.clean(0, 64), 64);
+    assert_eq!(
+        log.term(0).bytes(0, 72),
+        [[0; 64].as_slice(), &[0xff; 8]].concat()
+    );
+    assert_eq!(log.clean(64, 2 * term_length), term_length);
+    assert!(
+        log.term(0)
+            .bytes(0, TERM_LENGTH as usize)
+            .iter()
+            .all(|&byte| byte == 0)
+    );
+    assert_eq!(log.term(1).bytes(0, 8), [0xff; 8]);
+    assert_eq!(log.clean(term_length, term_length + 32), term_length + 32);
+    assert_eq!(log.term(1).bytes(24, 16), [[0; 8], [0xff; 8]].concat());
+    assert_eq!(log.clean(term_length, term_length), term_length);
+    assert_eq!(log.clean(term_length, 0), term_length);
+    assert_eq!(
+        log.clean(term_length, term_length + 31),
+        term_length,
+        "not a whole frame"
+    );
+    // Positions from a hostile counter.
+    assert_eq!(log.clean(33, 95), 64);
+    let _ = (
+        log.clean(i64::MIN, i64::MAX),
+        log.clean(i64::MAX - 7, i64::MAX),
+        log.clean(-5, 5),
+    );
+}

@@ -1,0 +1,68 @@
+//! Freeing a publication whose publisher died in the middle of an append (`spec/01 §8.4`).
+
+use taran_core::memory::Region;
+use taran_core::sync::Ordering;
+
+use super::LogBuffers;
+use super::frame::write_padding;
+use super::insert::is_empty;
+use crate::frame::DATA_HEADER_LENGTH;
+use crate::position::{FRAME_ALIGNMENT, is_frame_offset, partition_of_count};
+
+impl LogBuffers {
+    /// Pads over whatever a dead publisher left unfinished at `blocked_position`, where consumers have been stuck for
+    /// too long, or does the rotation that it left undone. True if something was done.
+    ///
+    /// Only the driver calls it, when it has good reason to think that nobody works there any more.
+    pub fn unblock(&self, blocked_position: i64) -> bool {
+        let geometry = self.geometry();
+        let offset = geometry.term_offset(blocked_position);
+        let blocked_count = (blocked_position >> geometry.bits()) as i32;
+        let active_count = self.active_term_count();
+        if offset == 0 && active_count == blocked_count.wrapping_sub(1) {
+            let term_id = self.raw_tail(partition_of_count(active_count)).term_id();
+            return self.rotate(active_count, term_id);
+        }
+        if !is_frame_offset(offset, geometry.term_length()) {
+            return false;
+        }
+        let partition = partition_of_count(blocked_count);
+        let tail = self.raw_tail(partition);
+        let tail_offset = tail.effective_offset(geometry.term_length());
+        let term = self.term(partition);
+        match blocked_range(term, offset, tail_offset) {
+            None => false,
+            Some(length) => {
+                write_padding(term, self.ids(), tail.term_id(), offset, length);
+                // The rest of the term was claimed by one who did not come to write, nor to rotate.
+                let to_the_end = offset + length == geometry.term_length();
+                if to_the_end {
+                    self.rotate(blocked_count, tail.term_id());
+                }
+                true
+            }
+        }
+    }
+}
+
+/// Length of the padding that covers what is unfinished at `offset`, if something is.
+fn blocked_range(term: &Region, offset: i32, tail_offset: i32) -> Option<i32> {
+    // Acquire: pairs with the release in `commit`.
+    let length = term.atomic_i32(offset as usize).load(Ordering::Acquire);
+    if length != 0 {
+        // Begun and not committed. A length that no publisher writes is left alone.
+        let claimed = length.checked_neg()?;
+        let sound = claimed >= DATA_HEADER_LENGTH && claimed <= term.len() as i32 - offset;
+        return sound.then_some(claimed);
+    }
+    // Claimed and not begun: up to the next frame that was begun.
+    let mut end = offset + FRAME_ALIGNMENT;
+    while end < tail_offset && term.atomic_i32(end as usize).load(Ordering::Acquire) == 0 {
+        end += FRAME_ALIGNMENT;
+    }
+    let found_frame = end < tail_offset;
+    let reached_end_of_term = end == term.len() as i32 && end == tail_offset;
+    // Back from there: a publisher that only was slow begins its frames from first to last, so one that has begun
+    // meanwhile is seen.
+    ((found_frame || reached_end_of_term) && is_empty(term, offset, end)).then_some(end - offset)
+}
