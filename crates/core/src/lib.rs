@@ -13,4 +13,5 @@ pub mod idle;
 pub mod loss_report;
 pub mod memory;
 pub mod queue;
+pub mod ring;
 pub mod sync;

@@ -240,6 +240,17 @@ impl Region {
         }
     }
 
+    /// # Safety
+    ///
+    /// As in the ordinary build; here it is checked.
+    #[allow(clippy::mut_from_ref)] // as in the ordinary build
+    pub(crate) unsafe fn claim_unchecked(&self, offset: usize, len: usize) -> &mut [u8] {
+        self.require(offset, len, 1);
+        self.memory.watch_write(self.start + offset, len);
+        // SAFETY: just checked, and loom has just seen that no other thread may be reading or writing.
+        unsafe { slice::from_raw_parts_mut(self.memory.at(self.start + offset).as_ptr(), len) }
+    }
+
     pub fn copy_racing_out(&self, offset: usize, target: &mut [u8]) {
         self.require(offset, target.len(), 8);
         for (index, chunk) in target.chunks_mut(4).enumerate() {

@@ -202,6 +202,19 @@ impl Region {
         }
     }
 
+    /// As [`claim`](Self::claim), for the time of a borrow.
+    ///
+    /// # Safety
+    ///
+    /// `offset + len <= self.len()`, without overflow, and the range is the caller's alone for the time of the borrow.
+    #[inline]
+    #[allow(clippy::mut_from_ref)] // a region is shared memory; the caller's promise makes the slice unique
+    pub(crate) unsafe fn claim_unchecked(&self, offset: usize, len: usize) -> &mut [u8] {
+        debug_assert!(self.check(offset, len, 1).is_ok());
+        // SAFETY: inside and unique by the caller's promise, and mapped until the last view is dropped.
+        unsafe { slice::from_raw_parts_mut(self.at(offset).as_ptr(), len) }
+    }
+
     /// Copies a range that a peer may be writing at this moment. What comes out may be a mixture of old and new, and
     /// the caller finds out by the protocol afterwards, with an acquire fence in between. `offset` is a multiple of 8.
     ///

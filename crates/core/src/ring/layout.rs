@@ -1,0 +1,225 @@
+//! Where things lie in a ring (spec/01 §3.1).
+
+use super::{RingError, WriteError};
+use crate::{
+    memory::{Gap, Region, Shared},
+    overlay,
+    sync::{AtomicI32, AtomicI64, Ordering, fence},
+};
+
+/// Bytes behind the records of a ring.
+pub const TRAILER_LENGTH: usize = 768;
+
+/// With less, the longest message would not fit.
+pub(super) const MIN_CAPACITY: usize = 32;
+/// Lengths are 32 bits wide.
+pub(super) const MAX_CAPACITY: usize = 1 << 30;
+
+/// Bytes before the payload of a record. Records start at multiples of it.
+pub(super) const HEADER_LENGTH: usize = 8;
+const TYPE_OFFSET: usize = 4;
+
+/// Type of a record without a message.
+pub(super) const PADDING: i32 = -1;
+
+overlay! {
+    /// The positions of a ring. All count bytes from the ring's beginning and never wrap.
+    pub(super) struct Trailer: 768 {
+        0 => gap_0: Gap<128>,
+        /// Where the next record will be claimed.
+        128 => tail: AtomicI64,
+        136 => gap_136: Gap<120>,
+        /// A head that a producer has seen, so that producers seldom touch the consumer's.
+        256 => head_cache: AtomicI64,
+        264 => gap_264: Gap<120>,
+        /// What the consumer has given back.
+        384 => head: AtomicI64,
+        392 => gap_392: Gap<120>,
+        /// The next correlation id.
+        512 => correlation: AtomicI64,
+        520 => gap_520: Gap<120>,
+        /// When the consumer last showed itself, in milliseconds since the epoch.
+        640 => heartbeat: AtomicI64,
+        648 => gap_648: Gap<120>,
+    }
+}
+
+/// Offset of a record: a multiple of 8 below the capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Index(usize);
+
+impl Index {
+    /// The offset in bytes.
+    #[inline]
+    pub(super) fn offset(self) -> usize {
+        self.0
+    }
+}
+
+/// A ring's memory.
+#[derive(Clone, Debug)]
+pub(super) struct Buffer {
+    data: Region,
+    pub(super) trailer: Shared<Trailer>,
+}
+
+impl Buffer {
+    pub(super) fn open(region: &Region) -> Result<Self, RingError> {
+        let length = region.len();
+        let error = RingError::Length { length };
+        let capacity = length.checked_sub(TRAILER_LENGTH).ok_or(error)?;
+        if !capacity.is_power_of_two() || !(MIN_CAPACITY..=MAX_CAPACITY).contains(&capacity) {
+            return Err(error);
+        }
+        let data = region.sub(0, capacity).map_err(|_| error)?;
+        let trailer = region.overlay(capacity).map_err(|_| error)?;
+        Ok(Self { data, trailer })
+    }
+
+    /// Bytes for records: a power of two.
+    #[inline]
+    pub(super) fn capacity(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Longest payload in bytes.
+    #[inline]
+    pub(super) fn max_message_length(&self) -> usize {
+        self.capacity() / 8
+    }
+
+    /// Where a position lies. A damaged position lies somewhere, too.
+    #[inline]
+    pub(super) fn index(&self, position: i64) -> Index {
+        let mask = (self.capacity() - 1) & !(HEADER_LENGTH - 1);
+        // Truncation is fine: the capacity is below 2^31, and only the bits below it count.
+        Index(position as usize & mask)
+    }
+
+    /// Bytes from a record to the end of the ring.
+    #[inline]
+    pub(super) fn to_end(&self, index: Index) -> usize {
+        self.capacity() - index.0
+    }
+
+    /// The length of a record: 0 free, negative being written, positive there.
+    #[inline]
+    pub(super) fn length(&self, index: Index) -> &AtomicI32 {
+        // SAFETY: an `Index` is a multiple of 8 below the capacity, itself a multiple of 8: 8 bytes follow.
+        unsafe { self.data.atomic_i32_unchecked(index.0) }
+    }
+
+    /// The type of a record. Ordered by the record's length, hence always relaxed.
+    #[inline]
+    pub(super) fn type_id(&self, index: Index) -> &AtomicI32 {
+        // SAFETY: as for `length`; 8 bytes follow the index.
+        unsafe { self.data.atomic_i32_unchecked(index.0 + TYPE_OFFSET) }
+    }
+
+    /// Payload of a record that was published.
+    ///
+    /// # Safety
+    ///
+    /// `HEADER_LENGTH + len <= self.to_end(index)`.
+    #[inline]
+    pub(super) unsafe fn payload(&self, index: Index, len: usize) -> &[u8] {
+        // SAFETY: by the caller's promise.
+        unsafe { self.data.bytes_unchecked(index.0 + HEADER_LENGTH, len) }
+    }
+
+    /// Payload of a record that was claimed.
+    ///
+    /// # Safety
+    ///
+    /// `HEADER_LENGTH + len <= self.to_end(index)`, and the record is the caller's alone for the time of the borrow.
+    #[inline]
+    #[allow(clippy::mut_from_ref)] // shared memory; the caller's promise makes the slice unique
+    pub(super) unsafe fn payload_mut(&self, index: Index, len: usize) -> &mut [u8] {
+        // SAFETY: by the caller's promise.
+        unsafe { self.data.claim_unchecked(index.0 + HEADER_LENGTH, len) }
+    }
+
+    /// Marks a claimed record as being written.
+    #[inline]
+    pub(super) fn begin(&self, index: Index, length: i32) {
+        self.length(index).store(-length, Ordering::Release);
+        // Whoever sees the payload sees the negative length, too: `unblock` looks for it before it gives up on a
+        // record. Its partner is the acquire load there.
+        fence(Ordering::Release);
+    }
+
+    /// Publishes a claimed record.
+    #[inline]
+    pub(super) fn publish(&self, index: Index, length: i32, type_id: i32) {
+        self.type_id(index).store(type_id, Ordering::Relaxed);
+        // Releases type and payload to the acquire in `Reader::controlled_read`.
+        self.length(index).store(length, Ordering::Release);
+    }
+
+    /// Turns a stretch of the ring into a record without a message.
+    pub(super) fn pad(&self, index: Index, length: usize) {
+        let length = record_length(length);
+        self.begin(index, length);
+        self.publish(index, length, PADDING);
+    }
+
+    /// Clears a stretch that the consumer is about to give back. `offset + length` is at most the capacity.
+    #[inline]
+    pub(super) fn clear(&self, index: Index, length: usize) {
+        self.data.zero(index.0, length);
+    }
+
+    /// Makes a record header read as free.
+    #[inline]
+    pub(super) fn clear_header(&self, index: Index) {
+        self.type_id(index).store(0, Ordering::Relaxed);
+        self.length(index).store(0, Ordering::Relaxed);
+    }
+
+    /// Checks a message from a caller; returns the length for its record's header.
+    #[inline]
+    pub(super) fn check(&self, type_id: i32, payload: usize) -> Result<i32, WriteError> {
+        if type_id < 1 {
+            return Err(WriteError::BadTypeId(type_id));
+        }
+        let max = self.max_message_length();
+        if payload > max {
+            return Err(WriteError::TooLong {
+                length: payload,
+                max,
+            });
+        }
+        Ok(record_length(HEADER_LENGTH + payload))
+    }
+
+    /// Bytes between head and tail at some moment of the call.
+    pub(super) fn size(&self) -> usize {
+        // Two looks that agree put the tail between them. A busy consumer may deny that for long, hence the bound.
+        let mut head = self.trailer.head.load(Ordering::Acquire);
+        let mut size = 0;
+        for _ in 0..8 {
+            let tail = self.trailer.tail.load(Ordering::Acquire);
+            let again = self.trailer.head.load(Ordering::Acquire);
+            size = tail.wrapping_sub(again).clamp(0, self.capacity() as i64);
+            if again == head {
+                break;
+            }
+            head = again;
+        }
+        // Not negative, and at most the capacity.
+        size as usize
+    }
+}
+
+/// A length in bytes as a header has it. Every stretch of a ring is shorter than `MAX_CAPACITY`, or as long.
+#[inline]
+fn record_length(length: usize) -> i32 {
+    debug_assert!(length <= MAX_CAPACITY);
+    length as i32
+}
+
+/// Space that a record takes.
+#[inline]
+pub(super) const fn aligned(length: usize) -> usize {
+    length.next_multiple_of(HEADER_LENGTH)
+}

@@ -1,0 +1,248 @@
+//! Many producers, in any number of processes, and one consumer (spec/01 §3). Carries the clients' commands.
+
+use super::{
+    Action, Corrupt, RingClaim, RingError, WriteError,
+    layout::{Buffer, HEADER_LENGTH, Index, aligned},
+    reader::Reader,
+    unblock::unblock,
+};
+use crate::{memory::Region, sync::Ordering};
+
+/// An end that writes messages. Clones write to the same ring.
+#[derive(Clone, Debug)]
+pub struct Producer {
+    buffer: Buffer,
+}
+
+impl Producer {
+    /// Opens the ring that fills a region.
+    pub fn open(region: &Region) -> Result<Self, RingError> {
+        Ok(Self {
+            buffer: Buffer::open(region)?,
+        })
+    }
+
+    /// Writes a message.
+    #[inline]
+    pub fn write(&self, type_id: i32, payload: &[u8]) -> Result<(), WriteError> {
+        self.write_with(type_id, payload.len(), |target| {
+            target.copy_from_slice(payload);
+        })
+    }
+
+    /// Writes a message of `length` bytes in place. What was in the bytes before is unspecified. When `fill` panics
+    /// the message is aborted.
+    #[inline]
+    pub fn write_with(
+        &self,
+        type_id: i32,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), WriteError> {
+        let mut claim = self.try_claim(type_id, length)?;
+        fill(&mut claim);
+        claim.commit();
+        Ok(())
+    }
+
+    /// Claims room for a message of `length` bytes, to be filled and committed soon: the consumer waits for it.
+    #[inline]
+    pub fn try_claim(&self, type_id: i32, length: usize) -> Result<RingClaim<'_>, WriteError> {
+        let record = self.buffer.check(type_id, length)?;
+        let index = self.reserve(aligned(HEADER_LENGTH + length))?;
+        // SAFETY: `reserve` gave the record to us alone.
+        Ok(unsafe { RingClaim::begin(&self.buffer, index, record, type_id) })
+    }
+
+    /// Makes `required` bytes in one piece the caller's, a multiple of 8 and at most half of the ring.
+    #[inline]
+    fn reserve(&self, required: usize) -> Result<Index, WriteError> {
+        let buffer = &self.buffer;
+        let trailer = &*buffer.trailer;
+        let (capacity, needed) = (buffer.capacity() as i64, required as i64);
+        // Acquires another producer's release below: with it comes what that producer acquired from the consumer.
+        let mut head = trailer.head_cache.load(Ordering::Acquire);
+        loop {
+            let tail = trailer.tail.load(Ordering::Acquire);
+            if tail % HEADER_LENGTH as i64 != 0 {
+                return Err(WriteError::Corrupt { tail });
+            }
+            // A cached head that cannot be is damage; it is not used.
+            if !(needed..=capacity).contains(&capacity.wrapping_sub(tail.wrapping_sub(head))) {
+                // Acquires the release in `Batch::release`: the bytes behind the head are zero now.
+                head = trailer.head.load(Ordering::Acquire);
+                if needed > capacity.wrapping_sub(tail.wrapping_sub(head)) {
+                    return Err(WriteError::Full);
+                }
+                trailer.head_cache.store(head, Ordering::Release);
+            }
+
+            let index = buffer.index(tail);
+            let to_end = buffer.to_end(index);
+            let mut padding = 0;
+            if required > to_end {
+                // The record goes to the beginning of the ring, and must end before the head there.
+                if required > buffer.index(head).offset() {
+                    head = trailer.head.load(Ordering::Acquire); // as above
+                    if required > buffer.index(head).offset() {
+                        return Err(WriteError::Full);
+                    }
+                    trailer.head_cache.store(head, Ordering::Release);
+                }
+                padding = to_end;
+            }
+
+            let next = tail.wrapping_add(needed).wrapping_add(padding as i64);
+            // The partner is the acquire in `Reader::claimed`.
+            if trailer
+                .tail
+                .compare_exchange_weak(tail, next, Ordering::AcqRel, Ordering::Relaxed)
+                .is_err()
+            {
+                continue;
+            }
+            if padding == 0 {
+                return Ok(index);
+            }
+            buffer.pad(index, padding);
+            return Ok(buffer.index(0));
+        }
+    }
+
+    /// A number that no other call on this ring returns, in any process.
+    #[inline]
+    pub fn next_correlation_id(&self) -> i64 {
+        // Uniqueness needs no order.
+        self.buffer
+            .trailer
+            .correlation
+            .fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// When the consumer last showed itself, in milliseconds since the epoch; −1 when it has left.
+    pub fn consumer_heartbeat_ms(&self) -> i64 {
+        // Acquires the release in `Consumer::set_heartbeat_ms`.
+        self.buffer.trailer.heartbeat.load(Ordering::Acquire)
+    }
+
+    /// Longest message in bytes.
+    pub fn max_message_length(&self) -> usize {
+        self.buffer.max_message_length()
+    }
+
+    /// Bytes for records.
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Bytes between head and tail, padding and headers included.
+    pub fn size(&self) -> usize {
+        self.buffer.size()
+    }
+}
+
+/// The end that takes messages out.
+#[derive(Debug)]
+pub struct Consumer {
+    reader: Reader<true>,
+}
+
+impl Consumer {
+    /// Opens the ring that fills a region, and goes on where the last consumer stopped.
+    pub fn open(region: &Region) -> Result<Self, RingError> {
+        Ok(Self {
+            reader: Reader::open(Buffer::open(region)?)?,
+        })
+    }
+
+    /// Hands up to `limit` messages (type, payload) to `handler`; returns how many. Stops at the end of the ring's
+    /// memory, so that less than the limit does not mean that it is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] when the next record is not one that a producer writes; no message was handed out, and the ring is
+    /// empty now.
+    #[inline]
+    pub fn read(
+        &mut self,
+        limit: usize,
+        mut handler: impl FnMut(i32, &[u8]),
+    ) -> Result<usize, Corrupt> {
+        self.controlled_read(limit, |type_id, payload| {
+            handler(type_id, payload);
+            Action::Continue
+        })
+    }
+
+    /// As [`read`](Self::read), and the handler says how to go on. An aborted message does not count.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read`](Self::read).
+    #[inline]
+    pub fn controlled_read(
+        &mut self,
+        limit: usize,
+        handler: impl FnMut(i32, &[u8]) -> Action,
+    ) -> Result<usize, Corrupt> {
+        self.reader.controlled_read(limit, handler)
+    }
+
+    /// Frees the ring from a producer that died between claim and commit: its record becomes padding. To be called
+    /// when the head has not moved for long while the tail is elsewhere. A producer that is only slow would write into
+    /// space that is not its own any more, so give it time. False when there is nothing that can be done.
+    pub fn unblock(&mut self) -> bool {
+        unblock(&mut self.reader)
+    }
+
+    /// Shows clients that the consumer is alive. Shows producers the head once more, too: had another process damaged
+    /// it, an empty ring would look full for ever.
+    pub fn set_heartbeat_ms(&self, epoch_ms: i64) {
+        self.reader.show_head();
+        // Released to `Producer::consumer_heartbeat_ms`.
+        self.reader
+            .buffer
+            .trailer
+            .heartbeat
+            .store(epoch_ms, Ordering::Release);
+    }
+
+    /// When the consumer last showed itself, in milliseconds since the epoch.
+    pub fn heartbeat_ms(&self) -> i64 {
+        self.reader.buffer.trailer.heartbeat.load(Ordering::Acquire)
+    }
+
+    /// A number that no other call on this ring returns, in any process.
+    pub fn next_correlation_id(&self) -> i64 {
+        self.reader
+            .buffer
+            .trailer
+            .correlation
+            .fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Position in bytes up to which messages were consumed.
+    pub fn head(&self) -> i64 {
+        self.reader.head
+    }
+
+    /// Position in bytes up to which producers have claimed. Equal to the head when the ring is empty.
+    pub fn tail(&self) -> i64 {
+        self.reader.buffer.trailer.tail.load(Ordering::Acquire)
+    }
+
+    /// Longest message in bytes.
+    pub fn max_message_length(&self) -> usize {
+        self.reader.buffer.max_message_length()
+    }
+
+    /// Bytes for records.
+    pub fn capacity(&self) -> usize {
+        self.reader.buffer.capacity()
+    }
+
+    /// Bytes between head and tail, padding and headers included.
+    pub fn size(&self) -> usize {
+        self.reader.buffer.size()
+    }
+}

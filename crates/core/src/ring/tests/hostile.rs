@@ -1,0 +1,172 @@
+//! A process that maps a ring writes whatever it likes into it. The consumer survives, says so, and goes on.
+
+use proptest::prelude::*;
+
+use super::{super::*, *};
+
+#[test]
+fn a_length_that_cannot_be_is_an_error_and_the_ring_goes_on() {
+    for length in [1, 7, 33, 4096, i32::MAX] {
+        let region = ring(1024);
+        let (producer, mut consumer) = many_to_one(&region);
+        producer.write(1, b"good").unwrap();
+        producer.write(2, b"bad").unwrap();
+        producer.write(3, b"lost").unwrap();
+        set_word(&region, 16, length);
+
+        assert_eq!(
+            vec![(1, b"good".to_vec())],
+            drain(&mut consumer),
+            "{length}"
+        );
+        let error = consumer
+            .read(9, |_, _| panic!("nothing is handed out"))
+            .unwrap_err();
+        assert_eq!(
+            Corrupt {
+                position: 16,
+                length,
+                tail: 48,
+                dropped: 32
+            },
+            error
+        );
+        assert!(error.to_string().contains("position 16"), "{error}");
+        assert_eq!(consumer.head(), consumer.tail());
+
+        producer.write(4, b"again").unwrap();
+        assert_eq!(vec![(4, b"again".to_vec())], drain(&mut consumer));
+    }
+}
+
+#[test]
+fn a_length_that_reaches_into_the_next_claim_s_future_is_refused() {
+    let region = ring(1024);
+    let (producer, mut consumer) = many_to_one(&region);
+    producer.write(1, b"one").unwrap();
+    set_word(&region, 0, 64);
+    assert!(consumer.read(1, |_, _| ()).is_err(), "the tail is at 16");
+}
+
+#[test]
+fn a_tail_that_cannot_be_is_mended() {
+    for tail in [3, -8, 15, 16 + 1024 + 8, i64::MIN, i64::MAX, i64::MAX - 7] {
+        let region = ring(1024);
+        let (producer, mut consumer) = many_to_one(&region);
+        producer.write(1, b"one").unwrap();
+        set_trailer(&region, TAIL, tail);
+        if tail % 8 != 0 {
+            assert_eq!(Err(WriteError::Corrupt { tail }), producer.write(1, b"two"));
+        }
+        assert!(consumer.read(1, |_, _| ()).is_err(), "{tail}");
+        producer.write(2, b"three").unwrap();
+        let mut messages = drain(&mut consumer);
+        messages.extend(drain(&mut consumer)); // the first may have ended with the ring's memory
+        assert_eq!(vec![(2, b"three".to_vec())], messages, "{tail}");
+    }
+}
+
+#[test]
+fn a_tail_that_says_full_for_ever_is_mended_by_unblocking() {
+    let region = ring(1024);
+    let (producer, mut consumer) = many_to_one(&region);
+    set_trailer(&region, TAIL, 1 << 40);
+    assert_eq!(Err(WriteError::Full), producer.write(1, b"one"));
+    assert_eq!(Ok(0), consumer.read(1, |_, _| ()));
+    assert!(consumer.unblock());
+    producer.write(1, b"one").unwrap();
+    assert_eq!(vec![(1, b"one".to_vec())], drain(&mut consumer));
+}
+
+#[test]
+fn a_head_in_the_trailer_is_not_believed() {
+    let region = ring(1024);
+    let (producer, mut consumer) = many_to_one(&region);
+    producer.write(1, b"one").unwrap();
+    set_trailer(&region, HEAD, 5);
+    assert_eq!(vec![(1, b"one".to_vec())], drain(&mut consumer));
+    assert_eq!(16, trailer(&region, HEAD));
+}
+
+#[test]
+fn a_damaged_head_does_not_make_an_empty_ring_full_for_ever() {
+    let region = ring(128);
+    let (producer, mut consumer) = many_to_one(&region);
+    for _ in 0..9 {
+        producer.write(1, b"message").unwrap();
+        drain(&mut consumer);
+    }
+    set_trailer(&region, HEAD, 0);
+    set_trailer(&region, HEAD_CACHE, 0);
+    assert_eq!(Err(WriteError::Full), producer.write(1, b"message"));
+    consumer.set_heartbeat_ms(1);
+    assert_eq!(Ok(()), producer.write(1, b"message"));
+}
+
+#[derive(Clone, Debug)]
+enum Call {
+    Write(usize),
+    Word(usize, i32),
+    Trailer(usize, i64),
+    Read(usize),
+    Unblock,
+}
+
+fn calls() -> impl Strategy<Value = Vec<Call>> {
+    let word = prop_oneof![any::<i32>(), -70..70, Just(i32::MIN), Just(i32::MAX)];
+    let field = prop_oneof![Just(TAIL), Just(HEAD_CACHE), Just(HEAD)];
+    let position = prop_oneof![
+        any::<i64>(),
+        -300_i64..300,
+        (-40_i64..40).prop_map(|number| number * 8)
+    ];
+    let call = prop_oneof![
+        4 => (0_usize..17).prop_map(Call::Write),
+        3 => (0_usize..32, word).prop_map(|(index, word)| Call::Word(index * 4, word)),
+        1 => (field, position).prop_map(|(field, position)| Call::Trailer(field, position)),
+        4 => (1_usize..4).prop_map(Call::Read),
+        2 => Just(Call::Unblock),
+    ];
+    prop::collection::vec(call, 0..100)
+}
+
+proptest! {
+    /// The sanitizer's run of this test sees that nothing outside of the ring is touched.
+    #[test]
+    fn garbage_never_stops_a_ring_for_good(calls in calls()) {
+        let region = ring(128);
+        let (producer, mut consumer) = many_to_one(&region);
+        let (mut single, mut its_consumer) = one_to_one(&region);
+        for call in calls {
+            match call {
+                Call::Write(length) => {
+                    let _ = producer.write(1, &vec![0xEE; length]);
+                    let _ = single.write(1, &vec![0xEE; length]);
+                }
+                Call::Word(offset, word) => set_word(&region, offset, word),
+                Call::Trailer(field, position) => set_trailer(&region, field, position),
+                Call::Read(limit) => {
+                    let _ = consumer.read(limit, |_, payload| assert!(payload.len() <= 120));
+                    let _ = its_consumer.read(limit, |_, payload| assert!(payload.len() <= 120));
+                }
+                Call::Unblock => { consumer.unblock(); }
+            }
+        }
+        // The vandal is gone. What it left behind is found and mended while the ring turns a few times.
+        for _ in 0..64 {
+            let _ = producer.write(1, &[0; 9]);
+            let _ = consumer.read(usize::MAX, |_, _| ());
+            let _ = consumer.read(usize::MAX, |_, _| ());
+            consumer.unblock();
+            consumer.set_heartbeat_ms(0);
+        }
+        for round in 0..40 {
+            prop_assert_eq!(Ok(()), producer.write(5, &[round; 9]));
+            let mut seen = Vec::new();
+            for _ in 0..2 {
+                consumer.read(9, |type_id, payload| seen.push((type_id, payload.to_vec()))).unwrap();
+            }
+            prop_assert_eq!(vec![(5, vec![round; 9])], seen);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Freeing a ring from producers that died between claim and commit (spec/01 §3.5).
+
+use super::{
+    layout::{Buffer, HEADER_LENGTH, PADDING, aligned},
+    reader::Reader,
+};
+use crate::sync::Ordering;
+
+/// Turns the record at the head into padding when it is a dead producer's.
+pub(super) fn unblock(reader: &mut Reader<true>) -> bool {
+    let Some(claimed) = reader.claimed() else {
+        reader.discard(0);
+        return true;
+    };
+    if claimed == 0 {
+        return false;
+    }
+    let index = reader.index();
+    let block = claimed.min(reader.buffer.to_end(index));
+    // The partner is the release in `Buffer::begin`.
+    let length = reader.buffer.length(index).load(Ordering::Acquire);
+    if length > 0 {
+        return false;
+    }
+    if length < 0 {
+        let record = length.unsigned_abs() as usize;
+        if record < HEADER_LENGTH || record > block {
+            reader.discard(length);
+        } else {
+            reader.buffer.publish(index, length.wrapping_neg(), PADDING);
+        }
+        return true;
+    }
+    let Some(length) = unmarked(&reader.buffer, reader.head, block, claimed) else {
+        return false;
+    };
+    reader.buffer.publish(index, length, PADDING);
+    true
+}
+
+/// Length of a claim at the head on which its producer has not even put a length. It ends where the next record
+/// begins, or at the end of the ring when the next one is behind that. None when it is not known where it ends: a later
+/// record will show it.
+fn unmarked(buffer: &Buffer, head: i64, block: usize, claimed: usize) -> Option<i32> {
+    let is_zero = |offset: usize| {
+        let index = buffer.index(head.wrapping_add(offset as i64));
+        buffer.length(index).load(Ordering::Acquire) == 0
+    };
+    let next = (HEADER_LENGTH..claimed)
+        .step_by(HEADER_LENGTH)
+        .find(|offset| !is_zero(*offset));
+    let length = match next {
+        Some(next) => next.min(block),
+        // Nothing may ever come behind: every byte of a full ring can be claimed by the dead.
+        None if is_full(buffer, head, claimed) => block,
+        None => return None,
+    };
+    // Once more, backwards: the producer may have woken up meanwhile.
+    let still = (0..length).step_by(HEADER_LENGTH).rev().all(is_zero);
+    still.then(|| i32::try_from(length).ok()).flatten()
+}
+
+/// True when the longest message finds no room, neither at the tail nor at the beginning.
+fn is_full(buffer: &Buffer, head: i64, claimed: usize) -> bool {
+    let longest = aligned(HEADER_LENGTH + buffer.max_message_length());
+    let to_end = buffer.to_end(buffer.index(head.wrapping_add(claimed as i64)));
+    longest > buffer.capacity() - claimed
+        || (longest > to_end && longest > buffer.index(head).offset())
+}
