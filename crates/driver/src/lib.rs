@@ -1,3 +1,9 @@
 //! The media driver: conductor, sender and receiver.
 
 #![forbid(unsafe_code)]
+
+pub mod boundary;
+mod faults;
+mod park;
+pub mod receiver;
+pub mod sender;

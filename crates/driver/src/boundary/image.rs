@@ -1,0 +1,192 @@
+//! Atomics shared by the conductor's and the receiver's half of an image.
+
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, Ordering};
+
+/// Life of an image (spec/02 §5.10). The conductor decides; the receiver looks at it once per duty cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ImageState {
+    /// Built, not yet known to the dispatcher.
+    Init = 0,
+    /// Takes data, sends status messages.
+    Active = 1,
+    /// The subscribers read what is left; status messages carry EOS.
+    Draining = 2,
+    /// Gone for the clients; `RemoveImage` is on its way to the receiver.
+    Linger = 3,
+    /// The receiver gave it back.
+    Done = 4,
+}
+
+impl ImageState {
+    fn from_u8(value: u8) -> Self {
+        match value {
+            0 => Self::Init,
+            1 => Self::Active,
+            2 => Self::Draining,
+            3 => Self::Linger,
+            _ => Self::Done,
+        }
+    }
+}
+
+/// What the two halves of an image see of each other, besides its counters and its log.
+///
+/// Setters named `receiver_*` are called by the receiver only, `conductor_*` by the conductor only. All loads acquire
+/// and all stores release.
+#[derive(Debug)]
+pub struct ImageShared {
+    receiver: ReceiverSide,
+    life: Life,
+    cleaning: Cleaning,
+}
+
+/// Written by the receiver. On cache lines of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct ReceiverSide {
+    time_of_last_packet_ns: AtomicI64,
+    status_position: AtomicI64,
+    window: AtomicI32,
+    is_end_of_stream: AtomicBool,
+    is_complete: AtomicBool,
+    is_timed_out: AtomicBool,
+    is_revoked: AtomicBool,
+}
+
+/// Written by the conductor, rarely; read by the receiver in every duty cycle. On cache lines of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Life {
+    state: AtomicU8,
+}
+
+/// Written by the conductor, often; read by the receiver when it schedules a status message. On cache lines of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Cleaning {
+    clean_position: AtomicI64,
+}
+
+impl ImageShared {
+    /// An image that joins at `join_position`, where its log is clean, at `now_ns`, with `window` bytes of receiver
+    /// window.
+    #[must_use]
+    pub fn new(join_position: i64, window: i32, now_ns: i64) -> Self {
+        Self {
+            receiver: ReceiverSide {
+                time_of_last_packet_ns: AtomicI64::new(now_ns),
+                status_position: AtomicI64::new(join_position),
+                window: AtomicI32::new(window),
+                is_end_of_stream: AtomicBool::new(false),
+                is_complete: AtomicBool::new(false),
+                is_timed_out: AtomicBool::new(false),
+                is_revoked: AtomicBool::new(false),
+            },
+            life: Life {
+                state: AtomicU8::new(ImageState::Init as u8),
+            },
+            cleaning: Cleaning {
+                clean_position: AtomicI64::new(join_position),
+            },
+        }
+    }
+
+    /// When data or a heartbeat was last accepted, `Now::nanos` (spec/02 §5.8).
+    #[must_use]
+    pub fn time_of_last_packet_ns(&self) -> i64 {
+        self.receiver.time_of_last_packet_ns.load(Ordering::Acquire)
+    }
+
+    /// The lowest subscriber position when the last status message was scheduled. The conductor cleans the log up to
+    /// one term behind it (spec/01 §7.8); status messages wait for that cleaning.
+    #[must_use]
+    pub fn status_position(&self) -> i64 {
+        self.receiver.status_position.load(Ordering::Acquire)
+    }
+
+    /// Receiver window of the last scheduled status message, bytes.
+    #[must_use]
+    pub fn window(&self) -> i32 {
+        self.receiver.window.load(Ordering::Acquire)
+    }
+
+    /// The publisher said where the stream ends; the position is in the log's metadata.
+    #[must_use]
+    pub fn is_end_of_stream(&self) -> bool {
+        self.receiver.is_end_of_stream.load(Ordering::Acquire)
+    }
+
+    /// The stream ended and everything up to its end is in the log: time to drain.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.receiver.is_complete.load(Ordering::Acquire)
+    }
+
+    /// Nothing was accepted for the image liveness timeout. The receiver already ignores the session; unless the
+    /// stream had ended it is on cool-down until `RemoveCoolDown`.
+    #[must_use]
+    pub fn is_timed_out(&self) -> bool {
+        self.receiver.is_timed_out.load(Ordering::Acquire)
+    }
+
+    /// The publisher revoked the stream; also set in the log's metadata.
+    #[must_use]
+    pub fn is_revoked(&self) -> bool {
+        self.receiver.is_revoked.load(Ordering::Acquire)
+    }
+
+    /// Everything below this position was zeroed after use: up to three terms ahead of it the log may be written.
+    #[must_use]
+    pub fn clean_position(&self) -> i64 {
+        self.cleaning.clean_position.load(Ordering::Acquire)
+    }
+
+    /// Where the image stands in its life.
+    #[must_use]
+    pub fn state(&self) -> ImageState {
+        ImageState::from_u8(self.life.state.load(Ordering::Acquire))
+    }
+
+    /// Conductor: everything below `position` was zeroed.
+    pub fn conductor_clean_position(&self, position: i64) {
+        self.cleaning
+            .clean_position
+            .store(position, Ordering::Release);
+    }
+
+    /// Conductor: the image enters `state`.
+    pub fn conductor_state(&self, state: ImageState) {
+        self.life.state.store(state as u8, Ordering::Release);
+    }
+
+    pub(crate) fn receiver_heard(&self, now_ns: i64) {
+        self.receiver
+            .time_of_last_packet_ns
+            .store(now_ns, Ordering::Release);
+    }
+
+    pub(crate) fn receiver_status(&self, position: i64, window: i32) {
+        self.receiver.window.store(window, Ordering::Release);
+        self.receiver
+            .status_position
+            .store(position, Ordering::Release);
+    }
+
+    pub(crate) fn receiver_end_of_stream(&self, revoked: bool) {
+        if revoked {
+            self.receiver.is_revoked.store(true, Ordering::Release);
+        }
+        self.receiver
+            .is_end_of_stream
+            .store(true, Ordering::Release);
+    }
+
+    pub(crate) fn receiver_complete(&self) {
+        self.receiver.is_complete.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn receiver_timed_out(&self) {
+        self.receiver.is_timed_out.store(true, Ordering::Release);
+    }
+}

@@ -1,0 +1,114 @@
+//! Atomics shared by the conductor's and the sender's half of a network publication.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the two halves of a network publication see of each other, besides its counters and its log.
+///
+/// Setters named `sender_*` are called by the sender only, `conductor_*` by the conductor only. All loads acquire and
+/// all stores release, so that whatever was done before a flag was raised is visible to whoever saw it.
+#[derive(Debug, Default)]
+pub struct PublicationShared {
+    sender: SenderSide,
+    conductor: ConductorSide,
+}
+
+/// Written by the sender. On cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct SenderSide {
+    has_receivers: AtomicBool,
+    has_required_receivers: AtomicBool,
+    has_initial_connection: AtomicBool,
+    unicast_end_of_stream_received: AtomicBool,
+}
+
+/// Written by the conductor. On cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct ConductorSide {
+    is_end_of_stream: AtomicBool,
+    is_revoked: AtomicBool,
+}
+
+impl PublicationShared {
+    /// Nobody connected, not ended.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// At least one receiver sent a status message within the connection timeout.
+    #[must_use]
+    pub fn has_receivers(&self) -> bool {
+        self.sender.has_receivers.load(Ordering::Acquire)
+    }
+
+    /// Flow control has the receivers it requires. The publication is connected when this and
+    /// [`Self::has_receivers`] hold, or when it has spies and simulates a connection for them (spec/02 §3.6).
+    #[must_use]
+    pub fn has_required_receivers(&self) -> bool {
+        self.sender.has_required_receivers.load(Ordering::Acquire)
+    }
+
+    /// A status message was accepted at least once. Never falls.
+    #[must_use]
+    pub fn has_initial_connection(&self) -> bool {
+        self.sender.has_initial_connection.load(Ordering::Acquire)
+    }
+
+    /// The one receiver of a unicast publication said that it has everything: linger may end early.
+    #[must_use]
+    pub fn is_unicast_end_of_stream_received(&self) -> bool {
+        self.sender
+            .unicast_end_of_stream_received
+            .load(Ordering::Acquire)
+    }
+
+    /// Everything published was sent and nothing will follow: heartbeats carry EOS.
+    #[must_use]
+    pub fn is_end_of_stream(&self) -> bool {
+        self.conductor.is_end_of_stream.load(Ordering::Acquire)
+    }
+
+    /// The publication was revoked: heartbeats carry EOS and REVOKED.
+    #[must_use]
+    pub fn is_revoked(&self) -> bool {
+        self.conductor.is_revoked.load(Ordering::Acquire)
+    }
+
+    /// Conductor: the stream has ended (spec/02 §3.10).
+    pub fn conductor_end_of_stream(&self) {
+        self.conductor
+            .is_end_of_stream
+            .store(true, Ordering::Release);
+    }
+
+    /// Conductor: the publication was revoked. Implies the end of the stream.
+    pub fn conductor_revoke(&self) {
+        self.conductor.is_revoked.store(true, Ordering::Release);
+        self.conductor
+            .is_end_of_stream
+            .store(true, Ordering::Release);
+    }
+
+    pub(crate) fn sender_receivers(&self, has_receivers: bool, has_required_receivers: bool) {
+        self.sender
+            .has_required_receivers
+            .store(has_required_receivers, Ordering::Release);
+        self.sender
+            .has_receivers
+            .store(has_receivers, Ordering::Release);
+    }
+
+    pub(crate) fn sender_initial_connection(&self) {
+        self.sender
+            .has_initial_connection
+            .store(true, Ordering::Release);
+    }
+
+    pub(crate) fn sender_unicast_end_of_stream(&self) {
+        self.sender
+            .unicast_end_of_stream_received
+            .store(true, Ordering::Release);
+    }
+}

@@ -1,0 +1,217 @@
+//! What the conductor decides about endpoints, publications and images before it hands them to an agent.
+//!
+//! A spec carries every option its half needs, so that no half looks at a global context on the road. Times are
+//! nanoseconds, lengths are bytes.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use taran_core::counters::Counter;
+use taran_net::Transport;
+use taran_protocol::log::LogBuffers;
+
+use super::{Destination, EndpointId, ImageId, ImageShared, PublicationId, PublicationShared};
+
+/// A send endpoint: the socket or sockets of one outgoing channel.
+#[derive(Debug)]
+pub struct SendEndpointSpec {
+    /// Identity.
+    pub id: EndpointId,
+    /// The URI that created it, for error texts.
+    pub channel: Arc<str>,
+    /// Sends everything; also receives control frames unless `control` is there.
+    pub data: Box<dyn Transport>,
+    /// Receives control frames where that needs a socket of its own (multicast).
+    pub control: Option<Box<dyn Transport>>,
+    /// Where `data` sends to.
+    pub destination: Destination,
+    /// Tell the conductor to resolve the peer's name again after this time without a status message (spec/02 §2.14);
+    /// `None` for multicast, response channels and literal addresses.
+    pub unheard_timeout_ns: Option<i64>,
+}
+
+/// Which flow control a publication uses (spec/02 §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowControlSpec {
+    /// The only receiver sets the limit.
+    Unicast {
+        /// Largest retransmission as a multiple of the receiver window: `aeron.unicast.flow.control.rrwm`, 16.
+        retransmit_window_multiple: i32,
+    },
+}
+
+/// How a publication answers NAKs (spec/02 §3.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetransmitSpec {
+    /// Concurrent actions: 1 for unicast, else `max-resend`.
+    pub max_actions: usize,
+    /// `aeron.retransmit.unicast.delay`, 0.
+    pub delay_ns: i64,
+    /// `aeron.retransmit.unicast.linger`, 10 ms: repeated NAKs are ignored this long.
+    pub linger_ns: i64,
+}
+
+/// The sender's half of a network publication.
+#[derive(Debug)]
+pub struct SenderPublicationSpec {
+    /// Identity.
+    pub id: PublicationId,
+    /// The endpoint it sends on, added before it.
+    pub endpoint: EndpointId,
+    /// Session.
+    pub session_id: i32,
+    /// Stream.
+    pub stream_id: i32,
+    /// The log the clients publish into; initial term id and term length come from it.
+    pub log: LogBuffers,
+    /// Position of the first byte to send.
+    pub start_position: i64,
+    /// Largest datagram.
+    pub mtu: usize,
+    /// Multicast TTL told in SETUP, 0 when not set.
+    pub ttl: i32,
+    /// Multicast or multi-destination: SETUP carries GROUP, an EOS from one receiver is not the end.
+    pub is_group: bool,
+    /// SETUP asks for a response channel (spec/02 §2.10).
+    pub wants_response: bool,
+    /// URI `eos`: heartbeats carry EOS once the stream ended.
+    pub signals_end_of_stream: bool,
+    /// URI `ssc`: spies move the sender when there is no receiver.
+    pub spies_simulate_connection: bool,
+    /// Flow control.
+    pub flow_control: FlowControlSpec,
+    /// Retransmission.
+    pub retransmit: RetransmitSpec,
+    /// `aeron.publication.connection.timeout`, 5 s: a receiver not heard for so long is gone.
+    pub connection_timeout_ns: i64,
+    /// Most datagrams taken per duty cycle; `None`: as many as make 64 KiB. (The C driver's
+    /// `AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND`, when it was set explicitly.)
+    pub max_datagrams_per_turn: Option<i32>,
+    /// `snd-pos`, at the start position.
+    pub sender_position: Counter,
+    /// `snd-lmt`, at the start position.
+    pub sender_limit: Counter,
+    /// `snd-bpe`.
+    pub back_pressure_events: Counter,
+    /// `snd-naks-received`.
+    pub naks_received: Counter,
+    /// Shared with the conductor's half.
+    pub shared: Arc<PublicationShared>,
+}
+
+/// One socket of a receive endpoint.
+#[derive(Debug)]
+pub struct ReceiveTransportSpec {
+    /// The bound socket.
+    pub transport: Box<dyn Transport>,
+    /// Multicast: status messages and NAKs go to this group instead of the source.
+    pub control_group: Option<SocketAddr>,
+    /// URI `control`: SETUPs are elicited from here once a second (spec/02 §5.3).
+    pub explicit_control: Option<SocketAddr>,
+}
+
+/// A receive endpoint: the sockets of one incoming channel.
+#[derive(Debug)]
+pub struct ReceiveEndpointSpec {
+    /// Identity.
+    pub id: EndpointId,
+    /// The URI that created it, for error texts.
+    pub channel: Arc<str>,
+    /// One for a plain subscription.
+    pub transports: Vec<ReceiveTransportSpec>,
+    /// Told in status messages; unique per endpoint, also across drivers.
+    pub receiver_id: i64,
+    /// Told in status messages, when the URI or the driver names one.
+    pub group_tag: Option<i64>,
+    /// `aeron.driver.stream.session.limit`.
+    pub stream_session_limit: usize,
+    /// Tell the conductor to resolve the explicit control address again after this time without data; `None`: never.
+    pub unheard_timeout_ns: Option<i64>,
+}
+
+/// When a gap is NAKed (spec/02 §5.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NakDelaySpec {
+    /// One receiver: after a fixed delay, then again after a fixed delay.
+    Unicast {
+        /// `aeron.nak.unicast.delay` or URI `nak-delay`.
+        delay_ns: i64,
+        /// Delay times `aeron.nak.unicast.retry.delay.ratio`.
+        retry_ns: i64,
+    },
+    /// Many receivers: a random delay, so that few of them speak.
+    Group {
+        /// `aeron.nak.multicast.max.backoff`.
+        max_backoff_ns: i64,
+        /// `aeron.nak.multicast.group.size`.
+        group_size: u32,
+    },
+    /// `reliable=false`: gaps are filled with padding at once, nothing is NAKed.
+    Unreliable,
+}
+
+/// Which congestion control an image uses (spec/02 §5.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CongestionControlSpec {
+    /// The window is always the same.
+    Static {
+        /// min(`rcv-wnd`, term length / 2), bytes.
+        window: i32,
+    },
+}
+
+/// A subscriber of an image.
+#[derive(Clone, Debug)]
+pub struct SubscriberPosition {
+    /// Its `sub-pos`.
+    pub position: Counter,
+}
+
+/// The receiver's half of an image.
+#[derive(Debug)]
+pub struct ReceiverImageSpec {
+    /// Identity.
+    pub id: ImageId,
+    /// The endpoint that asked for it.
+    pub endpoint: EndpointId,
+    /// Index of the transport the SETUP came in on.
+    pub transport: usize,
+    /// Session.
+    pub session_id: i32,
+    /// Stream.
+    pub stream_id: i32,
+    /// The log subscribers read; initial term id and term length come from it.
+    pub log: LogBuffers,
+    /// Position of the first byte expected.
+    pub join_position: i64,
+    /// Sender's MTU.
+    pub mtu: usize,
+    /// Where the SETUP came from.
+    pub source: SocketAddr,
+    /// Where status messages and NAKs go.
+    pub control: SocketAddr,
+    /// When gaps are NAKed, and whether at all.
+    pub nak_delay: NakDelaySpec,
+    /// Receiver window.
+    pub congestion_control: CongestionControlSpec,
+    /// `aeron.rcv.status.message.timeout`, 200 ms.
+    pub status_message_timeout_ns: i64,
+    /// `aeron.image.liveness.timeout`, 10 s.
+    pub liveness_timeout_ns: i64,
+    /// Subscription channel, for the loss report.
+    pub channel: Arc<str>,
+    /// `ip:port` of the source, for the loss report.
+    pub source_identity: Arc<str>,
+    /// `rcv-hwm`, at the join position.
+    pub high_water_mark: Counter,
+    /// `rcv-pos`, at the join position.
+    pub rebuild_position: Counter,
+    /// `rcv-naks-sent`.
+    pub naks_sent: Counter,
+    /// The subscribers, at the join position; at least one.
+    pub subscribers: Vec<SubscriberPosition>,
+    /// Seed of the random NAK delay.
+    pub seed: u64,
+    /// Shared with the conductor's half; made with the same join position and window.
+    pub shared: Arc<ImageShared>,
+}

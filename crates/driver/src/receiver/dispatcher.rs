@@ -1,0 +1,448 @@
+//! Which image a frame belongs to, and what to do while there is none (spec/02 §5.1).
+//!
+//! Pure bookkeeping: frames come in as their ids, verdicts go out. "Nobody is interested" is not stored, it is what the
+//! subscriptions say. The tables are bounded, because anybody can send frames with invented ids.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// How long data waits for the SETUP that was asked for.
+const SETUP_TIMEOUT_NS: i64 = 1_000_000_000;
+
+/// Sessions waiting for a SETUP at a time; beyond it data of further sessions is dropped.
+const MAX_PENDING: usize = 1024;
+
+/// Images being created at a time; a SETUP beyond it is dropped, its sender repeats it.
+const MAX_CREATING: usize = 64;
+
+/// Sessions known per stream, in whatever state.
+const MAX_SESSIONS: usize = 65_536;
+
+/// Session and stream.
+type Key = (i32, i32);
+
+#[derive(Debug)]
+pub(super) struct Dispatcher {
+    streams: HashMap<i32, Stream>,
+    session_limit: usize,
+    pending: VecDeque<Pending>,
+    creating: usize,
+    /// The image found last: streams come in trains.
+    recent: Option<(Key, usize)>,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    all_sessions: bool,
+    wanted: HashSet<i32>,
+    sessions: HashMap<i32, Session>,
+    images: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Session {
+    /// Data came, a SETUP was asked for.
+    PendingSetup { deadline_ns: i64 },
+    /// The conductor is making the image.
+    Creating,
+    /// Slot of the image.
+    Image(usize),
+    /// The image timed out: ignored until the conductor says otherwise.
+    CoolDown,
+}
+
+#[derive(Debug)]
+struct Pending {
+    key: Key,
+    deadline_ns: i64,
+}
+
+/// What to do with data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnData {
+    Image(usize),
+    /// Ask for a SETUP.
+    Elicit,
+    Drop,
+}
+
+/// What to do with a SETUP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnSetup {
+    Image(usize),
+    /// Ask the conductor for an image, then [`Dispatcher::creating`].
+    Create,
+    /// As [`OnSetup::Drop`], and somebody should know.
+    LimitReached,
+    Drop,
+}
+
+impl Dispatcher {
+    pub(super) fn new(session_limit: usize) -> Self {
+        Self {
+            streams: HashMap::new(),
+            session_limit,
+            pending: VecDeque::new(),
+            creating: 0,
+            recent: None,
+        }
+    }
+
+    /// The slot of an image.
+    pub(super) fn image(&mut self, session_id: i32, stream_id: i32) -> Option<usize> {
+        let key = (session_id, stream_id);
+        if let Some((recent, slot)) = self.recent
+            && recent == key
+        {
+            return Some(slot);
+        }
+        match self.streams.get(&stream_id)?.sessions.get(&session_id)? {
+            Session::Image(slot) => {
+                self.recent = Some((key, *slot));
+                Some(*slot)
+            }
+            _ => None,
+        }
+    }
+
+    /// Data, padding or a heartbeat arrived.
+    pub(super) fn on_data(
+        &mut self,
+        session_id: i32,
+        stream_id: i32,
+        is_end_of_stream: bool,
+        now_ns: i64,
+    ) -> OnData {
+        if let Some(slot) = self.image(session_id, stream_id) {
+            return OnData::Image(slot);
+        }
+        let Some(stream) = self.streams.get_mut(&stream_id) else {
+            return OnData::Drop;
+        };
+        let is_new = !stream.sessions.contains_key(&session_id);
+        let has_room = self.pending.len() < MAX_PENDING && stream.sessions.len() < MAX_SESSIONS;
+        if is_end_of_stream || !is_new || !stream.wants(session_id) || !has_room {
+            return OnData::Drop;
+        }
+        let deadline_ns = now_ns + SETUP_TIMEOUT_NS;
+        stream
+            .sessions
+            .insert(session_id, Session::PendingSetup { deadline_ns });
+        self.pending.push_back(Pending {
+            key: (session_id, stream_id),
+            deadline_ns,
+        });
+        OnData::Elicit
+    }
+
+    /// A SETUP arrived.
+    pub(super) fn on_setup(&self, session_id: i32, stream_id: i32) -> OnSetup {
+        let Some(stream) = self.streams.get(&stream_id) else {
+            return OnSetup::Drop;
+        };
+        match stream.sessions.get(&session_id) {
+            Some(Session::Image(slot)) => OnSetup::Image(*slot),
+            Some(Session::Creating | Session::CoolDown) => OnSetup::Drop,
+            None | Some(Session::PendingSetup { .. }) => {
+                if !stream.wants(session_id) {
+                    OnSetup::Drop
+                } else if stream.images >= self.session_limit {
+                    OnSetup::LimitReached
+                } else if self.creating < MAX_CREATING && stream.sessions.len() < MAX_SESSIONS {
+                    OnSetup::Create
+                } else {
+                    OnSetup::Drop
+                }
+            }
+        }
+    }
+
+    /// The conductor was asked for an image.
+    pub(super) fn creating(&mut self, session_id: i32, stream_id: i32) {
+        self.set(session_id, stream_id, Some(Session::Creating));
+    }
+
+    /// The conductor will not make the image.
+    pub(super) fn refused(&mut self, session_id: i32, stream_id: i32) {
+        if self.session(session_id, stream_id) == Some(Session::Creating) {
+            self.set(session_id, stream_id, None);
+        }
+    }
+
+    /// The image is there. False when nobody wants it any more.
+    pub(super) fn add_image(&mut self, session_id: i32, stream_id: i32, slot: usize) -> bool {
+        let is_wanted = self
+            .streams
+            .get(&stream_id)
+            .is_some_and(|stream| stream.wants(session_id));
+        if is_wanted {
+            self.set(session_id, stream_id, Some(Session::Image(slot)));
+        }
+        is_wanted
+    }
+
+    /// The image leaves, if it is still the one of its session; with `cool_down` nothing else takes its place yet.
+    pub(super) fn remove_image(
+        &mut self,
+        session_id: i32,
+        stream_id: i32,
+        slot: usize,
+        cool_down: bool,
+    ) {
+        if self.session(session_id, stream_id) == Some(Session::Image(slot)) {
+            self.set(
+                session_id,
+                stream_id,
+                cool_down.then_some(Session::CoolDown),
+            );
+        }
+    }
+
+    pub(super) fn remove_cool_down(&mut self, session_id: i32, stream_id: i32) {
+        if self.session(session_id, stream_id) == Some(Session::CoolDown) {
+            self.set(session_id, stream_id, None);
+        }
+    }
+
+    pub(super) fn add_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
+        let stream = self.streams.entry(stream_id).or_default();
+        match session_id {
+            None => stream.all_sessions = true,
+            Some(session_id) => {
+                stream.wanted.insert(session_id);
+            }
+        }
+    }
+
+    /// Forgets every session that nobody wants any more; `abandoned` gets the slots of their images.
+    pub(super) fn remove_subscription(
+        &mut self,
+        stream_id: i32,
+        session_id: Option<i32>,
+        mut abandoned: impl FnMut(usize),
+    ) {
+        let Some(stream) = self.streams.get_mut(&stream_id) else {
+            return;
+        };
+        match session_id {
+            None => stream.all_sessions = false,
+            Some(session_id) => {
+                stream.wanted.remove(&session_id);
+            }
+        }
+        let unwanted: Vec<i32> = stream
+            .sessions
+            .keys()
+            .copied()
+            .filter(|&session| !stream.wants(session))
+            .collect();
+        let is_last = !stream.all_sessions && stream.wanted.is_empty();
+        for session_id in unwanted {
+            if let Some(Session::Image(slot)) = self.session(session_id, stream_id) {
+                abandoned(slot);
+            }
+            self.set(session_id, stream_id, None);
+        }
+        if is_last {
+            self.streams.remove(&stream_id);
+        }
+    }
+
+    /// Gives up on SETUPs that did not come; the next data asks again.
+    pub(super) fn expire(&mut self, now_ns: i64) {
+        while let Some(Pending {
+            key: (session_id, stream_id),
+            deadline_ns,
+        }) = self.pending.front()
+            && *deadline_ns <= now_ns
+        {
+            let (session_id, stream_id, deadline_ns) = (*session_id, *stream_id, *deadline_ns);
+            if self.session(session_id, stream_id) == Some(Session::PendingSetup { deadline_ns }) {
+                self.set(session_id, stream_id, None);
+            }
+            self.pending.pop_front();
+        }
+    }
+
+    /// Somebody wants something.
+    pub(super) fn has_interest(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
+    fn session(&self, session_id: i32, stream_id: i32) -> Option<Session> {
+        self.streams
+            .get(&stream_id)?
+            .sessions
+            .get(&session_id)
+            .copied()
+    }
+
+    /// The only place where a session changes, which keeps the counts.
+    fn set(&mut self, session_id: i32, stream_id: i32, to: Option<Session>) {
+        self.recent = None;
+        let Some(stream) = self.streams.get_mut(&stream_id) else {
+            return;
+        };
+        let from = match to {
+            Some(session) => stream.sessions.insert(session_id, session),
+            None => stream.sessions.remove(&session_id),
+        };
+        let is_image =
+            |session: Option<Session>| usize::from(matches!(session, Some(Session::Image(_))));
+        let is_creating =
+            |session: Option<Session>| usize::from(session == Some(Session::Creating));
+        stream.images = stream.images + is_image(to) - is_image(from);
+        self.creating = self.creating + is_creating(to) - is_creating(from);
+    }
+}
+
+impl Stream {
+    fn wants(&self, session_id: i32) -> bool {
+        self.all_sessions || self.wanted.contains(&session_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: i32 = 1001;
+    const SECOND: i64 = 1_000_000_000;
+
+    fn subscribed() -> Dispatcher {
+        let mut dispatcher = Dispatcher::new(usize::MAX);
+        dispatcher.add_subscription(STREAM, None);
+        dispatcher
+    }
+
+    fn abandoned(dispatcher: &mut Dispatcher, session_id: Option<i32>) -> Vec<usize> {
+        let mut slots = Vec::new();
+        dispatcher.remove_subscription(STREAM, session_id, |slot| slots.push(slot));
+        slots
+    }
+
+    #[test]
+    fn nobody_is_interested_in_an_unknown_stream() {
+        let mut dispatcher = subscribed();
+        assert_eq!(dispatcher.on_data(7, 5, false, 0), OnData::Drop);
+        assert_eq!(dispatcher.on_setup(7, 5), OnSetup::Drop);
+    }
+
+    #[test]
+    fn data_elicits_a_setup_once_a_second() {
+        let mut dispatcher = subscribed();
+        assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Elicit);
+        assert_eq!(dispatcher.on_data(7, STREAM, false, 1), OnData::Drop);
+        dispatcher.expire(SECOND - 1);
+        assert_eq!(
+            dispatcher.on_data(7, STREAM, false, SECOND - 1),
+            OnData::Drop
+        );
+        dispatcher.expire(SECOND);
+        assert_eq!(dispatcher.on_data(7, STREAM, false, SECOND), OnData::Elicit);
+    }
+
+    #[test]
+    fn the_end_of_an_unknown_stream_elicits_nothing() {
+        let mut dispatcher = subscribed();
+        assert_eq!(dispatcher.on_data(7, STREAM, true, 0), OnData::Drop);
+        assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Elicit);
+    }
+
+    #[test]
+    fn a_session_lives_from_setup_to_cool_down() {
+        let mut dispatcher = subscribed();
+        assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Elicit);
+        assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
+        dispatcher.creating(7, STREAM);
+        assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Drop);
+        assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Drop);
+        dispatcher.expire(2 * SECOND);
+        assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Drop);
+        assert!(dispatcher.add_image(7, STREAM, 3));
+        assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Image(3));
+        assert_eq!(dispatcher.on_data(7, STREAM, true, 0), OnData::Image(3));
+        assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Image(3));
+        dispatcher.remove_image(7, STREAM, 3, true);
+        assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Drop);
+        assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Drop);
+        dispatcher.remove_cool_down(7, STREAM);
+        assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
+    }
+
+    #[test]
+    fn a_refused_image_may_be_asked_for_again() {
+        let mut dispatcher = subscribed();
+        dispatcher.creating(7, STREAM);
+        dispatcher.refused(7, STREAM);
+        assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
+        assert_eq!(dispatcher.creating, 0);
+    }
+
+    #[test]
+    fn a_session_specific_subscription_wants_its_session_only() {
+        let mut dispatcher = Dispatcher::new(usize::MAX);
+        dispatcher.add_subscription(STREAM, Some(7));
+        assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
+        assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::Drop);
+        dispatcher.add_subscription(STREAM, None);
+        assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::Create);
+    }
+
+    #[test]
+    fn the_last_subscription_takes_its_images_and_cool_downs_along() {
+        let mut dispatcher = subscribed();
+        dispatcher.add_subscription(STREAM, Some(7));
+        for (session_id, slot) in [(7, 0), (8, 1), (9, 2)] {
+            assert!(dispatcher.add_image(session_id, STREAM, slot));
+        }
+        dispatcher.remove_image(9, STREAM, 2, true);
+        assert_eq!(abandoned(&mut dispatcher, None), [1]);
+        assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Image(0));
+        assert_eq!(dispatcher.on_data(8, STREAM, false, 0), OnData::Drop);
+        assert_eq!(abandoned(&mut dispatcher, Some(7)), [0]);
+        assert!(!dispatcher.has_interest());
+        dispatcher.add_subscription(STREAM, None);
+        assert_eq!(dispatcher.on_setup(9, STREAM), OnSetup::Create);
+        assert!(!Dispatcher::new(1).add_image(7, STREAM, 0));
+    }
+
+    #[test]
+    fn an_old_image_does_not_take_the_new_one_of_its_session_along() {
+        let mut dispatcher = subscribed();
+        assert!(dispatcher.add_image(7, STREAM, 1));
+        dispatcher.remove_image(7, STREAM, 0, true);
+        assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Image(1));
+    }
+
+    #[test]
+    fn a_stream_has_a_limited_number_of_sessions() {
+        let mut dispatcher = Dispatcher::new(1);
+        dispatcher.add_subscription(STREAM, None);
+        assert!(dispatcher.add_image(7, STREAM, 0));
+        assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::LimitReached);
+        dispatcher.remove_image(7, STREAM, 0, false);
+        assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::Create);
+    }
+
+    #[test]
+    fn invented_sessions_do_not_fill_memory() {
+        let mut dispatcher = subscribed();
+        let elicited = (0..1_000_000)
+            .filter(|&session_id| {
+                dispatcher.on_data(session_id, STREAM, false, 0) == OnData::Elicit
+            })
+            .count();
+        assert_eq!(elicited, MAX_PENDING);
+        let mut asked = 0;
+        for session_id in 0..1_000_000 {
+            if dispatcher.on_setup(session_id, STREAM) == OnSetup::Create {
+                dispatcher.creating(session_id, STREAM);
+                asked += 1;
+            }
+        }
+        assert_eq!(asked, MAX_CREATING);
+        dispatcher.expire(SECOND);
+        assert!(dispatcher.pending.is_empty());
+        assert_eq!(dispatcher.streams[&STREAM].sessions.len(), MAX_CREATING);
+    }
+}

@@ -1,0 +1,434 @@
+//! A receive endpoint: one channel's sockets, the subscriptions on it and the images they get.
+
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use taran_core::clock::Now;
+use taran_net::{ReceiveBatch, Train};
+use taran_protocol::frame::{DataFrame, Frame, IntoBytes, Rttm, Setup};
+
+use super::Desk;
+use super::dispatcher::{Dispatcher, OnData, OnSetup};
+use super::identity::Identity;
+use super::image::{Link, ReceiverImage, Turned};
+use super::train;
+use super::transport::ReceiveTransport;
+use crate::boundary::{ConductorEvent, CreateImage, EndpointId, ImageId, ReceiveEndpointSpec};
+
+/// SETUPs are elicited so often at an explicit control address (spec/02 §5.3).
+const ELICIT_INTERVAL_NS: i64 = 1_000_000_000;
+
+/// A receive endpoint: built by the conductor, owned by the receiver.
+#[derive(Debug)]
+pub struct ReceiveEndpoint {
+    id: EndpointId,
+    identity: Identity,
+    transports: Vec<ReceiveTransport>,
+    dispatcher: Dispatcher,
+    /// Images stay in their slot for life.
+    images: Vec<Option<Box<ReceiverImage>>>,
+    unheard_timeout_ns: Option<i64>,
+}
+
+impl ReceiveEndpoint {
+    /// An endpoint without subscriptions.
+    #[must_use]
+    pub fn new(spec: ReceiveEndpointSpec) -> Self {
+        let channel = spec.channel;
+        let transports = spec.transports.into_iter();
+        Self {
+            id: spec.id,
+            identity: Identity {
+                receiver_id: spec.receiver_id,
+                group_tag: spec.group_tag,
+            },
+            transports: transports
+                .map(|spec| ReceiveTransport::new(spec, Arc::clone(&channel)))
+                .collect(),
+            dispatcher: Dispatcher::new(spec.stream_session_limit),
+            images: Vec::new(),
+            unheard_timeout_ns: spec.unheard_timeout_ns,
+        }
+    }
+
+    /// Identity.
+    #[must_use]
+    pub fn id(&self) -> EndpointId {
+        self.id
+    }
+
+    /// The receiver has it now.
+    pub(super) fn start(&mut self, desk: &mut Desk<'_>) {
+        for index in 0..self.transports.len() {
+            self.transports[index].heard_ns = desk.now.nanos;
+            self.elicit_explicitly(index, desk);
+        }
+    }
+
+    /// Takes what has arrived. Returns the number of bytes.
+    pub(super) fn poll(&mut self, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> usize {
+        let mut bytes = 0;
+        for index in 0..self.transports.len() {
+            let transport = &mut self.transports[index];
+            match transport.transport.receive(batch) {
+                Ok(0) => {}
+                Ok(_) => {
+                    for train in batch.trains() {
+                        bytes += train.payload.len();
+                        self.on_train(index, &train, desk);
+                    }
+                }
+                Err(error) => desk.faults.report(desk.now, transport.channel(), &error),
+            }
+        }
+        if bytes > 0 {
+            desk.counters.bytes_received.add_exclusive(bytes as i64);
+        }
+        bytes
+    }
+
+    /// A turn for each image, and what the endpoint itself does by time. Returns how much was done.
+    pub(super) fn turn(&mut self, desk: &mut Desk<'_>) -> usize {
+        let mut link = Link {
+            now: desk.now,
+            identity: &self.identity,
+            transports: &mut self.transports,
+            counters: desk.counters,
+            faults: desk.faults,
+            losses: desk.losses,
+        };
+        let mut work = 0;
+        for (slot, image) in self.images.iter_mut().enumerate() {
+            if let Some(image) = image {
+                match image.turn(&mut link) {
+                    Turned::Worked(done) => work += done,
+                    Turned::TimedOut { cool_down } => {
+                        let (session_id, stream_id) = image.key();
+                        self.dispatcher
+                            .remove_image(session_id, stream_id, slot, cool_down);
+                        work += 1;
+                    }
+                }
+            }
+        }
+        self.dispatcher.expire(desk.now.nanos);
+        self.look_after_transports(desk);
+        work
+    }
+
+    /// Several datagrams of one stream go into its image in one pass where that is possible.
+    fn on_train(&mut self, transport: usize, train: &Train<'_>, desk: &mut Desk<'_>) {
+        for run in train::runs(train) {
+            if run.count() > 1 && self.on_run(transport, run.bytes, desk) {
+                continue;
+            }
+            for datagram in run.datagrams() {
+                self.on_datagram(transport, datagram, train.source, desk);
+            }
+        }
+    }
+
+    fn on_run(&mut self, transport: usize, bytes: &[u8], desk: &Desk<'_>) -> bool {
+        let Ok(Frame::Data(frame)) = Frame::parse(bytes) else {
+            return false;
+        };
+        let slot = self.dispatcher.image(frame.session_id(), frame.stream_id());
+        let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) else {
+            return false;
+        };
+        let is_placed = image.on_train(&frame, transport, desk.now);
+        if is_placed {
+            self.transports[transport].heard_ns = desk.now.nanos;
+        }
+        is_placed
+    }
+
+    fn on_datagram(
+        &mut self,
+        transport: usize,
+        datagram: &[u8],
+        source: SocketAddr,
+        desk: &mut Desk<'_>,
+    ) {
+        match Frame::parse(datagram) {
+            Ok(Frame::Data(frame)) => self.on_data(transport, &frame, source, desk),
+            Ok(Frame::Setup(setup)) => self.on_setup(transport, setup, source, desk),
+            Ok(Frame::Rttm(rttm)) => self.on_rttm(transport, rttm, source, desk),
+            // These belong to send endpoints or resolvers.
+            Ok(
+                Frame::Nak(_)
+                | Frame::StatusMessage(_)
+                | Frame::Error(_)
+                | Frame::Resolution(_)
+                | Frame::ResponseSetup(_),
+            ) => {}
+            Err(_) => {
+                desk.counters.invalid_packets.increment();
+            }
+        }
+    }
+
+    fn on_data(
+        &mut self,
+        transport: usize,
+        frame: &DataFrame<'_>,
+        source: SocketAddr,
+        desk: &mut Desk<'_>,
+    ) {
+        self.transports[transport].heard_ns = desk.now.nanos;
+        let (session_id, stream_id) = (frame.session_id(), frame.stream_id());
+        match self.dispatcher.on_data(
+            session_id,
+            stream_id,
+            frame.is_end_of_stream(),
+            desk.now.nanos,
+        ) {
+            OnData::Image(slot) => {
+                if let Some(image) = &mut self.images[slot] {
+                    image.on_packet(frame, transport, desk.now, desk.counters);
+                }
+            }
+            OnData::Elicit => self.elicit(transport, session_id, stream_id, source, desk),
+            OnData::Drop => {}
+        }
+    }
+
+    fn on_setup(
+        &mut self,
+        transport: usize,
+        setup: &Setup,
+        source: SocketAddr,
+        desk: &mut Desk<'_>,
+    ) {
+        self.transports[transport].heard_ns = desk.now.nanos;
+        let (session_id, stream_id) = (setup.session_id.get(), setup.stream_id.get());
+        match self.dispatcher.on_setup(session_id, stream_id) {
+            OnSetup::Image(slot) => {
+                if let Some(image) = &mut self.images[slot] {
+                    image.on_setup(transport, desk.now);
+                }
+            }
+            OnSetup::Create => {
+                let flags = setup.header.flags;
+                let event = ConductorEvent::CreateImage(CreateImage {
+                    endpoint: self.id,
+                    transport,
+                    session_id,
+                    stream_id,
+                    initial_term_id: setup.initial_term_id.get(),
+                    active_term_id: setup.active_term_id.get(),
+                    term_offset: setup.term_offset.get(),
+                    term_length: setup.term_length.get(),
+                    mtu: setup.mtu.get(),
+                    ttl: setup.ttl.get(),
+                    is_group: flags & Setup::GROUP != 0,
+                    wants_response: flags & Setup::SEND_RESPONSE_SETUP != 0,
+                    source,
+                    control: self.transports[transport].control(source),
+                });
+                // When the queue is full the next SETUP asks again.
+                if desk.events.offer(event) {
+                    self.dispatcher.creating(session_id, stream_id);
+                }
+            }
+            OnSetup::LimitReached => {
+                let event = ConductorEvent::SessionLimitReached {
+                    endpoint: self.id,
+                    session_id,
+                    stream_id,
+                };
+                // When the queue is full the next SETUP says so again.
+                let _ = desk.events.offer(event);
+            }
+            OnSetup::Drop => {}
+        }
+    }
+
+    /// A round-trip measurement: the sender's, to be answered, or the answer to ours (spec/02 §5.1).
+    fn on_rttm(&mut self, transport: usize, rttm: &Rttm, source: SocketAddr, desk: &mut Desk<'_>) {
+        let receiver_id = rttm.receiver_id.get();
+        let slot = self
+            .dispatcher
+            .image(rttm.session_id.get(), rttm.stream_id.get());
+        let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) else {
+            return;
+        };
+        if receiver_id != 0 && receiver_id != self.identity.receiver_id {
+            return;
+        }
+        if rttm.asks_for_reply() {
+            let reply = rttm.reply(self.identity.receiver_id);
+            let transport = &mut self.transports[transport];
+            transport.send(
+                transport.control(source),
+                reply.as_bytes(),
+                desk.now,
+                desk.counters,
+                desk.faults,
+            );
+        } else {
+            let waited_ns = desk.now.nanos.wrapping_sub(rttm.echo_timestamp.get());
+            image.on_round_trip(
+                waited_ns.wrapping_sub(rttm.reception_delta.get()).max(0),
+                desk.now,
+            );
+        }
+    }
+
+    /// Asks a sender for a SETUP.
+    fn elicit(
+        &mut self,
+        transport: usize,
+        session_id: i32,
+        stream_id: i32,
+        source: SocketAddr,
+        desk: &mut Desk<'_>,
+    ) {
+        let request = self.identity.setup_request(session_id, stream_id);
+        let transport = &mut self.transports[transport];
+        transport.send(
+            transport.control(source),
+            request.bytes(),
+            desk.now,
+            desk.counters,
+            desk.faults,
+        );
+        desk.counters.status_messages_sent.increment();
+    }
+
+    /// Asks whoever is behind the explicit control address for SETUPs, if there is one.
+    fn elicit_explicitly(&mut self, index: usize, desk: &mut Desk<'_>) {
+        let transport = &mut self.transports[index];
+        if let Some(control) = transport.explicit_control {
+            transport.elicited_ns = desk.now.nanos;
+            let request = self.identity.setup_request(0, 0);
+            transport.send(
+                control,
+                request.bytes(),
+                desk.now,
+                desk.counters,
+                desk.faults,
+            );
+        }
+    }
+
+    fn look_after_transports(&mut self, desk: &mut Desk<'_>) {
+        for index in 0..self.transports.len() {
+            let transport = &mut self.transports[index];
+            if transport.explicit_control.is_none() {
+                continue;
+            }
+            if let Some(timeout_ns) = self.unheard_timeout_ns
+                && desk.now.nanos - transport.heard_ns > timeout_ns
+            {
+                transport.heard_ns = desk.now.nanos;
+                let event = ConductorEvent::ReceiveTransportUnheard {
+                    endpoint: self.id,
+                    transport: index,
+                };
+                // When the queue is full the next timeout says so again.
+                let _ = desk.events.offer(event);
+            }
+            if desk.now.nanos - transport.elicited_ns > ELICIT_INTERVAL_NS
+                && self.dispatcher.has_interest()
+            {
+                self.elicit_explicitly(index, desk);
+            }
+        }
+    }
+
+    pub(super) fn add_subscription(
+        &mut self,
+        stream_id: i32,
+        session_id: Option<i32>,
+        desk: &mut Desk<'_>,
+    ) {
+        self.dispatcher.add_subscription(stream_id, session_id);
+        if let Some(session_id) = session_id {
+            for index in 0..self.transports.len() {
+                if let Some(control) = self.transports[index].explicit_control {
+                    self.elicit(index, session_id, stream_id, control, desk);
+                }
+            }
+        }
+    }
+
+    pub(super) fn remove_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
+        let images = &mut self.images;
+        self.dispatcher
+            .remove_subscription(stream_id, session_id, |slot| {
+                if let Some(image) = &mut images[slot] {
+                    image.abandon();
+                }
+            });
+    }
+
+    pub(super) fn add_image(&mut self, mut image: Box<ReceiverImage>, now: Now) {
+        image.start(now);
+        let key = image.key();
+        for older in self
+            .images
+            .iter_mut()
+            .flatten()
+            .filter(|older| older.key() == key)
+        {
+            older.yield_to_newer();
+        }
+        let slot = self
+            .images
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or_else(|| {
+                self.images.push(None);
+                self.images.len() - 1
+            });
+        if !self.dispatcher.add_image(key.0, key.1, slot) {
+            image.abandon();
+        }
+        self.images[slot] = Some(image);
+    }
+
+    pub(super) fn remove_image(&mut self, id: ImageId) -> Option<Box<ReceiverImage>> {
+        let slot = self
+            .images
+            .iter()
+            .position(|image| image.as_ref().is_some_and(|image| image.id() == id))?;
+        let image = self.images[slot].take()?;
+        let (session_id, stream_id) = image.key();
+        self.dispatcher
+            .remove_image(session_id, stream_id, slot, false);
+        Some(image)
+    }
+
+    pub(super) fn remove_any_image(&mut self) -> Option<Box<ReceiverImage>> {
+        let id = self.images.iter().flatten().next()?.id();
+        self.remove_image(id)
+    }
+
+    pub(super) fn image(&mut self, id: ImageId) -> Option<&mut ReceiverImage> {
+        self.images
+            .iter_mut()
+            .flatten()
+            .find(|image| image.id() == id)
+            .map(|image| &mut **image)
+    }
+
+    pub(super) fn dispatcher(&mut self) -> &mut Dispatcher {
+        &mut self.dispatcher
+    }
+
+    pub(super) fn change_control(&mut self, transport: usize, address: SocketAddr) {
+        if let Some(transport) = self.transports.get_mut(transport)
+            && let Some(control) = &mut transport.explicit_control
+        {
+            *control = address;
+        }
+    }
+
+    pub(super) fn fds(&self) -> impl Iterator<Item = RawFd> {
+        self.transports
+            .iter()
+            .filter_map(|transport| transport.transport.raw_fd())
+    }
+}

@@ -1,0 +1,145 @@
+//! What an image tells its sender (spec/02 §5.6).
+
+use taran_protocol::error_code::ErrorCode;
+use taran_protocol::frame::{ERROR_FRAME_LENGTH_MAX, ErrorFrame, IntoBytes, Rttm, StatusMessage};
+
+use super::identity::Status;
+use super::image::{Link, ReceiverImage};
+use super::transport::Sent;
+
+impl ReceiverImage {
+    /// Answers the sender if there is something to say. Returns how much was said.
+    pub(super) fn answer(&mut self, is_following: bool, link: &mut Link<'_>) -> usize {
+        if self.rejection.is_some() {
+            return self.send_rejection(link);
+        }
+        if is_following {
+            self.look_at_subscribers(link.now.nanos);
+        }
+        self.measure_round_trip(link) + self.send_status(is_following, link)
+    }
+
+    /// Schedules a status message when the subscribers have moved far enough, but never lets the sender into memory
+    /// that is not clean: what it may write, half a term ahead, must be less than a log length (three terms) ahead of
+    /// the clean position.
+    fn look_at_subscribers(&mut self, now_ns: i64) {
+        let Some(consumed) = self.subscribers.slowest(self.rebuilt) else {
+            return;
+        };
+        let has_loss = self.loss.take_new();
+        let advice = self
+            .congestion
+            .advise(consumed, self.status.told(), has_loss, now_ns);
+        if consumed <= self.status.position()
+            && advice.window == self.status.window()
+            && !advice.is_urgent
+        {
+            return;
+        }
+        let half = i64::from(self.geometry.term_length() / 2);
+        let clean = self.spec.shared.clean_position() + 5 * half;
+        if self
+            .status
+            .advance(consumed.min(clean), advice.window, advice.is_urgent)
+        {
+            self.spec
+                .shared
+                .receiver_status(self.status.position(), self.status.window());
+        }
+    }
+
+    fn send_status(&mut self, is_following: bool, link: &mut Link<'_>) -> usize {
+        if !self.status.is_due(link.now.nanos) {
+            return 0;
+        }
+        let position = self.status.position();
+        let status = Status {
+            flags: if is_following { 0 } else { StatusMessage::EOS },
+            session_id: self.spec.session_id,
+            stream_id: self.spec.stream_id,
+            term_id: self.geometry.term_id(position),
+            term_offset: self.geometry.term_offset(position),
+            window: self.status.window(),
+        };
+        let datagram = link.identity.status(&status);
+        if self.send_to_all(datagram.bytes(), link) == Sent::NoRoom {
+            // Due still: the sender may be waiting for it.
+            return 0;
+        }
+        link.counters.status_messages_sent.increment();
+        self.status.sent(link.now.nanos);
+        self.overrun_threshold = position + i64::from(self.geometry.term_length() / 2);
+        self.count_transports(link.now.nanos);
+        1
+    }
+
+    fn send_rejection(&mut self, link: &mut Link<'_>) -> usize {
+        let Some(reason) = &self.rejection else {
+            return 0;
+        };
+        if !self.status.is_due(link.now.nanos) {
+            return 0;
+        }
+        let mut buffer = [0; ERROR_FRAME_LENGTH_MAX];
+        let frame = ErrorFrame::write(
+            &mut buffer,
+            self.spec.session_id,
+            self.spec.stream_id,
+            link.identity.receiver_id,
+            link.identity.group_tag,
+            ErrorCode::ImageRejected as i32,
+            reason.as_bytes(),
+        );
+        self.send_to_all(frame, link);
+        link.counters.error_frames_sent.increment();
+        self.status.sent(link.now.nanos);
+        1
+    }
+
+    fn measure_round_trip(&mut self, link: &mut Link<'_>) -> usize {
+        if !self.congestion.wants_round_trip(link.now.nanos) {
+            return 0;
+        }
+        let request = Rttm {
+            header: Rttm::header(Rttm::REPLY),
+            session_id: self.spec.session_id.into(),
+            stream_id: self.spec.stream_id.into(),
+            echo_timestamp: link.now.nanos.into(),
+            reception_delta: 0.into(),
+            receiver_id: link.identity.receiver_id.into(),
+        };
+        self.send_to_all(request.as_bytes(), link);
+        1
+    }
+
+    /// Sends a frame on every connection. The worst outcome counts.
+    pub(super) fn send_to_all(&self, frame: &[u8], link: &mut Link<'_>) -> Sent {
+        let mut outcome = Sent::Yes;
+        for connection in &self.connections {
+            if let Some(transport) = link.transports.get_mut(connection.transport) {
+                let sent = transport.send(
+                    connection.control,
+                    frame,
+                    link.now,
+                    link.counters,
+                    link.faults,
+                );
+                if sent != Sent::Yes && outcome != Sent::NoRoom {
+                    outcome = sent;
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Tells the clients how many transports bring the stream.
+    fn count_transports(&self, now_ns: i64) {
+        let is_live = |heard_ns: i64| now_ns - heard_ns <= self.spec.liveness_timeout_ns;
+        let live = self
+            .connections
+            .iter()
+            .filter(|connection| is_live(connection.heard_ns))
+            .count();
+        self.spec.log.set_active_transport_count(live as i32);
+    }
+}

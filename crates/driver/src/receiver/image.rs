@@ -1,0 +1,250 @@
+//! The receiver's half of an image: what is known of one stream from one source.
+//!
+//! Driven by its endpoint: [`ReceiverImage::start`] once, then packets (`insertion`), and [`ReceiverImage::turn`] in
+//! every duty cycle, which finds gaps (`repair`) and answers the sender (`feedback`). Output goes to the log, the
+//! counters, the shared atomics and, through the link, to the sender.
+
+use std::net::SocketAddr;
+
+use taran_core::clock::Now;
+use taran_core::loss_report::LossReport;
+use taran_protocol::position::TermGeometry;
+
+use super::congestion::{self, CongestionControl};
+use super::identity::Identity;
+use super::loss::Loss;
+use super::nak_delay::NakDelay;
+use super::repair::LossRecord;
+use super::status::StatusMessages;
+use super::subscribers::Subscribers;
+use super::transport::ReceiveTransport;
+use crate::boundary::{
+    EndpointId, ImageId, ImageState, ReceiverCounters, ReceiverImageSpec, SubscriberPosition,
+};
+use crate::faults::Faults;
+
+/// The receiver's half of an image: built by the conductor, owned by the receiver.
+#[derive(Debug)]
+pub struct ReceiverImage {
+    // What every packet touches.
+    pub(super) geometry: TermGeometry,
+    /// End of the highest frame that arrived.
+    pub(super) high_water: i64,
+    /// Everything before it arrived.
+    pub(super) rebuilt: i64,
+    /// Nothing beyond it is taken.
+    pub(super) overrun_threshold: i64,
+    pub(super) heard_ns: i64,
+    /// Something arrived out of order since the last scan.
+    pub(super) needs_scan: bool,
+    // What every turn touches.
+    published_heard_ns: i64,
+    pub(super) status: StatusMessages,
+    pub(super) loss: Loss,
+    pub(super) subscribers: Subscribers,
+    pub(super) congestion: Box<dyn CongestionControl>,
+    phase: Phase,
+    // What changes once or twice in the life of an image.
+    pub(super) connections: Vec<Connection>,
+    pub(super) has_ended: bool,
+    pub(super) is_revoked: bool,
+    is_complete: bool,
+    is_abandoned: bool,
+    pub(super) rejection: Option<Box<str>>,
+    pub(super) loss_record: LossRecord,
+    pub(super) spec: ReceiverImageSpec,
+}
+
+/// How the image behaves towards the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Follows the stream.
+    Following,
+    /// Wants nothing more: repeats its last status message with EOS.
+    Leaving,
+    /// Says nothing more: timed out, or another image has taken over.
+    Silent,
+}
+
+/// What one transport has brought of the stream. A plain subscription has one.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) transport: usize,
+    pub(super) control: SocketAddr,
+    pub(super) heard_ns: i64,
+    /// Where the stream ends, once its sender said so.
+    pub(super) end_of_stream: Option<i64>,
+}
+
+/// What the endpoint lends to an image for a turn.
+pub(super) struct Link<'a> {
+    pub(super) now: Now,
+    pub(super) identity: &'a Identity,
+    pub(super) transports: &'a mut [ReceiveTransport],
+    pub(super) counters: &'a ReceiverCounters,
+    pub(super) faults: &'a mut Faults,
+    pub(super) losses: &'a mut LossReport,
+}
+
+/// What came of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turned {
+    Worked(usize),
+    /// Nothing was heard for too long. The session cools down, unless its stream had ended.
+    TimedOut {
+        cool_down: bool,
+    },
+}
+
+impl ReceiverImage {
+    /// An image that has received nothing yet.
+    #[must_use]
+    pub fn new(mut spec: ReceiverImageSpec) -> Self {
+        let congestion = congestion::build(&spec.congestion_control);
+        let geometry = spec.log.geometry();
+        let join_position = spec.join_position;
+        let connection = Connection {
+            transport: spec.transport,
+            control: spec.control,
+            heard_ns: 0,
+            end_of_stream: None,
+        };
+        Self {
+            geometry,
+            high_water: join_position,
+            rebuilt: join_position,
+            overrun_threshold: join_position + i64::from(geometry.term_length() / 2),
+            heard_ns: 0,
+            needs_scan: false,
+            published_heard_ns: 0,
+            status: StatusMessages::new(
+                join_position,
+                congestion.initial_window(),
+                spec.status_message_timeout_ns,
+            ),
+            loss: Loss::new(NakDelay::new(spec.nak_delay, spec.seed)),
+            subscribers: Subscribers::new(std::mem::take(&mut spec.subscribers)),
+            congestion,
+            phase: Phase::Following,
+            connections: vec![connection],
+            has_ended: false,
+            is_revoked: false,
+            is_complete: false,
+            is_abandoned: false,
+            rejection: None,
+            loss_record: LossRecord::new(join_position),
+            spec,
+        }
+    }
+
+    /// Identity.
+    #[must_use]
+    pub fn id(&self) -> ImageId {
+        self.spec.id
+    }
+
+    /// The endpoint it belongs to.
+    #[must_use]
+    pub fn endpoint(&self) -> EndpointId {
+        self.spec.endpoint
+    }
+
+    /// Session and stream.
+    pub(super) fn key(&self) -> (i32, i32) {
+        (self.spec.session_id, self.spec.stream_id)
+    }
+
+    /// The receiver has it now. The first status message leaves in the first turn.
+    pub(super) fn start(&mut self, now: Now) {
+        self.heard_ns = now.nanos;
+        self.status.start(now.nanos);
+        for connection in &mut self.connections {
+            connection.heard_ns = now.nanos;
+        }
+    }
+
+    /// One duty cycle.
+    pub(super) fn turn(&mut self, link: &mut Link<'_>) -> Turned {
+        if self.phase == Phase::Silent {
+            return Turned::Worked(0);
+        }
+        if self.is_timed_out(link.now) {
+            self.phase = Phase::Silent;
+            self.spec.shared.receiver_timed_out();
+            return Turned::TimedOut {
+                cool_down: !self.has_ended,
+            };
+        }
+        self.rebuild(link);
+        self.check_leaving();
+        let is_following = self.phase == Phase::Following;
+        let repaired = if is_following { self.repair(link) } else { 0 };
+        Turned::Worked(repaired + self.answer(is_following, link))
+    }
+
+    /// Also tells the conductor when the image was last heard.
+    fn is_timed_out(&mut self, now: Now) -> bool {
+        if self.heard_ns != self.published_heard_ns {
+            self.published_heard_ns = self.heard_ns;
+            self.spec.shared.receiver_heard(self.heard_ns);
+        }
+        now.nanos - self.heard_ns > self.spec.liveness_timeout_ns
+    }
+
+    /// A stream that has ended and wholly arrived, or that nobody reads, is left (spec/02 §5.10).
+    fn check_leaving(&mut self) {
+        if self.has_ended && !self.is_complete && self.rebuilt >= self.high_water {
+            self.is_complete = true;
+            self.spec.shared.receiver_complete();
+        }
+        let is_leaving = self.is_complete
+            || self.is_abandoned
+            || self.spec.shared.state() >= ImageState::Draining;
+        if is_leaving && self.phase == Phase::Following {
+            self.phase = Phase::Leaving;
+            self.status.hurry();
+        }
+    }
+
+    /// Nobody wants the stream any more.
+    pub(super) fn abandon(&mut self) {
+        self.is_abandoned = true;
+    }
+
+    /// A newer image of the same session speaks from now on, unless this one still follows the stream.
+    pub(super) fn yield_to_newer(&mut self) {
+        if self.phase == Phase::Leaving {
+            self.phase = Phase::Silent;
+        }
+    }
+
+    /// Error frames instead of status messages from now on.
+    pub(super) fn reject(&mut self, reason: Box<str>) {
+        self.rejection = Some(reason);
+    }
+
+    pub(super) fn add_subscriber(&mut self, subscriber: SubscriberPosition) {
+        self.subscribers.add(subscriber);
+    }
+
+    pub(super) fn remove_subscriber(&mut self, counter_id: i32) {
+        self.subscribers.remove(counter_id);
+    }
+
+    /// A SETUP of the stream came in again.
+    pub(super) fn on_setup(&mut self, transport: usize, now: Now) {
+        if let Some(connection) = self.connection(transport) {
+            connection.heard_ns = now.nanos;
+        }
+    }
+
+    pub(super) fn on_round_trip(&mut self, round_trip_ns: i64, now: Now) {
+        self.congestion.on_round_trip(round_trip_ns, now.nanos);
+    }
+
+    pub(super) fn connection(&mut self, transport: usize) -> Option<&mut Connection> {
+        self.connections
+            .iter_mut()
+            .find(|connection| connection.transport == transport)
+    }
+}

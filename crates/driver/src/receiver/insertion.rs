@@ -1,0 +1,146 @@
+//! From a datagram into the term buffer (spec/02 §5.4).
+
+use taran_core::clock::Now;
+use taran_protocol::frame::{DataFrame, Walk};
+use taran_protocol::log;
+
+use super::image::ReceiverImage;
+use crate::boundary::ReceiverCounters;
+
+impl ReceiverImage {
+    /// Several datagrams that lie back to back, taken as one packet: the common case of a fast stream, where everything
+    /// is new and goes into the log in one pass. False if it is not that case; nothing happened then.
+    pub(super) fn on_train(&mut self, frame: &DataFrame<'_>, transport: usize, now: Now) -> bool {
+        let Ok(walk) = frame.walk(self.geometry.term_length()) else {
+            return false;
+        };
+        let position = self.geometry.position(frame.term_id(), walk.term_offset());
+        let end = position + i64::from(walk.length_in_term());
+        // At or beyond the high water mark no slot can be taken, so that looking at the first one is enough.
+        if position < self.high_water || end > self.overrun_threshold || self.rejection.is_some() {
+            return false;
+        }
+        self.heard(transport, now);
+        self.place(&walk, position, end);
+        true
+    }
+
+    /// One datagram of the stream.
+    pub(super) fn on_packet(
+        &mut self,
+        frame: &DataFrame<'_>,
+        transport: usize,
+        now: Now,
+        counters: &ReceiverCounters,
+    ) {
+        let Ok(walk) = frame.walk(self.geometry.term_length()) else {
+            counters.invalid_packets.increment();
+            return;
+        };
+        if self.geometry.term_count(frame.term_id()) < 0 || self.rejection.is_some() {
+            return;
+        }
+        let position = self.geometry.position(frame.term_id(), walk.term_offset());
+        let end = position + i64::from(walk.length_in_term());
+        if end > self.overrun_threshold {
+            counters.over_runs.increment();
+        } else if frame.is_heartbeat() {
+            self.on_heartbeat(frame, position, transport, now, counters);
+        } else if position >= self.status.told() {
+            self.heard(transport, now);
+            self.place(&walk, position, end);
+        } else {
+            counters.under_runs.increment();
+            if position >= self.status.told() - i64::from(self.status.window())
+                && let Some(connection) = self.connection(transport)
+            {
+                connection.heard_ns = now.nanos;
+            }
+        }
+    }
+
+    fn on_heartbeat(
+        &mut self,
+        frame: &DataFrame<'_>,
+        position: i64,
+        transport: usize,
+        now: Now,
+        counters: &ReceiverCounters,
+    ) {
+        if position < self.status.told() - i64::from(self.geometry.term_length()) {
+            counters.under_runs.increment();
+            return;
+        }
+        counters.heartbeats_received.increment();
+        self.heard(transport, now);
+        if position > self.high_water {
+            self.high_water = position;
+            self.spec.high_water_mark.set(position);
+            self.needs_scan = true;
+        }
+        if frame.is_end_of_stream() {
+            self.on_end_of_stream(position, frame.is_revoked(), transport, counters);
+        }
+    }
+
+    /// The stream ends when every transport that brings it says so.
+    fn on_end_of_stream(
+        &mut self,
+        position: i64,
+        is_revoked: bool,
+        transport: usize,
+        counters: &ReceiverCounters,
+    ) {
+        if let Some(connection) = self.connection(transport) {
+            connection.end_of_stream = Some(position);
+        }
+        if self.has_ended
+            || self
+                .connections
+                .iter()
+                .any(|connection| connection.end_of_stream.is_none())
+        {
+            return;
+        }
+        let end = self
+            .connections
+            .iter()
+            .filter_map(|connection| connection.end_of_stream)
+            .max();
+        self.has_ended = true;
+        if is_revoked {
+            self.is_revoked = true;
+            self.spec.log.set_revoked();
+            counters.images_revoked.increment();
+        }
+        self.spec
+            .log
+            .set_end_of_stream_position(end.unwrap_or(position));
+        self.spec.shared.receiver_end_of_stream(is_revoked);
+    }
+
+    /// Into the log, unless it is there already.
+    fn place(&mut self, walk: &Walk<'_>, position: i64, end: i64) {
+        let is_new = log::insert(self.spec.log.term_at(position), walk);
+        if is_new && position == self.rebuilt && position == self.high_water {
+            // In order and nothing missing before: no scan has to find that out.
+            self.rebuilt = end;
+            self.high_water = end;
+            self.spec.high_water_mark.set(end);
+            self.spec.rebuild_position.set(end);
+            return;
+        }
+        self.needs_scan = true;
+        if end > self.high_water {
+            self.high_water = end;
+            self.spec.high_water_mark.set(end);
+        }
+    }
+
+    fn heard(&mut self, transport: usize, now: Now) {
+        self.heard_ns = now.nanos;
+        if let Some(connection) = self.connection(transport) {
+            connection.heard_ns = now.nanos;
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Which bytes of a stream are missing, and when to say so (spec/02 §5.5).
+//!
+//! Input: [`Loss::found`] with the first gap after each scan of the log; [`Loss::due`] in every duty cycle. Output: the
+//! gap, when it is time to NAK or to fill it. Gaps that close in time are never spoken of.
+
+use super::nak_delay::NakDelay;
+
+/// A range of one term that has not arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gap {
+    pub(super) position: i64,
+    pub(super) length: i32,
+}
+
+#[derive(Debug)]
+pub(super) struct Loss {
+    tracked: Option<Gap>,
+    deadline_ns: i64,
+    delay: NakDelay,
+    is_new: bool,
+}
+
+impl Loss {
+    pub(super) fn new(delay: NakDelay) -> Self {
+        Self {
+            tracked: None,
+            deadline_ns: 0,
+            delay,
+            is_new: false,
+        }
+    }
+
+    pub(super) fn is_reliable(&self) -> bool {
+        self.delay.is_reliable()
+    }
+
+    /// The first gap of the log is this one now.
+    pub(super) fn found(&mut self, gap: Option<Gap>, now_ns: i64) {
+        if gap == self.tracked {
+            return;
+        }
+        self.tracked = gap;
+        if gap.is_some() {
+            self.deadline_ns = now_ns + self.delay.first_ns();
+            self.is_new = true;
+        }
+    }
+
+    /// The gap, if it has been there for long enough; the next time after the retry delay.
+    pub(super) fn due(&mut self, now_ns: i64) -> Option<Gap> {
+        let gap = self.tracked?;
+        if self.deadline_ns > now_ns {
+            return None;
+        }
+        self.deadline_ns = now_ns + self.delay.retry_ns();
+        Some(gap)
+    }
+
+    /// True once after a new gap was found, for congestion control.
+    pub(super) fn take_new(&mut self) -> bool {
+        std::mem::take(&mut self.is_new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boundary::NakDelaySpec;
+
+    const GAP: Gap = Gap {
+        position: 64,
+        length: 320,
+    };
+
+    fn unicast() -> Loss {
+        Loss::new(NakDelay::new(
+            NakDelaySpec::Unicast {
+                delay_ns: 1_000,
+                retry_ns: 100_000,
+            },
+            0,
+        ))
+    }
+
+    #[test]
+    fn a_gap_is_due_after_the_delay_and_again_after_the_retry_delay() {
+        let mut loss = unicast();
+        loss.found(Some(GAP), 0);
+        assert!(loss.take_new() && !loss.take_new());
+        assert_eq!(loss.due(999), None);
+        assert_eq!(loss.due(1_000), Some(GAP));
+        loss.found(Some(GAP), 1_001);
+        assert_eq!(loss.due(100_999), None);
+        assert_eq!(loss.due(101_000), Some(GAP));
+        assert!(!loss.take_new());
+    }
+
+    #[test]
+    fn a_gap_that_heals_is_never_due() {
+        let mut loss = unicast();
+        loss.found(Some(GAP), 0);
+        loss.found(None, 999);
+        assert_eq!(loss.due(i64::MAX), None);
+    }
+
+    #[test]
+    fn a_gap_that_changes_waits_anew() {
+        let mut loss = unicast();
+        loss.found(Some(GAP), 0);
+        loss.found(Some(Gap { length: 160, ..GAP }), 900);
+        assert_eq!(loss.due(1_000), None);
+        assert_eq!(loss.due(1_900), Some(Gap { length: 160, ..GAP }));
+    }
+
+    #[test]
+    fn an_unreliable_stream_acts_at_once() {
+        let mut loss = Loss::new(NakDelay::new(NakDelaySpec::Unreliable, 0));
+        loss.found(Some(GAP), 5);
+        assert_eq!(loss.due(5), Some(GAP));
+        assert!(!loss.is_reliable());
+    }
+}

@@ -1,0 +1,304 @@
+//! The receiver: from the wire to the term buffer.
+//!
+//! One duty cycle takes what has arrived on every socket, in large batches, and puts it where subscribers read it: a
+//! train of datagrams that the kernel delivers as one piece goes into the log in one piece. Then every image gets a turn
+//! to find what is missing and to tell its sender how far the subscribers are. The order of reading is the order of the
+//! message: [`Receiver::do_work`](taran_core::agent::Agent::do_work) here, [`ReceiveEndpoint`], `train`, `dispatcher`
+//! (whose it is), [`ReceiverImage`], `insertion` (into the log); then the way back: `repair`, `feedback`.
+
+mod congestion;
+mod dispatcher;
+mod endpoint;
+mod feedback;
+mod identity;
+mod image;
+mod insertion;
+mod loss;
+mod nak_delay;
+mod repair;
+mod status;
+mod subscribers;
+mod train;
+mod transport;
+
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use taran_core::agent::{Agent, DutyCycle};
+use taran_core::clock::Now;
+use taran_core::error_log::ErrorHandler;
+use taran_core::loss_report::LossReport;
+use taran_core::queue;
+use taran_net::ReceiveBatch;
+
+use crate::boundary::{
+    ConductorEvent, EndpointId, ImageId, Outbox, ReceiverCommand, ReceiverCounters,
+};
+use crate::faults::Faults;
+use crate::park::wait_for_any;
+
+pub use endpoint::ReceiveEndpoint;
+pub use image::ReceiverImage;
+
+/// Slots for what one look at a socket takes; each holds a train of up to 64 KiB.
+const BATCH: usize = 16;
+
+/// What the receiver is built from.
+#[derive(Debug)]
+pub struct ReceiverSpec {
+    /// From the conductor.
+    pub commands: queue::Receiver<ReceiverCommand>,
+    /// To the conductor.
+    pub events: queue::Sender<ConductorEvent>,
+    /// System counters.
+    pub counters: ReceiverCounters,
+    /// Duty cycle times.
+    pub cycle: DutyCycle,
+    /// Where network errors are recorded.
+    pub errors: ErrorHandler,
+    /// Where losses are recorded; the receiver is its only writer.
+    pub losses: LossReport,
+}
+
+/// The agent that receives. Driven by `do_work` alone.
+#[derive(Debug)]
+pub struct Receiver {
+    #[expect(clippy::vec_box, reason = "arrives and leaves as a box")]
+    endpoints: Vec<Box<ReceiveEndpoint>>,
+    counters: ReceiverCounters,
+    faults: Faults,
+    losses: LossReport,
+    outbox: Outbox,
+    commands: queue::Receiver<ReceiverCommand>,
+    cycle: DutyCycle,
+    batch: ReceiveBatch,
+    fds: Vec<RawFd>,
+}
+
+/// What the receiver lends to an endpoint for a turn.
+struct Desk<'a> {
+    now: Now,
+    counters: &'a ReceiverCounters,
+    faults: &'a mut Faults,
+    losses: &'a mut LossReport,
+    events: &'a mut Outbox,
+}
+
+impl Agent for Receiver {
+    fn do_work(&mut self, now: Now) -> usize {
+        self.cycle.begin_turn(now.nanos);
+        let commands = self.take_command(now);
+        let mut desk = Desk {
+            now,
+            counters: &self.counters,
+            faults: &mut self.faults,
+            losses: &mut self.losses,
+            events: &mut self.outbox,
+        };
+        let batch = &mut self.batch;
+        let received: usize = self
+            .endpoints
+            .iter_mut()
+            .map(|endpoint| endpoint.poll(batch, &mut desk))
+            .sum();
+        let answered: usize = self
+            .endpoints
+            .iter_mut()
+            .map(|endpoint| endpoint.turn(&mut desk))
+            .sum();
+        commands + received + answered
+    }
+
+    fn role_name(&self) -> &str {
+        "receiver"
+    }
+
+    /// Ends early when something arrives. What subscribers consume cannot end it: they write to memory.
+    fn park(&mut self, max: Duration) {
+        wait_for_any(&self.fds, max);
+    }
+}
+
+impl Receiver {
+    /// A receiver without endpoints.
+    #[must_use]
+    pub fn new(spec: ReceiverSpec) -> Self {
+        Self {
+            endpoints: Vec::new(),
+            faults: Faults::new(spec.errors),
+            losses: spec.losses,
+            outbox: Outbox::new(
+                spec.events,
+                spec.counters.failed_offers_to_conductor.clone(),
+            ),
+            counters: spec.counters,
+            commands: spec.commands,
+            cycle: spec.cycle,
+            batch: ReceiveBatch::new(BATCH),
+            fds: Vec::new(),
+        }
+    }
+
+    fn take_command(&mut self, now: Now) -> usize {
+        if !self.outbox.flush() {
+            return 0;
+        }
+        let Some(command) = self.commands.try_recv() else {
+            return 0;
+        };
+        match command {
+            ReceiverCommand::AddEndpoint(endpoint) => self.add_endpoint(endpoint, now),
+            ReceiverCommand::RemoveEndpoint(id) => self.remove_endpoint(id),
+            ReceiverCommand::AddSubscription {
+                endpoint,
+                stream_id,
+                session_id,
+            } => {
+                self.with_endpoint(endpoint, now, |endpoint, desk| {
+                    endpoint.add_subscription(stream_id, session_id, desk);
+                });
+            }
+            ReceiverCommand::RemoveSubscription {
+                endpoint,
+                stream_id,
+                session_id,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.remove_subscription(stream_id, session_id);
+                }
+            }
+            ReceiverCommand::AddImage(image) => match self.endpoint(image.endpoint()) {
+                Some(endpoint) => endpoint.add_image(image, now),
+                None => self.outbox.post(ConductorEvent::ImageReleased(image)),
+            },
+            ReceiverCommand::ImageRefused {
+                endpoint,
+                session_id,
+                stream_id,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.dispatcher().refused(session_id, stream_id);
+                }
+            }
+            ReceiverCommand::AddSubscriber {
+                endpoint,
+                image,
+                subscriber,
+            } => {
+                if let Some(image) = self.image(endpoint, image) {
+                    image.add_subscriber(subscriber);
+                }
+            }
+            ReceiverCommand::RemoveSubscriber {
+                endpoint,
+                image,
+                counter_id,
+            } => {
+                if let Some(image) = self.image(endpoint, image) {
+                    image.remove_subscriber(counter_id);
+                }
+            }
+            ReceiverCommand::RejectImage {
+                endpoint,
+                image,
+                reason,
+            } => {
+                if let Some(image) = self.image(endpoint, image) {
+                    image.reject(reason);
+                }
+            }
+            ReceiverCommand::RemoveImage { endpoint, image } => {
+                if let Some(image) = self
+                    .endpoint(endpoint)
+                    .and_then(|endpoint| endpoint.remove_image(image))
+                {
+                    self.outbox.post(ConductorEvent::ImageReleased(image));
+                }
+            }
+            ReceiverCommand::RemoveCoolDown {
+                endpoint,
+                session_id,
+                stream_id,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint
+                        .dispatcher()
+                        .remove_cool_down(session_id, stream_id);
+                }
+            }
+            ReceiverCommand::ChangeControl {
+                endpoint,
+                transport,
+                address,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.change_control(transport, address);
+                }
+            }
+        }
+        1
+    }
+
+    fn add_endpoint(&mut self, endpoint: Box<ReceiveEndpoint>, now: Now) {
+        let id = endpoint.id();
+        self.endpoints.push(endpoint);
+        self.with_endpoint(id, now, ReceiveEndpoint::start);
+        self.collect_fds();
+    }
+
+    fn remove_endpoint(&mut self, id: EndpointId) {
+        let Some(index) = self
+            .endpoints
+            .iter()
+            .position(|endpoint| endpoint.id() == id)
+        else {
+            return;
+        };
+        let mut endpoint = self.endpoints.remove(index);
+        while let Some(image) = endpoint.remove_any_image() {
+            self.outbox.post(ConductorEvent::ImageReleased(image));
+        }
+        self.outbox
+            .post(ConductorEvent::ReceiveEndpointReleased(endpoint));
+        self.collect_fds();
+    }
+
+    fn with_endpoint(
+        &mut self,
+        id: EndpointId,
+        now: Now,
+        act: impl FnOnce(&mut ReceiveEndpoint, &mut Desk<'_>),
+    ) {
+        let mut desk = Desk {
+            now,
+            counters: &self.counters,
+            faults: &mut self.faults,
+            losses: &mut self.losses,
+            events: &mut self.outbox,
+        };
+        if let Some(endpoint) = self
+            .endpoints
+            .iter_mut()
+            .find(|endpoint| endpoint.id() == id)
+        {
+            act(endpoint, &mut desk);
+        }
+    }
+
+    fn endpoint(&mut self, id: EndpointId) -> Option<&mut ReceiveEndpoint> {
+        self.endpoints
+            .iter_mut()
+            .find(|endpoint| endpoint.id() == id)
+            .map(|endpoint| &mut **endpoint)
+    }
+
+    fn image(&mut self, endpoint: EndpointId, image: ImageId) -> Option<&mut ReceiverImage> {
+        self.endpoint(endpoint)?.image(image)
+    }
+
+    fn collect_fds(&mut self) {
+        self.fds.clear();
+        self.fds
+            .extend(self.endpoints.iter().flat_map(|endpoint| endpoint.fds()));
+    }
+}

@@ -1,0 +1,104 @@
+//! When to speak about a gap (spec/02 §5.5).
+
+use crate::boundary::NakDelaySpec;
+
+/// The receiver is alone and speaks after a fixed time, or one of many and speaks after a random one, so that most of
+/// them hear somebody's repair before their own turn.
+#[derive(Debug)]
+pub(super) struct NakDelay {
+    spec: NakDelaySpec,
+    random: fastrand::Rng,
+}
+
+impl NakDelay {
+    pub(super) fn new(spec: NakDelaySpec, seed: u64) -> Self {
+        Self {
+            spec,
+            random: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    /// Gaps are repaired by the sender, not filled with padding.
+    pub(super) fn is_reliable(&self) -> bool {
+        self.spec != NakDelaySpec::Unreliable
+    }
+
+    /// Time from finding a gap to the first NAK.
+    pub(super) fn first_ns(&mut self) -> i64 {
+        match self.spec {
+            NakDelaySpec::Unicast { delay_ns, .. } => delay_ns,
+            NakDelaySpec::Group {
+                max_backoff_ns,
+                group_size,
+            } => self.back_off(max_backoff_ns, group_size),
+            NakDelaySpec::Unreliable => 0,
+        }
+    }
+
+    /// Time from one NAK to the next.
+    pub(super) fn retry_ns(&mut self) -> i64 {
+        match self.spec {
+            NakDelaySpec::Unicast { retry_ns, .. } => retry_ns,
+            NakDelaySpec::Group { .. } | NakDelaySpec::Unreliable => self.first_ns(),
+        }
+    }
+
+    /// Optimal feedback timer of multicast, truncated exponential.
+    fn back_off(&mut self, max_backoff_ns: i64, group_size: u32) -> i64 {
+        let t = max_backoff_ns as f64;
+        let lambda = f64::from(group_size.max(1)).ln() + 1.0;
+        let growth = lambda.exp() - 1.0;
+        let x = self.random.f64() * (lambda / t) + lambda / (t * growth);
+        ((t / lambda) * (x * growth * t / lambda).ln()) as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_receiver_waits_a_fixed_time() {
+        let mut delay = NakDelay::new(
+            NakDelaySpec::Unicast {
+                delay_ns: 1_000,
+                retry_ns: 100_000,
+            },
+            1,
+        );
+        assert_eq!(
+            (delay.first_ns(), delay.retry_ns(), delay.is_reliable()),
+            (1_000, 100_000, true)
+        );
+    }
+
+    #[test]
+    fn an_unreliable_stream_does_not_wait() {
+        let mut delay = NakDelay::new(NakDelaySpec::Unreliable, 1);
+        assert_eq!(
+            (delay.first_ns(), delay.retry_ns(), delay.is_reliable()),
+            (0, 0, false)
+        );
+    }
+
+    #[test]
+    fn a_group_spreads_over_the_back_off_and_mostly_to_its_end() {
+        let max_backoff_ns = 10_000_000;
+        let mut delay = NakDelay::new(
+            NakDelaySpec::Group {
+                max_backoff_ns,
+                group_size: 10,
+            },
+            7,
+        );
+        let mut samples: Vec<i64> = (0..10_000).map(|_| delay.first_ns()).collect();
+        samples.sort_unstable();
+        assert!(samples[0] >= 0 && samples[9_999] <= max_backoff_ns);
+        // The density grows exponentially towards the end: the median of this distribution is at 0.8 of the maximum.
+        assert!(
+            (7_500_000..8_500_000).contains(&samples[5_000]),
+            "{}",
+            samples[5_000]
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! When to tell the sender how far the subscribers are (spec/02 §5.6).
+//!
+//! Input: [`StatusMessages::advance`] whenever position or window move; output: [`StatusMessages::due`] says whether one
+//! must go out now, then [`StatusMessages::sent`].
+
+#[derive(Debug)]
+pub(super) struct StatusMessages {
+    /// What the next message will say.
+    position: i64,
+    window: i32,
+    /// Told a sender already.
+    told: i64,
+    is_scheduled: bool,
+    deadline_ns: i64,
+    timeout_ns: i64,
+}
+
+impl StatusMessages {
+    pub(super) fn new(join_position: i64, window: i32, timeout_ns: i64) -> Self {
+        Self {
+            position: join_position,
+            window,
+            told: join_position,
+            is_scheduled: false,
+            deadline_ns: 0,
+            timeout_ns,
+        }
+    }
+
+    /// The first message is due at once.
+    pub(super) fn start(&mut self, now_ns: i64) {
+        self.deadline_ns = now_ns - 1;
+    }
+
+    pub(super) fn position(&self) -> i64 {
+        self.position
+    }
+
+    pub(super) fn window(&self) -> i32 {
+        self.window
+    }
+
+    /// Position in the last message sent.
+    pub(super) fn told(&self) -> i64 {
+        self.told
+    }
+
+    /// Schedules a message if the position moved by more than a quarter of the window, the window changed, or it is
+    /// urgent. True if it did.
+    pub(super) fn advance(&mut self, position: i64, window: i32, is_urgent: bool) -> bool {
+        let is_far = position > self.position + i64::from(self.window / 4);
+        let is_news = is_far || window != self.window || is_urgent;
+        if is_news {
+            self.position = self.position.max(position);
+            self.window = window;
+            self.is_scheduled = true;
+        }
+        is_news
+    }
+
+    /// Out of turn: the next look finds a message due.
+    pub(super) fn hurry(&mut self) {
+        self.is_scheduled = true;
+    }
+
+    pub(super) fn is_due(&self, now_ns: i64) -> bool {
+        self.is_scheduled || now_ns > self.deadline_ns
+    }
+
+    pub(super) fn sent(&mut self, now_ns: i64) {
+        self.told = self.position;
+        self.is_scheduled = false;
+        self.deadline_ns = now_ns + self.timeout_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT_NS: i64 = 200_000_000;
+
+    fn started() -> StatusMessages {
+        let mut status = StatusMessages::new(1024, 4096, TIMEOUT_NS);
+        status.start(0);
+        status
+    }
+
+    #[test]
+    fn the_first_is_due_at_once_and_the_next_after_the_timeout() {
+        let mut status = started();
+        assert!(status.is_due(0));
+        status.sent(0);
+        assert!(!status.is_due(TIMEOUT_NS));
+        assert!(status.is_due(TIMEOUT_NS + 1));
+    }
+
+    #[test]
+    fn more_than_a_quarter_of_the_window_consumed_is_told() {
+        let mut status = started();
+        status.sent(0);
+        assert!(!status.advance(1024 + 1024, 4096, false));
+        assert!(status.advance(1024 + 1056, 4096, false));
+        assert!(status.is_due(1));
+        assert_eq!(status.told(), 1024);
+        status.sent(1);
+        assert_eq!(status.told(), 2080);
+    }
+
+    #[test]
+    fn a_new_window_or_urgency_is_told_and_the_position_never_falls() {
+        let mut status = started();
+        status.sent(0);
+        assert!(status.advance(0, 8192, false));
+        assert_eq!((status.position(), status.window()), (1024, 8192));
+        status.sent(0);
+        assert!(status.advance(1056, 8192, true));
+        assert_eq!(status.position(), 1056);
+    }
+}

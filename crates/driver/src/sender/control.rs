@@ -1,0 +1,140 @@
+//! What receivers say to a send endpoint (spec/02 §3.6). Frames are routed by session and stream.
+
+use std::net::SocketAddr;
+
+use taran_net::Transmit;
+use taran_protocol::frame::{ErrorFrame, Frame, IntoBytes, Nak, Rttm, StatusFrame};
+
+use super::Desk;
+use super::endpoint::SendEndpoint;
+use super::flow_control::StatusReport;
+use crate::boundary::{ConductorEvent, PublicationError};
+
+/// Destination id of an error frame that did not come from a known destination.
+const NO_DESTINATION: i64 = -1;
+
+pub(super) fn on_datagram(
+    endpoint: &mut SendEndpoint,
+    datagram: &[u8],
+    source: SocketAddr,
+    desk: &mut Desk<'_>,
+) {
+    match Frame::parse(datagram) {
+        Ok(Frame::StatusMessage(status)) => on_status(endpoint, &status, desk),
+        Ok(Frame::Nak(nak)) => on_nak(endpoint, nak, desk),
+        Ok(Frame::Error(error)) => on_error(endpoint, &error, source, desk),
+        Ok(Frame::Rttm(rttm)) => on_rttm(endpoint, rttm, desk),
+        // Response channels are not built yet; the others belong to receive endpoints.
+        Ok(Frame::ResponseSetup(_) | Frame::Data(_) | Frame::Setup(_) | Frame::Resolution(_)) => {}
+        Err(_) => {
+            desk.counters.invalid_packets.increment();
+        }
+    }
+}
+
+fn on_status(endpoint: &mut SendEndpoint, status: &StatusFrame<'_>, desk: &mut Desk<'_>) {
+    let now = desk.now;
+    let counters = desk.counters;
+    let message = status.message;
+    let addressee = endpoint.addressee(message.session_id.get(), message.stream_id.get(), desk);
+    let term_length = addressee
+        .as_ref()
+        .map(|(publication, _)| publication.term_length());
+    if message.check(term_length).is_err() {
+        counters.invalid_packets.increment();
+        return;
+    }
+    counters.status_messages_received.increment();
+    if let Some((publication, _)) = addressee {
+        if message.asks_for_setup() {
+            publication.on_setup_request(status.group_tag());
+        } else {
+            let report = StatusReport {
+                receiver_id: message.receiver_id.get(),
+                group_tag: status.group_tag(),
+                position: publication.position_of(
+                    message.consumption_term_id.get(),
+                    message.consumption_term_offset.get(),
+                ),
+                window: message.receiver_window.get(),
+                is_end_of_stream: message.is_end_of_stream(),
+            };
+            if !publication.is_plausible(report.position) {
+                counters.status_messages_rejected.increment();
+                return;
+            }
+            publication.on_status(&report, now);
+        }
+    }
+    // Destinations of multi-destination channels are tracked here, with or without an addressee.
+    endpoint.heard(now);
+}
+
+fn on_nak(endpoint: &mut SendEndpoint, nak: &Nak, desk: &mut Desk<'_>) {
+    let counters = desk.counters;
+    counters.naks_received.increment();
+    if let Some((publication, mut turn)) =
+        endpoint.addressee(nak.session_id.get(), nak.stream_id.get(), desk)
+    {
+        if nak.check(publication.term_length()).is_ok() {
+            publication.on_nak(
+                nak.term_id.get(),
+                nak.term_offset.get(),
+                nak.length.get(),
+                &mut turn,
+            );
+        } else {
+            counters.invalid_packets.increment();
+        }
+    }
+}
+
+/// Told to the conductor once for each receiver: a repeated frame finds the receiver gone (spec/02 §3.7).
+fn on_error(
+    endpoint: &mut SendEndpoint,
+    error: &ErrorFrame<'_>,
+    source: SocketAddr,
+    desk: &mut Desk<'_>,
+) {
+    let now = desk.now;
+    desk.counters.error_frames_received.increment();
+    let (header, group_tag) = (error.header, error.group_tag());
+    let (session_id, stream_id) = (header.session_id.get(), header.stream_id.get());
+    let receiver_id = header.receiver_id.get();
+    let Some((publication, _)) = endpoint.addressee(session_id, stream_id, desk) else {
+        return;
+    };
+    let id = publication.id();
+    if publication.on_error(receiver_id, group_tag, now) {
+        // Lost when the queue is full, so that a forger of frames cannot fill memory.
+        let _ = desk
+            .events
+            .offer(ConductorEvent::PublicationError(PublicationError {
+                publication: id,
+                destination_id: NO_DESTINATION,
+                session_id,
+                stream_id,
+                receiver_id,
+                group_tag,
+                source,
+                code: header.error_code.get(),
+                text: String::from_utf8_lossy(error.text).into(),
+            }));
+    }
+}
+
+/// A receiver measures the round trip: the answer goes the way of the data.
+fn on_rttm(endpoint: &mut SendEndpoint, rttm: &Rttm, desk: &mut Desk<'_>) {
+    if !rttm.asks_for_reply() {
+        return;
+    }
+    let reply = rttm.reply(rttm.receiver_id.get());
+    let frame = reply.as_bytes();
+    if endpoint
+        .wire()
+        .send(&mut [Transmit::connected(frame)], desk.now, desk.faults)
+        < frame.len()
+    {
+        desk.counters.short_sends.increment();
+    }
+}

@@ -1,0 +1,164 @@
+//! A send endpoint: one channel's socket and the publications that use it.
+
+use std::os::fd::RawFd;
+
+use taran_core::clock::Now;
+use taran_net::{ReceiveBatch, Transport};
+
+use super::Desk;
+use super::control;
+use super::publication::{SenderPublication, Turn};
+use super::wire::Wire;
+use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SendEndpointSpec};
+
+/// A send endpoint: built by the conductor, owned by the sender.
+#[derive(Debug)]
+pub struct SendEndpoint {
+    id: EndpointId,
+    wire: Wire,
+    control: Option<Box<dyn Transport>>,
+    #[expect(clippy::vec_box, reason = "arrives and leaves as a box")]
+    publications: Vec<Box<SenderPublication>>,
+    first: usize,
+    heard_ns: i64,
+    unheard_timeout_ns: Option<i64>,
+}
+
+impl SendEndpoint {
+    /// An endpoint without publications.
+    #[must_use]
+    pub fn new(spec: SendEndpointSpec) -> Self {
+        Self {
+            id: spec.id,
+            wire: Wire::new(spec.data, spec.destination, spec.channel),
+            control: spec.control,
+            publications: Vec::new(),
+            first: 0,
+            heard_ns: 0,
+            unheard_timeout_ns: spec.unheard_timeout_ns,
+        }
+    }
+
+    /// Identity.
+    #[must_use]
+    pub fn id(&self) -> EndpointId {
+        self.id
+    }
+
+    /// The sender has it now.
+    pub(super) fn start(&mut self, now: Now) {
+        self.heard_ns = now.nanos;
+    }
+
+    /// A turn for each publication, beginning with another one each time. Returns the bytes of data sent.
+    pub(super) fn send(&mut self, desk: &mut Desk<'_>) -> usize {
+        let mut turn = Turn {
+            now: desk.now,
+            wire: &mut self.wire,
+            counters: desk.counters,
+            faults: desk.faults,
+        };
+        let (later, sooner) = self.publications.split_at_mut(self.first);
+        let sent = sooner
+            .iter_mut()
+            .chain(later)
+            .map(|publication| publication.turn(&mut turn))
+            .sum();
+        self.first = if self.first + 1 < self.publications.len() {
+            self.first + 1
+        } else {
+            0
+        };
+        sent
+    }
+
+    /// Takes what has arrived from receivers. Returns the number of datagrams.
+    pub(super) fn poll_control(&mut self, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> usize {
+        let transport = self.control.as_mut().unwrap_or(&mut self.wire.transport);
+        match transport.receive(batch) {
+            Ok(0) => {}
+            Ok(_) => {
+                for datagram in batch.datagrams() {
+                    control::on_datagram(self, datagram.payload, datagram.source, desk);
+                }
+            }
+            Err(error) => desk.faults.report(desk.now, self.wire.channel(), &error),
+        }
+        self.check_heard(desk);
+        batch.datagram_count()
+    }
+
+    /// A peer that stays silent may have moved (spec/02 §2.14).
+    fn check_heard(&mut self, desk: &mut Desk<'_>) {
+        if let Some(timeout_ns) = self.unheard_timeout_ns
+            && desk.now.nanos - self.heard_ns > timeout_ns
+        {
+            self.heard_ns = desk.now.nanos;
+            // Lost when the queue is full: the next timeout asks again.
+            let _ = desk
+                .events
+                .offer(ConductorEvent::SendEndpointUnheard(self.id));
+        }
+    }
+
+    /// The publication of a control frame, with what it needs to act.
+    pub(super) fn addressee<'a>(
+        &'a mut self,
+        session_id: i32,
+        stream_id: i32,
+        desk: &'a mut Desk<'_>,
+    ) -> Option<(&'a mut SenderPublication, Turn<'a>)> {
+        let publication = self.publications.iter_mut().find(|publication| {
+            publication.session_id() == session_id && publication.stream_id() == stream_id
+        })?;
+        let turn = Turn {
+            now: desk.now,
+            wire: &mut self.wire,
+            counters: desk.counters,
+            faults: desk.faults,
+        };
+        Some((publication, turn))
+    }
+
+    pub(super) fn wire(&mut self) -> &mut Wire {
+        &mut self.wire
+    }
+
+    pub(super) fn heard(&mut self, now: Now) {
+        self.heard_ns = now.nanos;
+    }
+
+    pub(super) fn add(&mut self, mut publication: Box<SenderPublication>, now: Now) {
+        publication.start(now);
+        self.publications.push(publication);
+    }
+
+    pub(super) fn remove(&mut self, id: PublicationId) -> Option<Box<SenderPublication>> {
+        let index = self
+            .publications
+            .iter()
+            .position(|publication| publication.id() == id)?;
+        self.first = 0;
+        Some(self.publications.remove(index))
+    }
+
+    pub(super) fn remove_any(&mut self) -> Option<Box<SenderPublication>> {
+        self.first = 0;
+        self.publications.pop()
+    }
+
+    pub(super) fn publication(&mut self, id: PublicationId) -> Option<&mut SenderPublication> {
+        self.publications
+            .iter_mut()
+            .find(|publication| publication.id() == id)
+            .map(|publication| &mut **publication)
+    }
+
+    /// The descriptor on which receivers are heard.
+    pub(super) fn control_fd(&self) -> Option<RawFd> {
+        self.control
+            .as_ref()
+            .unwrap_or(&self.wire.transport)
+            .raw_fd()
+    }
+}

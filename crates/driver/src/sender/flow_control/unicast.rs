@@ -1,0 +1,61 @@
+//! One receiver: its last word counts (spec/02 §4.3).
+
+use super::{FlowControl, StatusReport};
+
+#[derive(Debug)]
+pub(super) struct Unicast {
+    retransmit_window_multiple: i32,
+}
+
+impl Unicast {
+    pub(super) fn new(retransmit_window_multiple: i32) -> Self {
+        Self {
+            retransmit_window_multiple,
+        }
+    }
+}
+
+impl FlowControl for Unicast {
+    fn on_status(&mut self, report: &StatusReport, limit: i64, _now_ns: i64) -> i64 {
+        limit.max(report.position + i64::from(report.window))
+    }
+
+    fn on_idle(&mut self, limit: i64, _now_ns: i64) -> i64 {
+        limit
+    }
+
+    fn on_setup_requested(&mut self, _group_tag: Option<i64>) {}
+
+    fn on_requested_setup(&mut self, _limit: i64, _now_ns: i64) {}
+
+    fn on_error(&mut self, _receiver_id: i64, _group_tag: Option<i64>, _now_ns: i64) {}
+
+    fn has_required_receivers(&self) -> bool {
+        true
+    }
+
+    fn retransmit_window_multiple(&self) -> i32 {
+        self.retransmit_window_multiple
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_only_grows() {
+        let mut unicast = Unicast::new(16);
+        let report = |position, window| StatusReport {
+            receiver_id: 1,
+            group_tag: None,
+            position,
+            window,
+            is_end_of_stream: false,
+        };
+        assert_eq!(unicast.on_status(&report(1000, 500), 0, 0), 1500);
+        assert_eq!(unicast.on_status(&report(900, 500), 1500, 0), 1500);
+        assert_eq!(unicast.on_idle(1500, 0), 1500);
+        assert!(unicast.has_required_receivers());
+    }
+}

@@ -1,0 +1,274 @@
+//! The sender: from the term buffer to the wire.
+//!
+//! One duty cycle gives a turn to every publication. A turn takes what clients have committed to the term buffer, as
+//! far as the receiver's window reaches, and hands the very bytes to the socket: one run of equal datagrams is one
+//! transmit, whatever it holds. Receivers are listened to when nothing was sent, and often enough otherwise. The order of
+//! reading is the order of the message: [`Sender::do_work`](taran_core::agent::Agent::do_work) here,
+//! [`SendEndpoint`], [`SenderPublication`], `plan` (what goes out next), `wire` (where to); then the way back: `control`,
+//! `flow_control`, `retransmit`.
+
+mod control;
+mod endpoint;
+mod flow_control;
+mod plan;
+mod publication;
+mod receivers;
+mod retransmit;
+mod wire;
+
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use taran_core::agent::{Agent, DutyCycle};
+use taran_core::clock::Now;
+use taran_core::error_log::ErrorHandler;
+use taran_core::queue;
+use taran_net::ReceiveBatch;
+
+use crate::boundary::{
+    ConductorEvent, EndpointId, Outbox, PublicationId, SenderCommand, SenderCounters,
+};
+use crate::faults::Faults;
+use crate::park::wait_for_any;
+
+pub use endpoint::SendEndpoint;
+pub use publication::SenderPublication;
+
+/// Control frames are short: few slots hold a burst of them.
+const CONTROL_BATCH: usize = 8;
+
+/// What the sender is built from.
+#[derive(Debug)]
+pub struct SenderSpec {
+    /// From the conductor.
+    pub commands: queue::Receiver<SenderCommand>,
+    /// To the conductor.
+    pub events: queue::Sender<ConductorEvent>,
+    /// System counters.
+    pub counters: SenderCounters,
+    /// Duty cycle times.
+    pub cycle: DutyCycle,
+    /// Where network errors are recorded.
+    pub errors: ErrorHandler,
+    /// `aeron.send.to.status.poll.ratio`, 6: control sockets are polled at least every so many duty cycles …
+    pub status_poll_ratio: u32,
+    /// … and after this time: half of `aeron.rcv.status.message.timeout`.
+    pub status_poll_interval_ns: i64,
+}
+
+/// The agent that sends. Driven by `do_work` alone.
+#[derive(Debug)]
+pub struct Sender {
+    #[expect(clippy::vec_box, reason = "arrives and leaves as a box")]
+    endpoints: Vec<Box<SendEndpoint>>,
+    counters: SenderCounters,
+    faults: Faults,
+    outbox: Outbox,
+    commands: queue::Receiver<SenderCommand>,
+    cycle: DutyCycle,
+    cycles_since_poll: u32,
+    polled_ns: i64,
+    poll_ratio: u32,
+    poll_interval_ns: i64,
+    batch: ReceiveBatch,
+    fds: Vec<RawFd>,
+}
+
+/// What the sender lends to an endpoint for a turn.
+struct Desk<'a> {
+    now: Now,
+    counters: &'a SenderCounters,
+    faults: &'a mut Faults,
+    events: &'a mut Outbox,
+}
+
+impl Agent for Sender {
+    fn do_work(&mut self, now: Now) -> usize {
+        self.cycle.begin_turn(now.nanos);
+        let commands = self.take_command(now);
+        let sent = self.send(now);
+        let heard = if sent == 0 || self.is_poll_due(now) {
+            self.poll_control(now)
+        } else {
+            0
+        };
+        commands + sent + heard
+    }
+
+    fn role_name(&self) -> &str {
+        "sender"
+    }
+
+    /// Ends early when a receiver speaks. What clients publish cannot end it: they write to memory.
+    fn park(&mut self, max: Duration) {
+        wait_for_any(&self.fds, max);
+    }
+}
+
+impl Sender {
+    /// A sender without endpoints.
+    #[must_use]
+    pub fn new(spec: SenderSpec) -> Self {
+        Self {
+            endpoints: Vec::new(),
+            faults: Faults::new(spec.errors),
+            outbox: Outbox::new(
+                spec.events,
+                spec.counters.failed_offers_to_conductor.clone(),
+            ),
+            counters: spec.counters,
+            commands: spec.commands,
+            cycle: spec.cycle,
+            cycles_since_poll: 0,
+            polled_ns: i64::MIN,
+            poll_ratio: spec.status_poll_ratio,
+            poll_interval_ns: spec.status_poll_interval_ns,
+            batch: ReceiveBatch::new(CONTROL_BATCH),
+            fds: Vec::new(),
+        }
+    }
+
+    fn send(&mut self, now: Now) -> usize {
+        let mut desk = Desk {
+            now,
+            counters: &self.counters,
+            faults: &mut self.faults,
+            events: &mut self.outbox,
+        };
+        self.endpoints
+            .iter_mut()
+            .map(|endpoint| endpoint.send(&mut desk))
+            .sum()
+    }
+
+    /// While data flows, receivers are heard every so often (spec/02 §8).
+    fn is_poll_due(&mut self, now: Now) -> bool {
+        self.cycles_since_poll += 1;
+        self.cycles_since_poll >= self.poll_ratio
+            || now.nanos.saturating_sub(self.polled_ns) > self.poll_interval_ns
+    }
+
+    fn poll_control(&mut self, now: Now) -> usize {
+        self.cycles_since_poll = 0;
+        self.polled_ns = now.nanos;
+        let mut desk = Desk {
+            now,
+            counters: &self.counters,
+            faults: &mut self.faults,
+            events: &mut self.outbox,
+        };
+        self.endpoints
+            .iter_mut()
+            .map(|endpoint| endpoint.poll_control(&mut self.batch, &mut desk))
+            .sum()
+    }
+
+    fn take_command(&mut self, now: Now) -> usize {
+        if !self.outbox.flush() {
+            return 0;
+        }
+        let Some(command) = self.commands.try_recv() else {
+            return 0;
+        };
+        match command {
+            SenderCommand::AddEndpoint(mut endpoint) => {
+                endpoint.start(now);
+                self.endpoints.push(endpoint);
+                self.collect_fds();
+            }
+            SenderCommand::RemoveEndpoint(id) => self.remove_endpoint(id),
+            SenderCommand::AddPublication(publication) => {
+                match self.endpoint(publication.endpoint()) {
+                    Some(endpoint) => endpoint.add(publication, now),
+                    None => self
+                        .outbox
+                        .post(ConductorEvent::PublicationReleased(publication)),
+                }
+            }
+            SenderCommand::RemovePublication {
+                endpoint,
+                publication,
+            } => {
+                if let Some(publication) = self
+                    .endpoint(endpoint)
+                    .and_then(|found| found.remove(publication))
+                {
+                    self.outbox
+                        .post(ConductorEvent::PublicationReleased(publication));
+                }
+            }
+            SenderCommand::AddSpy {
+                endpoint,
+                publication,
+                position,
+            } => {
+                if let Some(publication) = self.publication(endpoint, publication) {
+                    publication.add_spy(position);
+                }
+            }
+            SenderCommand::RemoveSpy {
+                endpoint,
+                publication,
+                counter_id,
+            } => {
+                if let Some(publication) = self.publication(endpoint, publication) {
+                    publication.remove_spy(counter_id);
+                }
+            }
+            SenderCommand::ChangeDestination { endpoint, address } => {
+                if let Some(found) = self
+                    .endpoints
+                    .iter_mut()
+                    .find(|found| found.id() == endpoint)
+                {
+                    found
+                        .wire()
+                        .change_destination(address, now, &mut self.faults);
+                }
+            }
+        }
+        1
+    }
+
+    fn remove_endpoint(&mut self, id: EndpointId) {
+        let Some(index) = self
+            .endpoints
+            .iter()
+            .position(|endpoint| endpoint.id() == id)
+        else {
+            return;
+        };
+        let mut endpoint = self.endpoints.remove(index);
+        while let Some(publication) = endpoint.remove_any() {
+            self.outbox
+                .post(ConductorEvent::PublicationReleased(publication));
+        }
+        self.outbox
+            .post(ConductorEvent::SendEndpointReleased(endpoint));
+        self.collect_fds();
+    }
+
+    fn endpoint(&mut self, id: EndpointId) -> Option<&mut SendEndpoint> {
+        self.endpoints
+            .iter_mut()
+            .find(|endpoint| endpoint.id() == id)
+            .map(|endpoint| &mut **endpoint)
+    }
+
+    fn publication(
+        &mut self,
+        endpoint: EndpointId,
+        id: PublicationId,
+    ) -> Option<&mut SenderPublication> {
+        self.endpoint(endpoint)?.publication(id)
+    }
+
+    fn collect_fds(&mut self) {
+        self.fds.clear();
+        self.fds.extend(
+            self.endpoints
+                .iter()
+                .filter_map(|endpoint| endpoint.control_fd()),
+        );
+    }
+}

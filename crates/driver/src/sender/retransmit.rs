@@ -1,0 +1,239 @@
+//! Answers to NAKs (spec/02 §3.8).
+//!
+//! Input: [`Retransmits::on_nak`] for each valid NAK, then [`Retransmits::turn`] at once and in every duty cycle. Output:
+//! `turn` calls back for each stretch to send again. A long answer is spread over several turns, so that one small NAK
+//! cannot keep the sender from its other streams; repeated NAKs are ignored while it lasts and for a while after.
+
+use crate::boundary::RetransmitSpec;
+
+/// What became of a NAK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It will be answered.
+    Accepted,
+    /// It is being answered, or was just now.
+    Suppressed,
+    /// Too many at a time.
+    Overflow,
+}
+
+/// A stretch of the stream to send again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) position: i64,
+    pub(super) length: i64,
+}
+
+#[derive(Debug)]
+pub(super) struct Retransmits {
+    actions: Vec<Action>,
+    spec: RetransmitSpec,
+}
+
+#[derive(Debug)]
+struct Action {
+    asked: Stretch,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Delayed { until_ns: i64 },
+    Sending { sent: i64 },
+    Lingering { until_ns: i64 },
+}
+
+impl Retransmits {
+    pub(super) fn new(spec: RetransmitSpec) -> Self {
+        let max_actions = spec.max_actions.max(1);
+        Self {
+            actions: Vec::with_capacity(max_actions),
+            spec: RetransmitSpec {
+                max_actions,
+                ..spec
+            },
+        }
+    }
+
+    pub(super) fn on_nak(&mut self, asked: Stretch, now_ns: i64) -> Verdict {
+        self.forget_lingering(now_ns);
+        let is_known = |action: &Action| {
+            let start = action.asked.position;
+            (start..start + action.asked.length).contains(&asked.position)
+        };
+        if self.actions.iter().any(is_known) {
+            return Verdict::Suppressed;
+        }
+        if self.spec.max_actions == 1 {
+            // One receiver misses one thing at a time: what it asks for now is what it needs.
+            self.actions.clear();
+        } else if self.actions.len() == self.spec.max_actions {
+            return Verdict::Overflow;
+        }
+        let state = if self.spec.delay_ns == 0 {
+            State::Sending { sent: 0 }
+        } else {
+            State::Delayed {
+                until_ns: now_ns + self.spec.delay_ns,
+            }
+        };
+        self.actions.push(Action { asked, state });
+        Verdict::Accepted
+    }
+
+    /// Carries on with what is due. `resend` gets what is left of a stretch and whether that is all of it, sends
+    /// the start of it and returns how far it came; `None`: no further, leave the rest to the next NAK.
+    pub(super) fn turn(
+        &mut self,
+        now_ns: i64,
+        mut resend: impl FnMut(Stretch, bool) -> Option<i64>,
+    ) {
+        if self.actions.is_empty() {
+            return;
+        }
+        self.forget_lingering(now_ns);
+        for action in &mut self.actions {
+            if let State::Delayed { until_ns } = action.state
+                && until_ns < now_ns
+            {
+                action.state = State::Sending { sent: 0 };
+            }
+            if let State::Sending { sent } = &mut action.state {
+                let rest = Stretch {
+                    position: action.asked.position + *sent,
+                    length: action.asked.length - *sent,
+                };
+                let advanced = resend(rest, *sent == 0).unwrap_or(rest.length);
+                *sent += advanced;
+                if advanced >= rest.length {
+                    action.state = State::Lingering {
+                        until_ns: now_ns + self.spec.linger_ns,
+                    };
+                }
+            }
+        }
+    }
+
+    fn forget_lingering(&mut self, now_ns: i64) {
+        self.actions.retain(|action| match action.state {
+            State::Lingering { until_ns } => now_ns <= until_ns,
+            State::Delayed { .. } | State::Sending { .. } => true,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+    const UNICAST: RetransmitSpec = RetransmitSpec {
+        max_actions: 1,
+        delay_ns: 0,
+        linger_ns: 10 * MS,
+    };
+    const GROUP: RetransmitSpec = RetransmitSpec {
+        max_actions: 2,
+        ..UNICAST
+    };
+
+    fn stretch(position: i64, length: i64) -> Stretch {
+        Stretch { position, length }
+    }
+
+    /// What a turn sends again, at most 1000 bytes of each stretch.
+    fn turn(retransmits: &mut Retransmits, now_ns: i64) -> Vec<Stretch> {
+        let mut sent = Vec::new();
+        retransmits.turn(now_ns, |rest, _| {
+            sent.push(stretch(rest.position, rest.length.min(1000)));
+            Some(rest.length.min(1000))
+        });
+        sent
+    }
+
+    #[test]
+    fn a_nak_is_answered_at_once_and_its_repetition_ignored_until_linger_ends() {
+        let mut retransmits = Retransmits::new(UNICAST);
+        assert_eq!(retransmits.on_nak(stretch(64, 320), 0), Verdict::Accepted);
+        assert_eq!(turn(&mut retransmits, 0), [stretch(64, 320)]);
+        assert_eq!(turn(&mut retransmits, 1), []);
+        assert_eq!(
+            retransmits.on_nak(stretch(64, 320), 10 * MS),
+            Verdict::Suppressed
+        );
+        assert_eq!(
+            retransmits.on_nak(stretch(128, 32), 10 * MS),
+            Verdict::Suppressed
+        );
+        assert_eq!(
+            retransmits.on_nak(stretch(64, 320), 10 * MS + 1),
+            Verdict::Accepted
+        );
+        assert_eq!(turn(&mut retransmits, 10 * MS + 1), [stretch(64, 320)]);
+    }
+
+    #[test]
+    fn a_long_answer_takes_several_turns() {
+        let mut retransmits = Retransmits::new(UNICAST);
+        assert_eq!(retransmits.on_nak(stretch(0, 2500), 0), Verdict::Accepted);
+        assert_eq!(turn(&mut retransmits, 0), [stretch(0, 1000)]);
+        assert_eq!(retransmits.on_nak(stretch(0, 2500), 0), Verdict::Suppressed);
+        assert_eq!(turn(&mut retransmits, 1), [stretch(1000, 1000)]);
+        assert_eq!(turn(&mut retransmits, 2), [stretch(2000, 500)]);
+        assert_eq!(turn(&mut retransmits, 3), []);
+        assert_eq!(
+            retransmits.on_nak(stretch(0, 2500), 2 + 10 * MS),
+            Verdict::Suppressed
+        );
+        assert_eq!(
+            retransmits.on_nak(stretch(0, 2500), 3 + 10 * MS),
+            Verdict::Accepted
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_left_to_the_next_nak() {
+        let mut retransmits = Retransmits::new(UNICAST);
+        assert_eq!(retransmits.on_nak(stretch(0, 2500), 0), Verdict::Accepted);
+        retransmits.turn(0, |_, _| None);
+        assert_eq!(turn(&mut retransmits, 1), []);
+    }
+
+    #[test]
+    fn unicast_turns_to_the_newest_nak() {
+        let mut retransmits = Retransmits::new(UNICAST);
+        assert_eq!(retransmits.on_nak(stretch(0, 64), 0), Verdict::Accepted);
+        turn(&mut retransmits, 0);
+        assert_eq!(retransmits.on_nak(stretch(640, 64), 1), Verdict::Accepted);
+        assert_eq!(turn(&mut retransmits, 1), [stretch(640, 64)]);
+    }
+
+    #[test]
+    fn a_group_has_a_limited_number_of_answers_under_way() {
+        let mut retransmits = Retransmits::new(GROUP);
+        assert_eq!(retransmits.on_nak(stretch(0, 64), 0), Verdict::Accepted);
+        assert_eq!(retransmits.on_nak(stretch(640, 64), 0), Verdict::Accepted);
+        assert_eq!(retransmits.on_nak(stretch(1280, 64), 0), Verdict::Overflow);
+        assert_eq!(turn(&mut retransmits, 0).len(), 2);
+        assert_eq!(
+            retransmits.on_nak(stretch(1280, 64), 10 * MS),
+            Verdict::Overflow
+        );
+        assert_eq!(
+            retransmits.on_nak(stretch(1280, 64), 10 * MS + 1),
+            Verdict::Accepted
+        );
+    }
+
+    #[test]
+    fn a_delay_is_waited_for_strictly() {
+        let mut retransmits = Retransmits::new(RetransmitSpec {
+            delay_ns: 5,
+            ..UNICAST
+        });
+        assert_eq!(retransmits.on_nak(stretch(0, 64), 0), Verdict::Accepted);
+        assert_eq!(turn(&mut retransmits, 5), []);
+        assert_eq!(retransmits.on_nak(stretch(0, 64), 5), Verdict::Suppressed);
+        assert_eq!(turn(&mut retransmits, 6), [stretch(0, 64)]);
+    }
+}
