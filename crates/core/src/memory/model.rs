@@ -230,11 +230,11 @@ impl Region {
         }
     }
 
-    pub fn claim(&self, offset: usize, len: usize) -> Claim {
+    pub fn claim(&self, offset: usize, len: usize) -> Claim<'_> {
         self.require(offset, len, 1);
         self.memory.watch_write(self.start + offset, len);
         Claim {
-            memory: Arc::clone(&self.memory),
+            memory: &self.memory,
             start: self.start + offset,
             len,
         }
@@ -336,13 +336,13 @@ impl<T: Overlay + fmt::Debug> fmt::Debug for Shared<T> {
 }
 
 /// See the ordinary build. Loom sees a write when the claim is made and when it is dropped.
-pub struct Claim {
-    memory: Arc<Memory>,
+pub struct Claim<'region> {
+    memory: &'region Memory,
     start: usize,
     len: usize,
 }
 
-impl Deref for Claim {
+impl Deref for Claim<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -351,20 +351,20 @@ impl Deref for Claim {
     }
 }
 
-impl DerefMut for Claim {
+impl DerefMut for Claim<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `deref`.
         unsafe { slice::from_raw_parts_mut(self.memory.at(self.start).as_ptr(), self.len) }
     }
 }
 
-impl Drop for Claim {
+impl Drop for Claim<'_> {
     fn drop(&mut self) {
         self.memory.watch_write(self.start, self.len);
     }
 }
 
-impl fmt::Debug for Claim {
+impl fmt::Debug for Claim<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim")
             .field("len", &self.len)

@@ -193,12 +193,12 @@ impl Region {
     ///
     /// When the range is not inside.
     #[inline]
-    pub fn claim(&self, offset: usize, len: usize) -> Claim {
+    pub fn claim(&self, offset: usize, len: usize) -> Claim<'_> {
         self.require(offset, len, 1);
         Claim {
             base: self.at(offset),
             len,
-            mapping: Arc::clone(&self.mapping),
+            region: PhantomData,
         }
     }
 
@@ -362,31 +362,31 @@ impl<T: Overlay + fmt::Debug> fmt::Debug for Shared<T> {
     }
 }
 
-/// Bytes that are the holder's alone by the protocol. Keeps the mapping alive.
-pub struct Claim {
+/// Bytes of a region that are the holder's alone by the protocol. Borrows the region, as counting references for each
+/// message would make the threads of a process wait for each other.
+pub struct Claim<'region> {
     base: NonNull<u8>,
     len: usize,
-    #[allow(dead_code)] // held, not used
-    mapping: Arc<Mapping>,
+    region: PhantomData<&'region Region>,
 }
 
 // SAFETY: the memory belongs to the process, and the bytes to the holder of the claim, on whatever thread.
-unsafe impl Send for Claim {}
+unsafe impl Send for Claim<'_> {}
 // SAFETY: through a shared reference the bytes are only read.
-unsafe impl Sync for Claim {}
+unsafe impl Sync for Claim<'_> {}
 
-impl Deref for Claim {
+impl Deref for Claim<'_> {
     type Target = [u8];
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `Region::claim` checked the bounds, `mapping` keeps the memory, and the protocol gives the bytes to
-        // the holder alone.
+        // SAFETY: `Region::claim` checked the bounds, the borrowed region keeps the memory, and the protocol gives the
+        // bytes to the holder alone.
         unsafe { slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 }
 
-impl DerefMut for Claim {
+impl DerefMut for Claim<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `deref`.
@@ -394,7 +394,7 @@ impl DerefMut for Claim {
     }
 }
 
-impl fmt::Debug for Claim {
+impl fmt::Debug for Claim<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim")
             .field("base", &self.base)

@@ -309,13 +309,23 @@ fn views_keep_the_mapping_alive() {
     for len in [4096, 4 << 20] {
         let region = Region::anonymous(len).unwrap();
         let header = region.overlay::<Header>(64).unwrap();
-        let mut claim = region.claim(len - 4, 4);
+        let end = region.sub(len - 8, 8).unwrap();
         drop(region);
         header.tails[2].store(9, Ordering::Relaxed);
         assert_eq!(9, header.clone().tails[2].load(Ordering::Relaxed));
-        claim.copy_from_slice(b"last");
-        assert_eq!(b"last", &*claim);
+        end.write(4, b"last");
+        assert_eq!(b"last", end.bytes(4, 4));
     }
+}
+
+#[test]
+fn a_claim_is_a_slice_of_the_region() {
+    let region = Region::anonymous(64).unwrap();
+    let mut claim = region.claim(60, 4);
+    claim.copy_from_slice(b"last");
+    assert_eq!(b"last", &*claim);
+    drop(claim);
+    assert_eq!(b"last", region.bytes(60, 4));
 }
 
 #[test]
