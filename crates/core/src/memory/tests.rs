@@ -321,10 +321,11 @@ fn views_keep_the_mapping_alive() {
 #[test]
 fn a_claim_is_a_slice_of_the_region() {
     let region = Region::anonymous(64).unwrap();
-    let mut claim = region.claim(60, 4);
-    claim.copy_from_slice(b"last");
-    assert_eq!(b"last", &*claim);
-    drop(claim);
+    {
+        let mut claim = region.claim(60, 4);
+        claim.copy_from_slice(b"last");
+        assert_eq!(b"last", &*claim);
+    }
     assert_eq!(b"last", region.bytes(60, 4));
 }
 
