@@ -6,6 +6,7 @@
 pub mod affinity;
 pub mod agent;
 mod ascii;
+pub mod broadcast;
 pub mod clock;
 pub mod counters;
 pub mod error_log;

@@ -1,0 +1,112 @@
+//! Where things lie in a broadcast buffer (spec/01 §4.1).
+
+use super::BroadcastError;
+use crate::{
+    memory::{Gap, Region, Shared},
+    overlay,
+    sync::{AtomicI32, AtomicI64},
+};
+
+/// Bytes behind the records of a broadcast buffer.
+pub const TRAILER_LENGTH: usize = 128;
+
+/// With less, the longest message would not fit.
+pub(super) const MIN_CAPACITY: usize = 16;
+/// Lengths are 32 bits wide.
+pub(super) const MAX_CAPACITY: usize = 1 << 30;
+
+/// Bytes before the payload of a record. Records start at multiples of it.
+pub(super) const HEADER_LENGTH: usize = 8;
+const TYPE_OFFSET: usize = 4;
+
+/// Type of a record without a message.
+pub(super) const PADDING: i32 = -1;
+
+overlay! {
+    /// The positions of a broadcast buffer. All count bytes from its beginning and never wrap.
+    pub(super) struct Trailer: 128 {
+        /// Up to where the transmitter is writing.
+        0 => tail_intent: AtomicI64,
+        /// Up to where records can be read.
+        8 => tail: AtomicI64,
+        /// Where the newest record starts.
+        16 => latest: AtomicI64,
+        24 => gap_24: Gap<104>,
+    }
+}
+
+/// A broadcast buffer's memory.
+#[derive(Clone, Debug)]
+pub(super) struct Buffer {
+    data: Region,
+    pub(super) trailer: Shared<Trailer>,
+}
+
+impl Buffer {
+    pub(super) fn open(region: &Region) -> Result<Self, BroadcastError> {
+        let length = region.len();
+        let error = BroadcastError::Length { length };
+        let capacity = length.checked_sub(TRAILER_LENGTH).ok_or(error)?;
+        if !capacity.is_power_of_two() || !(MIN_CAPACITY..=MAX_CAPACITY).contains(&capacity) {
+            return Err(error);
+        }
+        let data = region.sub(0, capacity).map_err(|_| error)?;
+        let trailer = region.overlay(capacity).map_err(|_| error)?;
+        Ok(Self { data, trailer })
+    }
+
+    /// Bytes for records: a power of two.
+    #[inline]
+    pub(super) fn capacity(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Longest payload in bytes.
+    #[inline]
+    pub(super) fn max_message_length(&self) -> usize {
+        self.capacity() / 8
+    }
+
+    /// Offset of the record at a position: a multiple of 8 below the capacity, also for a damaged position.
+    #[inline]
+    pub(super) fn offset(&self, position: i64) -> usize {
+        // Truncation is fine: the capacity is below 2^31, and only the bits below it count.
+        position as usize & (self.capacity() - 1) & !(HEADER_LENGTH - 1)
+    }
+
+    /// Bytes from an offset to the end of the buffer.
+    #[inline]
+    pub(super) fn to_end(&self, offset: usize) -> usize {
+        self.capacity() - offset
+    }
+
+    /// Length of the record at an offset. Ordered by the trailer, hence always relaxed; so is the type.
+    #[inline]
+    pub(super) fn length(&self, offset: usize) -> &AtomicI32 {
+        self.data.atomic_i32(offset)
+    }
+
+    /// Type of the record at an offset.
+    #[inline]
+    pub(super) fn type_id(&self, offset: usize) -> &AtomicI32 {
+        self.data.atomic_i32(offset + TYPE_OFFSET)
+    }
+
+    /// Writes the payload of the record at an offset.
+    #[inline]
+    pub(super) fn put_payload(&self, offset: usize, payload: &[u8]) {
+        self.data.copy_racing_in(offset + HEADER_LENGTH, payload);
+    }
+
+    /// Copies the payload of the record at an offset.
+    #[inline]
+    pub(super) fn copy_payload(&self, offset: usize, target: &mut [u8]) {
+        self.data.copy_racing_out(offset + HEADER_LENGTH, target);
+    }
+}
+
+/// Space that a record takes.
+#[inline]
+pub(super) const fn aligned(length: usize) -> usize {
+    length.next_multiple_of(HEADER_LENGTH)
+}
