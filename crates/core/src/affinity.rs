@@ -9,12 +9,13 @@ use thiserror::Error;
 pub enum AffinityError {
     /// The process may not use this CPU, or the machine has no such CPU.
     #[error(
-        "cannot run on CPU {cpu}: this process may use CPUs {allowed:?} (see taskset, cgroup cpuset)"
+        "cannot run on CPU {cpu}: not a CPU of this process, which runs on {allowed:?} at present (see \
+         taskset, cgroup cpuset)"
     )]
     NotAllowed {
         /// The CPU asked for, counted from 0.
         cpu: usize,
-        /// The CPUs the thread may use at present.
+        /// The CPUs the thread runs on at present.
         allowed: Vec<usize>,
     },
     /// The operating system refused.
@@ -66,7 +67,7 @@ mod platform {
 
     pub(super) fn pin_current_thread(cpu: usize) -> Result<(), AffinityError> {
         let allowed = allowed_cpus();
-        if !allowed.contains(&cpu) || cpu >= MAX_CPUS {
+        if cpu >= MAX_CPUS {
             return Err(AffinityError::NotAllowed { cpu, allowed });
         }
         let mut set = empty_set();
@@ -75,12 +76,14 @@ mod platform {
         // SAFETY: `set` is valid for reads of the given size; pid 0 is the calling thread.
         let result = unsafe { libc::sched_setaffinity(0, mem::size_of_val(&set), &raw const set) };
         if result == 0 {
-            Ok(())
+            return Ok(());
+        }
+        let source = io::Error::last_os_error();
+        // The thread may be on fewer CPUs at present than it may use, so the system is asked first.
+        if source.raw_os_error() == Some(libc::EINVAL) {
+            Err(AffinityError::NotAllowed { cpu, allowed })
         } else {
-            Err(AffinityError::Refused {
-                cpu,
-                source: io::Error::last_os_error(),
-            })
+            Err(AffinityError::Refused { cpu, source })
         }
     }
 
@@ -140,6 +143,17 @@ mod tests {
             .join()
             .unwrap();
         assert_eq!(after.unwrap(), [cpu]);
+    }
+
+    #[test]
+    fn pinned_thread_can_be_pinned_elsewhere() {
+        let cpus = allowed_cpus();
+        let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+        let moved = thread::spawn(move || {
+            pin_current_thread(first)?;
+            pin_current_thread(last).map(|()| allowed_cpus())
+        });
+        assert_eq!(moved.join().unwrap().unwrap(), [last]);
     }
 
     #[test]

@@ -188,7 +188,7 @@ fn adaptive(args: Option<&str>) -> Result<AdaptiveLimits, IdleError> {
         strategy: "adaptive",
         args: text.to_owned(),
         expected: "`<spin>-<yield>-<min park>-<max park>`, four durations such as \
-                   `500us-50us-5us-1ms`, min park not above max park",
+                   `1200us-50us-5us-1ms`, min park not above max park",
     })
 }
 
@@ -331,7 +331,7 @@ mod tests {
         }
         assert_eq!(
             IdleSpec::default().to_string(),
-            "adaptive 500us-50us-5us-1ms"
+            "adaptive 1200us-50us-5us-1ms"
         );
     }
 
