@@ -8,6 +8,7 @@ pub mod error_code;
 pub mod frame;
 pub mod log;
 mod message;
+pub mod option;
 pub mod position;
 pub mod response;
 pub mod uri;

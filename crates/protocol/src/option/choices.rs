@@ -1,0 +1,161 @@
+//! Options whose value is one of a few words.
+
+use super::kind::Choice;
+
+const fn is(name: &'static str) -> Choice {
+    Choice {
+        name,
+        aliases: &[],
+        lacks: None,
+    }
+}
+
+const fn also(name: &'static str, aliases: &'static [&'static str]) -> Choice {
+    Choice {
+        name,
+        aliases,
+        lacks: None,
+    }
+}
+
+const fn lacking(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    feature: &'static str,
+) -> Choice {
+    Choice {
+        name,
+        aliases,
+        lacks: Some(feature),
+    }
+}
+
+pub(super) const PROFILE: &[Choice] = &[is("balanced"), is("low-latency"), is("low-footprint")];
+
+pub(super) const THREADING_MODE: &[Choice] = &[
+    is("DEDICATED"),
+    is("SHARED_NETWORK"),
+    is("SHARED"),
+    is("INVOKER"),
+];
+
+pub(super) const GROUP: &[Choice] = &[is("infer"), is("true"), is("false")];
+
+pub(super) const TERMINATION_VALIDATOR: &[Choice] = &[
+    also(
+        "deny",
+        &[
+            "io.aeron.driver.DefaultDenyTerminationValidator",
+            "aeron_driver_termination_validator_default_deny",
+        ],
+    ),
+    also(
+        "allow",
+        &[
+            "io.aeron.driver.DefaultAllowTerminationValidator",
+            "aeron_driver_termination_validator_default_allow",
+        ],
+    ),
+];
+
+pub(super) const CONGESTION_CONTROL: &[Choice] = &[
+    also(
+        "default",
+        &[
+            "io.aeron.driver.DefaultCongestionControlSupplier",
+            "aeron_congestion_control_default_strategy_supplier",
+        ],
+    ),
+    also(
+        "static",
+        &["aeron_static_window_congestion_control_strategy_supplier"],
+    ),
+    lacking(
+        "cubic",
+        &[
+            "io.aeron.driver.ext.CubicCongestionControlSupplier",
+            "aeron_cubic_congestion_control_strategy_supplier",
+        ],
+        "CUBIC congestion control",
+    ),
+];
+
+pub(super) const UNICAST_FLOW_CONTROL: &[Choice] = &[also(
+    "unicast_max",
+    &[
+        "aeron_unicast_flow_control_strategy_supplier",
+        "io.aeron.driver.DefaultUnicastFlowControlSupplier",
+    ],
+)];
+
+pub(super) const MULTICAST_FLOW_CONTROL: &[Choice] = &[
+    also(
+        "multicast_max",
+        &[
+            "aeron_max_multicast_flow_control_strategy_supplier",
+            "io.aeron.driver.DefaultMulticastFlowControlSupplier",
+            "io.aeron.driver.MaxMulticastFlowControlSupplier",
+        ],
+    ),
+    lacking(
+        "multicast_min",
+        &[
+            "aeron_min_flow_control_strategy_supplier",
+            "io.aeron.driver.MinMulticastFlowControlSupplier",
+        ],
+        super::table::MULTICAST,
+    ),
+    lacking(
+        "multicast_tagged",
+        &[
+            "aeron_tagged_flow_control_strategy_supplier",
+            "io.aeron.driver.TaggedMulticastFlowControlSupplier",
+        ],
+        super::table::MULTICAST,
+    ),
+];
+
+pub(super) const FALLBACK_LOGGER: &[Choice] = &[
+    is("stderr"),
+    lacking("stdout", &[], "another fallback logger than stderr"),
+    lacking("no_op", &[], "another fallback logger than stderr"),
+];
+
+/// How the agents of a driver share threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ThreadingMode {
+    /// Conductor, sender and receiver each on their own.
+    Dedicated,
+    /// The conductor on its own; sender and receiver together.
+    SharedNetwork,
+    /// All on one.
+    Shared,
+    /// On none: the program that embeds the driver runs them.
+    Invoker,
+}
+
+impl ThreadingMode {
+    /// The text of the option and of counter labels.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ThreadingMode::Dedicated => "DEDICATED",
+            ThreadingMode::SharedNetwork => "SHARED_NETWORK",
+            ThreadingMode::Shared => "SHARED",
+            ThreadingMode::Invoker => "INVOKER",
+        }
+    }
+
+    /// The mode with this text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [
+            ThreadingMode::Dedicated,
+            ThreadingMode::SharedNetwork,
+            ThreadingMode::Shared,
+            ThreadingMode::Invoker,
+        ]
+        .into_iter()
+        .find(|mode| mode.as_str() == text)
+    }
+}

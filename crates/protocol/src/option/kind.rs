@@ -1,0 +1,336 @@
+//! Kinds of options: how a text is read, which range it has, how a value is written.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use taran_core::idle::IdleSpec;
+
+use crate::uri::value::{
+    Needed, format_duration_ns, format_size, parse_duration_ns, parse_i64, parse_size,
+};
+
+/// The shape a size must have besides its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Any number of bytes.
+    Any,
+    /// A power of two.
+    PowerOfTwo,
+    /// A power of two and this many bytes more: a ring buffer and its trailer.
+    PowerOfTwoAnd(i64),
+    /// A multiple of this.
+    MultipleOf(i64),
+}
+
+/// One of the texts an option can have.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// The text.
+    pub name: &'static str,
+    /// Other texts that mean the same: names of functions and classes of the official drivers.
+    pub aliases: &'static [&'static str],
+    /// The feature that this choice needs, if it is not built.
+    pub lacks: Option<&'static str>,
+}
+
+/// What an option's value is.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// `true` or `false`; also `1`, `on`, `0`, `off`.
+    Bool,
+    /// A number of bytes.
+    Size {
+        /// Least value.
+        min: i64,
+        /// Greatest value.
+        max: i64,
+        /// Shape.
+        form: Form,
+    },
+    /// A duration in nanoseconds. What is less than the least value counts as it.
+    Duration {
+        /// Least value in nanoseconds.
+        min: i64,
+    },
+    /// A plain number of milliseconds.
+    Millis,
+    /// A number.
+    Int {
+        /// Least value.
+        min: i64,
+        /// Greatest value.
+        max: i64,
+    },
+    /// Any text.
+    Text {
+        /// Greatest length in bytes.
+        max: usize,
+    },
+    /// One of some texts.
+    Choice(&'static [Choice]),
+    /// The name of an idle strategy.
+    Idle,
+    /// `low high`, two port numbers.
+    Ports,
+    /// The number of a core, −1 for none, or `auto`.
+    Affinity,
+}
+
+/// The core a thread is bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Affinity {
+    /// None in particular.
+    None,
+    /// One of its own, provided that the process may use more cores than it has threads to bind; else none.
+    Auto,
+    /// This one.
+    Core(usize),
+}
+
+/// A value that was read from a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// There is none.
+    Unset,
+    /// A boolean.
+    Bool(bool),
+    /// A number, size, or duration in nanoseconds.
+    Int(i64),
+    /// A text.
+    Text(String),
+    /// A choice.
+    Choice(&'static str),
+    /// Ports, from and to.
+    Ports(u16, u16),
+    /// A core.
+    Affinity(Affinity),
+}
+
+const MAX_CORE: i64 = 1023;
+
+impl Kind {
+    /// Reads a text.
+    pub(super) fn parse(&self, text: &str) -> Result<Value, Refusal> {
+        match *self {
+            Kind::Bool => match text {
+                "true" | "1" | "on" => Ok(Value::Bool(true)),
+                "false" | "0" | "off" => Ok(Value::Bool(false)),
+                _ => Err(Refusal::Malformed),
+            },
+            Kind::Size { min, max, form } => match parse_size(text)? {
+                n if (min..=max).contains(&n) && form.admits(n) => Ok(Value::Int(n)),
+                _ => Err(Refusal::OutOfRange),
+            },
+            Kind::Duration { min } => Ok(Value::Int(parse_duration_ns(text)?.max(min))),
+            Kind::Millis => match parse_i64(text)? {
+                n if n >= 0 => Ok(Value::Int(n)),
+                _ => Err(Refusal::OutOfRange),
+            },
+            Kind::Int { min, max } => match parse_i64(text)? {
+                n if (min..=max).contains(&n) => Ok(Value::Int(n)),
+                _ => Err(Refusal::OutOfRange),
+            },
+            Kind::Text { max } if text.len() > max => Err(Refusal::OutOfRange),
+            Kind::Text { .. } => Ok(Value::Text(text.to_owned())),
+            Kind::Choice(choices) => {
+                let choice = choices
+                    .iter()
+                    .find(|c| c.name == text || c.aliases.contains(&text))
+                    .ok_or(Refusal::Malformed)?;
+                match choice.lacks {
+                    Some(feature) => Err(Refusal::Lacks(feature)),
+                    None => Ok(Value::Choice(choice.name)),
+                }
+            }
+            Kind::Idle => match IdleSpec::parse(text, None) {
+                Ok(_) => Ok(Value::Text(text.to_owned())),
+                Err(_) => Err(Refusal::Malformed),
+            },
+            Kind::Ports => parse_ports(text),
+            Kind::Affinity => parse_affinity(text),
+        }
+    }
+
+    /// What a value must be, in words that fit behind "needs".
+    #[must_use]
+    pub fn needed(&self) -> Cow<'static, str> {
+        match *self {
+            Kind::Bool => "true or false".into(),
+            Kind::Size { min, max, form } => {
+                let (min, max) = (format_size(min), format_limit(max, format_size));
+                match form {
+                    Form::Any => format!("a size in {min}..{max}"),
+                    Form::PowerOfTwo => format!("a power of two in {min}..{max}"),
+                    Form::PowerOfTwoAnd(more) => {
+                        format!("a power of two plus {more}, at least {min}")
+                    }
+                    Form::MultipleOf(step) => format!("a multiple of {step} in {min}..{max}"),
+                }
+                .into()
+            }
+            Kind::Duration { .. } => "a duration such as 100ms: digits with ns, us, ms or s".into(),
+            Kind::Millis => "a number of milliseconds without a unit".into(),
+            Kind::Int { min, max } => format!("a number in {min}..{max}").into(),
+            Kind::Text { max } => format!("a text of at most {max} bytes").into(),
+            Kind::Choice(choices) => {
+                let names: Vec<&str> = choices.iter().map(|c| c.name).collect();
+                format!("one of {}", names.join(", ")).into()
+            }
+            Kind::Idle => {
+                "an idle strategy: adaptive, noop, spin, yield, sleep-ns, sleep-ms, backoff or controllable"
+                    .into()
+            }
+            Kind::Ports => "two ports 'low high', or '0 0' for any".into(),
+            Kind::Affinity => format!("a core in 0..{MAX_CORE}, -1 for none, or auto").into(),
+        }
+    }
+
+    /// Writes a value as a text that reads back as that value; empty for no value.
+    #[must_use]
+    pub fn format(&self, value: &Value) -> String {
+        match (self, value) {
+            (_, Value::Unset) => String::new(),
+            (_, Value::Bool(b)) => b.to_string(),
+            (Kind::Size { .. }, Value::Int(n)) => format_size(*n),
+            (Kind::Duration { .. }, Value::Int(n)) => format_duration_ns(*n),
+            (_, Value::Int(n)) => n.to_string(),
+            (_, Value::Text(text)) => text.clone(),
+            (_, Value::Choice(name)) => (*name).to_owned(),
+            (_, Value::Ports(low, high)) => format!("{low} {high}"),
+            (_, Value::Affinity(affinity)) => affinity.to_string(),
+        }
+    }
+}
+
+fn format_limit(max: i64, format: fn(i64) -> String) -> String {
+    if max == i64::MAX {
+        String::new()
+    } else {
+        format(max)
+    }
+}
+
+impl Form {
+    fn admits(self, n: i64) -> bool {
+        match self {
+            Form::Any => true,
+            Form::PowerOfTwo => n > 0 && n.count_ones() == 1,
+            Form::PowerOfTwoAnd(more) => n > more && (n - more).count_ones() == 1,
+            Form::MultipleOf(step) => n % step == 0,
+        }
+    }
+}
+
+impl fmt::Display for Affinity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Affinity::None => f.write_str("-1"),
+            Affinity::Auto => f.write_str("auto"),
+            Affinity::Core(core) => write!(f, "{core}"),
+        }
+    }
+}
+
+/// Why a text is no value of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Malformed,
+    OutOfRange,
+    Lacks(&'static str),
+}
+
+impl From<Needed> for Refusal {
+    fn from(_: Needed) -> Self {
+        Refusal::Malformed
+    }
+}
+
+fn parse_ports(text: &str) -> Result<Value, Refusal> {
+    let mut ports = text.split_whitespace().map(str::parse::<u16>);
+    match (ports.next(), ports.next(), ports.next()) {
+        (Some(Ok(low)), Some(Ok(high)), None) if low <= high => Ok(Value::Ports(low, high)),
+        (Some(Ok(_)), Some(Ok(_)), None) => Err(Refusal::OutOfRange),
+        _ => Err(Refusal::Malformed),
+    }
+}
+
+fn parse_affinity(text: &str) -> Result<Value, Refusal> {
+    if text == "auto" {
+        return Ok(Value::Affinity(Affinity::Auto));
+    }
+    match parse_i64(text)? {
+        -1 => Ok(Value::Affinity(Affinity::None)),
+        core @ 0..=MAX_CORE => Ok(Value::Affinity(Affinity::Core(core as usize))),
+        _ => Err(Refusal::OutOfRange),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_become_values() {
+        let buffer = Kind::Size {
+            min: 1_049_344,
+            max: i64::MAX,
+            form: Form::PowerOfTwoAnd(768),
+        };
+        let mtu = Kind::Size {
+            min: 64,
+            max: 65504,
+            form: Form::MultipleOf(32),
+        };
+        for (kind, text, expected) in [
+            (Kind::Bool, "true", Ok(Value::Bool(true))),
+            (Kind::Bool, "off", Ok(Value::Bool(false))),
+            (Kind::Bool, "TRUE", Err(Refusal::Malformed)),
+            (Kind::Bool, "yes", Err(Refusal::Malformed)),
+            (buffer, "1049344", Ok(Value::Int(1_049_344))),
+            (buffer, "2097920", Ok(Value::Int(2_097_920))),
+            (buffer, "2m", Err(Refusal::OutOfRange)),
+            (mtu, "1400", Err(Refusal::OutOfRange)),
+            (mtu, "8k", Ok(Value::Int(8192))),
+            (mtu, "big", Err(Refusal::Malformed)),
+            (Kind::Duration { min: 1000 }, "0", Ok(Value::Int(1000))),
+            (
+                Kind::Duration { min: 1000 },
+                "5s",
+                Ok(Value::Int(5_000_000_000)),
+            ),
+            (Kind::Duration { min: 0 }, "5m", Err(Refusal::Malformed)),
+            (Kind::Millis, "10000", Ok(Value::Int(10_000))),
+            (Kind::Millis, "10s", Err(Refusal::Malformed)),
+            (Kind::Millis, "-1", Err(Refusal::OutOfRange)),
+            (
+                Kind::Int { min: 1, max: 256 },
+                "900",
+                Err(Refusal::OutOfRange),
+            ),
+            (Kind::Text { max: 3 }, "abcd", Err(Refusal::OutOfRange)),
+            (
+                Kind::Idle,
+                "aeron_idle_strategy_noop",
+                Ok(Value::Text("aeron_idle_strategy_noop".into())),
+            ),
+            (Kind::Idle, "nope", Err(Refusal::Malformed)),
+            (Kind::Ports, "20700  20702", Ok(Value::Ports(20700, 20702))),
+            (Kind::Ports, "2 1", Err(Refusal::OutOfRange)),
+            (Kind::Ports, "1", Err(Refusal::Malformed)),
+            (Kind::Ports, "1 70000", Err(Refusal::Malformed)),
+            (Kind::Affinity, "auto", Ok(Value::Affinity(Affinity::Auto))),
+            (Kind::Affinity, "-1", Ok(Value::Affinity(Affinity::None))),
+            (Kind::Affinity, "7", Ok(Value::Affinity(Affinity::Core(7)))),
+            (Kind::Affinity, "-2", Err(Refusal::OutOfRange)),
+        ] {
+            assert_eq!(kind.parse(text), expected, "{kind:?} {text}");
+            if let Ok(value) = expected {
+                assert_eq!(
+                    kind.parse(&kind.format(&value)),
+                    Ok(value),
+                    "{kind:?} {text}"
+                );
+            }
+        }
+    }
+}

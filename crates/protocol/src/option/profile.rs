@@ -1,0 +1,89 @@
+//! Profiles: sets of ordinary options under one name, each of which can be overridden.
+
+use std::fmt;
+
+use super::table::OptionId;
+
+/// A set of options for a purpose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// Low latency while messages flow, an idle machine while they do not.
+    #[default]
+    Balanced,
+    /// Spins and binds threads to cores, whatever that costs.
+    LowLatency,
+    /// One thread, small buffers, long parks.
+    LowFootprint,
+}
+
+const SLEEPY: &str = "1-1-100us-10ms";
+
+impl Profile {
+    /// All profiles.
+    pub const ALL: [Profile; 3] = [
+        Profile::Balanced,
+        Profile::LowLatency,
+        Profile::LowFootprint,
+    ];
+
+    /// The text of the option `taran.profile`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Profile::Balanced => "balanced",
+            Profile::LowLatency => "low-latency",
+            Profile::LowFootprint => "low-footprint",
+        }
+    }
+
+    /// The profile with this text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|profile| profile.as_str() == text)
+    }
+
+    /// The options this profile sets.
+    #[must_use]
+    pub fn options(self) -> &'static [(OptionId, &'static str)] {
+        use OptionId as O;
+        match self {
+            Profile::Balanced => &[
+                (O::ConductorIdleStrategy, "adaptive"),
+                (O::SenderIdleStrategy, "adaptive"),
+                (O::ReceiverIdleStrategy, "adaptive"),
+                (O::SharedNetworkIdleStrategy, "adaptive"),
+                (O::SharedIdleStrategy, "adaptive"),
+            ],
+            Profile::LowLatency => &[
+                (O::ConductorIdleStrategy, "spin"),
+                (O::SenderIdleStrategy, "noop"),
+                (O::ReceiverIdleStrategy, "noop"),
+                (O::SharedNetworkIdleStrategy, "spin"),
+                (O::SharedIdleStrategy, "spin"),
+                (O::ConductorCpuAffinity, "auto"),
+                (O::SenderCpuAffinity, "auto"),
+                (O::ReceiverCpuAffinity, "auto"),
+                (O::TermBufferSparseFile, "false"),
+            ],
+            Profile::LowFootprint => &[
+                (O::ThreadingMode, "SHARED"),
+                (O::ConductorIdleStrategyInitArgs, SLEEPY),
+                (O::SenderIdleStrategyInitArgs, SLEEPY),
+                (O::ReceiverIdleStrategyInitArgs, SLEEPY),
+                (O::SharedNetworkIdleStrategyInitArgs, SLEEPY),
+                (O::SharedIdleStrategyInitArgs, SLEEPY),
+                (O::TermBufferLength, "1m"),
+                (O::IpcTermBufferLength, "1m"),
+                (O::CountersBufferLength, "1m"),
+            ],
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

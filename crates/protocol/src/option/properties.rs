@@ -1,0 +1,173 @@
+//! Property files and `-D` (spec/03 §5.1).
+
+/// Longest line, and longest property whose value goes on over several lines, in bytes.
+pub const MAX_LINE_LENGTH: usize = 2047;
+
+/// A property file that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PropertiesError {
+    /// A line without `=` or `:`, or without a name.
+    #[error("line {line}: '{text}' is no property, must be name=value")]
+    Malformed {
+        /// Number of the line, from 1.
+        line: usize,
+        /// The line.
+        text: String,
+    },
+    /// A line, or a property over several lines, that is too long.
+    #[error("line {line}: longer than {MAX_LINE_LENGTH} bytes")]
+    TooLong {
+        /// Number of the line, from 1.
+        line: usize,
+    },
+    /// The last line ends in a backslash.
+    #[error("line {line}: goes on with a backslash, but nothing follows")]
+    Unfinished {
+        /// Number of the line, from 1.
+        line: usize,
+    },
+}
+
+/// A name and its value.
+pub type Define = (String, String);
+
+/// Reads the text of a property file: its names and values in order. An empty value takes the option back to its
+/// default.
+///
+/// `name=value` or `name:value`; blanks around the name and before the value are dropped, behind the value they count;
+/// lines that start with `#` or `!` are comments; a backslash at the end continues the value on the next line. Unlike
+/// the official driver, the last line need not end with a line break.
+///
+/// # Errors
+/// [`PropertiesError`] for the first line that does not fit.
+pub fn parse_properties(text: &str) -> Result<Vec<Define>, PropertiesError> {
+    let mut defines = Vec::new();
+    let mut open: Option<(Define, usize)> = None;
+    for (index, line_text) in text.lines().enumerate() {
+        let line = index + 1;
+        let content = line_text.trim_start_matches(BLANKS);
+        if content.is_empty() || content.starts_with(['#', '!']) {
+            continue;
+        }
+        if line_text.len() > MAX_LINE_LENGTH {
+            return Err(PropertiesError::TooLong { line });
+        }
+        let ((name, mut value), part) = if let Some((define, _)) = open.take() {
+            (define, content)
+        } else {
+            let (name, value) = split(content).ok_or_else(|| PropertiesError::Malformed {
+                line,
+                text: line_text.to_owned(),
+            })?;
+            ((name.to_owned(), String::new()), value)
+        };
+        let (part, goes_on) = match part.strip_suffix('\\') {
+            Some(part) => (part, true),
+            None => (part, false),
+        };
+        value.push_str(part);
+        if name.len() + value.len() > MAX_LINE_LENGTH {
+            return Err(PropertiesError::TooLong { line });
+        }
+        if goes_on {
+            open = Some(((name, value), line));
+        } else {
+            defines.push((name, value));
+        }
+    }
+    match open {
+        Some((_, line)) => Err(PropertiesError::Unfinished { line }),
+        None => Ok(defines),
+    }
+}
+
+/// Reads what stands behind `-D`: `name=value` or `name:value`.
+#[must_use]
+pub fn parse_define(text: &str) -> Option<Define> {
+    split(text).map(|(name, value)| (name.to_owned(), value.to_owned()))
+}
+
+const BLANKS: [char; 2] = [' ', '\t'];
+
+/// The first `=` or `:` separates.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let (name, value) = text.split_once(['=', ':'])?;
+    let name = name.trim_matches(BLANKS);
+    (!name.is_empty()).then(|| (name, value.trim_start_matches(BLANKS)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn define(name: &str, value: &str) -> Define {
+        (name.into(), value.into())
+    }
+
+    #[test]
+    fn reads_a_file() {
+        let text = "# comment\n! another\n\n  a.b = 1 \nc:d=e\nlong=x \\\n  # still a comment\n\n  y\\\n\tz\r\nempty=\nlast=5";
+        assert_eq!(
+            parse_properties(text),
+            Ok(vec![
+                define("a.b", "1 "),
+                define("c", "d=e"),
+                define("long", "x yz"),
+                define("empty", ""),
+                define("last", "5"),
+            ])
+        );
+        assert_eq!(parse_properties(""), Ok(vec![]));
+    }
+
+    #[test]
+    fn refuses_what_is_no_file() {
+        for (text, error) in [
+            (
+                "a=1\nb\n",
+                PropertiesError::Malformed {
+                    line: 2,
+                    text: "b".into(),
+                },
+            ),
+            (
+                "=1\n",
+                PropertiesError::Malformed {
+                    line: 1,
+                    text: "=1".into(),
+                },
+            ),
+            ("a=1\\\n", PropertiesError::Unfinished { line: 1 }),
+        ] {
+            assert_eq!(parse_properties(text), Err(error), "{text}");
+        }
+        let long = format!("a={}\n", "x".repeat(MAX_LINE_LENGTH));
+        assert_eq!(
+            parse_properties(&long),
+            Err(PropertiesError::TooLong { line: 1 })
+        );
+        let half = "x".repeat(MAX_LINE_LENGTH / 2);
+        let joined = format!("a={half}\\\n{half}\\\n{half}\n");
+        assert_eq!(
+            parse_properties(&joined),
+            Err(PropertiesError::TooLong { line: 3 })
+        );
+    }
+
+    #[test]
+    fn defines() {
+        assert_eq!(parse_define("a.b=c"), Some(define("a.b", "c")));
+        assert_eq!(parse_define("a.b:c"), Some(define("a.b", "c")));
+        assert_eq!(parse_define("a="), Some(define("a", "")));
+        assert_eq!(parse_define("a"), None);
+        assert_eq!(parse_define("=b"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[ -~\\n\\t\\\\é]{0,200}") {
+            let _ = (parse_properties(&text), parse_define(&text));
+        }
+    }
+}

@@ -1,0 +1,570 @@
+//! The options, one row each (spec/03 §2, §3).
+//!
+//! A row is: variant and getter, who reads it, kind, property and variable, default, status, help. A property without an
+//! official name (options of the C driver only) has the one that its variable belongs to.
+
+use super::choices::{
+    CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL, PROFILE,
+    TERMINATION_VALIDATOR, THREADING_MODE, UNICAST_FLOW_CONTROL,
+};
+use super::kind::{Affinity, Form, Kind, Value};
+use super::set::OptionSet;
+use super::spec::{OptionSpec, Scope, Status};
+
+const K: i64 = 1024;
+const M: i64 = 1024 * K;
+const G: i64 = 1024 * M;
+const UNLIMITED: i64 = i64::MAX;
+const INT_MAX: i64 = i32::MAX as i64;
+const INT_MIN: i64 = i32::MIN as i64;
+/// A duration that must not be zero: the least one.
+const US: i64 = 1_000;
+const MS: i64 = 1_000_000;
+const NAME_LENGTH: usize = 4095;
+
+pub(super) const MULTICAST: &str = "multicast and its flow control";
+const RESOLVER: &str = "the name resolver of drivers";
+const LOSS: &str = "interceptors that lose datagrams";
+const LIBRARIES: &str = "functions from other libraries";
+const CLASSES: &str = "implementations by class name";
+const EVENT_LOG: &str = "the event log";
+const CUBIC: &str = "CUBIC congestion control";
+const PORTS: &str = "wildcard port ranges";
+const GROUPS: &str = "receiver groups";
+const SPIES: &str = "spy subscriptions";
+const RERESOLUTION: &str = "resolving names again when a peer is silent";
+const UNTETHERED: &str = "untethered subscriptions";
+
+macro_rules! kind {
+    (bool) => {
+        Kind::Bool
+    };
+    (size $min:expr, $max:expr) => {
+        Kind::Size {
+            min: $min,
+            max: $max,
+            form: Form::Any,
+        }
+    };
+    (size $min:expr, $max:expr, $form:expr) => {
+        Kind::Size {
+            min: $min,
+            max: $max,
+            form: $form,
+        }
+    };
+    (duration $min:expr) => {
+        Kind::Duration { min: $min }
+    };
+    (optional_duration $min:expr) => {
+        Kind::Duration { min: $min }
+    };
+    (millis) => {
+        Kind::Millis
+    };
+    (int $min:expr, $max:expr) => {
+        Kind::Int {
+            min: $min,
+            max: $max,
+        }
+    };
+    (optional_int $min:expr, $max:expr) => {
+        Kind::Int {
+            min: $min,
+            max: $max,
+        }
+    };
+    (text) => {
+        Kind::Text { max: NAME_LENGTH }
+    };
+    (text $max:expr) => {
+        Kind::Text { max: $max }
+    };
+    (choice $choices:expr) => {
+        Kind::Choice($choices)
+    };
+    (idle) => {
+        Kind::Idle
+    };
+    (ports) => {
+        Kind::Ports
+    };
+    (affinity) => {
+        Kind::Affinity
+    };
+}
+
+// Where a value of another shape could only come from a row whose kind and getter disagree, which a test excludes,
+// getters return something neutral.
+macro_rules! getter {
+    ($getter:ident $variant:ident $help:literal bool) => {
+        #[doc = $help]
+        #[must_use]
+        pub fn $getter(&self) -> bool {
+            matches!(self.value(OptionId::$variant), Value::Bool(true))
+        }
+    };
+    ($getter:ident $variant:ident $help:literal size) => {
+        #[doc = concat!($help, " (bytes)")]
+        #[must_use]
+        pub fn $getter(&self) -> usize {
+            self.integer(OptionId::$variant)
+                .and_then(|n| usize::try_from(n).ok())
+                .unwrap_or(0)
+        }
+    };
+    ($getter:ident $variant:ident $help:literal duration) => {
+        #[doc = concat!($help, " (nanoseconds)")]
+        #[must_use]
+        pub fn $getter(&self) -> i64 {
+            self.integer(OptionId::$variant).unwrap_or(0)
+        }
+    };
+    ($getter:ident $variant:ident $help:literal optional_duration) => {
+        #[doc = concat!($help, " (nanoseconds)")]
+        #[must_use]
+        pub fn $getter(&self) -> Option<i64> {
+            self.integer(OptionId::$variant)
+        }
+    };
+    ($getter:ident $variant:ident $help:literal millis) => {
+        #[doc = concat!($help, " (milliseconds)")]
+        #[must_use]
+        pub fn $getter(&self) -> i64 {
+            self.integer(OptionId::$variant).unwrap_or(0)
+        }
+    };
+    ($getter:ident $variant:ident $help:literal int) => {
+        #[doc = $help]
+        #[must_use]
+        pub fn $getter(&self) -> i64 {
+            self.integer(OptionId::$variant).unwrap_or(0)
+        }
+    };
+    ($getter:ident $variant:ident $help:literal optional_int) => {
+        #[doc = $help]
+        #[must_use]
+        pub fn $getter(&self) -> Option<i64> {
+            self.integer(OptionId::$variant)
+        }
+    };
+    ($getter:ident $variant:ident $help:literal choice) => {
+        #[doc = $help]
+        #[must_use]
+        pub fn $getter(&self) -> &'static str {
+            match self.value(OptionId::$variant) {
+                Value::Choice(name) => name,
+                _ => "",
+            }
+        }
+    };
+    ($getter:ident $variant:ident $help:literal ports) => {
+        #[doc = $help]
+        #[must_use]
+        pub fn $getter(&self) -> (u16, u16) {
+            match self.value(OptionId::$variant) {
+                Value::Ports(low, high) => (*low, *high),
+                _ => (0, 0),
+            }
+        }
+    };
+    ($getter:ident $variant:ident $help:literal affinity) => {
+        #[doc = $help]
+        #[must_use]
+        pub fn $getter(&self) -> Affinity {
+            match self.value(OptionId::$variant) {
+                Value::Affinity(affinity) => *affinity,
+                _ => Affinity::None,
+            }
+        }
+    };
+    // text and idle
+    ($getter:ident $variant:ident $help:literal $text:ident) => {
+        #[doc = $help]
+        #[must_use]
+        pub fn $getter(&self) -> Option<&str> {
+            match self.value(OptionId::$variant) {
+                Value::Text(text) => Some(text),
+                _ => None,
+            }
+        }
+    };
+}
+
+macro_rules! options {
+    ($($variant:ident $getter:ident: $scope:ident $kind:ident $(($($range:expr),*))?
+        $property:literal $variable:literal = $default:literal $(, lacks $missing:expr)?, $help:literal;)*) => {
+        /// An option.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum OptionId {
+            $(#[doc = concat!("`", $property, "`: ", $help)] $variant,)*
+        }
+
+        impl OptionId {
+            /// The declarations of all options.
+            pub const ALL: &'static [OptionSpec] = &[
+                $(OptionSpec {
+                    id: OptionId::$variant,
+                    scope: Scope::$scope,
+                    property: $property,
+                    variable: $variable,
+                    kind: kind!($kind $($($range),*)?),
+                    default: $default,
+                    status: options!(@status $($missing)?),
+                    help: $help,
+                },)*
+            ];
+        }
+
+        impl OptionSet {
+            $(getter!($getter $variant $help $kind);)*
+        }
+    };
+    (@status) => { Status::Built };
+    (@status $missing:expr) => { Status::NotBuilt($missing) };
+}
+
+impl OptionId {
+    /// The declaration of this option.
+    #[must_use]
+    pub fn spec(self) -> &'static OptionSpec {
+        &Self::ALL[self as usize]
+    }
+}
+
+options! {
+    Profile profile_name: Driver choice(PROFILE) "taran.profile" "TARAN_PROFILE" = "balanced",
+        "set of options to start from";
+
+    // Directory and files (§2.2)
+    Dir dir: Both text "aeron.dir" "AERON_DIR" = "",
+        "directory of the driver; unset means /dev/shm/aeron-<user>";
+    DirWarnIfExists dir_warn_if_exists: Driver bool "aeron.dir.warn.if.exists" "AERON_DIR_WARN_IF_EXISTS" = "false",
+        "whether to warn when the directory exists at start";
+    DirDeleteOnStart dir_delete_on_start: Driver bool "aeron.dir.delete.on.start" "AERON_DIR_DELETE_ON_START" = "false",
+        "whether to delete an existing directory at start, whoever uses it";
+    DirDeleteOnShutdown dir_delete_on_shutdown: Driver bool "aeron.dir.delete.on.shutdown" "AERON_DIR_DELETE_ON_SHUTDOWN" = "false",
+        "whether to delete the directory at close";
+    DriverTimeout driver_timeout_ms: Both millis "aeron.driver.timeout" "AERON_DRIVER_TIMEOUT" = "10000",
+        "age of a driver's heartbeat after which it counts as dead";
+    PrintConfiguration print_configuration: Driver bool "aeron.print.configuration" "AERON_PRINT_CONFIGURATION" = "false",
+        "whether to print all values at start";
+    EnableExperimentalFeatures enable_experimental_features: Both bool "aeron.enable.experimental.features" "AERON_ENABLE_EXPERIMENTAL_FEATURES" = "false",
+        "gate for experimental features, of which there are none";
+    FilePageSize file_page_size: Driver size(4 * K, G, Form::PowerOfTwo) "aeron.file.page.size" "AERON_FILE_PAGE_SIZE" = "4k",
+        "alignment of file lengths";
+    PerformStorageChecks perform_storage_checks: Driver bool "aeron.perform.storage.checks" "AERON_PERFORM_STORAGE_CHECKS" = "true",
+        "whether a log is refused when the space for its full length is missing";
+    LowFileStoreWarningThreshold low_file_store_warning_threshold: Driver size(0, UNLIMITED) "aeron.low.file.store.warning.threshold" "AERON_LOW_FILE_STORE_WARNING_THRESHOLD" = "160m",
+        "usable space at or below which a warning goes to the error log";
+
+    // Buffers (§2.3)
+    ConductorBufferLength conductor_buffer_length: Driver size(M + 768, INT_MAX, Form::PowerOfTwoAnd(768)) "aeron.conductor.buffer.length" "AERON_CONDUCTOR_BUFFER_LENGTH" = "1049344",
+        "ring buffer of commands to the driver, trailer included";
+    ClientsBufferLength clients_buffer_length: Driver size(M + 128, INT_MAX, Form::PowerOfTwoAnd(128)) "aeron.clients.buffer.length" "AERON_CLIENTS_BUFFER_LENGTH" = "1048704",
+        "broadcast buffer of responses to the clients, trailer included";
+    CountersBufferLength counters_buffer_length: Driver size(M, 500 * M) "aeron.counters.buffer.length" "AERON_COUNTERS_BUFFER_LENGTH" = "8m",
+        "values of the counters, 128 bytes each; their descriptions take four times as much";
+    ErrorBufferLength error_buffer_length: Driver size(4 * M, INT_MAX) "aeron.error.buffer.length" "AERON_ERROR_BUFFER_LENGTH" = "4m",
+        "distinct error log";
+    LossReportBufferLength loss_report_buffer_length: Driver size(K, INT_MAX) "aeron.loss.report.buffer.length" "AERON_LOSS_REPORT_BUFFER_LENGTH" = "1m",
+        "loss report";
+    TermBufferLength term_buffer_length: Driver size(64 * K, G, Form::PowerOfTwo) "aeron.term.buffer.length" "AERON_TERM_BUFFER_LENGTH" = "16m",
+        "one of the three term buffers of a udp publication";
+    IpcTermBufferLength ipc_term_buffer_length: Driver size(64 * K, G, Form::PowerOfTwo) "aeron.ipc.term.buffer.length" "AERON_IPC_TERM_BUFFER_LENGTH" = "64m",
+        "one of the three term buffers of an ipc publication";
+    TermBufferSparseFile term_buffer_sparse_file: Driver bool "aeron.term.buffer.sparse.file" "AERON_TERM_BUFFER_SPARSE_FILE" = "true",
+        "whether the pages of a log are left to be touched when they are first used";
+
+    // Publication (§2.4)
+    MtuLength mtu_length: Driver size(64, 65504, Form::MultipleOf(32)) "aeron.mtu.length" "AERON_MTU_LENGTH" = "1408",
+        "largest frame and datagram payload of udp publications";
+    IpcMtuLength ipc_mtu_length: Driver size(64, 65504, Form::MultipleOf(32)) "aeron.ipc.mtu.length" "AERON_IPC_MTU_LENGTH" = "1408",
+        "largest frame of ipc publications";
+    PublicationTermWindowLength publication_term_window_length: Driver size(0, G) "aeron.publication.term.window.length" "AERON_PUBLICATION_TERM_WINDOW_LENGTH" = "0",
+        "how far a udp publisher may run ahead; 0 means half a term, which is the most";
+    IpcPublicationTermWindowLength ipc_publication_term_window_length: Driver size(0, G) "aeron.ipc.publication.term.window.length" "AERON_IPC_PUBLICATION_TERM_WINDOW_LENGTH" = "0",
+        "how far an ipc publisher may run ahead; 0 means half a term, which is the most";
+    PublicationLingerTimeout publication_linger_timeout_ns: Driver duration(US) "aeron.publication.linger.timeout" "AERON_PUBLICATION_LINGER_TIMEOUT" = "5s",
+        "how long a drained publication stays to answer late requests for retransmission";
+    PublicationUnblockTimeout publication_unblock_timeout_ns: Driver duration(US) "aeron.publication.unblock.timeout" "AERON_PUBLICATION_UNBLOCK_TIMEOUT" = "15s",
+        "frames claimed but not committed are padded after this";
+    PublicationConnectionTimeout publication_connection_timeout_ns: Driver duration(US) "aeron.publication.connection.timeout" "AERON_PUBLICATION_CONNECTION_TIMEOUT" = "5s",
+        "a publication without status messages for this long is not connected";
+    SpiesSimulateConnection spies_simulate_connection: Driver bool "aeron.spies.simulate.connection" "AERON_SPIES_SIMULATE_CONNECTION" = "false", lacks SPIES,
+        "whether spies alone make a publication connected";
+    ReservedSessionIdLow publication_reserved_session_id_low: Driver int(INT_MIN, INT_MAX) "aeron.publication.reserved.session.id.low" "AERON_PUBLICATION_RESERVED_SESSION_ID_LOW" = "-1",
+        "least session id that is never generated";
+    ReservedSessionIdHigh publication_reserved_session_id_high: Driver int(INT_MIN, INT_MAX) "aeron.publication.reserved.session.id.high" "AERON_PUBLICATION_RESERVED_SESSION_ID_HIGH" = "1000",
+        "greatest session id that is never generated";
+    MaxResend max_resend: Driver int(1, 256) "aeron.max.resend" "AERON_MAX_RESEND" = "16",
+        "concurrent retransmits of a publication to many receivers";
+    RetransmitUnicastDelay retransmit_unicast_delay_ns: Driver duration(0) "aeron.retransmit.unicast.delay" "AERON_RETRANSMIT_UNICAST_DELAY" = "0",
+        "delay before a retransmit";
+    RetransmitUnicastLinger retransmit_unicast_linger_ns: Driver duration(US) "aeron.retransmit.unicast.linger" "AERON_RETRANSMIT_UNICAST_LINGER" = "10ms",
+        "repeated requests for a retransmit are ignored for this long";
+
+    // Network and sockets (§2.5)
+    SocketReceiveBuffer socket_so_rcvbuf: Driver size(0, INT_MAX) "aeron.socket.so_rcvbuf" "AERON_SOCKET_SO_RCVBUF" = "128k",
+        "SO_RCVBUF; 0 leaves the operating system's";
+    SocketSendBuffer socket_so_sndbuf: Driver size(0, INT_MAX) "aeron.socket.so_sndbuf" "AERON_SOCKET_SO_SNDBUF" = "0",
+        "SO_SNDBUF; 0 leaves the operating system's";
+    SocketMulticastTtl socket_multicast_ttl: Driver int(0, 255) "aeron.socket.multicast.ttl" "AERON_SOCKET_MULTICAST_TTL" = "0", lacks MULTICAST,
+        "hops of multicast datagrams; 0 leaves the operating system's";
+    SendToStatusPollRatio send_to_status_poll_ratio: Driver int(1, 255) "aeron.send.to.status.poll.ratio" "AERON_SEND_TO_STATUS_POLL_RATIO" = "6",
+        "data sends for each poll of the sender's sockets";
+    SenderWildcardPortRange sender_wildcard_port_range: Driver ports "aeron.sender.wildcard.port.range" "AERON_SENDER_WILDCARD_PORT_RANGE" = "0 0", lacks PORTS,
+        "ports for publications with a control address of port 0";
+    ReceiverWildcardPortRange receiver_wildcard_port_range: Driver ports "aeron.receiver.wildcard.port.range" "AERON_RECEIVER_WILDCARD_PORT_RANGE" = "0 0", lacks PORTS,
+        "ports for subscriptions with an endpoint of port 0";
+    DriverConnect driver_connect: Driver bool "aeron.driver.connect" "AERON_DRIVER_CONNECT" = "true",
+        "whether sockets that send to one peer are connected to it";
+    ReceiverIoVectorCapacity receiver_io_vector_capacity: Driver int(1, 16) "aeron.receiver.io.vector.capacity" "AERON_RECEIVER_IO_VECTOR_CAPACITY" = "4",
+        "datagrams for each receive call";
+    SenderIoVectorCapacity sender_io_vector_capacity: Driver int(1, 16) "aeron.sender.io.vector.capacity" "AERON_SENDER_IO_VECTOR_CAPACITY" = "4",
+        "datagrams for each send call";
+    MaxMessagesPerSend network_publication_max_messages_per_send: Driver int(1, 16) "aeron.network.publication.max.messages.per.send" "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND" = "4",
+        "datagrams taken from one publication in a duty cycle";
+    TransportBindings udp_channel_transport_bindings: Driver text "aeron.udp.channel.transport.bindings.media" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" = "default", lacks LIBRARIES,
+        "implementation of the sockets";
+    ConductorTransportBindings conductor_udp_channel_transport_bindings: Driver text "aeron.conductor.udp.channel.transport.bindings.media" "AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" = "default", lacks LIBRARIES,
+        "implementation of the conductor's sockets";
+    OutgoingInterceptors udp_channel_outgoing_interceptors: Driver text "aeron.udp.channel.outgoing.interceptors" "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS" = "", lacks LOSS,
+        "what outgoing datagrams pass through";
+    IncomingInterceptors udp_channel_incoming_interceptors: Driver text "aeron.udp.channel.incoming.interceptors" "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS" = "", lacks LOSS,
+        "what incoming datagrams pass through: loss, fixed-loss, multi-gap-loss";
+    LossArgs transport_bindings_loss_args: Driver text "aeron.udp.channel.transport.bindings.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS" = "", lacks LOSS,
+        "arguments of the interceptor loss";
+    FixedLossArgs transport_bindings_fixed_loss_args: Driver text "aeron.udp.channel.transport.bindings.fixed.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS" = "", lacks LOSS,
+        "arguments of the interceptor fixed-loss";
+    MultiGapLossArgs transport_bindings_multi_gap_loss_args: Driver text "aeron.udp.channel.transport.bindings.multi.gap.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS" = "", lacks LOSS,
+        "arguments of the interceptor multi-gap-loss";
+    SendChannelEndpointSupplier send_channel_endpoint_supplier: Driver text "aeron.SendChannelEndpoint.supplier" "AERON_SENDCHANNELENDPOINT_SUPPLIER" = "io.aeron.driver.DefaultSendChannelEndpointSupplier", lacks CLASSES,
+        "implementation of send endpoints";
+    ReceiveChannelEndpointSupplier receive_channel_endpoint_supplier: Driver text "aeron.ReceiveChannelEndpoint.supplier" "AERON_RECEIVECHANNELENDPOINT_SUPPLIER" = "io.aeron.driver.DefaultReceiveChannelEndpointSupplier", lacks CLASSES,
+        "implementation of receive endpoints";
+
+    // Receiver, congestion control, loss (§2.6)
+    InitialWindowLength rcv_initial_window_length: Driver size(256, INT_MAX) "aeron.rcv.initial.window.length" "AERON_RCV_INITIAL_WINDOW_LENGTH" = "128k",
+        "receiver window, at most SO_RCVBUF and half a term";
+    StatusMessageTimeout rcv_status_message_timeout_ns: Driver duration(US) "aeron.rcv.status.message.timeout" "AERON_RCV_STATUS_MESSAGE_TIMEOUT" = "200ms",
+        "most time between two status messages";
+    ImageLivenessTimeout image_liveness_timeout_ns: Driver duration(US) "aeron.image.liveness.timeout" "AERON_IMAGE_LIVENESS_TIMEOUT" = "10s",
+        "an image that is silent for this long is gone";
+    ReliableStream reliable_stream: Driver bool "aeron.reliable.stream" "AERON_RELIABLE_STREAM" = "true",
+        "whether lost frames are asked for again";
+    RejoinStream rejoin_stream: Driver bool "aeron.rejoin.stream" "AERON_REJOIN_STREAM" = "true",
+        "whether images are taken again after they went away";
+    TetherSubscriptions tether_subscriptions: Driver bool "aeron.tether.subscriptions" "AERON_TETHER_SUBSCRIPTIONS" = "true", lacks UNTETHERED,
+        "false: slow subscribers are dropped rather than holding back their streams";
+    ReceiverGroupConsideration receiver_group_consideration: Driver choice(GROUP) "aeron.receiver.group.consideration" "AERON_RECEIVER_GROUP_CONSIDERATION" = "infer", lacks GROUPS,
+        "whether receivers count themselves to a group";
+    ReceiverGroupTag receiver_group_tag: Driver optional_int(i64::MIN, i64::MAX) "aeron.receiver.group.tag" "AERON_RECEIVER_GROUP_TAG" = "", lacks GROUPS,
+        "group tag sent in status messages";
+    CongestionControlSupplier congestion_control_supplier: Driver choice(CONGESTION_CONTROL) "aeron.CongestionControl.supplier" "AERON_CONGESTIONCONTROL_SUPPLIER" = "default",
+        "congestion control of images whose channel names none";
+    CubicMeasureRtt cubic_measure_rtt: Driver bool "aeron.CubicCongestionControl.measureRtt" "AERON_CUBICCONGESTIONCONTROL_MEASURERTT" = "false", lacks CUBIC,
+        "whether CUBIC measures the round trip";
+    CubicInitialRtt cubic_initial_rtt_ns: Driver duration(0) "aeron.CubicCongestionControl.initialRtt" "AERON_CUBICCONGESTIONCONTROL_INITIALRTT" = "100us", lacks CUBIC,
+        "round trip CUBIC starts with";
+    CubicTcpMode cubic_tcp_mode: Driver bool "aeron.CubicCongestionControl.tcpMode" "AERON_CUBICCONGESTIONCONTROL_TCPMODE" = "false", lacks CUBIC,
+        "whether CUBIC behaves as TCP does";
+    NakUnicastDelay nak_unicast_delay_ns: Driver duration(US) "aeron.nak.unicast.delay" "AERON_NAK_UNICAST_DELAY" = "1us",
+        "delay before a lost frame is asked for";
+    NakUnicastRetryDelayRatio nak_unicast_retry_delay_ratio: Driver int(1, UNLIMITED) "aeron.nak.unicast.retry.delay.ratio" "AERON_NAK_UNICAST_RETRY_DELAY_RATIO" = "100",
+        "delay before it is asked for again, as a multiple of the first delay";
+    NakMulticastGroupSize nak_multicast_group_size: Driver int(1, INT_MAX) "aeron.nak.multicast.group.size" "AERON_NAK_MULTICAST_GROUP_SIZE" = "10", lacks MULTICAST,
+        "receivers that share the asking";
+    NakMulticastMaxBackoff nak_multicast_max_backoff_ns: Driver duration(US) "aeron.nak.multicast.max.backoff" "AERON_NAK_MULTICAST_MAX_BACKOFF" = "10ms", lacks MULTICAST,
+        "most time a receiver waits for others to ask";
+    StreamSessionLimit stream_session_limit: Driver int(1, INT_MAX) "aeron.driver.stream.session.limit" "AERON_DRIVER_STREAM_SESSION_LIMIT" = "2147483647",
+        "images for each stream of an endpoint";
+
+    // Flow control (§2.7)
+    UnicastFlowControlSupplier unicast_flow_control_supplier: Driver choice(UNICAST_FLOW_CONTROL) "aeron.unicast.FlowControl.supplier" "AERON_UNICAST_FLOWCONTROL_SUPPLIER" = "unicast_max",
+        "flow control of publications to one receiver";
+    MulticastFlowControlSupplier multicast_flow_control_supplier: Driver choice(MULTICAST_FLOW_CONTROL) "aeron.multicast.FlowControl.supplier" "AERON_MULTICAST_FLOWCONTROL_SUPPLIER" = "multicast_max",
+        "flow control of publications to many receivers whose channel names none";
+    UnicastFlowControlStrategy unicast_flow_control_strategy: Driver text "aeron.unicast.flow.control.strategy" "AERON_UNICAST_FLOW_CONTROL_STRATEGY" = "io.aeron.driver.UnicastFlowControl", lacks CLASSES,
+        "class of the flow control of publications to one receiver";
+    MulticastFlowControlStrategy multicast_flow_control_strategy: Driver text "aeron.multicast.flow.control.strategy" "AERON_MULTICAST_FLOW_CONTROL_STRATEGY" = "io.aeron.driver.MaxMulticastFlowControl", lacks CLASSES,
+        "class of the flow control of publications to many receivers";
+    FlowControlReceiverTimeout flow_control_receiver_timeout_ns: Driver duration(0) "aeron.flow.control.receiver.timeout" "AERON_FLOW_CONTROL_RECEIVER_TIMEOUT" = "5s", lacks MULTICAST,
+        "a silent receiver of a group is forgotten after this";
+    FlowControlGroupTag flow_control_group_tag: Driver int(i64::MIN, i64::MAX) "aeron.flow.control.group.tag" "AERON_FLOW_CONTROL_GROUP_TAG" = "-1", lacks MULTICAST,
+        "tag of the receivers that count in the tagged flow control";
+    FlowControlGroupMinSize flow_control_group_min_size: Driver int(0, INT_MAX) "aeron.flow.control.group.min.size" "AERON_FLOW_CONTROL_GROUP_MIN_SIZE" = "0", lacks MULTICAST,
+        "receivers needed for a publication to a group to be connected";
+    UnicastWindowMultiple unicast_flow_control_rrwm: Driver int(1, INT_MAX) "aeron.unicast.flow.control.rrwm" "AERON_UNICAST_FLOW_CONTROL_RRWM" = "16",
+        "retransmits to one receiver reach back at most this many receiver windows";
+    MulticastWindowMultiple multicast_flow_control_rrwm: Driver int(1, INT_MAX) "aeron.multicast.flow.control.rrwm" "AERON_MULTICAST_FLOW_CONTROL_RRWM" = "4", lacks MULTICAST,
+        "retransmits to many receivers reach back at most this many receiver windows";
+    PreferredFlowControlAsf preferred_flow_control_asf: Driver text "aeron.PreferredMulticastFlowControl.asf" "AERON_PREFERREDMULTICASTFLOWCONTROL_ASF" = "", lacks MULTICAST,
+        "deprecated, use the tagged flow control";
+    ApplicationSpecificFeedback application_specific_feedback: Driver text "aeron.flow.control.sm.applicationSpecificFeedback" "AERON_FLOW_CONTROL_SM_APPLICATIONSPECIFICFEEDBACK" = "", lacks MULTICAST,
+        "deprecated, use the group tag";
+
+    // Liveness, timers, resources (§2.8)
+    TimerInterval timer_interval_ns: Driver duration(US) "aeron.timer.interval" "AERON_TIMER_INTERVAL" = "1s",
+        "how often the conductor looks at timeouts";
+    ClientLivenessTimeout client_liveness_timeout_ns: Driver duration(US) "aeron.client.liveness.timeout" "AERON_CLIENT_LIVENESS_TIMEOUT" = "10s",
+        "a client without heartbeat for this long is closed";
+    CountersFreeToReuseTimeout counters_free_to_reuse_timeout_ns: Driver duration(0) "aeron.counters.free.to.reuse.timeout" "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT" = "1s",
+        "how long the id of a freed counter is not used again";
+    UntetheredWindowLimitTimeout untethered_window_limit_timeout_ns: Driver duration(0) "aeron.untethered.window.limit.timeout" "AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT" = "5s",
+        "how long an untethered subscriber may be below the window";
+    UntetheredLingerTimeout untethered_linger_timeout_ns: Driver optional_duration(0) "aeron.untethered.linger.timeout" "AERON_UNTETHERED_LINGER_TIMEOUT" = "",
+        "how long it then lingers; unset means the window limit timeout";
+    UntetheredRestingTimeout untethered_resting_timeout_ns: Driver duration(0) "aeron.untethered.resting.timeout" "AERON_UNTETHERED_RESTING_TIMEOUT" = "10s",
+        "how long it rests before it is active again";
+    ResourceFreeLimit driver_resource_free_limit: Driver int(1, INT_MAX) "aeron.driver.resource.free.limit" "AERON_DRIVER_RESOURCE_FREE_LIMIT" = "10",
+        "files freed in a duty cycle of the conductor";
+    ConductorCycleThreshold conductor_cycle_threshold_ns: Driver duration(0) "aeron.driver.conductor.cycle.threshold" "AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD" = "100ms",
+        "longer duty cycles of the conductor are counted";
+    SenderCycleThreshold sender_cycle_threshold_ns: Driver duration(0) "aeron.driver.sender.cycle.threshold" "AERON_DRIVER_SENDER_CYCLE_THRESHOLD" = "100ms",
+        "longer duty cycles of the sender are counted";
+    ReceiverCycleThreshold receiver_cycle_threshold_ns: Driver duration(0) "aeron.driver.receiver.cycle.threshold" "AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD" = "100ms",
+        "longer duty cycles of the receiver are counted";
+    NameResolverThreshold name_resolver_threshold_ns: Driver duration(0) "aeron.name.resolver.threshold" "AERON_DRIVER_NAME_RESOLVER_THRESHOLD" = "5s",
+        "slower resolutions of names are counted";
+
+    // Name resolution (§2.9)
+    ResolverName resolver_name: Driver text "aeron.driver.resolver.name" "AERON_DRIVER_RESOLVER_NAME" = "", lacks RESOLVER,
+        "this driver's name";
+    ResolverInterface resolver_interface: Driver text "aeron.driver.resolver.interface" "AERON_DRIVER_RESOLVER_INTERFACE" = "", lacks RESOLVER,
+        "address at which drivers exchange names";
+    ResolverBootstrapNeighbor resolver_bootstrap_neighbor: Driver text "aeron.driver.resolver.bootstrap.neighbor" "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR" = "", lacks RESOLVER,
+        "addresses of drivers to start from";
+    NameResolverSupplier name_resolver_supplier: Driver text "aeron.name.resolver.supplier" "AERON_NAME_RESOLVER_SUPPLIER" = "default", lacks RESOLVER,
+        "how names are resolved before the operating system is asked";
+    NameResolverInitArgs name_resolver_init_args: Driver text "aeron.name.resolver.init.args" "AERON_NAME_RESOLVER_INIT_ARGS" = "", lacks RESOLVER,
+        "arguments of the supplier";
+    NameResolverCsvTable name_resolver_csv_lookup_table_args: Driver text "aeron.name.resolver.csv.lookup.table.args" "AERON_NAME_RESOLVER_CSV_LOOKUP_TABLE_ARGS" = "", lacks RESOLVER,
+        "no driver reads it";
+    ResolverNeighborTimeout resolver_neighbor_timeout_ns: Driver duration(MS) "aeron.driver.resolver.neighbor.timeout" "AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT" = "10s", lacks RESOLVER,
+        "a silent neighbour is forgotten after this";
+    ResolverSelfInterval resolver_self_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.self.resolution.interval" "AERON_DRIVER_RESOLVER_SELF_RESOLUTION_INTERVAL" = "1s", lacks RESOLVER,
+        "how often the driver announces itself";
+    ResolverNeighborInterval resolver_neighbor_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.neighbor.resolution.interval" "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL" = "2s", lacks RESOLVER,
+        "how often it passes its neighbours on";
+    ResolverBootstrapInterval resolver_bootstrap_neighbor_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.bootstrap.neighbor.resolution.interval" "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL" = "10s", lacks RESOLVER,
+        "how often it resolves the drivers to start from";
+    ReresolutionCheckInterval reresolution_check_interval_ns: Driver duration(0) "aeron.driver.reresolution.check.interval" "AERON_DRIVER_RERESOLUTION_CHECK_INTERVAL" = "1s", lacks RERESOLUTION,
+        "how often the names of silent peers are resolved again; 0 means never";
+
+    // Threading and idling (§2.10)
+    ThreadingMode threading_mode_name: Driver choice(THREADING_MODE) "aeron.threading.mode" "AERON_THREADING_MODE" = "DEDICATED",
+        "which agents share a thread";
+    ConductorIdleStrategy conductor_idle_strategy: Driver idle "aeron.conductor.idle.strategy" "AERON_CONDUCTOR_IDLE_STRATEGY" = "backoff",
+        "what the conductor's thread does when there is no work";
+    ConductorIdleStrategyInitArgs conductor_idle_strategy_init_args: Driver text "aeron.conductor.idle.strategy.init.args" "AERON_CONDUCTOR_IDLE_STRATEGY_INIT_ARGS" = "",
+        "arguments of that strategy";
+    SenderIdleStrategy sender_idle_strategy: Driver idle "aeron.sender.idle.strategy" "AERON_SENDER_IDLE_STRATEGY" = "backoff",
+        "what the sender's thread does when there is no work";
+    SenderIdleStrategyInitArgs sender_idle_strategy_init_args: Driver text "aeron.sender.idle.strategy.init.args" "AERON_SENDER_IDLE_STRATEGY_INIT_ARGS" = "",
+        "arguments of that strategy";
+    ReceiverIdleStrategy receiver_idle_strategy: Driver idle "aeron.receiver.idle.strategy" "AERON_RECEIVER_IDLE_STRATEGY" = "backoff",
+        "what the receiver's thread does when there is no work";
+    ReceiverIdleStrategyInitArgs receiver_idle_strategy_init_args: Driver text "aeron.receiver.idle.strategy.init.args" "AERON_RECEIVER_IDLE_STRATEGY_INIT_ARGS" = "",
+        "arguments of that strategy";
+    SharedNetworkIdleStrategy sharednetwork_idle_strategy: Driver idle "aeron.sharednetwork.idle.strategy" "AERON_SHAREDNETWORK_IDLE_STRATEGY" = "backoff",
+        "what the thread of sender and receiver does when there is no work";
+    SharedNetworkIdleStrategyInitArgs sharednetwork_idle_strategy_init_args: Driver text "aeron.sharednetwork.idle.strategy.init.args" "AERON_SHAREDNETWORK_IDLE_STRATEGY_INIT_ARGS" = "",
+        "arguments of that strategy";
+    SharedIdleStrategy shared_idle_strategy: Driver idle "aeron.shared.idle.strategy" "AERON_SHARED_IDLE_STRATEGY" = "backoff",
+        "what the thread of all agents does when there is no work";
+    SharedIdleStrategyInitArgs shared_idle_strategy_init_args: Driver text "aeron.shared.idle.strategy.init.args" "AERON_SHARED_IDLE_STRATEGY_INIT_ARGS" = "",
+        "arguments of that strategy";
+    AsyncExecutorEnabled async_executor_enabled: Driver bool "aeron.driver.async.executor.enabled" "AERON_DRIVER_ASYNC_EXECUTOR_ENABLED" = "true",
+        "whether names are resolved and endpoints opened on a thread of their own";
+    AsyncExecutorIdleStrategy async_executor_idle_strategy: Driver idle "aeron.driver.async.executor.idle.strategy" "AERON_DRIVER_ASYNC_EXECUTOR_IDLE_STRATEGY" = "sleep-ms",
+        "what that thread does when there is no work";
+    AsyncExecutorIdleStrategyInitArgs async_executor_idle_strategy_init_args: Driver text "aeron.driver.async.executor.idle.strategy.init.args" "AERON_DRIVER_ASYNC_EXECUTOR_IDLE_STRATEGY_INIT_ARGS" = "",
+        "arguments of that strategy";
+    ConductorCpuAffinity conductor_cpu_affinity: Driver affinity "aeron.conductor.cpu.affinity" "AERON_CONDUCTOR_CPU_AFFINITY" = "-1",
+        "core of the conductor's thread, or of the thread of all agents";
+    SenderCpuAffinity sender_cpu_affinity: Driver affinity "aeron.sender.cpu.affinity" "AERON_SENDER_CPU_AFFINITY" = "-1",
+        "core of the sender's thread, or of the thread of sender and receiver";
+    ReceiverCpuAffinity receiver_cpu_affinity: Driver affinity "aeron.receiver.cpu.affinity" "AERON_RECEIVER_CPU_AFFINITY" = "-1",
+        "core of the receiver's thread";
+    AgentOnStartFunction agent_on_start_function: Driver text "aeron.agent.on.start.function" "AERON_AGENT_ON_START_FUNCTION" = "", lacks LIBRARIES,
+        "function called on each thread when it starts";
+    UseWindowsHighResTimer use_windows_high_res_timer: Driver bool "aeron.use.windows.high.res.timer" "AERON_USE_WINDOWS_HIGH_RES_TIMER" = "false",
+        "has an effect on Windows only";
+
+    // Termination, extension, diagnostics (§2.12)
+    TerminationValidator termination_validator: Driver choice(TERMINATION_VALIDATOR) "aeron.driver.termination.validator" "AERON_DRIVER_TERMINATION_VALIDATOR" = "deny",
+        "whether the driver can be stopped by a command";
+    DynamicLibraries driver_dynamic_libraries: Driver text "aeron.driver.dynamic.libraries" "AERON_DRIVER_DYNAMIC_LIBRARIES" = "", lacks LIBRARIES,
+        "libraries to load";
+    FallbackLogger fallback_logger: Both choice(FALLBACK_LOGGER) "aeron.fallback.logger" "AERON_FALLBACK_LOGGER" = "stderr",
+        "where errors go when the error log cannot be used";
+    DebugTimeout debug_timeout_ns: Both optional_duration(0) "aeron.debug.timeout" "AERON_DEBUG_TIMEOUT" = "", lacks "longer timeouts under a debugger",
+        "replaces the liveness timeouts under a debugger";
+    SecureRandomAlgorithm secure_random_algorithm: Both text "aeron.secure.random.algorithm" "AERON_SECURE_RANDOM_ALGORITHM" = "NativePRNGNonBlocking", lacks "a choice of random generators",
+        "random generator of the Java driver";
+    EventLog event_log: Driver text "aeron.event.log" "AERON_EVENT_LOG" = "", lacks EVENT_LOG,
+        "events to log: names, numbers, all, admin";
+    EventLogDisable event_log_disable: Driver text "aeron.event.log.disable" "AERON_EVENT_LOG_DISABLE" = "", lacks EVENT_LOG,
+        "events to take out again";
+    EventLogFilename event_log_filename: Driver text "aeron.event.log.filename" "AERON_EVENT_LOG_FILENAME" = "", lacks EVENT_LOG,
+        "file to append events to";
+    EventLogReader event_log_reader: Driver text "aeron.event.log.reader.classname" "AERON_EVENT_LOG_READER_CLASSNAME" = "io.aeron.agent.EventLogReaderAgent", lacks EVENT_LOG,
+        "class that reads the events";
+    EventBufferLength event_buffer_length: Driver size(64 * K, G) "aeron.event.buffer.length" "AERON_EVENT_BUFFER_LENGTH" = "8m", lacks EVENT_LOG,
+        "ring buffer of events";
+
+    // Client (§3)
+    ClientName client_name: Client text(100) "aeron.client.name" "AERON_CLIENT_NAME" = "",
+        "name shown in the label of the client's heartbeat";
+    ClientIdleSleepDuration client_idle_sleep_duration_ns: Client duration(0) "aeron.client.idle.sleep.duration" "AERON_CLIENT_IDLE_SLEEP_DURATION" = "16ms",
+        "how long the client's conductor sleeps between two duty cycles";
+    ClientResourceLingerDuration client_resource_linger_duration_ns: Client duration(0) "aeron.client.resource.linger.duration" "AERON_CLIENT_RESOURCE_LINGER_DURATION" = "3s",
+        "how long logs that are no longer used stay mapped";
+    ClientCloseLingerDuration client_close_linger_duration_ns: Both duration(0) "aeron.client.close.linger.duration" "AERON_CLIENT_CLOSE_LINGER_DURATION" = "0",
+        "accepted and not needed: a log stays mapped for as long as a thread uses it";
+    PreTouchMappedMemory pre_touch_mapped_memory: Client bool "aeron.pre.touch.mapped.memory" "AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY" = "false",
+        "whether all pages of a log are touched when it is mapped";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_unique_and_belong_together() {
+        let mut seen = HashSet::new();
+        for (index, spec) in OptionId::ALL.iter().enumerate() {
+            assert_eq!(spec.id as usize, index);
+            assert!(seen.insert(spec.property), "{}", spec.property);
+            assert!(seen.insert(spec.variable), "{}", spec.variable);
+            let irregular = [
+                OptionId::NameResolverThreshold,
+                OptionId::PreTouchMappedMemory,
+            ];
+            if !irregular.contains(&spec.id) {
+                assert_eq!(
+                    super::super::names::normalised(spec.property),
+                    spec.variable
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_default_is_a_value_of_its_kind() {
+        for spec in OptionId::ALL {
+            if !spec.default.is_empty() {
+                let value = spec.kind.parse(spec.default);
+                assert!(value.is_ok(), "{}={}", spec.property, spec.default);
+                assert_eq!(
+                    spec.kind.parse(&spec.kind.format(&spec.default_value())),
+                    value,
+                    "{}",
+                    spec.property
+                );
+            }
+        }
+    }
+}

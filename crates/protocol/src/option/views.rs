@@ -1,0 +1,203 @@
+//! Options read together: idle strategies with their arguments, and the defaults of channels.
+
+use taran_core::idle::{IdleError, IdleSpec};
+
+use super::choices::ThreadingMode;
+use super::set::OptionSet;
+use crate::uri::{
+    CongestionControl, FlowControlDefaults, FlowControlStrategy, Group, PublicationDefaults,
+    SubscriptionDefaults, Untethered,
+};
+
+/// A thread that idles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IdleRole {
+    /// The conductor's.
+    Conductor,
+    /// The sender's.
+    Sender,
+    /// The receiver's.
+    Receiver,
+    /// That of sender and receiver.
+    SharedNetwork,
+    /// That of all agents.
+    Shared,
+    /// That of the executor of blocking work.
+    AsyncExecutor,
+}
+
+impl OptionSet {
+    /// Which agents share a thread.
+    #[must_use]
+    pub fn threading_mode(&self) -> ThreadingMode {
+        // The option takes no other text than those of the modes.
+        ThreadingMode::parse(self.threading_mode_name()).unwrap_or(ThreadingMode::Dedicated)
+    }
+
+    /// Whether a command may stop the driver.
+    #[must_use]
+    pub fn termination_allowed(&self) -> bool {
+        self.termination_validator() == "allow"
+    }
+
+    /// The idle strategy of a thread, its arguments read.
+    ///
+    /// # Errors
+    /// The arguments do not fit the strategy.
+    pub fn idle(&self, role: IdleRole) -> Result<IdleSpec, IdleError> {
+        let (name, args) = match role {
+            IdleRole::Conductor => (
+                self.conductor_idle_strategy(),
+                self.conductor_idle_strategy_init_args(),
+            ),
+            IdleRole::Sender => (
+                self.sender_idle_strategy(),
+                self.sender_idle_strategy_init_args(),
+            ),
+            IdleRole::Receiver => (
+                self.receiver_idle_strategy(),
+                self.receiver_idle_strategy_init_args(),
+            ),
+            IdleRole::SharedNetwork => (
+                self.sharednetwork_idle_strategy(),
+                self.sharednetwork_idle_strategy_init_args(),
+            ),
+            IdleRole::Shared => (
+                self.shared_idle_strategy(),
+                self.shared_idle_strategy_init_args(),
+            ),
+            IdleRole::AsyncExecutor => (
+                self.async_executor_idle_strategy(),
+                self.async_executor_idle_strategy_init_args(),
+            ),
+        };
+        IdleSpec::parse(name.unwrap_or("backoff"), args)
+    }
+
+    /// What publications have where their channels say nothing.
+    #[must_use]
+    pub fn publication_defaults(&self) -> PublicationDefaults {
+        PublicationDefaults {
+            term_length: self.term_buffer_length(),
+            ipc_term_length: self.ipc_term_buffer_length(),
+            mtu: self.mtu_length(),
+            ipc_mtu: self.ipc_mtu_length(),
+            window: self.publication_term_window_length(),
+            ipc_window: self.ipc_publication_term_window_length(),
+            linger_ns: self.publication_linger_timeout_ns(),
+            sparse: self.term_buffer_sparse_file(),
+            spies_simulate_connection: self.spies_simulate_connection(),
+            max_resend: self.max_resend() as usize,
+            untethered: self.untethered(),
+            flow_control: FlowControlDefaults {
+                multicast_strategy: match self.multicast_flow_control_supplier() {
+                    "multicast_min" => FlowControlStrategy::Min,
+                    "multicast_tagged" => FlowControlStrategy::Tagged,
+                    _ => FlowControlStrategy::Max,
+                },
+                receiver_timeout_ns: self.flow_control_receiver_timeout_ns(),
+                group_tag: self.flow_control_group_tag(),
+                group_min_size: int32(self.flow_control_group_min_size()),
+                unicast_window_multiple: int32(self.unicast_flow_control_rrwm()),
+                multicast_window_multiple: int32(self.multicast_flow_control_rrwm()),
+            },
+        }
+    }
+
+    /// What subscriptions have where their channels say nothing.
+    #[must_use]
+    pub fn subscription_defaults(&self) -> SubscriptionDefaults {
+        SubscriptionDefaults {
+            reliable: self.reliable_stream(),
+            rejoin: self.rejoin_stream(),
+            tether: self.tether_subscriptions(),
+            group: Group::parse(self.receiver_group_consideration()),
+            group_tag: self.receiver_group_tag(),
+            sparse: self.term_buffer_sparse_file(),
+            receiver_window: self.rcv_initial_window_length(),
+            congestion_control: match self.congestion_control_supplier() {
+                "cubic" => CongestionControl::Cubic,
+                _ => CongestionControl::Static,
+            },
+            nak_delay_ns: self.nak_unicast_delay_ns(),
+            untethered: self.untethered(),
+        }
+    }
+
+    fn untethered(&self) -> Untethered {
+        Untethered {
+            window_limit_timeout_ns: self.untethered_window_limit_timeout_ns(),
+            linger_timeout_ns: self.untethered_linger_timeout_ns(),
+            resting_timeout_ns: self.untethered_resting_timeout_ns(),
+        }
+    }
+}
+
+/// The ranges of these options lie within 32 bits.
+fn int32(n: i64) -> i32 {
+    i32::try_from(n).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::option::{OptionId, Profile, Source};
+
+    const ROLES: [IdleRole; 6] = [
+        IdleRole::Conductor,
+        IdleRole::Sender,
+        IdleRole::Receiver,
+        IdleRole::SharedNetwork,
+        IdleRole::Shared,
+        IdleRole::AsyncExecutor,
+    ];
+
+    #[test]
+    fn every_profile_has_idle_strategies_that_can_be_built() {
+        for profile in Profile::ALL {
+            let mut options = OptionSet::driver();
+            options
+                .set(OptionId::Profile, profile.as_str(), &Source::Code)
+                .unwrap();
+            for role in ROLES {
+                assert!(options.idle(role).is_ok(), "{profile} {role:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_spec() {
+        let options = OptionSet::driver();
+        let publication = options.publication_defaults();
+        assert_eq!(
+            (publication.term_length, publication.ipc_term_length),
+            (16 << 20, 64 << 20)
+        );
+        assert_eq!(
+            (publication.mtu, publication.ipc_mtu, publication.max_resend),
+            (1408, 1408, 16)
+        );
+        assert_eq!(
+            (publication.window, publication.linger_ns),
+            (0, 5_000_000_000)
+        );
+        assert_eq!(publication.flow_control.group_tag, -1);
+        let subscription = options.subscription_defaults();
+        assert!(
+            subscription.reliable
+                && subscription.rejoin
+                && subscription.tether
+                && subscription.sparse
+        );
+        assert_eq!(
+            (subscription.receiver_window, subscription.nak_delay_ns),
+            (128 << 10, 1_000)
+        );
+        assert_eq!(
+            (subscription.group, subscription.group_tag),
+            (Group::Infer, None)
+        );
+        assert_eq!(options.threading_mode(), ThreadingMode::Dedicated);
+        assert!(!options.termination_allowed());
+    }
+}
