@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cnc;
 pub mod command;
 pub mod counter;
 pub mod error_code;

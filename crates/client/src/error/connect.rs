@@ -1,0 +1,122 @@
+//! Errors of connecting to a driver.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why no connection to a media driver could be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// There is no `cnc.dat`: no driver runs in this directory, or it runs in another one.
+    #[error(
+        "no media driver runs in {}: waited {waited:?} and there is no cnc.dat. Start a driver (`taran driver`), or \
+         name the directory of a running one with the environment variable AERON_DIR, the property aeron.dir or \
+         Context::aeron_dir",
+        .directory.display()
+    )]
+    NoDriver {
+        /// The Aeron directory.
+        directory: PathBuf,
+        /// How long a driver was waited for.
+        waited: Duration,
+    },
+    /// There is a `cnc.dat`, but this process may not open or map it.
+    #[error(
+        "{} can not be opened: {reason}. The driver probably runs as another user: run both as the same user, or give \
+         this one read and write access",
+        .path.display()
+    )]
+    NotReadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// The file is shorter than its own header says, or than any `cnc.dat`.
+    #[error(
+        "{} has {length} bytes, {needed} are needed: it is no cnc.dat, or its driver died while it made it. Remove the \
+         directory and start the driver again",
+        .path.display()
+    )]
+    TooShort {
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes.
+        length: usize,
+        /// The length it should have at least, in bytes.
+        needed: usize,
+    },
+    /// The driver has made its file but never said that it is ready.
+    #[error("the media driver has not finished making {} within {waited:?}", .path.display())]
+    NotReady {
+        /// The file.
+        path: PathBuf,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The driver speaks another version of the shared-memory protocol.
+    #[error(
+        "{} has version {found}, this client needs {expected}: use a driver and a client that agree (Aeron 1.51 \
+         speaks 0.2.0)",
+        .path.display()
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Version of the file.
+        found: Version,
+        /// Version of this client.
+        expected: Version,
+    },
+    /// The driver has stopped in an orderly way and has not been started again.
+    #[error(
+        "the media driver in {} has shut down (waited {waited:?} for a new one); start a driver, or name the directory \
+         of a running one with AERON_DIR, aeron.dir or Context::aeron_dir",
+        .directory.display()
+    )]
+    DriverStopped {
+        /// The Aeron directory.
+        directory: PathBuf,
+        /// How long a new driver was waited for.
+        waited: Duration,
+    },
+    /// A driver has left its files behind, but does not give signs of life.
+    #[error(
+        "the media driver in {} is dead: its last sign of life was {age:?} ago (aeron.driver.timeout = {timeout:?}). \
+         Start it again; it cleans up the directory by itself",
+        .directory.display()
+    )]
+    DriverDied {
+        /// The Aeron directory.
+        directory: PathBuf,
+        /// Time since the driver's last heartbeat.
+        age: Duration,
+        /// The driver timeout in force.
+        timeout: Duration,
+    },
+    /// The contents of the file contradict each other.
+    #[error("{} is damaged: {reason}. Start the driver again", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An option of the client has an impossible value, or does not exist.
+    #[error("{0}")]
+    Option(String),
+    /// The thread of the client conductor could not be started.
+    #[error("the client conductor's thread could not be started: {0}")]
+    Thread(String),
+}
+
+/// A semantic version as it is packed into 32 bits: major, minor, patch, a byte each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version(pub i32);
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self(packed) = self;
+        write!(f, "{}.{}.{}", packed >> 16 & 0xFF, packed >> 8 & 0xFF, packed & 0xFF)
+    }
+}

@@ -1,0 +1,94 @@
+//! Errors of the road: offering and polling.
+
+use super::Lost;
+
+/// Why a message was not accepted. Nothing was written to the stream.
+///
+/// [`OfferError::is_retryable`] tells the passing states from the lasting ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[must_use = "the message was not sent"]
+pub enum OfferError {
+    /// There is no subscriber, and the publication has reached its limit. Offer again later, or drop the message.
+    #[error("no subscriber is connected")]
+    NotConnected,
+    /// The slowest subscriber, the receivers' window or the driver has to catch up first. Offer again later.
+    #[error("back-pressured: the slowest receiver, the flow control window or the driver has to catch up first")]
+    BackPressured,
+    /// The log has just turned to its next term. Offer again at once.
+    #[error("the log has just turned to its next term: offer again at once")]
+    AdminAction,
+    /// The publication, or its client, was closed by its owner.
+    #[error("the publication is closed")]
+    Closed,
+    /// The connection to the driver is gone.
+    #[error(transparent)]
+    DriverLost(#[from] Lost),
+    /// The stream has used up its position space of 2^31 terms. Add a new publication, with longer terms.
+    #[error(
+        "the stream has used up its position space of {max_position} bytes; add a new publication, with a longer \
+         term-length"
+    )]
+    MaxPositionExceeded {
+        /// First position that the stream can not reach, in bytes.
+        max_position: i64,
+    },
+    /// The message can not be sent in one piece.
+    #[error(
+        "the message has {length} bytes, at most {max} are possible here; split it, offer it (a claim is limited by \
+         the mtu), or raise mtu or term-length of the channel"
+    )]
+    TooLong {
+        /// Bytes that were offered.
+        length: usize,
+        /// Bytes that can be offered by this operation on this publication.
+        max: usize,
+    },
+    /// A block did not consist of whole frames that follow on where the publication stands.
+    #[error("the block can not be appended: {0}")]
+    InvalidBlock(BlockError),
+    /// The log in shared memory was damaged by another process: its fields contradict each other.
+    #[error("the log of the publication is damaged")]
+    Damaged,
+}
+
+impl OfferError {
+    /// True if the same offer can succeed later: not connected, back-pressured, admin action.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::NotConnected | Self::BackPressured | Self::AdminAction)
+    }
+}
+
+/// What is wrong with a block of frames given to `offer_block`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlockError {
+    /// The length is not a positive multiple of 32 that fits the present term.
+    #[error("{length} bytes are not a positive multiple of 32 that fits the {remaining} bytes left of the term")]
+    Length {
+        /// Bytes in the block.
+        length: usize,
+        /// Bytes left in the present term.
+        remaining: usize,
+    },
+    /// A field of the first frame is not that of this publication at its present position.
+    #[error("the first frame has {field} {found}, expected {expected}")]
+    Field {
+        /// Name of the frame header's field.
+        field: &'static str,
+        /// Value this publication needs.
+        expected: i64,
+        /// Value in the block.
+        found: i64,
+    },
+}
+
+/// Why nothing can be polled any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PollError {
+    /// The subscription's client was closed by its owner.
+    #[error("the subscription is closed")]
+    Closed,
+    /// The connection to the driver is gone.
+    #[error(transparent)]
+    DriverLost(#[from] Lost),
+}

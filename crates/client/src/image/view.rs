@@ -1,0 +1,233 @@
+//! What is known of an image, for anyone who asks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use taran_core::counters::Counter;
+use taran_protocol::log::LogBuffers;
+use taran_protocol::position::TermGeometry;
+
+use crate::Position;
+
+/// What the conductor learns of an image when it becomes available.
+#[derive(Debug)]
+pub(crate) struct ImageFacts {
+    pub(crate) correlation_id: i64,
+    pub(crate) subscription_id: i64,
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) source_identity: String,
+    pub(crate) counter_id: i32,
+    pub(crate) counter: Counter,
+    pub(crate) join_position: Position,
+    pub(crate) log: Arc<LogBuffers>,
+}
+
+#[derive(Debug)]
+struct ImageState {
+    facts: ImageFacts,
+    geometry: TermGeometry,
+    closed: AtomicBool,
+    /// Polled outside its subscription.
+    taken: AtomicBool,
+    /// Where the next poller goes on; the counter is not asked, as other processes can write it.
+    resume: AtomicI64,
+    /// A frame was met that can not be. Cleared when it was reported.
+    damaged: AtomicBool,
+    /// Valid once `closed` is set.
+    last_position: AtomicI64,
+    last_end: AtomicI64,
+    was_revoked: AtomicBool,
+}
+
+/// What is known of an image: which publication it is of, and how far its subscription has come.
+///
+/// An *image* is one publication as one subscription sees it. A view is cheap to clone and may be kept: the log stays
+/// mapped as long as any view of it lives. Only the [`Image`](crate::Image) itself can be polled.
+#[derive(Clone, Debug)]
+pub struct ImageView(Arc<ImageState>);
+
+impl ImageView {
+    pub(crate) fn new(facts: ImageFacts) -> Self {
+        let geometry = facts.log.geometry();
+        Self(Arc::new(ImageState {
+            geometry,
+            closed: AtomicBool::new(false),
+            taken: AtomicBool::new(false),
+            resume: AtomicI64::new(facts.join_position),
+            damaged: AtomicBool::new(false),
+            last_position: AtomicI64::new(0),
+            last_end: AtomicI64::new(i64::MAX),
+            was_revoked: AtomicBool::new(false),
+            facts,
+        }))
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(crate) fn log(&self) -> &LogBuffers {
+        &self.0.facts.log
+    }
+
+    pub(crate) fn geometry(&self) -> TermGeometry {
+        self.0.geometry
+    }
+
+    pub(crate) fn counter(&self) -> &Counter {
+        &self.0.facts.counter
+    }
+
+    pub(crate) fn is_taken(&self) -> bool {
+        self.0.taken.load(Ordering::Acquire)
+    }
+
+    /// Somebody polls it outside its subscription.
+    pub(crate) fn hand_out(&self) {
+        self.0.taken.store(true, Ordering::Release);
+    }
+
+    /// The subscription polls it again, from here on.
+    pub(crate) fn hand_back(&self, position: Position) {
+        self.0.resume.store(position, Ordering::Relaxed);
+        // Release: partner of the acquire in `is_taken`; the next poller sees the position.
+        self.0.taken.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn resume_position(&self) -> Position {
+        self.0.resume.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    pub(crate) fn note_damage(&self) {
+        self.0.damaged.store(true, Ordering::Relaxed);
+    }
+
+    /// True if damage was noted since the last call.
+    pub(crate) fn take_damage(&self) -> bool {
+        self.0.damaged.load(Ordering::Relaxed) && self.0.damaged.swap(false, Ordering::Relaxed)
+    }
+
+    /// Ends the image. What has to be known afterwards is noted first, because the position counter may belong to
+    /// somebody else soon.
+    pub(crate) fn close(&self) {
+        let Self(state) = self;
+        if !self.is_closed() {
+            state.last_position.store(state.facts.counter.get(), Ordering::Relaxed);
+            state.last_end.store(state.facts.log.end_of_stream_position(), Ordering::Relaxed);
+            state.was_revoked.store(state.facts.log.is_revoked(), Ordering::Relaxed);
+            // Release: partner of the acquire in `is_closed`; who sees it closed sees its last state.
+            state.closed.store(true, Ordering::Release);
+        }
+    }
+
+    /// True once the driver has said that the image is gone, or the subscription or the client was closed. A closed
+    /// image delivers nothing more.
+    #[inline]
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.closed.load(Ordering::Acquire)
+    }
+
+    /// Session of the publication.
+    #[must_use]
+    pub fn session_id(&self) -> i32 {
+        self.0.facts.session_id
+    }
+
+    /// Stream of the publication and the subscription.
+    #[must_use]
+    pub fn stream_id(&self) -> i32 {
+        self.0.facts.stream_id
+    }
+
+    /// Who sends: `address:port` of the sender, or `aeron:ipc`.
+    #[must_use]
+    pub fn source_identity(&self) -> &str {
+        &self.0.facts.source_identity
+    }
+
+    /// Id that the driver gave the image.
+    #[must_use]
+    pub fn correlation_id(&self) -> i64 {
+        self.0.facts.correlation_id
+    }
+
+    /// Registration id of the subscription that the image belongs to.
+    #[must_use]
+    pub fn subscription_registration_id(&self) -> i64 {
+        self.0.facts.subscription_id
+    }
+
+    /// Id of the counter that holds the subscriber's position.
+    #[must_use]
+    pub fn subscriber_position_id(&self) -> i32 {
+        self.0.facts.counter_id
+    }
+
+    /// Position at which this subscription joined the stream.
+    #[must_use]
+    pub fn join_position(&self) -> Position {
+        self.0.facts.join_position
+    }
+
+    /// Id of the first term of the stream.
+    #[must_use]
+    pub fn initial_term_id(&self) -> i32 {
+        self.0.geometry.initial_term_id()
+    }
+
+    /// Bytes in a term.
+    #[must_use]
+    pub fn term_length(&self) -> usize {
+        // A term length is a power of two from 64 KiB to 1 GiB.
+        self.0.geometry.term_length() as usize
+    }
+
+    /// Longest frame of the stream in bytes, header included.
+    #[must_use]
+    pub fn mtu(&self) -> usize {
+        self.0.facts.log.mtu() as usize
+    }
+
+    /// Position up to which this subscription has consumed the stream; after the end the last one.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        // The counter belongs to somebody else after the end: what was read from it is used only if it is still ours.
+        let position = self.0.facts.counter.get();
+        if self.is_closed() { self.0.last_position.load(Ordering::Relaxed) } else { position }
+    }
+
+    /// Position at which the stream ends; `i64::MAX` while the publisher goes on.
+    #[must_use]
+    pub fn end_of_stream_position(&self) -> Position {
+        if self.is_closed() {
+            self.0.last_end.load(Ordering::Relaxed)
+        } else {
+            self.0.facts.log.end_of_stream_position()
+        }
+    }
+
+    /// True when the publisher has ended the stream and all of it was consumed.
+    #[must_use]
+    pub fn is_end_of_stream(&self) -> bool {
+        self.position() >= self.end_of_stream_position()
+    }
+
+    /// True when the publisher has revoked the stream: what was not consumed by then is lost.
+    #[must_use]
+    pub fn is_publication_revoked(&self) -> bool {
+        if self.is_closed() {
+            self.0.was_revoked.load(Ordering::Relaxed)
+        } else {
+            self.0.facts.log.is_revoked()
+        }
+    }
+
+    /// Number of network paths on which the stream was heard recently; 0 for IPC and after the end.
+    #[must_use]
+    pub fn active_transport_count(&self) -> i32 {
+        if self.is_closed() { 0 } else { self.0.facts.log.active_transport_count() }
+    }
+}

@@ -1,0 +1,97 @@
+use taran_core::memory::Gap;
+use taran_core::overlay;
+use taran_core::sync::Ordering::Relaxed;
+use taran_core::sync::{AtomicI32, AtomicI64};
+
+use super::{CncError, CncSpec};
+
+/// Bytes before the first section.
+pub const CNC_HEADER_LENGTH: usize = 128;
+
+overlay! {
+    /// The first 128 bytes of the file (`spec/01 §2.1`). All but the version are written before it and never change.
+    pub struct CncHeader: 128 {
+        /// Written last; 0 until then.
+        0 => version: AtomicI32,
+        /// Bytes of the command ring, trailer included.
+        4 => to_driver_length: AtomicI32,
+        /// Bytes of the response broadcast, trailer included.
+        8 => to_clients_length: AtomicI32,
+        /// Bytes of the counters' descriptions.
+        12 => counters_metadata_length: AtomicI32,
+        /// Bytes of the counters' values.
+        16 => counters_values_length: AtomicI32,
+        /// Bytes of the error log.
+        20 => error_log_length: AtomicI32,
+        /// How long the driver waits for a sign of life of a client.
+        24 => client_liveness_timeout_ns: AtomicI64,
+        /// When the driver started, milliseconds since the epoch.
+        32 => start_timestamp_ms: AtomicI64,
+        /// Process id of the driver.
+        40 => driver_pid: AtomicI64,
+        /// Lengths of files are multiples of it; 0 of older drivers means 4096.
+        48 => page_size: AtomicI32,
+        52 => gap_52: Gap<76>,
+    }
+}
+
+/// Page size of drivers that do not say it.
+const OLD_PAGE_SIZE: i32 = 4096;
+
+impl CncHeader {
+    pub(super) fn write(&self, spec: &CncSpec) {
+        // The file length fits an i32, and no length is longer (`CncSpec::check`).
+        self.to_driver_length
+            .store(spec.to_driver_length as i32, Relaxed);
+        self.to_clients_length
+            .store(spec.to_clients_length as i32, Relaxed);
+        self.counters_metadata_length
+            .store(spec.counters_metadata_length as i32, Relaxed);
+        self.counters_values_length
+            .store(spec.counters_values_length as i32, Relaxed);
+        self.error_log_length
+            .store(spec.error_log_length as i32, Relaxed);
+        self.client_liveness_timeout_ns
+            .store(spec.client_liveness_timeout_ns, Relaxed);
+        self.start_timestamp_ms
+            .store(spec.start_timestamp_ms, Relaxed);
+        self.driver_pid.store(spec.driver_pid, Relaxed);
+        self.page_size.store(spec.page_size, Relaxed);
+    }
+
+    pub(super) fn read(&self) -> Result<CncSpec, CncError> {
+        let length = |field: &'static str, value: &AtomicI32| {
+            let value = value.load(Relaxed);
+            usize::try_from(value).map_err(|_| CncError::Negative {
+                field,
+                value: value.into(),
+            })
+        };
+        let client_liveness_timeout_ns = self.client_liveness_timeout_ns.load(Relaxed);
+        if client_liveness_timeout_ns < 0 {
+            return Err(CncError::Negative {
+                field: "client liveness timeout",
+                value: client_liveness_timeout_ns,
+            });
+        }
+        let page_size = self.page_size.load(Relaxed);
+        Ok(CncSpec {
+            to_driver_length: length("to-driver buffer length", &self.to_driver_length)?,
+            to_clients_length: length("to-clients buffer length", &self.to_clients_length)?,
+            counters_metadata_length: length(
+                "counters metadata length",
+                &self.counters_metadata_length,
+            )?,
+            counters_values_length: length("counters values length", &self.counters_values_length)?,
+            error_log_length: length("error log length", &self.error_log_length)?,
+            client_liveness_timeout_ns,
+            start_timestamp_ms: self.start_timestamp_ms.load(Relaxed),
+            driver_pid: self.driver_pid.load(Relaxed),
+            page_size: if page_size == 0 {
+                OLD_PAGE_SIZE
+            } else {
+                page_size
+            },
+        })
+    }
+}

@@ -1,0 +1,134 @@
+use proptest::prelude::*;
+use taran_core::memory::Region;
+use taran_core::sync::Ordering::Relaxed;
+
+use super::*;
+
+fn small() -> CncSpec {
+    CncSpec {
+        to_driver_length: 1024 + 768,
+        to_clients_length: 1024 + 128,
+        counters_metadata_length: 4096,
+        counters_values_length: 1024,
+        error_log_length: 512,
+        ..CncSpec::default()
+    }
+}
+
+fn created(spec: &CncSpec) -> (Region, Cnc) {
+    let region = Region::anonymous(spec.file_length()).unwrap();
+    let cnc = Cnc::create(&region, spec).unwrap();
+    (region, cnc)
+}
+
+#[test]
+fn the_default_file_is_as_long_as_the_official_one() {
+    assert_eq!(CncSpec::default().file_length(), 48_238_592);
+}
+
+#[test]
+fn what_was_created_is_opened_with_the_same_numbers() {
+    let spec = CncSpec {
+        driver_pid: 7,
+        start_timestamp_ms: 9,
+        ..small()
+    };
+    let (region, cnc) = created(&spec);
+    assert_eq!(Cnc::open(&region).unwrap_err(), CncError::NotReady);
+    cnc.publish();
+    let opened = Cnc::open(&region).unwrap();
+    assert_eq!(opened.spec(), &spec);
+    assert_eq!(opened.client_liveness_timeout(), Duration::from_secs(10));
+    let lengths = [
+        &opened.to_driver,
+        &opened.to_clients,
+        &opened.counters_metadata,
+        &opened.counters_values,
+        &opened.error_log,
+    ]
+    .map(Region::len);
+    assert_eq!(lengths, [1792, 1152, 4096, 1024, 512]);
+}
+
+#[test]
+fn sections_follow_one_another_after_the_header() {
+    let (region, cnc) = created(&small());
+    cnc.to_driver.write(0, &[1]);
+    cnc.error_log.write(511, &[5]);
+    assert_eq!(region.bytes(128, 1), [1]);
+    assert_eq!(region.bytes(128 + 1792 + 1152 + 4096 + 1024 + 511, 1), [5]);
+}
+
+#[test]
+fn the_page_size_of_old_drivers_is_4096() {
+    let (region, cnc) = created(&small());
+    cnc.header.page_size.store(0, Relaxed);
+    cnc.publish();
+    assert_eq!(Cnc::open(&region).unwrap().spec().page_size, 4096);
+}
+
+#[test]
+fn other_versions_are_refused() {
+    let (region, cnc) = created(&small());
+    for (version, is_fine) in [
+        (Version::new(0, 2, 0), true),
+        (Version::new(0, 2, 9), true),
+        (Version::new(0, 3, 0), true),
+        (Version::new(0, 1, 255), false),
+        (Version::new(1, 2, 0), false),
+        (Version(-1), false),
+    ] {
+        cnc.header.version.store(version.0, Relaxed);
+        let expected = if is_fine {
+            None
+        } else {
+            Some(CncError::Version {
+                found: version,
+                expected: CNC_VERSION,
+            })
+        };
+        assert_eq!(Cnc::open(&region).err(), expected, "{version}");
+    }
+}
+
+#[test]
+fn a_file_that_is_too_short_says_what_it_needs() {
+    let region = Region::anonymous(127).unwrap();
+    assert_eq!(
+        Cnc::open(&region).unwrap_err(),
+        CncError::TooShort {
+            length: 127,
+            needed: 128
+        }
+    );
+    let (region, cnc) = created(&small());
+    cnc.publish();
+    cnc.header.error_log_length.store(1 << 20, Relaxed);
+    let needed = 128 + 1792 + 1152 + 4096 + 1024 + (1 << 20);
+    assert_eq!(
+        Cnc::open(&region).unwrap_err(),
+        CncError::TooShort {
+            length: region.len(),
+            needed
+        }
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_header_leads_outside_the_file(header in proptest::array::uniform32(any::<i32>()), small in any::<bool>()) {
+        let region = Region::anonymous(16_384).unwrap();
+        for (index, word) in header.iter().enumerate() {
+            let word = if small { word.rem_euclid(4096) } else { *word };
+            region.atomic_i32(index * 4).store(word, Relaxed);
+        }
+        region.atomic_i32(0).store(CNC_VERSION.0, Relaxed);
+        if let Ok(cnc) = Cnc::open(&region) {
+            let total = [&cnc.to_driver, &cnc.to_clients, &cnc.counters_metadata, &cnc.counters_values, &cnc.error_log]
+                .map(Region::len)
+                .iter()
+                .sum::<usize>();
+            prop_assert!(128 + total <= region.len());
+        }
+    }
+}
