@@ -26,8 +26,17 @@ pub fn insert(term: &Region, packet: &Walk<'_>) -> bool {
     if length.load(Ordering::Acquire) != 0 {
         return false;
     }
+    place(term, packet);
+    true
+}
+
+/// Copies a packet of at least one frame into its place, and publishes its first frame last.
+#[inline]
+pub(super) fn place(term: &Region, packet: &Walk<'_>) {
+    let bytes = packet.datagram();
+    let at = packet.term_offset() as usize;
     let Some((frame_length, _)) = bytes.split_first_chunk() else {
-        return false;
+        return;
     };
     if let Some((first, rest)) = bytes.split_at_checked(FIRST_LINE) {
         term.write(at + FIRST_LINE, rest);
@@ -40,7 +49,6 @@ pub fn insert(term: &Region, packet: &Walk<'_>) -> bool {
         packet.term_offset(),
         i32::from_le_bytes(*frame_length),
     );
-    true
 }
 
 /// What is missing in a term.

@@ -19,24 +19,34 @@
 //! publisher finds in a recycled term are ordered by the release of the publisher limit (driver, after
 //! [`LogBuffers::clean`]) and its acquire (client, before it appends).
 
+mod append;
+mod append_block;
 mod buffers;
+mod claim;
 mod clean;
 mod error;
+mod exclusive_appender;
 mod frame;
 mod insert;
 mod metadata;
 mod poll;
 mod scan;
+mod shared_appender;
 mod spec;
 mod unblock;
 
+pub use append::{AppendError, ReservedValue};
+pub use append_block::BlockError;
 pub use buffers::LogBuffers;
+pub use claim::FrameClaim;
 pub use error::{CorruptFrame, LogError};
+pub use exclusive_appender::ExclusiveAppender;
 pub use frame::LogFrame;
 pub use insert::{Gap, Rebuilt, fill_gap, find_gap, insert};
 pub use metadata::LogMetadata;
 pub use poll::{Action, Block, Polled, peek, poll, poll_block, poll_bounded, poll_controlled};
 pub use scan::{Run, RunLimit, Scan, scan, scan_run};
+pub use shared_appender::{SharedAppender, Tail};
 pub use spec::{
     LOG_METADATA_LENGTH, LogKind, LogSpec, PAGE_SIZE_MAX, PAGE_SIZE_MIN, SocketBufferLengths,
     file_length,

@@ -1,5 +1,7 @@
 //! Tests of the log, and what they share: a small log, and frames placed in it by hand.
 
+mod append;
+mod append_model;
 mod buffers;
 mod insert;
 mod maintenance;

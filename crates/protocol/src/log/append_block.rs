@@ -1,0 +1,103 @@
+use super::insert::place;
+use super::{AppendError, ExclusiveAppender};
+use crate::frame::{Frame, FrameType, InvalidFrame, Walk};
+
+/// Why a block of frames was not appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlockError {
+    /// The stream has reached its last position.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// The block does not fit what is left of the term.
+    #[error("block of {length} bytes is longer than the {remaining} left in the term")]
+    TooLong {
+        /// Bytes in the block.
+        length: usize,
+        /// Bytes left in the term.
+        remaining: i32,
+    },
+    /// The block is not made of whole frames.
+    #[error("not a block of whole data frames: {0}")]
+    NotFrames(#[from] InvalidFrame),
+    /// The first frame is not a data frame for the place where it would go.
+    #[error("{field} of the first frame is {found}, expected {expected}")]
+    Misplaced {
+        /// Field of the header.
+        field: &'static str,
+        /// Its value.
+        found: i32,
+        /// The value needed.
+        expected: i32,
+    },
+}
+
+impl ExclusiveAppender {
+    /// Appends a block of whole frames that were framed for this very place: a multiple of 32 bytes, the first frame
+    /// with the session, stream, term and offset of the next frame. Returns the stream position after it.
+    ///
+    /// # Errors
+    /// Nothing was appended, see [`BlockError`].
+    pub fn append_block(&mut self, block: &[u8]) -> Result<i64, BlockError> {
+        if self.term_offset() >= self.log().term_length() {
+            self.turn()?;
+        }
+        let remaining = self.log().term_length() - self.term_offset();
+        if block.len() > remaining as usize {
+            return Err(BlockError::TooLong {
+                length: block.len(),
+                remaining,
+            });
+        }
+        let walk = self.check_block(block)?;
+        let space = self
+            .reserve(walk.length_in_term())
+            .map_err(BlockError::Append)?;
+        // As the receiver places a packet: everything behind the first length, then the length with release.
+        place(space.term, &walk);
+        Ok(self.position())
+    }
+
+    fn check_block<'a>(&self, block: &'a [u8]) -> Result<Walk<'a>, BlockError> {
+        let Frame::Data(frame) = Frame::parse(block)? else {
+            return Err(InvalidFrame::DataLength {
+                length: block.len(),
+                walked: 0,
+            }
+            .into());
+        };
+        let header = frame.header();
+        let fields = [
+            ("term offset", header.term_offset.get(), self.term_offset()),
+            (
+                "session id",
+                header.session_id.get(),
+                self.log().session_id(),
+            ),
+            ("stream id", header.stream_id.get(), self.log().stream_id()),
+            ("term id", header.term_id.get(), self.term_id()),
+            (
+                "type",
+                i32::from(header.header.frame_type().0),
+                i32::from(FrameType::DATA.0),
+            ),
+        ];
+        for (field, found, expected) in fields {
+            if found != expected {
+                return Err(BlockError::Misplaced {
+                    field,
+                    found,
+                    expected,
+                });
+            }
+        }
+        let walk = frame.walk(self.log().term_length())?;
+        if walk.length_in_term() as usize != block.len() {
+            return Err(InvalidFrame::DataLength {
+                length: block.len(),
+                walked: block.len(),
+            }
+            .into());
+        }
+        Ok(walk)
+    }
+}

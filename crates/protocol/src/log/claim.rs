@@ -1,0 +1,132 @@
+use std::fmt;
+use std::mem::offset_of;
+use std::ops::{Deref, DerefMut};
+
+use taran_core::memory::{Claim, Region};
+
+use super::append::{Space, write_reserved_value};
+use super::frame::commit;
+use crate::frame::{DATA_HEADER_LENGTH, DataHeader, FrameHeader, FrameType};
+
+/// Space for one message in a log, to be filled in place. Readers wait for it, so commit soon. A claim that is dropped
+/// is aborted: readers skip its space.
+#[must_use = "a claim that is dropped is aborted"]
+pub struct FrameClaim<'a> {
+    // Dropped first, so that nobody has the payload any more when it is published.
+    payload: Claim<'a>,
+    frame: Unpublished<'a>,
+    position: i64,
+}
+
+impl<'a> FrameClaim<'a> {
+    /// Begins the frame of a message of `length` bytes; `position` is the one after it.
+    #[inline]
+    pub(super) fn begin(space: &Space<'a>, length: i32, position: i64) -> Self {
+        let Space { term, offset, .. } = *space;
+        let frame_length = DATA_HEADER_LENGTH + length;
+        space.begin(offset, frame_length, DataHeader::UNFRAGMENTED);
+        Self {
+            payload: term.claim((offset + DATA_HEADER_LENGTH) as usize, length as usize),
+            frame: Unpublished {
+                term,
+                offset,
+                length: frame_length,
+            },
+            position,
+        }
+    }
+
+    /// Stream position after the message.
+    #[inline]
+    #[must_use]
+    pub fn position(&self) -> i64 {
+        self.position
+    }
+
+    /// Sets the flags of the frame, see [`DataHeader`].
+    #[inline]
+    pub fn set_flags(&mut self, flags: u8) {
+        self.frame.write(offset_of!(FrameHeader, flags), &[flags]);
+    }
+
+    /// Sets the reserved value of the frame.
+    #[inline]
+    pub fn set_reserved_value(&mut self, value: i64) {
+        write_reserved_value(self.frame.term, self.frame.offset, value);
+    }
+
+    /// Publishes the message and returns the stream position after it.
+    #[inline]
+    pub fn commit(self) -> i64 {
+        let Self {
+            payload,
+            frame,
+            position,
+        } = self;
+        {
+            let _given_back = payload;
+        }
+        frame.publish();
+        position
+    }
+
+    /// Gives up; readers skip the space.
+    #[inline]
+    pub fn abort(self) {}
+}
+
+impl Deref for FrameClaim<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.payload
+    }
+}
+
+impl DerefMut for FrameClaim<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.payload
+    }
+}
+
+impl fmt::Debug for FrameClaim<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrameClaim")
+            .field("frame", &self.frame)
+            .field("position", &self.position)
+            .finish()
+    }
+}
+
+/// A frame whose length is still negative. Dropped, it becomes padding.
+#[derive(Debug)]
+struct Unpublished<'a> {
+    term: &'a Region,
+    offset: i32,
+    length: i32,
+}
+
+impl Unpublished<'_> {
+    #[inline]
+    fn write(&self, field: usize, bytes: &[u8]) {
+        self.term.write(self.offset as usize + field, bytes);
+    }
+
+    #[inline]
+    fn publish(self) {
+        commit(self.term, self.offset, self.length);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Unpublished<'_> {
+    fn drop(&mut self) {
+        self.write(
+            offset_of!(FrameHeader, frame_type),
+            &FrameType::PAD.0.to_le_bytes(),
+        );
+        commit(self.term, self.offset, self.length);
+    }
+}

@@ -1,0 +1,233 @@
+use taran_core::sync::Ordering;
+
+use super::append::{Space, fragmented_space, framed_space, message_length};
+use super::frame::write_padding;
+use super::{AppendError, FrameClaim, LogBuffers, LogError, ReservedValue};
+use crate::position::{FRAME_ALIGNMENT, RawTail, partition_of_count};
+
+/// Appends to a log that nobody else appends to (`spec/01 §8.3`). It knows where the log stands, so the tail counter is
+/// only written, for the driver to read.
+///
+/// Input: the caller compares [`Self::position`] with the publisher limit (acquired), then appends.
+#[derive(Debug)]
+pub struct ExclusiveAppender {
+    log: LogBuffers,
+    term_count: i32,
+    term_id: i32,
+    term_offset: i32,
+    term_begin: i64,
+}
+
+impl ExclusiveAppender {
+    /// Continues where the log stands.
+    ///
+    /// # Errors
+    /// The tail of the log is not sound.
+    pub fn new(log: LogBuffers) -> Result<Self, LogError> {
+        let geometry = log.geometry();
+        let term_count = log.active_term_count();
+        let tail = log.raw_tail(partition_of_count(term_count));
+        let term_offset = tail.effective_offset(geometry.term_length());
+        let sound = term_count >= 0
+            && geometry.term_count(tail.term_id()) == term_count
+            && term_offset % FRAME_ALIGNMENT == 0;
+        if !sound {
+            return Err(LogError::Tail {
+                tail: tail.0,
+                term_count,
+            });
+        }
+        Ok(Self {
+            term_count,
+            term_id: tail.term_id(),
+            term_offset,
+            term_begin: geometry.position(tail.term_id(), 0),
+            log,
+        })
+    }
+
+    /// The log.
+    #[inline]
+    #[must_use]
+    pub fn log(&self) -> &LogBuffers {
+        &self.log
+    }
+
+    /// Stream position of the next frame.
+    #[inline]
+    #[must_use]
+    pub fn position(&self) -> i64 {
+        self.term_begin + i64::from(self.term_offset)
+    }
+
+    /// Term of the next frame; the one before it when the term is full.
+    #[inline]
+    #[must_use]
+    pub fn term_id(&self) -> i32 {
+        self.term_id
+    }
+
+    /// Offset of the next frame in its term; the term length when the term is full.
+    #[inline]
+    #[must_use]
+    pub fn term_offset(&self) -> i32 {
+        self.term_offset
+    }
+
+    /// Appends a message, in fragments if it does not fit one frame. Returns the stream position after it.
+    ///
+    /// # Errors
+    /// Nothing was appended, see [`AppendError`].
+    #[inline]
+    pub fn append(
+        &mut self,
+        message: &[u8],
+        reserved: ReservedValue<'_>,
+    ) -> Result<i64, AppendError> {
+        self.append_parts(&[message], reserved)
+    }
+
+    /// As [`Self::append`], for a message in parts.
+    ///
+    /// # Errors
+    /// Nothing was appended, see [`AppendError`].
+    #[inline]
+    pub fn append_parts(
+        &mut self,
+        parts: &[&[u8]],
+        reserved: ReservedValue<'_>,
+    ) -> Result<i64, AppendError> {
+        let length = message_length(parts, self.log.max_message_length())?;
+        if length > self.log.max_payload_length() {
+            return self.append_fragments(parts, length, reserved);
+        }
+        self.reserve(framed_space(length))?
+            .write(parts, length, reserved);
+        Ok(self.position())
+    }
+
+    #[inline(never)]
+    fn append_fragments(
+        &mut self,
+        parts: &[&[u8]],
+        length: i32,
+        reserved: ReservedValue<'_>,
+    ) -> Result<i64, AppendError> {
+        let max_payload = self.log.max_payload_length();
+        let space = self.reserve(fragmented_space(length, max_payload))?;
+        space.write_fragments(parts, length, max_payload, reserved);
+        Ok(self.position())
+    }
+
+    /// Reserves a frame for a message of `length` bytes, to be filled in place.
+    ///
+    /// # Errors
+    /// Nothing was reserved, see [`AppendError`]. A claim is never fragmented.
+    #[inline]
+    pub fn claim(&mut self, length: usize) -> Result<FrameClaim<'_>, AppendError> {
+        let max = self
+            .log
+            .max_payload_length()
+            .min(self.log.max_message_length());
+        if length > max as usize {
+            return Err(AppendError::TooLong { length, max });
+        }
+        let length = length as i32;
+        let required = framed_space(length);
+        let position = self.position() + i64::from(required);
+        Ok(FrameClaim::begin(
+            &self.reserve(required)?,
+            length,
+            position,
+        ))
+    }
+
+    /// Appends padding with a body of `length` bytes: readers skip it. Returns the stream position after it.
+    ///
+    /// # Errors
+    /// Nothing was appended, see [`AppendError`].
+    pub fn append_padding(&mut self, length: usize) -> Result<i64, AppendError> {
+        let max = self.log.max_message_length();
+        if length > max as usize {
+            return Err(AppendError::TooLong { length, max });
+        }
+        let required = framed_space(length as i32);
+        let Space {
+            term,
+            ids,
+            term_id,
+            offset,
+        } = self.reserve(required)?;
+        write_padding(term, ids, term_id, offset, required);
+        Ok(self.position())
+    }
+
+    /// Moves the tail over `required` bytes, a multiple of 32.
+    #[inline]
+    pub(super) fn reserve(&mut self, required: i32) -> Result<Space<'_>, AppendError> {
+        let offset = self.term_offset;
+        // A term and what is required are at most 2^30 each.
+        let end = offset + required;
+        if end > self.log.term_length() {
+            return Err(self.trip(end));
+        }
+        self.store_tail(end);
+        self.term_offset = end;
+        Ok(Space {
+            term: self.log.term(partition_of_count(self.term_count)),
+            ids: self.log.ids(),
+            term_id: self.term_id,
+            offset,
+        })
+    }
+
+    /// Tells the driver, before the frame is written, that there is one.
+    #[inline]
+    fn store_tail(&self, end: i32) {
+        // Release: pairs with the acquire in `LogBuffers::raw_tail` (driver).
+        self.log.metadata().tails[partition_of_count(self.term_count)]
+            .store(RawTail::new(self.term_id, end as u32).0, Ordering::Release);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn trip(&mut self, end: i32) -> AppendError {
+        self.store_tail(end);
+        let (offset, term_length) = (self.term_offset, self.log.term_length());
+        if offset < term_length {
+            let term = self.log.term(partition_of_count(self.term_count));
+            write_padding(
+                term,
+                self.log.ids(),
+                self.term_id,
+                offset,
+                term_length - offset,
+            );
+            self.term_offset = term_length;
+        }
+        match self.turn() {
+            Ok(()) => AppendError::AdminAction,
+            Err(error) => error,
+        }
+    }
+
+    /// Turns from a full term to the next one.
+    pub(super) fn turn(&mut self) -> Result<(), AppendError> {
+        let term_length = i64::from(self.log.term_length());
+        if self.term_begin + term_length >= self.log.geometry().max_position() {
+            return Err(AppendError::MaxPositionExceeded);
+        }
+        self.term_count += 1;
+        self.term_id = self.term_id.wrapping_add(1);
+        self.term_offset = 0;
+        self.term_begin += term_length;
+        let metadata = self.log.metadata();
+        metadata.tails[partition_of_count(self.term_count)]
+            .store(RawTail::new(self.term_id, 0).0, Ordering::Relaxed);
+        // Release: pairs with the acquire in `LogBuffers::active_term_count` (driver), which then sees the tail above.
+        metadata
+            .active_term_count
+            .store(self.term_count, Ordering::Release);
+        Ok(())
+    }
+}
