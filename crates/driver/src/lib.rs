@@ -7,3 +7,5 @@ mod faults;
 mod park;
 pub mod receiver;
 pub mod sender;
+#[cfg(test)]
+mod testing;

@@ -130,8 +130,9 @@ impl ReceiverImage {
             self.spec.rebuild_position.set(end);
             return;
         }
-        self.needs_scan = true;
+        self.needs_scan |= is_new;
         if end > self.high_water {
+            self.needs_scan = true;
             self.high_water = end;
             self.spec.high_water_mark.set(end);
         }

@@ -18,6 +18,8 @@ mod nak_delay;
 mod repair;
 mod status;
 mod subscribers;
+#[cfg(test)]
+mod tests;
 mod train;
 mod transport;
 

@@ -53,7 +53,7 @@ impl ReceiverImage {
                 offset + (self.high_water - self.rebuilt).min(i64::from(in_term.min(STEP))) as i32;
             match log::find_gap(self.spec.log.term_at(self.rebuilt), offset, limit) {
                 Ok(found) => {
-                    self.rebuilt += i64::from(found.offset.min(limit) - offset);
+                    self.rebuilt += i64::from(found.offset - offset);
                     gap = found.gap.map(|gap| Gap {
                         position: self.rebuilt,
                         length: gap.length,

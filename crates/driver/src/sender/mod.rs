@@ -14,6 +14,8 @@ mod plan;
 mod publication;
 mod receivers;
 mod retransmit;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use std::os::fd::RawFd;

@@ -1,0 +1,84 @@
+//! Datagrams and client memory that mean harm.
+
+use taran_core::sync::Ordering;
+
+use super::*;
+
+#[test]
+fn garbage_raises_the_counter_and_nothing_else() {
+    let mut rig = Rig::connected();
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..10_000 {
+        let mut datagram: Vec<u8> = (0..random.usize(0..200)).map(|_| random.u8(..)).collect();
+        if let Some(version) = datagram.get_mut(4) {
+            // Never the present version, so that every datagram is garbage.
+            *version |= 1;
+        }
+        rig.arrive(&datagram);
+    }
+    assert_eq!(rig.counters.invalid_packets.get(), 10_000);
+    assert_eq!((rig.positions().0, rig.errors.count()), (0, 0));
+    assert_eq!(rig.socket.sent(), NOTHING);
+    assert!(rig.event().is_none());
+}
+
+#[test]
+fn any_change_of_a_good_datagram_is_survived() {
+    let mut rig = Rig::connected();
+    let mut random = fastrand::Rng::with_seed(8);
+    let good = [
+        data(START, &[64, 128, -320]),
+        setup().as_bytes().to_vec(),
+        data(START + 512, &[1000]),
+    ];
+    for _ in 0..20_000 {
+        let mut datagram = random.choice(&good).unwrap().clone();
+        for _ in 0..random.usize(1..4) {
+            let at = random.usize(..datagram.len());
+            datagram[at] = random.u8(..);
+        }
+        datagram.truncate(random.usize(..=datagram.len()));
+        rig.socket.arrive_train(&datagram, random.usize(1..200));
+        rig.now_ns += 1_000;
+        rig.cycle();
+        while rig.event().is_some() {}
+        rig.socket.sent();
+    }
+    let end = rig.high_water.get();
+    assert!(end <= START + 32_768, "{end}");
+}
+
+#[test]
+fn invented_sessions_elicit_a_bounded_number_of_setups() {
+    let mut rig = Rig::new();
+    for session_id in 0..10_000 {
+        rig.arrive(&data_of(session_id, STREAM, START, &[32]));
+    }
+    assert_eq!(rig.socket.sent().len(), 1024);
+}
+
+#[test]
+fn a_frame_that_a_subscriber_forged_in_the_log_stops_the_image_and_is_reported() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START + 64, &[128]));
+    let offset = geometry().term_offset(START) as usize;
+    rig.log
+        .term_at(START)
+        .atomic_i32(offset)
+        .store(i32::MAX, Ordering::Release);
+    for _ in 0..10 {
+        rig.arrive(&data(START + 192, &[64]));
+        rig.now_ns += MS;
+    }
+    assert_eq!(rig.positions().1, 0);
+    assert_eq!(rig.errors.count(), 1);
+}
+
+#[test]
+fn a_far_heartbeat_costs_bounded_work() {
+    let mut rig = Rig::connected();
+    rig.heartbeat(0xC0, START + 32_768);
+    let sent = rig.sent_after(1_000);
+    assert_eq!(sent[0][6], 2, "a NAK");
+    assert_eq!(rig.positions(), (32_768, 0));
+}

@@ -1,0 +1,171 @@
+//! The road: from the socket into the term buffer.
+
+use super::*;
+
+#[test]
+fn a_datagram_lies_in_the_log_as_it_was_on_the_wire() {
+    let mut rig = Rig::connected();
+    let datagram = data(START, &[37]);
+    rig.arrive(&datagram);
+    assert_eq!(rig.log_bytes(START, 64), datagram);
+    assert_eq!(rig.positions(), (64, 64));
+    assert_eq!(rig.counters.bytes_received.get(), 64);
+    assert_eq!(rig.shared.time_of_last_packet_ns(), rig.now_ns);
+}
+
+#[test]
+fn a_packet_of_several_frames_with_padding_counts_the_padding_in_full() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[64, 100, -320]));
+    assert_eq!(rig.positions(), (64 + 128 + 320, 64 + 128 + 320));
+}
+
+#[test]
+fn a_train_goes_in_in_one_pass() {
+    let mut rig = Rig::connected();
+    let train: Vec<u8> = (0..20)
+        .flat_map(|index| data(START + index * 1280, &[320; 4]))
+        .collect();
+    rig.socket.arrive_train(&train, 1280);
+    rig.cycle();
+    assert_eq!(rig.log_bytes(START, 25_600), train);
+    assert_eq!(rig.positions(), (25_600, 25_600));
+}
+
+#[test]
+fn a_train_across_the_end_of_a_term_goes_in_in_two() {
+    let mut rig = Rig::connected_with(|spec| spec.join_position = 2 * 65_536 - 2560);
+    rig.subscriber.set(2 * 65_536 - 2560);
+    let train: Vec<u8> = (0..4)
+        .flat_map(|index| data(2 * 65_536 - 2560 + index * 1280, &[1280]))
+        .collect();
+    rig.socket.arrive_train(&train, 1280);
+    rig.cycle();
+    assert_eq!(rig.rebuilt.get(), 2 * 65_536 + 2560);
+    assert_eq!(rig.log_bytes(2 * 65_536 - 2560, 2560), train[..2560]);
+    assert_eq!(rig.log_bytes(2 * 65_536, 2560), train[2560..]);
+}
+
+#[test]
+fn a_train_of_which_a_part_is_there_already_fills_the_rest() {
+    let mut rig = Rig::connected();
+    let middle = data(START + 128, &[128]);
+    rig.arrive(&middle);
+    assert_eq!(rig.positions(), (256, 0));
+    let mut train: Vec<u8> = (0..4)
+        .flat_map(|index| data(START + index * 128, &[128]))
+        .collect();
+    let expected = train.clone();
+    train[128 + 40] ^= 0xFF;
+    rig.socket.arrive_train(&train, 128);
+    rig.cycle();
+    assert_eq!(rig.log_bytes(START, 512), expected, "the first copy wins");
+    assert_eq!(rig.positions(), (512, 512));
+}
+
+#[test]
+fn a_bad_datagram_in_a_train_spoils_no_other() {
+    let mut rig = Rig::connected();
+    let mut train: Vec<u8> = (0..4)
+        .flat_map(|index| data(START + index * 128, &[128]))
+        .collect();
+    train[128] = 200;
+    rig.socket.arrive_train(&train, 128);
+    rig.cycle();
+    assert_eq!(rig.positions(), (512, 128));
+    assert_eq!(rig.counters.invalid_packets.get(), 1);
+}
+
+#[test]
+fn out_of_order_packets_are_rebuilt_in_order() {
+    let mut rig = Rig::connected();
+    for (index, expected) in [(2, (384, 0)), (0, (384, 128)), (1, (384, 384))] {
+        rig.arrive(&data(START + index * 128, &[128]));
+        assert_eq!(rig.positions(), expected);
+    }
+}
+
+#[test]
+fn a_duplicate_changes_nothing() {
+    let mut rig = Rig::connected();
+    let datagram = data(START, &[128]);
+    rig.arrive(&datagram);
+    let mut forged = datagram.clone();
+    forged[64] ^= 0xFF;
+    rig.arrive(&forged);
+    assert_eq!(rig.log_bytes(START, 128), datagram);
+    assert_eq!(rig.positions(), (128, 128));
+}
+
+#[test]
+fn what_is_beyond_half_a_term_is_an_over_run() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START + 32_768 - 128, &[128]));
+    assert_eq!(
+        (rig.counters.over_runs.get(), rig.positions()),
+        (0, (32_768, 0))
+    );
+    rig.arrive(&data(START + 32_768, &[32]));
+    rig.heartbeat(0xC0, START + 32_800);
+    assert_eq!(
+        (rig.counters.over_runs.get(), rig.positions()),
+        (2, (32_768, 0))
+    );
+    assert_eq!(rig.counters.heartbeats_received.get(), 0);
+}
+
+#[test]
+fn what_is_before_the_last_status_message_is_an_under_run() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START - 128, &[128]));
+    assert_eq!(rig.counters.under_runs.get(), 1);
+    rig.heartbeat(0xC0, START - 65_536);
+    assert_eq!(
+        rig.counters.under_runs.get(),
+        1,
+        "a heartbeat may be a term behind"
+    );
+    rig.heartbeat(0xC0, START - 65_536 - 32);
+    assert_eq!(
+        (
+            rig.counters.under_runs.get(),
+            rig.counters.heartbeats_received.get()
+        ),
+        (2, 1)
+    );
+}
+
+#[test]
+fn terms_before_the_first_are_dropped() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(-65_536, &[128]));
+    rig.heartbeat(0xC0, -32);
+    assert_eq!(
+        (rig.counters.under_runs.get(), rig.counters.over_runs.get()),
+        (0, 0)
+    );
+    assert_eq!(rig.positions(), (0, 0));
+}
+
+#[test]
+fn frames_that_do_not_add_up_are_invalid() {
+    let mut rig = Rig::connected();
+    let good = data(START, &[64, 64]);
+    let change = |at: usize, value: u8| {
+        let mut datagram = good.clone();
+        datagram[at] = value;
+        datagram
+    };
+    // Frame length, second frame's length, offset not in step, offset not aligned, other type in the second frame.
+    for bad in [
+        change(0, 96),
+        change(64, 96),
+        change(72, 32),
+        change(8, 1),
+        change(70, 5),
+    ] {
+        rig.arrive(&bad);
+    }
+    assert_eq!(rig.counters.invalid_packets.get(), 5);
+    assert_eq!(rig.positions().0, 0);
+}

@@ -1,0 +1,192 @@
+//! The end of a stream, and of an image.
+
+use super::*;
+
+/// A status message with EOS at a position.
+fn goodbye(position: i64) -> Vec<u8> {
+    let mut frame = hex("24 00 00 00 00 40 03 00  4d 3c 2b 1a e9 03 00 00");
+    frame.extend(geometry().term_id(position).to_le_bytes());
+    frame.extend(geometry().term_offset(position).to_le_bytes());
+    frame.extend(hex("00 80 00 00 88 77 66 55  44 33 22 11"));
+    frame
+}
+
+#[test]
+fn a_complete_stream_is_answered_with_eos_at_once_and_every_200_ms() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[64]));
+    rig.heartbeat(0xE0, START + 64);
+    assert_eq!(rig.log.end_of_stream_position(), START + 64);
+    assert!(rig.shared.is_end_of_stream() && rig.shared.is_complete());
+    // The position stays where it was: too little was consumed for a new one (spec/02 §5.6).
+    assert_eq!(rig.socket.sent(), [goodbye(START)]);
+    rig.heartbeat(0xE0, START + 64);
+    assert_eq!(rig.socket.sent(), NOTHING);
+    assert_eq!(rig.sent_after(200 * MS), NOTHING);
+    assert_eq!(rig.sent_after(1), [goodbye(START)]);
+}
+
+#[test]
+fn the_eos_status_message_of_the_worked_example() {
+    assert_eq!(
+        goodbye(65_536 + 256),
+        hex(
+            "24 00 00 00 00 40 03 00  4d 3c 2b 1a e9 03 00 00  65 00 00 00 00 01 00 00
+             00 80 00 00 88 77 66 55  44 33 22 11"
+        )
+    );
+}
+
+#[test]
+fn an_ended_stream_is_first_repaired() {
+    let mut rig = Rig::connected();
+    rig.heartbeat(0xE0, START + 64);
+    assert!(rig.shared.is_end_of_stream() && !rig.shared.is_complete());
+    assert_eq!(rig.sent_after(1_000)[0][6], 2, "a NAK");
+    rig.arrive(&data(START, &[64]));
+    assert!(rig.shared.is_complete());
+    assert_eq!(rig.socket.sent(), [goodbye(START)]);
+}
+
+#[test]
+fn a_draining_image_says_goodbye() {
+    let mut rig = Rig::connected();
+    rig.shared.conductor_state(ImageState::Draining);
+    assert_eq!(rig.sent_after(1), [goodbye(START)]);
+}
+
+#[test]
+fn an_image_without_subscription_says_goodbye_and_takes_nothing() {
+    let mut rig = Rig::connected();
+    rig.command(ReceiverCommand::RemoveSubscription {
+        endpoint: ENDPOINT,
+        stream_id: STREAM,
+        session_id: None,
+    });
+    assert_eq!(rig.sent_after(1), [goodbye(START)]);
+    rig.arrive(&data(START, &[64]));
+    assert_eq!(rig.positions().0, 0);
+    assert_eq!(rig.socket.sent(), NOTHING, "not even a request for a SETUP");
+}
+
+#[test]
+fn a_silent_session_times_out_and_cools_down() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[64]));
+    rig.socket.arrive(setup().as_bytes());
+    rig.sent_after(10_000 * MS);
+    assert!(!rig.shared.is_timed_out(), "not yet");
+    rig.sent_after(1);
+    assert!(rig.shared.is_timed_out());
+    assert_eq!(rig.sent_after(1_000 * MS), NOTHING);
+    rig.arrive(&data(START + 64, &[64]));
+    rig.arrive(setup().as_bytes());
+    assert_eq!(rig.socket.sent(), NOTHING);
+    assert!(rig.event().is_none());
+    let (session_id, stream_id) = (SESSION, STREAM);
+    rig.command(ReceiverCommand::RemoveCoolDown {
+        endpoint: ENDPOINT,
+        session_id,
+        stream_id,
+    });
+    rig.arrive(setup().as_bytes());
+    assert!(matches!(rig.event(), Some(ConductorEvent::CreateImage(_))));
+}
+
+#[test]
+fn an_ended_session_does_not_cool_down() {
+    let mut rig = Rig::connected();
+    rig.heartbeat(0xE0, START);
+    rig.sent_after(10_001 * MS);
+    assert!(rig.shared.is_timed_out());
+    rig.arrive(setup().as_bytes());
+    assert!(matches!(rig.event(), Some(ConductorEvent::CreateImage(_))));
+}
+
+#[test]
+fn heartbeats_keep_an_image_alive() {
+    let mut rig = Rig::connected();
+    for _ in 0..200 {
+        rig.now_ns += 100 * MS;
+        rig.heartbeat(0xC0, START);
+    }
+    assert!(!rig.shared.is_timed_out());
+    assert_eq!(rig.counters.heartbeats_received.get(), 200);
+}
+
+#[test]
+fn a_newer_image_silences_an_older_one_that_is_leaving() {
+    let mut rig = Rig::connected();
+    rig.heartbeat(0xE0, START);
+    rig.socket.sent();
+    let shared = Arc::new(ImageShared::new(START, WINDOW, rig.now_ns));
+    let spec = ReceiverImageSpec {
+        id: ImageId(6),
+        shared,
+        ..rig.image_spec()
+    };
+    rig.command(ReceiverCommand::AddImage(Box::new(ReceiverImage::new(
+        spec,
+    ))));
+    let sent = rig.sent_after(201 * MS);
+    assert_eq!((sent.len(), sent[0][5]), (1, 0));
+    rig.command(ReceiverCommand::RemoveImage {
+        endpoint: ENDPOINT,
+        image: IMAGE,
+    });
+    assert!(
+        matches!(rig.event(), Some(ConductorEvent::ImageReleased(image)) if image.id() == IMAGE)
+    );
+    rig.arrive(&data(START, &[64]));
+    assert_eq!(
+        rig.positions(),
+        (64, 64),
+        "the newer one still has the session"
+    );
+}
+
+#[test]
+fn a_removed_image_goes_back_and_its_session_is_new() {
+    let mut rig = Rig::connected();
+    rig.command(ReceiverCommand::RemoveImage {
+        endpoint: ENDPOINT,
+        image: IMAGE,
+    });
+    let Some(ConductorEvent::ImageReleased(image)) = rig.event() else {
+        panic!("no event");
+    };
+    assert_eq!((image.id(), image.endpoint()), (IMAGE, ENDPOINT));
+    rig.arrive(setup().as_bytes());
+    assert!(matches!(rig.event(), Some(ConductorEvent::CreateImage(_))));
+}
+
+#[test]
+fn a_removed_endpoint_takes_its_images_along() {
+    let mut rig = Rig::connected();
+    rig.command(ReceiverCommand::RemoveEndpoint(ENDPOINT));
+    assert!(matches!(
+        rig.event(),
+        Some(ConductorEvent::ImageReleased(_))
+    ));
+    assert!(
+        matches!(rig.event(), Some(ConductorEvent::ReceiveEndpointReleased(endpoint)) if endpoint.id() == ENDPOINT)
+    );
+    rig.socket.arrive(&data(START, &[64]));
+    assert_eq!(rig.cycle(), 0);
+}
+
+#[test]
+fn an_image_for_an_unknown_endpoint_comes_back() {
+    let mut rig = Rig::new();
+    let spec = ReceiverImageSpec {
+        endpoint: EndpointId(9),
+        ..rig.image_spec()
+    };
+    rig.command(ReceiverCommand::AddImage(Box::new(ReceiverImage::new(
+        spec,
+    ))));
+    assert!(matches!(
+        rig.event(),
+        Some(ConductorEvent::ImageReleased(_))
+    ));
+}

@@ -1,0 +1,114 @@
+//! What is missing, and what is done about it.
+
+use taran_core::loss_report;
+
+use super::*;
+
+/// NAK for bytes at a position.
+fn nak(position: i64, length: i32) -> Vec<u8> {
+    let geometry = geometry();
+    let mut frame = hex("1c 00 00 00 00 00 02 00  4d 3c 2b 1a e9 03 00 00");
+    frame.extend(geometry.term_id(position).to_le_bytes());
+    frame.extend(geometry.term_offset(position).to_le_bytes());
+    frame.extend(length.to_le_bytes());
+    frame
+}
+
+#[test]
+fn a_gap_is_naked_after_the_delay_and_again_after_the_retry_delay() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START + 64, &[128]));
+    assert_eq!(rig.sent_after(999), NOTHING);
+    let example = hex(
+        "1c 00 00 00 00 00 02 00  4d 3c 2b 1a e9 03 00 00  65 00 00 00 c0 00 00 00  40 00 00 00",
+    );
+    assert_eq!(example, nak(START, 64));
+    assert_eq!(rig.sent_after(1), std::slice::from_ref(&example));
+    assert_eq!(rig.sent_after(99_999), NOTHING);
+    assert_eq!(rig.sent_after(1), [example]);
+    assert_eq!((rig.naks.get(), rig.counters.naks_sent.get()), (2, 2));
+    rig.arrive(&data(START, &[64]));
+    assert_eq!(rig.positions(), (192, 192));
+    assert_eq!(rig.sent_after(MS), NOTHING);
+}
+
+#[test]
+fn a_gap_that_heals_in_time_is_never_naked() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START + 64, &[128]));
+    rig.now_ns += 500;
+    rig.arrive(&data(START, &[64]));
+    assert_eq!(rig.sent_after(MS), NOTHING);
+    assert_eq!(rig.naks.get(), 0);
+}
+
+#[test]
+fn a_heartbeat_shows_what_is_missing_at_the_end() {
+    let mut rig = Rig::connected();
+    rig.heartbeat(0xC0, START + 320);
+    assert_eq!(rig.positions().0, 320);
+    assert_eq!(rig.sent_after(1_000), [nak(START, 320)]);
+}
+
+#[test]
+fn gaps_are_repaired_from_the_front() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START + 64, &[64]));
+    rig.arrive(&data(START + 256, &[64]));
+    assert_eq!(rig.sent_after(1_000), [nak(START, 64)]);
+    rig.arrive(&data(START, &[64]));
+    assert_eq!(rig.sent_after(1_000), [nak(START + 128, 128)]);
+}
+
+#[test]
+fn a_nak_never_crosses_the_end_of_a_term() {
+    let mut rig = Rig::connected_with(|spec| spec.join_position = 2 * 65_536 - 128);
+    rig.subscriber.set(2 * 65_536 - 128);
+    rig.arrive(&data(2 * 65_536 + 64, &[64]));
+    assert_eq!(rig.sent_after(1_000), [nak(2 * 65_536 - 128, 128)]);
+    rig.arrive(&data(2 * 65_536 - 128, &[128]));
+    assert_eq!(rig.sent_after(1_000), [nak(2 * 65_536, 64)]);
+}
+
+#[test]
+fn an_unreliable_stream_gets_padding_instead() {
+    let mut rig = Rig::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
+    rig.arrive(&data(START + 64, &[128]));
+    rig.cycle();
+    assert_eq!(rig.positions(), (192, 192));
+    assert_eq!(rig.socket.sent(), NOTHING);
+    assert_eq!((rig.counters.loss_gap_fills.get(), rig.naks.get()), (1, 0));
+    let padding = rig.log_bytes(START, 32);
+    assert_eq!((padding[0], padding[6]), (64, 0));
+    rig.arrive(&data(START, &[64]));
+    assert_eq!(rig.log_bytes(START, 32), padding, "too late");
+}
+
+#[test]
+fn each_lost_byte_is_reported_once() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START + 64, &[64]));
+    rig.sent_after(1_000);
+    rig.sent_after(100_000);
+    rig.arrive(&data(START, &[64]));
+    rig.arrive(&data(START + 256, &[64]));
+    rig.sent_after(1_000);
+    let mut seen = Vec::new();
+    loss_report::read(&rig.losses, |loss| seen.push(loss.clone()));
+    assert_eq!(seen.len(), 1);
+    assert_eq!((seen[0].count, seen[0].bytes_lost), (2, 64 + 128));
+    assert_eq!(
+        (seen[0].session_id, seen[0].stream_id, &*seen[0].source),
+        (SESSION, STREAM, "10.0.0.7:4040")
+    );
+}
+
+#[test]
+fn a_revoked_stream_is_not_repaired() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START + 64, &[128]));
+    rig.heartbeat(0xF0, START + 192);
+    assert_eq!(rig.sent_after(1_000), NOTHING);
+    assert!(rig.shared.is_revoked() && rig.log.is_revoked());
+    assert_eq!(rig.counters.images_revoked.get(), 1);
+}

@@ -1,0 +1,287 @@
+//! The receiver in virtual time, on a socket whose other end the test holds.
+
+mod feedback;
+mod hostile;
+mod insertion;
+mod life;
+mod loss;
+mod session;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use taran_core::agent::{Agent, DutyCycle};
+use taran_core::counters::Counter;
+use taran_core::error_log::ErrorHandler;
+use taran_core::memory::Region;
+use taran_core::queue;
+use taran_protocol::frame::{DataHeader, FrameHeader, FrameType, IntoBytes, Setup};
+use taran_protocol::log::{LogBuffers, LogKind};
+use taran_protocol::position::{TermGeometry, align32};
+
+use super::*;
+use crate::boundary::{
+    CongestionControlSpec, CreateImage, ImageShared, ImageState, NakDelaySpec, ReceiveEndpointSpec,
+    ReceiveTransportSpec, ReceiverImageSpec, SubscriberPosition,
+};
+use crate::testing::*;
+
+const ENDPOINT: EndpointId = EndpointId(1);
+const IMAGE: ImageId = ImageId(5);
+const WINDOW: i32 = 32_768;
+
+/// Where the image joins, as in the worked examples.
+const START: i64 = 65_536 + 192;
+
+/// A receiver with an endpoint on which everybody wants the stream.
+struct Rig {
+    receiver: Receiver,
+    commands: queue::Sender<ReceiverCommand>,
+    events: queue::Receiver<ConductorEvent>,
+    counters: ReceiverCounters,
+    errors: ErrorHandler,
+    losses: Region,
+    socket: FakeSocket,
+    log: LogBuffers,
+    shared: Arc<ImageShared>,
+    high_water: Counter,
+    rebuilt: Counter,
+    naks: Counter,
+    subscriber: Counter,
+    now_ns: i64,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut ReceiveEndpointSpec)) -> Self {
+        let (commands, from_conductor) = queue::spsc(16);
+        let (to_conductor, events) = queue::spsc(4);
+        let counters = ReceiverCounters::new(|_| Counter::detached());
+        let errors = ErrorHandler::detached();
+        let losses = Region::anonymous(4096).unwrap();
+        let receiver = Receiver::new(ReceiverSpec {
+            commands: from_conductor,
+            events: to_conductor,
+            counters: counters.clone(),
+            cycle: DutyCycle::new(
+                Counter::detached(),
+                Counter::detached(),
+                Duration::from_millis(100),
+            ),
+            errors: errors.clone(),
+            losses: LossReport::open(losses.clone()),
+        });
+        let now_ns = 5_000 * MS;
+        let mut rig = Self {
+            receiver,
+            commands,
+            events,
+            counters,
+            errors,
+            losses,
+            socket: FakeSocket::default(),
+            log: log(LogKind::Image, 0),
+            shared: Arc::new(ImageShared::new(START, WINDOW, now_ns)),
+            high_water: Counter::detached(),
+            rebuilt: Counter::detached(),
+            naks: Counter::detached(),
+            subscriber: Counter::detached(),
+            now_ns,
+        };
+        let mut spec = ReceiveEndpointSpec {
+            id: ENDPOINT,
+            channel: "aeron:udp?endpoint=10.0.0.1:4040".into(),
+            transports: vec![ReceiveTransportSpec {
+                transport: Box::new(rig.socket.clone()),
+                control_group: None,
+                explicit_control: None,
+            }],
+            receiver_id: RECEIVER,
+            group_tag: None,
+            stream_session_limit: usize::MAX,
+            unheard_timeout_ns: None,
+        };
+        change(&mut spec);
+        rig.command(ReceiverCommand::AddEndpoint(Box::new(
+            ReceiveEndpoint::new(spec),
+        )));
+        rig.command(ReceiverCommand::AddSubscription {
+            endpoint: ENDPOINT,
+            stream_id: STREAM,
+            session_id: None,
+        });
+        rig
+    }
+
+    /// With an image that has sent its first status message.
+    fn connected() -> Self {
+        Self::connected_with(|_| {})
+    }
+
+    fn connected_with(change: impl FnOnce(&mut ReceiverImageSpec)) -> Self {
+        let mut rig = Self::new();
+        rig.connect(change);
+        rig.socket.sent();
+        rig
+    }
+
+    fn connect(&mut self, change: impl FnOnce(&mut ReceiverImageSpec)) {
+        for counter in [&self.subscriber, &self.high_water, &self.rebuilt] {
+            counter.set(START);
+        }
+        let mut spec = self.image_spec();
+        change(&mut spec);
+        self.command(ReceiverCommand::AddImage(Box::new(ReceiverImage::new(
+            spec,
+        ))));
+        self.shared.conductor_state(ImageState::Active);
+        self.cycle();
+    }
+
+    fn image_spec(&self) -> ReceiverImageSpec {
+        ReceiverImageSpec {
+            id: IMAGE,
+            endpoint: ENDPOINT,
+            transport: 0,
+            session_id: SESSION,
+            stream_id: STREAM,
+            log: self.log.clone(),
+            join_position: START,
+            mtu: 1408,
+            source: peer(),
+            control: peer(),
+            nak_delay: NakDelaySpec::Unicast {
+                delay_ns: 1_000,
+                retry_ns: 100_000,
+            },
+            congestion_control: CongestionControlSpec::Static { window: WINDOW },
+            status_message_timeout_ns: 200 * MS,
+            liveness_timeout_ns: 10_000 * MS,
+            channel: "aeron:udp?endpoint=10.0.0.1:4040".into(),
+            source_identity: "10.0.0.7:4040".into(),
+            high_water_mark: self.high_water.clone(),
+            rebuild_position: self.rebuilt.clone(),
+            naks_sent: self.naks.clone(),
+            subscribers: vec![SubscriberPosition {
+                position: self.subscriber.clone(),
+            }],
+            seed: 1,
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    fn command(&mut self, command: ReceiverCommand) {
+        self.commands.try_send(command).unwrap();
+        self.receiver.take_command(at(self.now_ns));
+    }
+
+    /// One duty cycle now.
+    fn cycle(&mut self) -> usize {
+        self.receiver.do_work(at(self.now_ns))
+    }
+
+    /// What one duty cycle, so much later, sends.
+    fn sent_after(&mut self, nanos: i64) -> Vec<Vec<u8>> {
+        self.now_ns += nanos;
+        self.cycle();
+        self.socket.sent()
+    }
+
+    /// The socket gives this in the next duty cycle, which takes place.
+    fn arrive(&mut self, datagram: &[u8]) {
+        self.socket.arrive(datagram);
+        self.cycle();
+    }
+
+    fn heartbeat(&mut self, flags: u8, position: i64) {
+        let geometry = geometry();
+        let heartbeat = DataHeader::heartbeat(
+            flags,
+            SESSION,
+            STREAM,
+            geometry.term_id(position),
+            geometry.term_offset(position),
+        );
+        self.arrive(heartbeat.as_bytes());
+    }
+
+    fn event(&mut self) -> Option<ConductorEvent> {
+        self.events.try_recv()
+    }
+
+    fn log_bytes(&self, position: i64, length: usize) -> Vec<u8> {
+        self.log
+            .term_at(position)
+            .bytes(geometry().term_offset(position) as usize, length)
+            .to_vec()
+    }
+
+    /// (rcv-hwm, rcv-pos), relative to the join position.
+    fn positions(&self) -> (i64, i64) {
+        (self.high_water.get() - START, self.rebuilt.get() - START)
+    }
+}
+
+fn geometry() -> TermGeometry {
+    TermGeometry::new(INITIAL_TERM, TERM_LENGTH).unwrap()
+}
+
+/// A datagram of frames of these lengths at a position; a negative length is padding, of which the header travels.
+fn data(position: i64, lengths: &[i32]) -> Vec<u8> {
+    data_of(SESSION, STREAM, position, lengths)
+}
+
+fn data_of(session_id: i32, stream_id: i32, position: i64, lengths: &[i32]) -> Vec<u8> {
+    let geometry = geometry();
+    let mut datagram = Vec::new();
+    let mut at = position;
+    for &length in lengths {
+        let frame_type = if length < 0 {
+            FrameType::PAD
+        } else {
+            FrameType::DATA
+        };
+        let header = DataHeader {
+            header: FrameHeader::new(length.abs(), DataHeader::UNFRAGMENTED, frame_type),
+            ..DataHeader::heartbeat(
+                0,
+                session_id,
+                stream_id,
+                geometry.term_id(at),
+                geometry.term_offset(at),
+            )
+        };
+        let end = datagram.len()
+            + if length < 0 {
+                32
+            } else {
+                align32(length) as usize
+            };
+        datagram.extend(header.as_bytes());
+        for index in datagram.len()..end {
+            datagram.push((position + index as i64) as u8);
+        }
+        at += i64::from(align32(length.abs()));
+    }
+    datagram
+}
+
+/// SETUP of the worked example: joins at the start position.
+fn setup() -> Setup {
+    Setup {
+        header: Setup::header(0),
+        term_offset: 192.into(),
+        session_id: SESSION.into(),
+        stream_id: STREAM.into(),
+        initial_term_id: INITIAL_TERM.into(),
+        active_term_id: (INITIAL_TERM + 1).into(),
+        term_length: TERM_LENGTH.into(),
+        mtu: 1408.into(),
+        ttl: 0.into(),
+    }
+}
+
+const NOTHING: [Vec<u8>; 0] = [];

@@ -1,0 +1,192 @@
+//! Sessions without an image: how one comes to be.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use super::*;
+
+const ELICIT: &str = "24 00 00 00 00 80 03 00  4d 3c 2b 1a e9 03 00 00  00 00 00 00 00 00 00 00
+                      00 00 00 00 88 77 66 55  44 33 22 11";
+
+#[test]
+fn data_of_an_unknown_session_elicits_a_setup_once_a_second() {
+    let mut rig = Rig::new();
+    rig.arrive(&data(START, &[64]));
+    assert_eq!(rig.socket.destinations(), [Some(peer())]);
+    assert_eq!(rig.socket.sent(), [hex(ELICIT)]);
+    rig.arrive(&data(START + 64, &[64]));
+    assert_eq!(rig.socket.sent(), NOTHING);
+    rig.sent_after(1_000 * MS);
+    rig.arrive(&data(START, &[64]));
+    assert_eq!(rig.socket.sent(), [hex(ELICIT)]);
+}
+
+#[test]
+fn nothing_is_said_about_streams_that_nobody_wants() {
+    let mut rig = Rig::new();
+    rig.arrive(&data_of(SESSION, 5, START, &[64]));
+    rig.arrive(
+        Setup {
+            stream_id: 5.into(),
+            ..setup()
+        }
+        .as_bytes(),
+    );
+    assert_eq!(rig.socket.sent(), NOTHING);
+    assert!(rig.event().is_none());
+}
+
+#[test]
+fn a_setup_asks_the_conductor_once() {
+    let mut rig = Rig::new();
+    let setup = Setup {
+        header: Setup::header(Setup::GROUP),
+        ttl: 4.into(),
+        ..setup()
+    };
+    rig.arrive(setup.as_bytes());
+    let Some(ConductorEvent::CreateImage(create)) = rig.event() else {
+        panic!("no event");
+    };
+    let expected = CreateImage {
+        endpoint: ENDPOINT,
+        transport: 0,
+        session_id: SESSION,
+        stream_id: STREAM,
+        initial_term_id: 100,
+        active_term_id: 101,
+        term_offset: 192,
+        term_length: TERM_LENGTH,
+        mtu: 1408,
+        ttl: 4,
+        is_group: true,
+        wants_response: false,
+        source: peer(),
+        control: peer(),
+    };
+    assert_eq!(create, expected);
+    rig.arrive(setup.as_bytes());
+    assert!(rig.event().is_none());
+    let (session_id, stream_id) = (SESSION, STREAM);
+    rig.command(ReceiverCommand::ImageRefused {
+        endpoint: ENDPOINT,
+        session_id,
+        stream_id,
+    });
+    rig.arrive(setup.as_bytes());
+    assert!(matches!(rig.event(), Some(ConductorEvent::CreateImage(_))));
+}
+
+#[test]
+fn a_full_queue_loses_no_session() {
+    let mut rig = Rig::new();
+    for session_id in 0..5 {
+        rig.arrive(
+            Setup {
+                session_id: session_id.into(),
+                ..setup()
+            }
+            .as_bytes(),
+        );
+    }
+    assert_eq!(rig.counters.failed_offers_to_conductor.get(), 1);
+    while rig.event().is_some() {}
+    rig.arrive(
+        Setup {
+            session_id: 4.into(),
+            ..setup()
+        }
+        .as_bytes(),
+    );
+    assert!(
+        matches!(rig.event(), Some(ConductorEvent::CreateImage(create)) if create.session_id == 4)
+    );
+}
+
+#[test]
+fn one_session_too_many_is_reported() {
+    let mut rig = Rig::with(|spec| spec.stream_session_limit = 1);
+    rig.connect(|_| {});
+    rig.arrive(
+        Setup {
+            session_id: 9.into(),
+            ..setup()
+        }
+        .as_bytes(),
+    );
+    assert!(matches!(
+        rig.event(),
+        Some(ConductorEvent::SessionLimitReached { session_id: 9, .. })
+    ));
+    rig.arrive(setup().as_bytes());
+    assert!(rig.event().is_none(), "its own SETUP is no further session");
+}
+
+#[test]
+fn a_setup_that_makes_no_log_is_invalid() {
+    let mut rig = Rig::new();
+    for bad in [
+        Setup {
+            term_length: 65_535.into(),
+            ..setup()
+        },
+        Setup {
+            term_length: (1 << 31).into(),
+            ..setup()
+        },
+        Setup {
+            term_offset: 65_536.into(),
+            ..setup()
+        },
+        Setup {
+            term_offset: 8.into(),
+            ..setup()
+        },
+        Setup {
+            mtu: 0.into(),
+            ..setup()
+        },
+        Setup {
+            mtu: 65_536.into(),
+            ..setup()
+        },
+    ] {
+        rig.arrive(bad.as_bytes());
+    }
+    assert_eq!(rig.counters.invalid_packets.get(), 6);
+    assert!(rig.event().is_none());
+}
+
+#[test]
+fn an_explicit_control_address_is_asked_for_setups_every_second() {
+    let control = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 8), 7));
+    let mut rig = Rig::with(|spec| {
+        spec.transports[0].explicit_control = Some(control);
+        spec.unheard_timeout_ns = Some(5_000 * MS);
+    });
+    let mut request = hex(ELICIT);
+    request[8..16].fill(0);
+    assert_eq!(rig.socket.destinations(), [Some(control)]);
+    assert_eq!(rig.socket.sent(), [request.clone()]);
+    assert_eq!(rig.sent_after(1_000 * MS), NOTHING);
+    assert_eq!(rig.sent_after(1), [request]);
+    rig.command(ReceiverCommand::AddSubscription {
+        endpoint: ENDPOINT,
+        stream_id: STREAM,
+        session_id: Some(SESSION),
+    });
+    assert_eq!(rig.socket.sent(), [hex(ELICIT)]);
+    rig.sent_after(4_000 * MS);
+    assert!(matches!(
+        rig.event(),
+        Some(ConductorEvent::ReceiveTransportUnheard { transport: 0, .. })
+    ));
+    rig.command(ReceiverCommand::ChangeControl {
+        endpoint: ENDPOINT,
+        transport: 0,
+        address: peer(),
+    });
+    rig.socket.sent();
+    rig.now_ns += 1_001 * MS;
+    rig.cycle();
+    assert_eq!(rig.socket.destinations(), [Some(peer())]);
+}

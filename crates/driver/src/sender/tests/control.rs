@@ -1,0 +1,358 @@
+//! What receivers say.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use taran_protocol::frame::{ERROR_FRAME_LENGTH_MAX, ErrorFrame, Nak};
+
+use super::*;
+
+fn nak(session_id: i32, stream_id: i32, position: i64, length: i32) -> Nak {
+    let geometry = log(LogKind::Exclusive, START).geometry();
+    Nak {
+        header: Nak::header(),
+        session_id: session_id.into(),
+        stream_id: stream_id.into(),
+        term_id: geometry.term_id(position).into(),
+        term_offset: geometry.term_offset(position).into(),
+        length: length.into(),
+    }
+}
+
+#[test]
+fn the_status_message_of_the_worked_example_opens_the_window() {
+    let mut rig = Rig::new();
+    rig.cycle();
+    rig.socket.arrive(&hex(
+        "24 00 00 00 00 00 03 00  4d 3c 2b 1a e9 03 00 00
+                            65 00 00 00 c0 00 00 00  00 80 00 00 88 77 66 55  44 33 22 11",
+    ));
+    rig.cycle();
+    assert_eq!(rig.limit.get(), START + 32_768);
+    assert!(
+        rig.shared.has_receivers()
+            && rig.shared.has_required_receivers()
+            && rig.shared.has_initial_connection()
+    );
+    assert_eq!(rig.counters.status_messages_received.get(), 1);
+}
+
+#[test]
+fn an_implausible_position_is_rejected() {
+    let mut rig = Rig::connected(32_768);
+    let limit = rig.limit.get();
+    for position in [START - 32_768 - 32, START + 32_768 + 32] {
+        rig.status(position, 32_768);
+    }
+    rig.cycle();
+    assert_eq!(
+        (rig.limit.get(), rig.counters.status_messages_rejected.get()),
+        (limit, 2)
+    );
+    for position in [START - 32_768, START + 32_768] {
+        rig.status(position, 32_768);
+    }
+    rig.cycle();
+    assert_eq!(
+        (rig.limit.get(), rig.counters.status_messages_rejected.get()),
+        (START + 65_536, 2)
+    );
+}
+
+#[test]
+fn a_malformed_status_message_is_an_invalid_packet() {
+    let mut rig = Rig::connected(32_768);
+    let received = rig.counters.status_messages_received.get();
+    let good = rig.status_message(RECEIVER, 0, START, 32_768);
+    let bad = [
+        StatusMessage {
+            consumption_term_offset: 65_536.into(),
+            ..good
+        },
+        StatusMessage {
+            consumption_term_offset: 8.into(),
+            ..good
+        },
+        StatusMessage {
+            receiver_window: 32_769.into(),
+            ..good
+        },
+        StatusMessage {
+            receiver_window: (-1).into(),
+            ..good
+        },
+    ];
+    for message in bad {
+        rig.socket.arrive(message.as_bytes());
+    }
+    rig.cycle();
+    assert_eq!(
+        (
+            rig.counters.invalid_packets.get(),
+            rig.counters.status_messages_received.get()
+        ),
+        (4, received)
+    );
+}
+
+#[test]
+fn control_frames_are_routed_by_session_and_stream() {
+    let mut rig = Rig::connected(32_768);
+    let mut spec = rig.publication_spec();
+    (spec.id, spec.session_id, spec.stream_id) = (PublicationId(3), -5, 1);
+    (spec.sender_limit, spec.shared) = (Counter::detached(), Arc::default());
+    let (limit, shared) = (spec.sender_limit.clone(), Arc::clone(&spec.shared));
+    rig.command(SenderCommand::AddPublication(Box::new(
+        SenderPublication::new(spec),
+    )));
+    rig.cycle();
+    let message = StatusMessage {
+        session_id: (-5).into(),
+        ..rig.status_message(RECEIVER, 0, START, 32_768)
+    };
+    rig.socket.arrive(
+        StatusMessage {
+            stream_id: 2.into(),
+            ..message
+        }
+        .as_bytes(),
+    );
+    rig.cycle();
+    assert!(!shared.has_receivers());
+    rig.socket.arrive(
+        StatusMessage {
+            stream_id: 1.into(),
+            ..message
+        }
+        .as_bytes(),
+    );
+    rig.cycle();
+    assert!(shared.has_receivers());
+    assert_eq!(limit.get(), START + 32_768);
+    assert_eq!(rig.counters.status_messages_received.get(), 3);
+}
+
+#[test]
+fn a_nak_is_answered_with_the_same_bytes() {
+    let mut rig = Rig::connected(32_768);
+    for _ in 0..10 {
+        rig.publish(320);
+    }
+    rig.cycle();
+    rig.socket.sent();
+    rig.socket
+        .arrive(nak(SESSION, STREAM, START + 320, 640).as_bytes());
+    assert_eq!(rig.sent(), [rig.log_bytes(START + 320, 640)]);
+    assert_eq!((rig.naks.get(), rig.counters.naks_received.get()), (1, 1));
+    assert_eq!(
+        (
+            rig.counters.retransmits_sent.get(),
+            rig.counters.retransmitted_bytes.get()
+        ),
+        (1, 640)
+    );
+    assert_eq!(
+        rig.counters.bytes_sent.get(),
+        32 + 3200,
+        "retransmissions are not counted as sent"
+    );
+
+    rig.socket
+        .arrive(nak(SESSION, STREAM, START + 640, 320).as_bytes());
+    rig.now_ns += 10 * MS;
+    assert_eq!(rig.sent(), [[0; 0]; 0], "suppressed while lingering");
+    rig.socket
+        .arrive(nak(SESSION, STREAM, START + 640, 320).as_bytes());
+    rig.now_ns += 1;
+    assert_eq!(rig.sent(), [rig.log_bytes(START + 640, 320)]);
+    assert_eq!(
+        (rig.naks.get(), rig.counters.retransmits_sent.get()),
+        (3, 2)
+    );
+}
+
+#[test]
+fn the_nak_of_the_worked_example_is_understood() {
+    let mut rig = Rig::connected(32_768);
+    rig.publish(64);
+    rig.cycle();
+    rig.socket.sent();
+    rig.socket.arrive(&hex(
+        "1c 00 00 00 00 00 02 00  4d 3c 2b 1a e9 03 00 00  65 00 00 00 c0 00 00 00  40 00 00 00",
+    ));
+    assert_eq!(rig.sent(), [rig.log_bytes(START, 64)]);
+}
+
+#[test]
+fn a_nak_never_sends_what_was_not_sent_before_or_is_too_old() {
+    let mut rig = Rig::connected(640);
+    for _ in 0..4 {
+        rig.publish(320);
+    }
+    rig.cycle();
+    rig.socket.sent();
+    for (position, length) in [(START + 640, 320), (START - 32_768 - 8192, 320), (START, 0)] {
+        rig.socket
+            .arrive(nak(SESSION, STREAM, position, length).as_bytes());
+        assert_eq!(rig.sent(), [[0; 0]; 0], "{position}");
+    }
+    rig.socket
+        .arrive(nak(SESSION, STREAM, START + 320, 960).as_bytes());
+    assert_eq!(rig.sent(), [rig.log_bytes(START + 320, 320)]);
+}
+
+#[test]
+fn a_nak_outside_the_term_is_an_invalid_packet() {
+    let mut rig = Rig::connected(32_768);
+    for bad in [
+        Nak {
+            term_offset: 65_536.into(),
+            ..nak(SESSION, STREAM, START, 64)
+        },
+        Nak {
+            term_offset: (-32).into(),
+            ..nak(SESSION, STREAM, START, 64)
+        },
+        Nak {
+            length: (-1).into(),
+            ..nak(SESSION, STREAM, START, 64)
+        },
+        Nak {
+            length: 65_536.into(),
+            ..nak(SESSION, STREAM, START, 64)
+        },
+    ] {
+        rig.socket.arrive(bad.as_bytes());
+    }
+    rig.cycle();
+    assert_eq!((rig.counters.invalid_packets.get(), rig.naks.get()), (4, 0));
+    rig.socket.arrive(nak(7, STREAM, START, 64).as_bytes());
+    rig.cycle();
+    assert_eq!(rig.counters.naks_received.get(), 5);
+}
+
+#[test]
+fn an_error_frame_of_a_receiver_is_told_once() {
+    let mut rig = Rig::connected(32_768);
+    let frame = hex("30 00 00 00 00 08 04 00  4d 3c 2b 1a e9 03 00 00
+                     88 77 66 55 44 33 22 11  07 00 00 00 00 00 00 00
+                     0d 00 00 00 08 00 00 00  72 65 6a 65 63 74 65 64");
+    rig.socket.arrive(&frame);
+    rig.socket.arrive(&frame);
+    rig.cycle();
+    let Some(ConductorEvent::PublicationError(error)) = rig.events.try_recv() else {
+        panic!("no event");
+    };
+    assert_eq!(
+        (error.publication, error.receiver_id, error.code),
+        (PUBLICATION, RECEIVER, 13)
+    );
+    assert_eq!(
+        (error.group_tag, error.source, &*error.text),
+        (Some(7), peer(), "rejected")
+    );
+    assert!(rig.events.try_recv().is_none());
+    assert!(!rig.shared.has_receivers());
+    assert_eq!(rig.counters.error_frames_received.get(), 2);
+}
+
+#[test]
+fn an_error_frame_of_a_stranger_changes_nothing() {
+    let mut rig = Rig::connected(32_768);
+    let mut buffer = [0; ERROR_FRAME_LENGTH_MAX];
+    rig.socket.arrive(ErrorFrame::write(
+        &mut buffer,
+        SESSION,
+        STREAM,
+        99,
+        None,
+        13,
+        b"no",
+    ));
+    rig.cycle();
+    assert!(rig.events.try_recv().is_none());
+    assert!(rig.shared.has_receivers());
+}
+
+#[test]
+fn a_round_trip_request_is_answered_and_an_answer_is_not() {
+    let mut rig = Rig::connected(32_768);
+    let mut frame = hex(
+        "28 00 00 00 00 80 06 00  4d 3c 2b 1a e9 03 00 00
+                         cb 04 fb 71 1f 01 00 00  00 00 00 00 00 00 00 00  88 77 66 55 44 33 22 11",
+    );
+    rig.socket.arrive(&frame);
+    frame[5] = 0;
+    assert_eq!(rig.sent(), [frame.clone()]);
+    rig.socket.arrive(&frame);
+    assert_eq!(rig.sent(), [[0; 0]; 0]);
+}
+
+#[test]
+fn garbage_raises_the_counter_and_nothing_else() {
+    let mut rig = Rig::connected(32_768);
+    let limit = rig.limit.get();
+    let mut random = fastrand::Rng::with_seed(42);
+    for _ in 0..10_000 {
+        let mut datagram: Vec<u8> = (0..random.usize(0..100)).map(|_| random.u8(..)).collect();
+        if let Some(version) = datagram.get_mut(4) {
+            // Never the present version, so that every datagram is garbage.
+            *version |= 1;
+        }
+        rig.socket.arrive(&datagram);
+    }
+    for _ in 0..10_000 {
+        rig.cycle();
+    }
+    assert_eq!(rig.counters.invalid_packets.get(), 10_000);
+    assert_eq!((rig.limit.get(), rig.errors.count()), (limit, 0));
+    assert_eq!(rig.socket.sent(), [[0; 0]; 0]);
+}
+
+#[test]
+fn frames_of_senders_are_ignored() {
+    let mut rig = Rig::connected(32_768);
+    rig.publish(64);
+    rig.socket.arrive(&rig.log_bytes(START, 64));
+    rig.cycle();
+    rig.cycle();
+    assert_eq!(rig.counters.invalid_packets.get(), 0);
+}
+
+#[test]
+fn an_unconnected_socket_names_its_peer_on_every_send() {
+    let mut rig = Rig::new();
+    let socket = FakeSocket::default();
+    let address = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 9), 99));
+    let endpoint = SendEndpoint::new(SendEndpointSpec {
+        id: EndpointId(10),
+        channel: "aeron:udp?control=10.0.0.1:7".into(),
+        data: Box::new(socket.clone()),
+        control: None,
+        destination: Destination::Address(address),
+        unheard_timeout_ns: Some(5_000 * MS),
+    });
+    rig.command(SenderCommand::AddEndpoint(Box::new(endpoint)));
+    let spec = SenderPublicationSpec {
+        endpoint: EndpointId(10),
+        id: PublicationId(3),
+        ..rig.publication_spec()
+    };
+    rig.command(SenderCommand::AddPublication(Box::new(
+        SenderPublication::new(spec),
+    )));
+    rig.cycle();
+    rig.cycle();
+    assert_eq!(socket.destinations(), [Some(address)]);
+    rig.cycle_after(5_001 * MS);
+    assert!(matches!(
+        rig.events.try_recv(),
+        Some(ConductorEvent::SendEndpointUnheard(EndpointId(10)))
+    ));
+    rig.command(SenderCommand::ChangeDestination {
+        endpoint: EndpointId(10),
+        address: peer(),
+    });
+    socket.sent();
+    rig.cycle_after(101 * MS);
+    assert_eq!(socket.destinations(), [Some(peer())]);
+}

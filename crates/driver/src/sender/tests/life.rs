@@ -1,0 +1,153 @@
+//! Receivers that come and go, spies, and the way out.
+
+use super::*;
+
+#[test]
+fn a_silent_receiver_is_gone_after_five_seconds() {
+    let mut rig = Rig::connected(32_768);
+    rig.cycle_after(4_999 * MS);
+    assert!(rig.shared.has_receivers());
+    rig.cycle_after(MS);
+    assert!(!rig.shared.has_receivers());
+    assert!(rig.shared.has_initial_connection());
+    assert_eq!(rig.sent().len(), 0, "heartbeats go on at their pace");
+    rig.cycle_after(101 * MS);
+    rig.status(START, 32_768);
+    rig.cycle();
+    assert!(rig.shared.has_receivers());
+}
+
+#[test]
+fn a_receiver_that_has_everything_says_so() {
+    let mut rig = Rig::connected(32_768);
+    assert!(!rig.shared.is_unicast_end_of_stream_received());
+    rig.status_of(RECEIVER, StatusMessage::EOS, START, 32_768);
+    rig.cycle();
+    assert!(rig.shared.is_unicast_end_of_stream_received());
+    assert!(!rig.shared.has_receivers());
+}
+
+#[test]
+fn one_of_a_group_does_not_end_the_stream_for_all() {
+    let mut rig = Rig::with(|spec| spec.is_group = true);
+    rig.connect(32_768);
+    rig.status_of(7, 0, START, 32_768);
+    rig.status_of(RECEIVER, StatusMessage::EOS, START, 32_768);
+    rig.cycle();
+    assert!(!rig.shared.is_unicast_end_of_stream_received());
+    assert!(rig.shared.has_receivers());
+}
+
+#[test]
+fn spies_move_a_stream_that_nobody_receives() {
+    let mut rig = Rig::with(|spec| spec.spies_simulate_connection = true);
+    let spies = [Counter::detached(), Counter::detached()];
+    for spy in &spies {
+        spy.set(START);
+        let (endpoint, publication) = (ENDPOINT, PUBLICATION);
+        rig.command(SenderCommand::AddSpy {
+            endpoint,
+            publication,
+            position: spy.clone(),
+        });
+    }
+    spies[0].set(START + 640);
+    spies[1].set(START + 320);
+    rig.cycle();
+    rig.cycle();
+    rig.cycle();
+    assert_eq!(
+        (rig.position.get(), rig.limit.get()),
+        (START + 640, START + 640)
+    );
+    spies[1].set(i64::MAX);
+    rig.cycle();
+    assert_eq!(
+        rig.position.get(),
+        START + 640,
+        "what cannot be is not believed"
+    );
+    rig.status(START + 640, 32_768);
+    rig.cycle();
+    spies[0].set(START + 960);
+    rig.cycle();
+    assert_eq!(
+        rig.position.get(),
+        START + 640,
+        "a receiver counts, spies do not"
+    );
+}
+
+#[test]
+fn a_removed_publication_goes_back_to_the_conductor() {
+    let mut rig = Rig::connected(32_768);
+    rig.command(SenderCommand::RemovePublication {
+        endpoint: ENDPOINT,
+        publication: PUBLICATION,
+    });
+    rig.cycle();
+    let Some(ConductorEvent::PublicationReleased(publication)) = rig.events.try_recv() else {
+        panic!("no event");
+    };
+    assert_eq!(
+        (publication.id(), publication.endpoint()),
+        (PUBLICATION, ENDPOINT)
+    );
+    rig.cycle_after(1_000 * MS);
+    assert_eq!(rig.socket.sent(), [[0; 0]; 0]);
+}
+
+#[test]
+fn a_removed_endpoint_takes_its_publications_along_and_nothing_is_lost_in_a_full_queue() {
+    let mut rig = Rig::connected(32_768);
+    for id in 3..10 {
+        let spec = SenderPublicationSpec {
+            id: PublicationId(id),
+            session_id: id as i32,
+            ..rig.publication_spec()
+        };
+        rig.command(SenderCommand::AddPublication(Box::new(
+            SenderPublication::new(spec),
+        )));
+        rig.cycle();
+    }
+    rig.command(SenderCommand::RemoveEndpoint(ENDPOINT));
+    let mut publications = 0;
+    let mut endpoints = 0;
+    for _ in 0..10 {
+        rig.cycle();
+        while let Some(event) = rig.events.try_recv() {
+            match event {
+                ConductorEvent::PublicationReleased(_) => publications += 1,
+                ConductorEvent::SendEndpointReleased(endpoint) => {
+                    assert_eq!(
+                        (endpoint.id(), publications),
+                        (ENDPOINT, 8),
+                        "the endpoint comes last"
+                    );
+                    endpoints += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!((publications, endpoints), (8, 1));
+    assert!(rig.counters.failed_offers_to_conductor.get() > 0);
+}
+
+#[test]
+fn a_publication_for_an_unknown_endpoint_comes_back() {
+    let mut rig = Rig::connected(32_768);
+    let spec = SenderPublicationSpec {
+        endpoint: EndpointId(99),
+        ..rig.publication_spec()
+    };
+    rig.command(SenderCommand::AddPublication(Box::new(
+        SenderPublication::new(spec),
+    )));
+    rig.cycle();
+    assert!(matches!(
+        rig.events.try_recv(),
+        Some(ConductorEvent::PublicationReleased(_))
+    ));
+}

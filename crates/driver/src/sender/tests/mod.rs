@@ -1,0 +1,242 @@
+//! The sender in virtual time, on a socket whose other end the test holds.
+
+mod control;
+mod data;
+mod life;
+mod setup;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use taran_core::agent::{Agent, DutyCycle};
+use taran_core::counters::Counter;
+use taran_core::error_log::ErrorHandler;
+use taran_core::queue;
+use taran_core::sync::Ordering;
+use taran_protocol::frame::{DataHeader, FrameHeader, FrameType, IntoBytes, StatusMessage};
+use taran_protocol::log::{LogBuffers, LogKind};
+use taran_protocol::position::align32;
+
+use super::*;
+use crate::boundary::{
+    Destination, FlowControlSpec, PublicationShared, RetransmitSpec, SendEndpointSpec,
+    SenderPublicationSpec,
+};
+use crate::testing::*;
+
+const ENDPOINT: EndpointId = EndpointId(1);
+const PUBLICATION: PublicationId = PublicationId(2);
+
+/// A sender with one publication, joined at position 65,536 + 192 as in the worked examples.
+struct Rig {
+    sender: Sender,
+    commands: queue::Sender<SenderCommand>,
+    events: queue::Receiver<ConductorEvent>,
+    counters: SenderCounters,
+    errors: ErrorHandler,
+    socket: FakeSocket,
+    log: LogBuffers,
+    shared: Arc<PublicationShared>,
+    position: Counter,
+    limit: Counter,
+    back_pressure: Counter,
+    naks: Counter,
+    tail: i64,
+    now_ns: i64,
+}
+
+const START: i64 = 65_536 + 192;
+
+impl Rig {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut SenderPublicationSpec)) -> Self {
+        let (commands, from_conductor) = queue::spsc(16);
+        let (to_conductor, events) = queue::spsc(4);
+        let counters = SenderCounters::new(|_| Counter::detached());
+        let errors = ErrorHandler::detached();
+        let sender = Sender::new(SenderSpec {
+            commands: from_conductor,
+            events: to_conductor,
+            counters: counters.clone(),
+            cycle: DutyCycle::new(
+                Counter::detached(),
+                Counter::detached(),
+                Duration::from_millis(100),
+            ),
+            errors: errors.clone(),
+            status_poll_ratio: 6,
+            status_poll_interval_ns: 100 * MS,
+        });
+        let mut rig = Self {
+            sender,
+            commands,
+            events,
+            counters,
+            errors,
+            socket: FakeSocket::default(),
+            log: log(LogKind::Exclusive, START),
+            shared: Arc::new(PublicationShared::new()),
+            position: Counter::detached(),
+            limit: Counter::detached(),
+            back_pressure: Counter::detached(),
+            naks: Counter::detached(),
+            tail: START,
+            now_ns: 5_000 * MS,
+        };
+        rig.position.set(START);
+        rig.limit.set(START);
+        let endpoint = SendEndpoint::new(SendEndpointSpec {
+            id: ENDPOINT,
+            channel: "aeron:udp?endpoint=10.0.0.7:4040".into(),
+            data: Box::new(rig.socket.clone()),
+            control: None,
+            destination: Destination::Connected,
+            unheard_timeout_ns: None,
+        });
+        rig.command(SenderCommand::AddEndpoint(Box::new(endpoint)));
+        let mut spec = rig.publication_spec();
+        change(&mut spec);
+        rig.command(SenderCommand::AddPublication(Box::new(
+            SenderPublication::new(spec),
+        )));
+        rig.sender.take_command(at(rig.now_ns));
+        rig.sender.take_command(at(rig.now_ns));
+        rig
+    }
+
+    fn publication_spec(&self) -> SenderPublicationSpec {
+        SenderPublicationSpec {
+            id: PUBLICATION,
+            endpoint: ENDPOINT,
+            session_id: SESSION,
+            stream_id: STREAM,
+            log: self.log.clone(),
+            start_position: START,
+            mtu: 1408,
+            ttl: 0,
+            is_group: false,
+            wants_response: false,
+            signals_end_of_stream: true,
+            spies_simulate_connection: false,
+            flow_control: FlowControlSpec::Unicast {
+                retransmit_window_multiple: 16,
+            },
+            retransmit: RetransmitSpec {
+                max_actions: 1,
+                delay_ns: 0,
+                linger_ns: 10 * MS,
+            },
+            connection_timeout_ns: 5_000 * MS,
+            max_datagrams_per_turn: None,
+            sender_position: self.position.clone(),
+            sender_limit: self.limit.clone(),
+            back_pressure_events: self.back_pressure.clone(),
+            naks_received: self.naks.clone(),
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    fn command(&mut self, command: SenderCommand) {
+        self.commands.try_send(command).unwrap();
+    }
+
+    /// One duty cycle now.
+    fn cycle(&mut self) -> usize {
+        self.sender.do_work(at(self.now_ns))
+    }
+
+    /// One duty cycle, so much later.
+    fn cycle_after(&mut self, nanos: i64) -> usize {
+        self.now_ns += nanos;
+        self.cycle()
+    }
+
+    /// What one duty cycle sends.
+    fn sent(&mut self) -> Vec<Vec<u8>> {
+        self.socket.sent();
+        self.cycle();
+        self.socket.sent()
+    }
+
+    /// A client commits a frame; a negative length is padding.
+    fn publish(&mut self, length: i32) {
+        let geometry = self.log.geometry();
+        let frame_type = if length < 0 {
+            FrameType::PAD
+        } else {
+            FrameType::DATA
+        };
+        let header = DataHeader {
+            header: FrameHeader::new(0, DataHeader::UNFRAGMENTED, frame_type),
+            ..DataHeader::heartbeat(
+                0,
+                SESSION,
+                STREAM,
+                geometry.term_id(self.tail),
+                geometry.term_offset(self.tail),
+            )
+        };
+        let term = self.log.term_at(self.tail);
+        let offset = geometry.term_offset(self.tail) as usize;
+        term.write(offset, header.as_bytes());
+        for at in 32..length.max(32) as usize {
+            term.write(offset + at, &[at as u8]);
+        }
+        term.atomic_i32(offset)
+            .store(length.abs(), Ordering::Release);
+        self.tail += i64::from(align32(length.abs()));
+    }
+
+    /// The bytes of the log from a position on.
+    fn log_bytes(&self, position: i64, length: usize) -> Vec<u8> {
+        let offset = self.log.geometry().term_offset(position) as usize;
+        self.log.term_at(position).bytes(offset, length).to_vec()
+    }
+
+    /// A status message arrives and is heard in the next duty cycle.
+    fn status(&mut self, position: i64, window: i32) {
+        self.status_of(RECEIVER, 0, position, window);
+    }
+
+    fn status_of(&mut self, receiver_id: i64, flags: u8, position: i64, window: i32) {
+        let message = self.status_message(receiver_id, flags, position, window);
+        self.socket.arrive(message.as_bytes());
+    }
+
+    fn status_message(
+        &self,
+        receiver_id: i64,
+        flags: u8,
+        position: i64,
+        window: i32,
+    ) -> StatusMessage {
+        let geometry = self.log.geometry();
+        StatusMessage {
+            header: StatusMessage::header(flags),
+            session_id: SESSION.into(),
+            stream_id: STREAM.into(),
+            consumption_term_id: geometry.term_id(position).into(),
+            consumption_term_offset: geometry.term_offset(position).into(),
+            receiver_window: window.into(),
+            receiver_id: receiver_id.into(),
+        }
+    }
+
+    /// SETUP exchanged, a receiver with this window, heartbeat sent, nothing left to do.
+    fn connected(window: i32) -> Self {
+        let mut rig = Self::new();
+        rig.connect(window);
+        rig
+    }
+
+    fn connect(&mut self, window: i32) {
+        self.cycle();
+        self.status(START, window);
+        self.cycle();
+        self.cycle();
+        self.socket.sent();
+    }
+}

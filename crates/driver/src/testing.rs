@@ -1,0 +1,187 @@
+//! A network of one socket, in memory, and other things that tests of the agents share.
+
+use std::collections::VecDeque;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use taran_core::clock::Now;
+use taran_core::memory::Region;
+use taran_net::{
+    BufferLengths, Capabilities, NetError, ReceiveBatch, Received, Transmit, Transport,
+};
+use taran_protocol::log::{LogBuffers, LogKind, LogSpec};
+
+/// Session of the worked examples in spec/02 §9.
+pub(crate) const SESSION: i32 = 0x1A2B_3C4D;
+/// Stream of the worked examples.
+pub(crate) const STREAM: i32 = 1001;
+/// Initial term of the worked examples.
+pub(crate) const INITIAL_TERM: i32 = 100;
+/// Term length of the worked examples.
+pub(crate) const TERM_LENGTH: i32 = 65_536;
+/// Receiver of the worked examples.
+pub(crate) const RECEIVER: i64 = 0x1122_3344_5566_7788;
+
+pub(crate) const MS: i64 = 1_000_000;
+
+/// The other side.
+pub(crate) fn peer() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::new(10, 0, 0, 7), 4040))
+}
+
+/// Bytes as the specification writes them.
+pub(crate) fn hex(text: &str) -> Vec<u8> {
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap())
+        .collect()
+}
+
+pub(crate) fn log(kind: LogKind, start_position: i64) -> LogBuffers {
+    let spec = LogSpec::new(kind, SESSION, STREAM, INITIAL_TERM, TERM_LENGTH);
+    LogBuffers::create(
+        &Region::anonymous(spec.file_length()).unwrap(),
+        &spec,
+        start_position,
+    )
+    .unwrap()
+}
+
+/// A point in virtual time.
+pub(crate) fn at(nanos: i64) -> Now {
+    Now {
+        nanos,
+        epoch_millis: 1_700_000_000_000 + nanos / MS,
+    }
+}
+
+/// A socket of which the test holds the other end. Clones are the same socket.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FakeSocket(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    sent: Vec<Vec<u8>>,
+    destinations: Vec<Option<SocketAddr>>,
+    send_calls: usize,
+    inbox: VecDeque<(Vec<u8>, usize)>,
+    receive_calls: usize,
+    room: Option<usize>,
+    is_broken: bool,
+    peer: Option<SocketAddr>,
+}
+
+impl FakeSocket {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The datagrams sent since the last look.
+    pub(crate) fn sent(&self) -> Vec<Vec<u8>> {
+        self.state().destinations.clear();
+        std::mem::take(&mut self.state().sent)
+    }
+
+    /// Their destinations; to be asked for first.
+    pub(crate) fn destinations(&self) -> Vec<Option<SocketAddr>> {
+        self.state().destinations.clone()
+    }
+
+    pub(crate) fn send_calls(&self) -> usize {
+        self.state().send_calls
+    }
+
+    pub(crate) fn receive_calls(&self) -> usize {
+        self.state().receive_calls
+    }
+
+    /// A datagram arrives from the peer.
+    pub(crate) fn arrive(&self, datagram: &[u8]) {
+        self.arrive_train(datagram, datagram.len());
+    }
+
+    /// Several arrive in one piece.
+    pub(crate) fn arrive_train(&self, bytes: &[u8], stride: usize) {
+        self.state().inbox.push_back((bytes.to_vec(), stride));
+    }
+
+    /// From now on only so many bytes are accepted, until this is called again.
+    pub(crate) fn room(&self, bytes: Option<usize>) {
+        self.state().room = bytes;
+    }
+
+    /// From now on sends fail.
+    pub(crate) fn set_broken(&self, is_broken: bool) {
+        self.state().is_broken = is_broken;
+    }
+}
+
+impl Transport for FakeSocket {
+    fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
+        let mut state = self.state();
+        state.send_calls += 1;
+        if state.is_broken {
+            return Err(NetError::NoDestination {
+                local: self.local_address(),
+            });
+        }
+        let mut accepted = 0;
+        for transmit in batch {
+            for datagram in transmit.datagrams() {
+                if let Some(room) = &mut state.room {
+                    if *room < datagram.len() {
+                        return Ok(accepted);
+                    }
+                    *room -= datagram.len();
+                }
+                accepted += datagram.len();
+                state.sent.push(datagram.to_vec());
+                state.destinations.push(transmit.destination);
+            }
+        }
+        Ok(accepted)
+    }
+
+    fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
+        let mut state = self.state();
+        state.receive_calls += 1;
+        batch.clear();
+        while !batch.is_full()
+            && let Some((bytes, stride)) = state.inbox.pop_front()
+        {
+            batch.free_slots().next().unwrap()[..bytes.len()].copy_from_slice(&bytes);
+            batch.commit(Received {
+                source: peer(),
+                length: bytes.len(),
+                stride,
+                timestamp_ns: None,
+            });
+        }
+        Ok(batch.datagram_count())
+    }
+
+    fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
+        self.state().peer = Some(peer);
+        Ok(())
+    }
+
+    fn peer(&self) -> Option<SocketAddr> {
+        self.state().peer
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 1))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::PLAIN
+    }
+
+    fn buffer_lengths(&self) -> BufferLengths {
+        BufferLengths {
+            send: 1 << 20,
+            receive: 1 << 20,
+        }
+    }
+}
