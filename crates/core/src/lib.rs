@@ -9,6 +9,7 @@ mod ascii;
 pub mod broadcast;
 pub mod clock;
 pub mod counters;
+pub mod directory;
 pub mod error_log;
 pub mod idle;
 pub mod loss_report;
