@@ -80,43 +80,6 @@ pub enum ChannelKind {
     ByTag,
 }
 
-/// Something a channel needs of a driver beyond publications and subscriptions to unicast and IPC channels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Feature {
-    /// An endpoint that is a multicast group.
-    Multicast,
-    /// `control-mode=dynamic`
-    DynamicControl,
-    /// `control-mode=manual`
-    ManualControl,
-    /// `control-mode=response`, or a `response-correlation-id`.
-    Response,
-    /// `aeron-spy:`
-    Spy,
-    /// A channel that is nothing but a tag.
-    ByTag,
-    /// One of the `*-ts-offset` parameters.
-    Timestamps,
-}
-
-impl std::fmt::Display for Feature {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Feature::Multicast => "multicast endpoints",
-            Feature::DynamicControl => "control-mode=dynamic",
-            Feature::ManualControl => "control-mode=manual",
-            Feature::Response => {
-                "response channels (control-mode=response, response-correlation-id)"
-            }
-            Feature::Spy => "spying on publications (aeron-spy:)",
-            Feature::ByTag => "channels that consist of a tag",
-            Feature::Timestamps => {
-                "timestamps (media-rcv-ts-offset, channel-rcv-ts-offset, channel-snd-ts-offset)"
-            }
-        })
-    }
-}
-
 impl Channel {
     /// Reads a channel for a publication.
     ///
@@ -228,29 +191,6 @@ impl Channel {
     pub fn kind(&self) -> ChannelKind {
         self.udp().map_or(ChannelKind::Ipc, UdpChannel::kind)
     }
-
-    /// What this channel needs beyond unicast and IPC, so that a driver can refuse what it cannot do.
-    #[must_use]
-    pub fn features(&self) -> Vec<Feature> {
-        let mut features = Vec::new();
-        if matches!(self, Channel::Spy(_)) {
-            features.push(Feature::Spy);
-        }
-        match (self.kind(), self.control_mode()) {
-            (ChannelKind::Multicast, _) => features.push(Feature::Multicast),
-            (ChannelKind::Dynamic, _) => features.push(Feature::DynamicControl),
-            (ChannelKind::Manual, _) => features.push(Feature::ManualControl),
-            (ChannelKind::ByTag, _) => features.push(Feature::ByTag),
-            (ChannelKind::Response, _) | (_, Some(ControlMode::Response)) => {
-                features.push(Feature::Response);
-            }
-            (ChannelKind::Ipc | ChannelKind::Unicast, _) => {}
-        }
-        if self.udp().is_some_and(UdpChannel::has_timestamps) {
-            features.push(Feature::Timestamps);
-        }
-        features
-    }
 }
 
 impl IpcChannel {
@@ -325,7 +265,9 @@ impl UdpChannel {
         self.control.is_some()
     }
 
-    fn has_timestamps(&self) -> bool {
+    /// Whether a timestamp is written into frames.
+    #[must_use]
+    pub fn has_timestamps(&self) -> bool {
         self.media_receive_timestamp.is_some()
             || self.channel_receive_timestamp.is_some()
             || self.channel_send_timestamp.is_some()

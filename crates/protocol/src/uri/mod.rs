@@ -12,6 +12,7 @@ mod address;
 mod builder;
 mod channel;
 mod error;
+mod feature;
 mod flow_control;
 mod param;
 mod parse;
@@ -19,14 +20,19 @@ mod publication;
 mod resolved;
 mod subscription;
 mod tags;
+#[cfg(test)]
+mod tests;
 mod untethered;
 pub mod value;
+#[cfg(any(test, feature = "vectors"))]
+pub mod vectors;
 mod words;
 
 pub use address::{Address, Host, Interface};
 pub use builder::ChannelUriBuilder;
-pub use channel::{Channel, ChannelKind, Feature, IpcChannel, UdpChannel};
+pub use channel::{Channel, ChannelKind, IpcChannel, UdpChannel};
 pub use error::UriError;
+pub use feature::Feature;
 pub use flow_control::{FlowControlDefaults, FlowControlSpec, FlowControlStrategy};
 pub use param::{
     FRAME_ALIGNMENT, MAX_MTU, MAX_RESEND, MAX_TERM_LENGTH, MIN_TERM_LENGTH, Param, ParamKind,

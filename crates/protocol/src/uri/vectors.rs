@@ -1,0 +1,181 @@
+//! The table of channels that are accepted or refused, for tests of this crate and of drivers (feature `vectors`).
+
+use super::param::Role;
+use crate::error_code::ErrorCode;
+
+const TABLE: &str = include_str!("../../tests/vectors/channels.txt");
+
+/// What it takes to decide on a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// The text alone.
+    Uri,
+    /// What the driver has already.
+    Driver,
+    /// This machine's interfaces, socket limits or ports.
+    Os,
+    /// A name to be looked up.
+    Dns,
+}
+
+/// One line of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vector {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// Whether it goes on with the resources of the lines before; else it starts from nothing.
+    pub continues: bool,
+    /// Who uses the channel.
+    pub role: Role,
+    /// Whether the publication is exclusive.
+    pub exclusive: bool,
+    /// The stream.
+    pub stream_id: i32,
+    /// `None` = it is accepted.
+    pub refused: Option<ErrorCode>,
+    /// What it takes to decide.
+    pub needs: Needs,
+    template: &'static str,
+}
+
+impl Vector {
+    /// The channel, with a port and the last byte of a multicast group (which must be odd) filled in.
+    #[must_use]
+    pub fn channel(&self, port: u16, group: u8) -> String {
+        if let Some(whole) = self.template.strip_prefix('!') {
+            return whole.to_owned();
+        }
+        let text = match self.template.split_at(1) {
+            ("U", more) if more.is_empty() || more.starts_with('|') => {
+                format!("udp?endpoint=localhost:{port}{more}")
+            }
+            ("M", more) => format!("udp?endpoint=224.0.1.{group}:{port}|interface=localhost{more}"),
+            _ => self.template.to_owned(),
+        };
+        format!("aeron:{text}")
+    }
+}
+
+/// All lines of the table.
+///
+/// # Panics
+/// When the table is malformed, which is a mistake in this crate.
+#[must_use]
+pub fn all() -> Vec<Vector> {
+    TABLE
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(index, text)| match parse(index + 1, text) {
+            Some(vector) => vector,
+            None => panic!("line {} of the table is malformed: {text}", index + 1),
+        })
+        .collect()
+}
+
+fn parse(line: usize, text: &'static str) -> Option<Vector> {
+    let mut columns = text.split_whitespace();
+    let who = columns.next()?;
+    let here = columns.next()?;
+    let _official = columns.next()?;
+    let needs = match columns.next()? {
+        "uri" => Needs::Uri,
+        "driver" => Needs::Driver,
+        "os" => Needs::Os,
+        "dns" => Needs::Dns,
+        _ => return None,
+    };
+    let template = columns.next()?;
+    let (continues, who) = match who.strip_prefix('+') {
+        Some(who) => (true, who),
+        None => (false, who),
+    };
+    let (who, stream_id) = match who.split_once('@') {
+        Some((who, stream)) => (who, stream.parse().ok()?),
+        None => (who, 10),
+    };
+    let role = match who {
+        "P" | "X" => Role::Publication,
+        "S" => Role::Subscription,
+        "D" => Role::SendDestination,
+        "R" => Role::ReceiveDestination,
+        _ => return None,
+    };
+    Some(Vector {
+        line,
+        continues,
+        role,
+        exclusive: who == "X",
+        stream_id,
+        refused: match here {
+            "ok" => None,
+            code => Some(ErrorCode::from_code(code.parse().ok()?)),
+        },
+        needs,
+        template,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::option::OptionSet;
+    use crate::uri::{Channel, PublicationParams, SubscriptionParams, UriError};
+
+    fn read(vector: &Vector) -> Result<(), UriError> {
+        let options = OptionSet::driver();
+        let channel = Channel::read(&vector.channel(40123, 7), vector.role)?;
+        match vector.role {
+            Role::Publication => {
+                PublicationParams::new(&channel, &options.publication_defaults()).map(drop)
+            }
+            Role::Subscription => {
+                SubscriptionParams::new(&channel, &options.subscription_defaults()).map(drop)
+            }
+            Role::SendDestination | Role::ReceiveDestination => Ok(()),
+        }
+    }
+
+    #[test]
+    fn the_text_alone_decides_as_the_table_says() {
+        for vector in all() {
+            let result = read(&vector);
+            let code = result.as_ref().err().map(|e| e.code);
+            match vector.needs {
+                Needs::Uri => assert_eq!(code, vector.refused, "{vector:?}: {result:?}"),
+                // The text is fine; what else is needed decides.
+                Needs::Driver | Needs::Os | Needs::Dns => {
+                    assert_eq!(code, None, "{vector:?}: {result:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn refusals_quote_the_channel() {
+        for vector in all() {
+            if let Err(error) = read(&vector) {
+                let channel = vector.channel(40123, 7);
+                assert!(error.text.contains(&channel), "{error}");
+                let invalid = error.code == ErrorCode::InvalidChannel;
+                assert_eq!(
+                    error.text.starts_with("invalid channel: "),
+                    invalid,
+                    "{error}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_is_whole() {
+        assert_eq!(
+            all().len(),
+            TABLE
+                .lines()
+                .filter(|l| !l.is_empty() && !l.starts_with('#'))
+                .count()
+        );
+        assert!(all().len() > 150);
+    }
+}
