@@ -2,13 +2,15 @@
 
 #![forbid(unsafe_code)]
 
+mod figures;
+
 use std::process::{Command, ExitCode};
 
 /// A chore: its name, what it does, and how.
 struct Task {
     name: &'static str,
     help: &'static str,
-    run: fn() -> Result<(), String>,
+    run: fn(&[String]) -> Result<(), String>,
 }
 
 const TASKS: &[Task] = &[
@@ -22,10 +24,17 @@ const TASKS: &[Task] = &[
         help: "run the tests of the crates with unsafe code under AddressSanitizer (needs a nightly toolchain)",
         run: asan,
     },
+    Task {
+        name: "figures",
+        help: "[rounds] [threading mode]: measure our driver and the official Java driver, alternating (needs a JDK and Maven)",
+        run: figures::run,
+    },
 ];
 
 fn main() -> ExitCode {
-    let name = std::env::args().nth(1);
+    let mut arguments = std::env::args().skip(1);
+    let name = arguments.next();
+    let arguments: Vec<String> = arguments.collect();
     let Some(task) = TASKS.iter().find(|task| Some(task.name) == name.as_deref()) else {
         eprintln!("usage: cargo xtask NAME, where NAME is one of");
         for task in TASKS {
@@ -33,7 +42,7 @@ fn main() -> ExitCode {
         }
         return ExitCode::from(2);
     };
-    match (task.run)() {
+    match (task.run)(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("cargo xtask {}: {reason}", task.name);
@@ -42,7 +51,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn loom() -> Result<(), String> {
+fn loom(_: &[String]) -> Result<(), String> {
     for package in ["taran-core", "taran-protocol"] {
         run(Command::new("cargo")
             .args(["test", "--release", "--package", package, "--test", "loom"])
@@ -52,7 +61,7 @@ fn loom() -> Result<(), String> {
     Ok(())
 }
 
-fn asan() -> Result<(), String> {
+fn asan(_: &[String]) -> Result<(), String> {
     let nightly = Command::new("cargo")
         .args(["+nightly", "--version"])
         .output();
