@@ -6,6 +6,8 @@ pub mod boundary;
 mod faults;
 mod park;
 pub mod receiver;
+#[cfg(test)]
+mod road_tests;
 pub mod sender;
 #[cfg(test)]
 mod testing;
