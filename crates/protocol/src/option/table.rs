@@ -237,7 +237,7 @@ options! {
 
     // Directory and files (§2.2)
     Dir dir: Both text "aeron.dir" "AERON_DIR" = "",
-        "directory of the driver; unset means /dev/shm/aeron-<user>";
+        "directory of the driver; unset means /dev/shm/aeron-USER";
     DirWarnIfExists dir_warn_if_exists: Driver bool "aeron.dir.warn.if.exists" "AERON_DIR_WARN_IF_EXISTS" = "false",
         "whether to warn when the directory exists at start";
     DirDeleteOnStart dir_delete_on_start: Driver bool "aeron.dir.delete.on.start" "AERON_DIR_DELETE_ON_START" = "false",
