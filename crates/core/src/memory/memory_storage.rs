@@ -179,6 +179,22 @@ impl Storage for MemoryStorage {
         Ok(())
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        if !state.directories.contains(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let names = state.mapped.keys().chain(state.plain.keys());
+        let mut below = names
+            .chain(&state.directories)
+            .filter(|name| name.starts_with(path) && name.as_path() != path);
+        if below.next().is_some() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        state.directories.remove(path);
+        Ok(())
+    }
+
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         if !state.directories.contains(path) {

@@ -75,6 +75,13 @@ pub trait Storage: Send + Sync + Debug {
     /// Creates a directory and its parents; fine when it exists. Mode 0777 less the umask.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
 
+    /// Removes a directory that holds nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::DirectoryNotEmpty`] when it holds something.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+
     /// Removes a directory and all below it.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
 

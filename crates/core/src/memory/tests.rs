@@ -164,6 +164,11 @@ fn directories_come_and_go_with_what_is_in_them() {
         assert!(storage.exists(&deep.join("file")));
         assert!(storage.available(&deep).unwrap() > 64);
 
+        let full = storage.remove_dir(&directory.join("a")).unwrap_err();
+        assert_eq!(io::ErrorKind::DirectoryNotEmpty, full.kind());
+        storage.create_dir_all(&directory.join("empty")).unwrap();
+        storage.remove_dir(&directory.join("empty")).unwrap();
+        assert!(!storage.exists(&directory.join("empty")));
         storage.remove_dir_all(&directory.join("a")).unwrap();
         assert!(!storage.exists(&deep));
         assert!(!storage.exists(&deep.join("file")));

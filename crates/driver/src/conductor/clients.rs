@@ -1,0 +1,119 @@
+//! Who is attached: one entry per client id, kept alive by a heartbeat counter that the client writes.
+
+use std::collections::BTreeMap;
+
+use taran_core::counters::Counter;
+
+use crate::boundary::PublicationId;
+
+/// What one client holds. Resources themselves live with their owners; here are the names by which to find them.
+#[derive(Debug)]
+pub(crate) struct Client {
+    heartbeat: Counter,
+    closed: bool,
+    /// One per add command: several may name the same shared publication.
+    links: Vec<PublicationLink>,
+}
+
+/// One `add publication` of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PublicationLink {
+    /// Correlation id of the add command: what the client calls its publication.
+    pub(crate) id: i64,
+    pub(crate) publication: Publication,
+}
+
+/// Which publication, by the registration id of the command that made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Publication {
+    Ipc(i64),
+    Network(PublicationId),
+}
+
+/// A client that has to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Departure {
+    pub(crate) client_id: i64,
+    /// It did not say goodbye.
+    pub(crate) timed_out: bool,
+}
+
+impl Client {
+    pub(crate) fn heartbeat(&self) -> &Counter {
+        &self.heartbeat
+    }
+
+    pub(crate) fn into_links(self) -> Vec<PublicationLink> {
+        self.links
+    }
+}
+
+/// All clients of the driver.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    entries: BTreeMap<i64, Client>,
+}
+
+impl Clients {
+    pub(crate) fn contains(&self, client_id: i64) -> bool {
+        self.entries.contains_key(&client_id)
+    }
+
+    /// Enters a client whose heartbeat counter has just been allocated.
+    pub(crate) fn enter(&mut self, client_id: i64, heartbeat: Counter) {
+        let client = Client {
+            heartbeat,
+            closed: false,
+            links: Vec::new(),
+        };
+        self.entries.insert(client_id, client);
+    }
+
+    /// Notes that a client holds a publication under the id of its command.
+    pub(crate) fn link(&mut self, client_id: i64, link: PublicationLink) {
+        if let Some(client) = self.entries.get_mut(&client_id) {
+            client.links.push(link);
+        }
+    }
+
+    /// Forgets that link; the publication it named is returned.
+    pub(crate) fn unlink(&mut self, client_id: i64, link_id: i64) -> Option<Publication> {
+        let links = &mut self.entries.get_mut(&client_id)?.links;
+        let index = links.iter().position(|l| l.id == link_id)?;
+        Some(links.remove(index).publication)
+    }
+
+    /// The client sent a keepalive command. An unknown one is no client of ours yet.
+    pub(crate) fn keep_alive(&self, client_id: i64, now_epoch_ms: i64) {
+        if let Some(client) = self.entries.get(&client_id) {
+            client.heartbeat.set(now_epoch_ms);
+        }
+    }
+
+    /// The client said goodbye: it goes with the next timer.
+    pub(crate) fn close(&mut self, client_id: i64) {
+        if let Some(client) = self.entries.get_mut(&client_id) {
+            client.closed = true;
+            client.heartbeat.set(0);
+        }
+    }
+
+    /// Clients that said goodbye or were silent for longer than `timeout_ms`.
+    pub(crate) fn departures(&self, now_epoch_ms: i64, timeout_ms: i64) -> Vec<Departure> {
+        self.entries
+            .iter()
+            .filter(|(_, client)| {
+                // The client writes this value: it may be anything.
+                client.closed || client.heartbeat.get().saturating_add(timeout_ms) < now_epoch_ms
+            })
+            .map(|(&client_id, client)| Departure {
+                client_id,
+                timed_out: !client.closed,
+            })
+            .collect()
+    }
+
+    pub(crate) fn remove(&mut self, client_id: i64) -> Option<Client> {
+        self.entries.remove(&client_id)
+    }
+}

@@ -1,0 +1,66 @@
+//! Counters that clients add and remove.
+
+use taran_protocol::response::Response;
+
+use super::super::failure::Failure;
+use super::super::owners::Owners;
+
+impl Owners {
+    pub(super) fn add_counter(
+        &mut self,
+        client_id: i64,
+        correlation_id: i64,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> Result<(), Failure> {
+        self.ensure_client(client_id)?;
+        let counter_id =
+            self.counters
+                .add_of_client(client_id, correlation_id, type_id, key, label)?;
+        self.replies.send(&Response::CounterReady {
+            correlation_id,
+            counter_id,
+        });
+        Ok(())
+    }
+
+    pub(super) fn add_static_counter(
+        &mut self,
+        correlation_id: i64,
+        registration_id: i64,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> Result<(), Failure> {
+        let counter_id = self
+            .counters
+            .static_counter(registration_id, type_id, key, label)?;
+        self.replies.send(&Response::StaticCounter {
+            correlation_id,
+            counter_id,
+        });
+        Ok(())
+    }
+
+    pub(super) fn remove_counter(
+        &mut self,
+        client_id: i64,
+        correlation_id: i64,
+        registration_id: i64,
+    ) -> Result<(), Failure> {
+        let counter_id = self.counters.remove_of_client(client_id, registration_id)?;
+        self.succeed(correlation_id);
+        self.end_counter(registration_id, counter_id);
+        Ok(())
+    }
+
+    /// Tells everybody that a counter of a client goes, then frees it.
+    pub(in crate::conductor) fn end_counter(&mut self, registration_id: i64, counter_id: i32) {
+        self.replies.send(&Response::UnavailableCounter {
+            registration_id,
+            counter_id,
+        });
+        self.counters.free(counter_id);
+    }
+}

@@ -1,0 +1,145 @@
+//! Commands about images, sessions and destinations.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use taran_protocol::command::Command;
+use taran_protocol::counter::SystemCounter;
+use taran_protocol::error_code::ErrorCode;
+use taran_protocol::response::Response;
+
+use super::super::failure::Failure;
+use super::super::owners::Owners;
+use crate::boundary::{ImageId, PublicationId};
+
+/// Longest reason for a rejection, in bytes (spec/01 §9.4).
+const REASON_MAX: usize = 1023;
+
+impl Owners {
+    pub(super) fn answer_next_session_id(&mut self, correlation_id: i64, stream_id: i32) {
+        let session_id = self.next_session_id(stream_id);
+        self.replies.send(&Response::NextAvailableSessionId {
+            correlation_id,
+            session_id,
+        });
+    }
+
+    /// A subscriber does not want an image: its publisher is told, and nobody reads it for a while.
+    pub(super) fn reject_image(
+        &mut self,
+        correlation_id: i64,
+        image_id: i64,
+        reason: &[u8],
+    ) -> Result<(), Failure> {
+        if reason.len() > REASON_MAX {
+            return Err(Failure::generic(format!(
+                "invalidation reason has {} bytes, at most {REASON_MAX} are allowed",
+                reason.len()
+            )));
+        }
+        if self.ipc.contains(image_id) {
+            self.reject_ipc(image_id, reason);
+        } else if self.networking.images.contains(ImageId(image_id)) {
+            let text = String::from_utf8_lossy(reason);
+            self.networking.reject_image(ImageId(image_id), &text);
+        } else {
+            return Err(Failure::generic(format!(
+                "cannot reject image: there is none with correlation id {image_id}"
+            )));
+        }
+        self.count(SystemCounter::ImagesRejected);
+        self.succeed(correlation_id);
+        Ok(())
+    }
+
+    fn reject_ipc(&mut self, image_id: i64, reason: &[u8]) {
+        let Self {
+            ipc,
+            subscriptions,
+            replies,
+            counters,
+            settings,
+            now,
+            ..
+        } = self;
+        let Some(publication) = ipc.find(image_id) else {
+            return;
+        };
+        replies.send(&Response::PublicationError {
+            registration_id: image_id,
+            destination_id: -1,
+            session_id: publication.terms.session_id,
+            stream_id: publication.terms.stream_id,
+            receiver_id: -1,
+            group_tag: -1,
+            source: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            error_code: ErrorCode::ImageRejected.code(),
+            message: reason,
+        });
+        let until_ns = now
+            .nanos
+            .saturating_add(settings.receiver.image_liveness_ns);
+        if publication.reject_until(until_ns) {
+            for subscription_id in publication.subscribers.with_image() {
+                if let Some(subscription) = subscriptions.find(subscription_id) {
+                    replies.image_unavailable(image_id, subscription);
+                }
+            }
+            publication.release_subscribers(|position| counters.free(position.id()));
+        }
+    }
+
+    /// Destinations need a publication under manual control, a kind that is not built yet: whatever the command names, it
+    /// is refused.
+    pub(super) fn send_destination(&mut self, command: &Command<'_>) -> Result<(), Failure> {
+        let (registration_id, channel) = match *command {
+            Command::AddDestination {
+                registration_id,
+                channel,
+                ..
+            }
+            | Command::RemoveDestination {
+                registration_id,
+                channel,
+                ..
+            } => (registration_id, channel),
+            Command::RemoveDestinationById {
+                registration_id, ..
+            } => (registration_id, "by id"),
+            _ => return Ok(()),
+        };
+        let known = self
+            .networking
+            .publications
+            .contains(PublicationId(registration_id));
+        if known {
+            Err(Failure::generic(format!(
+                "channel of publication {registration_id} does not allow manual control of destinations \
+                 (control-mode=manual is needed): destination={channel}"
+            )))
+        } else {
+            Err(Failure::new(
+                ErrorCode::UnknownPublication,
+                format!(
+                    "unknown publication for destination command: registration id {registration_id}"
+                ),
+            ))
+        }
+    }
+
+    /// As for publications: subscriptions under manual control are not built yet.
+    pub(super) fn receive_destination(&self, registration_id: i64) -> Failure {
+        if self.subscriptions.find(registration_id).is_some() {
+            Failure::invalid_channel(format!(
+                "channel of subscription {registration_id} does not allow manual control of destinations \
+                 (control-mode=manual is needed)"
+            ))
+        } else {
+            Failure::new(
+                ErrorCode::UnknownSubscription,
+                format!(
+                    "unknown subscription for destination command: registration id {registration_id}"
+                ),
+            )
+        }
+    }
+}

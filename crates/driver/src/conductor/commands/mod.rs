@@ -1,0 +1,125 @@
+//! What each command of a client does (spec/01 §9.4). One file for each kind of resource.
+//!
+//! A handler returns `Ok` when the command is done and answered, or says why it stopped; it changes nothing before it
+//! is sure that it will not stop.
+
+mod counters;
+mod driver;
+mod network_publications;
+mod network_subscriptions;
+mod publications;
+mod subscriptions;
+
+use taran_protocol::command::Command;
+
+use super::names::Answers;
+use super::owners::Owners;
+use super::stop::Stop;
+
+impl Owners {
+    /// Runs one command to its end, if it can be done now.
+    pub(crate) fn execute(&mut self, command: &Command<'_>, answers: &Answers) -> Result<(), Stop> {
+        match *command {
+            Command::AddPublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            } => self.add_publication(
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+                false,
+                answers,
+            ),
+            Command::AddExclusivePublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            } => self.add_publication(client_id, correlation_id, stream_id, channel, true, answers),
+            Command::RemovePublication {
+                client_id,
+                correlation_id,
+                registration_id,
+                revoke,
+            } => Ok(self.remove_publication(client_id, correlation_id, registration_id, revoke)?),
+            Command::AddSubscription {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            } => self.add_subscription(client_id, correlation_id, stream_id, channel, answers),
+            Command::RemoveSubscription {
+                correlation_id,
+                registration_id,
+                ..
+            } => Ok(self.remove_subscription(correlation_id, registration_id)?),
+            Command::AddCounter {
+                client_id,
+                correlation_id,
+                counter_type_id,
+                key,
+                label,
+            } => Ok(self.add_counter(client_id, correlation_id, counter_type_id, key, label)?),
+            Command::AddStaticCounter {
+                client_id,
+                correlation_id,
+                registration_id,
+                counter_type_id,
+                key,
+                label,
+            } => {
+                self.ensure_client(client_id)?;
+                Ok(self.add_static_counter(
+                    correlation_id,
+                    registration_id,
+                    counter_type_id,
+                    key,
+                    label,
+                )?)
+            }
+            Command::RemoveCounter {
+                client_id,
+                correlation_id,
+                registration_id,
+            } => Ok(self.remove_counter(client_id, correlation_id, registration_id)?),
+            Command::ClientKeepalive { client_id, .. } => {
+                self.clients.keep_alive(client_id, self.now.epoch_millis);
+                Ok(())
+            }
+            Command::ClientClose { client_id, .. } => {
+                self.clients.close(client_id);
+                Ok(())
+            }
+            Command::AddDestination { .. }
+            | Command::RemoveDestination { .. }
+            | Command::RemoveDestinationById { .. } => Ok(self.send_destination(command)?),
+            Command::AddReceiveDestination {
+                registration_id, ..
+            }
+            | Command::RemoveReceiveDestination {
+                registration_id, ..
+            } => Err(self.receive_destination(registration_id).into()),
+            Command::TerminateDriver { token, .. } => {
+                self.termination.request(token);
+                Ok(())
+            }
+            Command::RejectImage {
+                correlation_id,
+                image_id,
+                reason,
+                ..
+            } => Ok(self.reject_image(correlation_id, image_id, reason)?),
+            Command::NextAvailableSessionId {
+                correlation_id,
+                stream_id,
+                ..
+            } => {
+                self.answer_next_session_id(correlation_id, stream_id);
+                Ok(())
+            }
+        }
+    }
+}

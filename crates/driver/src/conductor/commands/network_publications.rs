@@ -1,0 +1,317 @@
+//! Adding network publications.
+
+use std::sync::Arc;
+
+use taran_protocol::counter::{StreamCounter, type_id};
+use taran_protocol::uri::{ChannelKind, UdpChannel};
+
+use super::super::clients::Publication;
+use super::super::failure::Failure;
+use super::super::features;
+use super::super::names::Answers;
+use super::super::network::{
+    Endpoint, NetworkPublication, PublicationCounters, ResolvedChannel, resolve, status,
+};
+use super::super::owners::Owners;
+use super::super::publication_log::PublicationLog;
+use super::super::publication_terms::PublicationTerms;
+use super::super::stop::Stop;
+use super::publications::{
+    NewPublication, PublicationNotice, identity, publisher_position, session_clash,
+};
+use crate::boundary::{
+    Destination, EndpointId, FlowControlSpec, PublicationId, PublicationShared, RetransmitSpec,
+    SendEndpointSpec, SenderCommand, SenderPublicationSpec,
+};
+use crate::sender::{SendEndpoint, SenderPublication};
+
+impl Owners {
+    pub(super) fn add_network_publication(
+        &mut self,
+        new: &NewPublication,
+        answers: &Answers,
+    ) -> Result<(), Stop> {
+        let Some(udp) = new.channel.udp() else {
+            return Ok(());
+        };
+        let resolved = self.resolve_channel(udp, answers)?;
+        let canonical = self.networking.send_endpoints.canonical(&resolved);
+        let existing = self
+            .networking
+            .send_endpoints
+            .matching(&resolved, &canonical)?;
+        let wanted =
+            existing.map_or_else(|| self.networking.sockets.wanted(&resolved), |e| e.buffers);
+        let endpoint_id = existing.map(|endpoint| endpoint.id);
+        let send_buffer = self.networking.sockets.send_buffer(wanted);
+        new.params
+            .check_send_buffer(send_buffer, &new.channel)
+            .map_err(Failure::from)?;
+        self.ensure_client(new.client_id)?;
+
+        if let Some(endpoint_id) = endpoint_id {
+            if !new.exclusive
+                && let Some(shared) = self
+                    .networking
+                    .publications
+                    .find_shared(endpoint_id, new.stream_id)
+            {
+                new.params
+                    .check_shared(&shared.terms.live(true), &new.channel)
+                    .map_err(Failure::from)?;
+                shared.add_reference();
+                let id = shared.id;
+                self.finish_network_publication(new, id);
+                return Ok(());
+            }
+            if let Some(session_id) = new.session_id
+                && self.networking.publications.endpoint_uses_session(
+                    endpoint_id,
+                    new.stream_id,
+                    session_id,
+                )
+            {
+                return Err(session_clash(new, session_id).into());
+            }
+        }
+        let endpoint_id = match endpoint_id {
+            Some(id) => id,
+            None => self.open_send_endpoint(new, resolved, canonical)?,
+        };
+        let made = self.make_network_publication(new, endpoint_id);
+        if made.is_err() {
+            self.networking.abandon_send_endpoint(endpoint_id);
+        }
+        made?;
+        self.finish_network_publication(new, PublicationId(new.correlation_id));
+        Ok(())
+    }
+
+    /// Addresses for the names of a channel.
+    pub(super) fn resolve_channel(
+        &mut self,
+        udp: &UdpChannel,
+        answers: &Answers,
+    ) -> Result<ResolvedChannel, Stop> {
+        let resolved = resolve(
+            udp.clone(),
+            answers,
+            self.networking.sockets.network.as_mut(),
+        )?;
+        features::check_resolved(&resolved)?;
+        Ok(resolved)
+    }
+
+    fn open_send_endpoint(
+        &mut self,
+        new: &NewPublication,
+        resolved: ResolvedChannel,
+        canonical: String,
+    ) -> Result<EndpointId, Failure> {
+        let id = EndpointId(new.correlation_id);
+        if resolved.channel.kind() == ChannelKind::ByTag {
+            return Err(Failure::generic(format!(
+                "no publication's channel has this tag, and there is no endpoint to send to: channel={}",
+                resolved.text()
+            )));
+        }
+        if self.networking.send_endpoints.contains(id) {
+            return Err(Failure::generic(format!(
+                "registration id {} is in use by another endpoint",
+                id.0
+            )));
+        }
+        let transport = self.networking.sockets.open_sender(&resolved)?;
+        let bound = transport.local_address().to_string();
+        let channel = resolved.text();
+        let status = self.counters.channel_status(
+            type_id::SEND_CHANNEL_STATUS,
+            "snd-channel",
+            id.0,
+            channel,
+            &bound,
+        )?;
+        let local_address =
+            match self
+                .counters
+                .local_address("snd-local-sockaddr", id.0, status.id(), &bound)
+            {
+                Ok(counter) => counter,
+                Err(failure) => {
+                    self.counters.free(status.id());
+                    return Err(failure);
+                }
+            };
+        let sockets = &self.networking.sockets;
+        let spec = SendEndpointSpec {
+            id,
+            channel: Arc::from(channel),
+            data: transport,
+            control: None,
+            destination: if sockets.connect {
+                Destination::Connected
+            } else {
+                Destination::Address(resolved.roles.remote_data)
+            },
+            unheard_timeout_ns: None,
+        };
+        self.networking
+            .sender
+            .post(SenderCommand::AddEndpoint(Box::new(SendEndpoint::new(
+                spec,
+            ))));
+        status.set(status::ACTIVE);
+        local_address.set(status::ACTIVE);
+        let buffers = self.networking.sockets.wanted(&resolved);
+        self.networking.send_endpoints.insert(Endpoint {
+            id,
+            resolved,
+            canonical,
+            buffers,
+            receive_params: None,
+            status,
+            local_address,
+            references: 0,
+            closing: false,
+        });
+        Ok(id)
+    }
+
+    fn make_network_publication(
+        &mut self,
+        new: &NewPublication,
+        endpoint: EndpointId,
+    ) -> Result<(), Failure> {
+        let terms = self.terms(new);
+        let start = terms.start_position()?;
+        let identity = identity(&terms);
+        let kinds = [
+            publisher_position(new.exclusive),
+            StreamCounter::PUBLISHER_LIMIT,
+            StreamCounter::SENDER_POSITION,
+            StreamCounter::SENDER_LIMIT,
+        ];
+        let [
+            publisher_position,
+            publisher_limit,
+            sender_position,
+            sender_limit,
+        ] = self
+            .counters
+            .stream(kinds, &identity, new.client_id, start)?;
+        let events = [
+            StreamCounter::SENDER_BACK_PRESSURE_EVENTS,
+            StreamCounter::SENDER_NAKS_RECEIVED,
+        ];
+        let [back_pressure_events, naks_received] =
+            match self.counters.stream(events, &identity, new.client_id, 0) {
+                Ok(counters) => counters,
+                Err(failure) => {
+                    self.counters.free_all([
+                        &publisher_position,
+                        &publisher_limit,
+                        &sender_position,
+                        &sender_limit,
+                    ]);
+                    return Err(failure);
+                }
+            };
+        let counters = PublicationCounters {
+            publisher_position,
+            publisher_limit,
+            sender_position,
+            sender_limit,
+            back_pressure_events,
+            naks_received,
+        };
+        let wanted = self
+            .networking
+            .send_endpoints
+            .get(endpoint)
+            .map(|e| e.buffers)
+            .unwrap_or_default();
+        let buffers = self.networking.sockets.log_buffers(Some(wanted));
+        let log = match self.make_log(&terms, start, buffers) {
+            Ok(log) => log,
+            Err(failure) => {
+                self.counters.free_all(&counters.all());
+                return Err(failure);
+            }
+        };
+        let shared = Arc::new(PublicationShared::new());
+        let spec = self.sender_half(endpoint, &terms, start, &log, &counters, &shared);
+        self.networking
+            .sender
+            .post(SenderCommand::AddPublication(Box::new(
+                SenderPublication::new(spec),
+            )));
+        self.networking.send_endpoints.add_reference(endpoint);
+        let unblock_ns = self.settings.publication.unblock_timeout_ns;
+        self.networking.publications.insert(NetworkPublication::new(
+            endpoint, terms, log, counters, shared, unblock_ns, start,
+        ));
+        Ok(())
+    }
+
+    fn sender_half(
+        &self,
+        endpoint: EndpointId,
+        terms: &PublicationTerms,
+        start_position: i64,
+        log: &PublicationLog,
+        counters: &PublicationCounters,
+        shared: &Arc<PublicationShared>,
+    ) -> SenderPublicationSpec {
+        let settings = &self.settings.publication;
+        let params = &terms.params;
+        SenderPublicationSpec {
+            id: PublicationId(terms.registration_id),
+            endpoint,
+            session_id: terms.session_id,
+            stream_id: terms.stream_id,
+            log: log.buffers().clone(),
+            start_position,
+            mtu: params.mtu,
+            ttl: 0,
+            is_group: false,
+            wants_response: false,
+            signals_end_of_stream: params.eos,
+            spies_simulate_connection: params.spies_simulate_connection,
+            flow_control: FlowControlSpec::Unicast {
+                retransmit_window_multiple: params.flow_control.retransmit_receiver_window_multiple,
+            },
+            retransmit: RetransmitSpec {
+                // One receiver has one gap at a time.
+                max_actions: 1,
+                delay_ns: settings.retransmit_delay_ns,
+                linger_ns: settings.retransmit_linger_ns,
+            },
+            connection_timeout_ns: settings.connection_timeout_ns,
+            max_datagrams_per_turn: settings.max_datagrams_per_turn,
+            sender_position: counters.sender_position.clone(),
+            sender_limit: counters.sender_limit.clone(),
+            back_pressure_events: counters.back_pressure_events.clone(),
+            naks_received: counters.naks_received.clone(),
+            shared: Arc::clone(shared),
+        }
+    }
+
+    fn finish_network_publication(&mut self, new: &NewPublication, id: PublicationId) {
+        let Some(publication) = self.networking.publications.get(id) else {
+            return;
+        };
+        let status_counter_id = self
+            .networking
+            .send_endpoints
+            .get(publication.endpoint)
+            .map_or(-1, |e| e.status.id());
+        let notice = PublicationNotice {
+            registration_id: id.0,
+            session_id: publication.terms.session_id,
+            limit_counter_id: publication.counters.publisher_limit.id(),
+            status_counter_id,
+            log_name: publication.log.name().to_owned(),
+        };
+        self.finish_publication(new, Publication::Network(id), notice);
+    }
+}

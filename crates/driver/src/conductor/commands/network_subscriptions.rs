@@ -1,0 +1,265 @@
+//! Adding and removing network subscriptions.
+
+use std::sync::Arc;
+
+use taran_protocol::counter::type_id;
+use taran_protocol::response::Response;
+use taran_protocol::uri::ChannelKind;
+
+use super::super::failure::Failure;
+use super::super::links::{announce_image, image_position};
+use super::super::names::Answers;
+use super::super::network::{Endpoint, ResolvedChannel, status};
+use super::super::owners::Owners;
+use super::super::stop::Stop;
+use super::super::subscribers::Subscriber;
+use super::super::subscriptions::{Source, Subscription};
+use super::subscriptions::NewSubscription;
+use crate::boundary::{
+    EndpointId, ImageId, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverCommand,
+    SubscriberPosition,
+};
+use crate::receiver::ReceiveEndpoint;
+
+impl Owners {
+    pub(super) fn add_network_subscription(
+        &mut self,
+        new: &NewSubscription,
+        answers: &Answers,
+    ) -> Result<(), Stop> {
+        let Some(udp) = new.channel.udp() else {
+            return Ok(());
+        };
+        let resolved = self.resolve_channel(udp, answers)?;
+        let canonical = self.networking.receive_endpoints.canonical(&resolved);
+        let existing = self
+            .networking
+            .receive_endpoints
+            .matching(&resolved, &canonical)?;
+        let wanted =
+            existing.map_or_else(|| self.networking.sockets.wanted(&resolved), |e| e.buffers);
+        let endpoint_id = existing.map(|endpoint| endpoint.id);
+        let receive_buffer = self.networking.sockets.receive_buffer(wanted);
+        new.params
+            .check_receive_buffer(receive_buffer, &new.channel)
+            .map_err(Failure::from)?;
+        // A new endpoint gets the id of its first subscription.
+        let subscription = new.entry(Source::Network(endpoint_id.unwrap_or(EndpointId(new.id))));
+        self.subscriptions.check(&subscription)?;
+        self.ensure_client(new.client_id)?;
+        let endpoint_id = match endpoint_id {
+            Some(id) => id,
+            None => self.open_receive_endpoint(new, resolved, canonical)?,
+        };
+        // Only an endpoint that was there before can have images, so a failure here leaves no new one behind.
+        let positions = self.image_positions(endpoint_id, &subscription)?;
+        self.join_endpoint(endpoint_id, subscription);
+        let status_counter_id = self
+            .networking
+            .receive_endpoints
+            .get(endpoint_id)
+            .map_or(-1, |e| e.status.id());
+        self.replies.send(&Response::SubscriptionReady {
+            correlation_id: new.id,
+            status_counter_id,
+        });
+        for (image_id, subscriber) in positions {
+            self.attach_image(image_id, subscriber);
+        }
+        Ok(())
+    }
+
+    /// Enters a subscription, and tells the receiver if it is the first that wants its stream in this way.
+    fn join_endpoint(&mut self, endpoint: EndpointId, subscription: Subscription) {
+        let (stream_id, session_id) = (subscription.stream_id, subscription.params.session_id);
+        let is_first = self.subscriptions.count(endpoint, stream_id, session_id) == 0;
+        self.subscriptions.insert(subscription);
+        self.networking.receive_endpoints.add_reference(endpoint);
+        if is_first {
+            self.networking
+                .receiver
+                .post(ReceiverCommand::AddSubscription {
+                    endpoint,
+                    stream_id,
+                    session_id,
+                });
+        }
+    }
+
+    /// A position on every image that the subscription reads; all or none.
+    fn image_positions(
+        &mut self,
+        endpoint: EndpointId,
+        subscription: &Subscription,
+    ) -> Result<Vec<(ImageId, Subscriber)>, Failure> {
+        let Self {
+            networking,
+            counters,
+            now,
+            ..
+        } = self;
+        let mut positions: Vec<(ImageId, Subscriber)> = Vec::new();
+        let session_id = subscription.params.session_id;
+        for image in networking
+            .images
+            .joinable(endpoint, subscription.stream_id, session_id)
+        {
+            let join_position = image.join_position();
+            match image_position(
+                counters,
+                image.id,
+                image.session_id,
+                subscription,
+                join_position,
+                now.nanos,
+            ) {
+                Ok(subscriber) => positions.push((image.id, subscriber)),
+                Err(failure) => {
+                    counters.free_all(positions.iter().map(|(_, subscriber)| &subscriber.position));
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(positions)
+    }
+
+    /// Attaches a subscriber to an image that is there already, then tells its client.
+    fn attach_image(&mut self, image_id: ImageId, subscriber: Subscriber) {
+        let Self {
+            networking,
+            replies,
+            ..
+        } = self;
+        let Some(image) = networking.images.get_mut(image_id) else {
+            return;
+        };
+        let subscription_id = subscriber.subscription_id;
+        let position = subscriber.position.clone();
+        image.subscribers.add(subscriber);
+        announce_image(replies, image, subscription_id, position.id());
+        networking.receiver.post(ReceiverCommand::AddSubscriber {
+            endpoint: image.endpoint,
+            image: image_id,
+            subscriber: SubscriberPosition { position },
+        });
+    }
+
+    fn open_receive_endpoint(
+        &mut self,
+        new: &NewSubscription,
+        resolved: ResolvedChannel,
+        canonical: String,
+    ) -> Result<EndpointId, Failure> {
+        let id = EndpointId(new.id);
+        if resolved.channel.kind() == ChannelKind::ByTag {
+            return Err(Failure::invalid_channel(format!(
+                "invalid channel: no subscription's channel has this tag, and there is no endpoint to receive on: \
+                 channel={}",
+                resolved.text()
+            )));
+        }
+        if self.networking.receive_endpoints.contains(id) {
+            return Err(Failure::generic(format!(
+                "registration id {} is in use by another endpoint",
+                id.0
+            )));
+        }
+        let transport = self.networking.sockets.open_receiver(&resolved)?;
+        let bound = transport.local_address().to_string();
+        let channel = resolved.text();
+        let status = self.counters.channel_status(
+            type_id::RECEIVE_CHANNEL_STATUS,
+            "rcv-channel",
+            id.0,
+            channel,
+            &bound,
+        )?;
+        let local_address =
+            match self
+                .counters
+                .local_address("rcv-local-sockaddr", id.0, status.id(), &bound)
+            {
+                Ok(counter) => counter,
+                Err(failure) => {
+                    self.counters.free(status.id());
+                    return Err(failure);
+                }
+            };
+        let receiver_id = self.networking.next_receiver_id;
+        self.networking.next_receiver_id = receiver_id.wrapping_add(1);
+        let spec = ReceiveEndpointSpec {
+            id,
+            channel: Arc::from(channel),
+            transports: vec![ReceiveTransportSpec {
+                transport,
+                control_group: None,
+                explicit_control: resolved.control,
+            }],
+            receiver_id,
+            group_tag: new.params.group_tag,
+            stream_session_limit: self.settings.receiver.stream_session_limit,
+            unheard_timeout_ns: None,
+        };
+        self.networking
+            .receiver
+            .post(ReceiverCommand::AddEndpoint(Box::new(
+                ReceiveEndpoint::new(spec),
+            )));
+        status.set(status::ACTIVE);
+        local_address.set(status::ACTIVE);
+        let buffers = self.networking.sockets.wanted(&resolved);
+        self.networking.receive_endpoints.insert(Endpoint {
+            id,
+            resolved,
+            canonical,
+            buffers,
+            receive_params: Some(new.params.clone()),
+            status,
+            local_address,
+            references: 0,
+            closing: false,
+        });
+        Ok(id)
+    }
+
+    /// Takes a subscription off its images and its endpoint.
+    pub(super) fn end_network_subscription(
+        &mut self,
+        endpoint: EndpointId,
+        subscription: &Subscription,
+    ) {
+        let Self {
+            networking,
+            counters,
+            subscriptions,
+            ..
+        } = self;
+        for image in networking
+            .images
+            .iter_mut()
+            .filter(|image| image.endpoint == endpoint)
+        {
+            if let Some(removed) = image.subscribers.remove(subscription.id) {
+                let counter_id = removed.position.id();
+                let image = image.id;
+                networking.receiver.post(ReceiverCommand::RemoveSubscriber {
+                    endpoint,
+                    image,
+                    counter_id,
+                });
+                counters.free(counter_id);
+            }
+        }
+        let (stream_id, session_id) = (subscription.stream_id, subscription.params.session_id);
+        if subscriptions.count(endpoint, stream_id, session_id) == 0 {
+            networking
+                .receiver
+                .post(ReceiverCommand::RemoveSubscription {
+                    endpoint,
+                    stream_id,
+                    session_id,
+                });
+        }
+        networking.leave_receive_endpoint(endpoint);
+    }
+}

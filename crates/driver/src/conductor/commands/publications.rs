@@ -1,0 +1,301 @@
+//! Adding and removing publications.
+
+use std::sync::Arc;
+
+use taran_protocol::counter::{
+    CONCURRENT_PUBLISHER_POSITION, EXCLUSIVE_PUBLISHER_POSITION, StreamCounter,
+};
+use taran_protocol::error_code::ErrorCode;
+use taran_protocol::log::LogBuffers;
+use taran_protocol::response::Response;
+use taran_protocol::uri::{Channel, PublicationParams, Role};
+
+use super::super::clients::{Publication, PublicationLink};
+use super::super::counters::StreamIdentity;
+use super::super::failure::Failure;
+use super::super::features;
+use super::super::ipc::{IpcPublication, PublisherCounters, Timeouts};
+use super::super::log_files::LogFolder;
+use super::super::names::Answers;
+use super::super::owners::Owners;
+use super::super::publication_log::PublicationLog;
+use super::super::publication_terms::{
+    LogSocketBuffers, PublicationTerms, initial_position, wanted_session,
+};
+use super::super::stop::Stop;
+
+/// Status counter id that says "none": IPC has no channel of its own.
+const NO_STATUS: i32 = -1;
+
+/// An add command, its channel read.
+#[derive(Debug)]
+pub(super) struct NewPublication {
+    pub(super) client_id: i64,
+    pub(super) correlation_id: i64,
+    pub(super) stream_id: i32,
+    pub(super) exclusive: bool,
+    pub(super) channel: Channel,
+    pub(super) params: PublicationParams,
+    pub(super) session_id: Option<i32>,
+}
+
+/// What a client is told of its publication.
+#[derive(Debug, Clone)]
+pub(super) struct PublicationNotice {
+    pub(super) registration_id: i64,
+    pub(super) session_id: i32,
+    pub(super) limit_counter_id: i32,
+    pub(super) status_counter_id: i32,
+    pub(super) log_name: String,
+}
+
+impl Owners {
+    pub(super) fn add_publication(
+        &mut self,
+        client_id: i64,
+        correlation_id: i64,
+        stream_id: i32,
+        channel: &str,
+        exclusive: bool,
+        answers: &Answers,
+    ) -> Result<(), Stop> {
+        let channel = Channel::for_publication(channel).map_err(Failure::from)?;
+        features::check_channel(&channel, Role::Publication)?;
+        let params = PublicationParams::new(&channel, &self.settings.publication_defaults)
+            .map_err(Failure::from)?;
+        let session_id = wanted_session(&params)?;
+        self.check_registration(correlation_id)?;
+        let new = NewPublication {
+            client_id,
+            correlation_id,
+            stream_id,
+            exclusive,
+            channel,
+            params,
+            session_id,
+        };
+        match &new.channel {
+            Channel::Ipc(_) => Ok(self.add_ipc_publication(&new)?),
+            Channel::Udp(_) | Channel::Spy(_) => self.add_network_publication(&new, answers),
+        }
+    }
+
+    /// Registration ids name files and counters: two publications cannot have the same.
+    fn check_registration(&self, id: i64) -> Result<(), Failure> {
+        let network_id = crate::boundary::PublicationId(id);
+        if self.ipc.contains(id) || self.networking.publications.contains(network_id) {
+            return Err(Failure::generic(format!(
+                "registration id {id} is in use by another publication"
+            )));
+        }
+        Ok(())
+    }
+
+    fn add_ipc_publication(&mut self, new: &NewPublication) -> Result<(), Failure> {
+        self.ensure_client(new.client_id)?;
+        if !new.exclusive
+            && let Some(existing) = self.ipc.find_shared(new.stream_id)
+        {
+            new.params
+                .check_shared(&existing.terms.live(false), &new.channel)?;
+            existing.add_reference();
+            let notice = ipc_notice(existing);
+            self.finish_publication(new, Publication::Ipc(notice.registration_id), notice);
+            return Ok(());
+        }
+        if let Some(session_id) = new.session_id
+            && self.ipc.uses_session(new.stream_id, session_id)
+        {
+            return Err(session_clash(new, session_id));
+        }
+        let publication = self.make_ipc_publication(new)?;
+        let notice = ipc_notice(&publication);
+        self.ipc.insert(publication);
+        self.finish_publication(new, Publication::Ipc(new.correlation_id), notice);
+        self.join_ipc_subscriptions(new.correlation_id);
+        Ok(())
+    }
+
+    fn make_ipc_publication(&mut self, new: &NewPublication) -> Result<IpcPublication, Failure> {
+        let terms = self.terms(new);
+        let start = terms.start_position()?;
+        let [position, limit] = self.counters.stream(
+            [
+                publisher_position(new.exclusive),
+                StreamCounter::PUBLISHER_LIMIT,
+            ],
+            &identity(&terms),
+            new.client_id,
+            start,
+        )?;
+        let buffers = self.networking.sockets.log_buffers(None);
+        match self.make_log(&terms, start, buffers) {
+            Ok(log) => {
+                let timeouts = Timeouts {
+                    unblock_ns: self.settings.publication.unblock_timeout_ns,
+                    untethered: terms.params.untethered,
+                };
+                let counters = PublisherCounters { position, limit };
+                Ok(IpcPublication::new(terms, log, counters, timeouts, start))
+            }
+            Err(failure) => {
+                self.counters.free_all([&position, &limit]);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Identity and parameters of a publication that is about to be made.
+    pub(super) fn terms(&mut self, new: &NewPublication) -> PublicationTerms {
+        let session_id = new
+            .session_id
+            .unwrap_or_else(|| self.next_session_id(new.stream_id));
+        PublicationTerms {
+            registration_id: new.correlation_id,
+            session_id,
+            stream_id: new.stream_id,
+            exclusive: new.exclusive,
+            channel: Arc::from(new.channel.uri().as_str()),
+            entity_tag: new.channel.tags().entity,
+            params: new.params.clone(),
+            position: initial_position(&new.params, &mut self.random),
+        }
+    }
+
+    /// The log of a new publication.
+    pub(super) fn make_log(
+        &mut self,
+        terms: &PublicationTerms,
+        start: i64,
+        buffers: LogSocketBuffers,
+    ) -> Result<PublicationLog, Failure> {
+        let spec = terms.log_spec(self.settings.file_page_size, buffers, false);
+        let now = self.now;
+        let folder = LogFolder::Publications;
+        let file = self
+            .logs
+            .create(folder, terms.registration_id, &spec, now.epoch_millis)?;
+        match LogBuffers::create(file.region(), &spec, start) {
+            Ok(buffers) => Ok(PublicationLog::new(file, buffers, start, now.nanos)),
+            Err(error) => {
+                self.logs.retire(file);
+                Err(Failure::generic(format!(
+                    "cannot make a log: {error}: channel={}",
+                    terms.channel
+                )))
+            }
+        }
+    }
+
+    /// Links the client to its publication, and tells it.
+    pub(super) fn finish_publication(
+        &mut self,
+        new: &NewPublication,
+        publication: Publication,
+        notice: PublicationNotice,
+    ) {
+        self.clients.link(
+            new.client_id,
+            PublicationLink {
+                id: new.correlation_id,
+                publication,
+            },
+        );
+        let PublicationNotice {
+            registration_id,
+            session_id,
+            limit_counter_id,
+            status_counter_id,
+            log_name,
+        } = notice;
+        let (correlation_id, stream_id, log_name) =
+            (new.correlation_id, new.stream_id, log_name.as_str());
+        self.replies.send(&if new.exclusive {
+            Response::ExclusivePublicationReady {
+                correlation_id,
+                registration_id,
+                session_id,
+                stream_id,
+                limit_counter_id,
+                status_counter_id,
+                log_name,
+            }
+        } else {
+            Response::PublicationReady {
+                correlation_id,
+                registration_id,
+                session_id,
+                stream_id,
+                limit_counter_id,
+                status_counter_id,
+                log_name,
+            }
+        });
+    }
+
+    pub(super) fn remove_publication(
+        &mut self,
+        client_id: i64,
+        correlation_id: i64,
+        registration_id: i64,
+        revoke: bool,
+    ) -> Result<(), Failure> {
+        let Some(publication) = self.clients.unlink(client_id, registration_id) else {
+            return Err(Failure::new(
+                ErrorCode::UnknownPublication,
+                format!(
+                    "unknown publication: client {client_id} has none with registration id {registration_id}"
+                ),
+            ));
+        };
+        if revoke {
+            match publication {
+                Publication::Ipc(id) => self.ipc.find(id).map(|p| p.log.revoke()),
+                Publication::Network(id) => self
+                    .networking
+                    .publications
+                    .get_mut(id)
+                    .map(|p| p.log.revoke()),
+            };
+        }
+        self.release_publication(publication);
+        self.succeed(correlation_id);
+        Ok(())
+    }
+}
+
+pub(super) fn identity(terms: &PublicationTerms) -> StreamIdentity<'_> {
+    StreamIdentity {
+        registration_id: terms.registration_id,
+        session_id: terms.session_id,
+        stream_id: terms.stream_id,
+        channel: &terms.channel,
+    }
+}
+
+pub(super) fn publisher_position(exclusive: bool) -> StreamCounter {
+    if exclusive {
+        EXCLUSIVE_PUBLISHER_POSITION
+    } else {
+        CONCURRENT_PUBLISHER_POSITION
+    }
+}
+
+pub(super) fn session_clash(new: &NewPublication, session_id: i32) -> Failure {
+    Failure::generic(format!(
+        "specified session-id is already in use on stream {}, use another or leave it out: session-id={session_id} \
+         channel={}",
+        new.stream_id,
+        new.channel.uri()
+    ))
+}
+
+fn ipc_notice(publication: &IpcPublication) -> PublicationNotice {
+    PublicationNotice {
+        registration_id: publication.registration_id,
+        session_id: publication.terms.session_id,
+        limit_counter_id: publication.counters.limit.id(),
+        status_counter_id: NO_STATUS,
+        log_name: publication.log.name().to_owned(),
+    }
+}

@@ -1,0 +1,318 @@
+//! The counters file: allocation for the driver's own streams and for clients, and what clients own in it.
+
+use std::collections::BTreeMap;
+
+use taran_core::clock::Now;
+use taran_core::counters::{Counter, CounterSpec, CounterTable};
+use taran_protocol::counter::{
+    ChannelKey, HeartbeatKey, SocketKey, StreamCounter, StreamKey, channel_label, heartbeat_label,
+    socket_label, stream_label, subscriber_position_label, type_id,
+};
+use taran_protocol::error_code::ErrorCode;
+
+use super::failure::Failure;
+
+/// Owner id of counters that belong to no client.
+pub(crate) const NO_OWNER: i64 = -1;
+
+/// Whose stream a counter is about: its key and the middle of its label.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamIdentity<'a> {
+    pub(crate) registration_id: i64,
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) channel: &'a str,
+}
+
+/// What a counter starts with, besides its type and key.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Holder {
+    pub(crate) owner_id: i64,
+    pub(crate) reference_id: i64,
+    pub(crate) value: i64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ClientCounter {
+    counter_id: i32,
+    client_id: i64,
+}
+
+/// Allocates and frees counters, and knows which of them clients added.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    table: CounterTable,
+    of_clients: BTreeMap<i64, ClientCounter>,
+    now: Now,
+}
+
+impl Counters {
+    pub(crate) fn new(table: CounterTable, now: Now) -> Self {
+        Self {
+            table,
+            of_clients: BTreeMap::new(),
+            now,
+        }
+    }
+
+    /// Tells what time it is: ids that were freed are used again after a while only.
+    pub(crate) fn at(&mut self, now: Now) {
+        self.now = now;
+    }
+
+    /// One stream counter per kind, all set to `start`; all or none.
+    pub(crate) fn stream<const N: usize>(
+        &mut self,
+        kinds: [StreamCounter; N],
+        identity: &StreamIdentity<'_>,
+        owner_id: i64,
+        start: i64,
+    ) -> Result<[Counter; N], Failure> {
+        let mut allocated: Vec<Counter> = Vec::with_capacity(N);
+        for kind in kinds {
+            let label = stream_label(
+                kind,
+                identity.registration_id,
+                identity.session_id,
+                identity.stream_id,
+                identity.channel,
+            );
+            let holder = Holder {
+                owner_id,
+                value: start,
+                ..Holder::default()
+            };
+            match self.stream_counter(kind.type_id, identity, &label, holder) {
+                Ok(counter) => allocated.push(counter),
+                Err(failure) => {
+                    self.free_all(&allocated);
+                    return Err(failure);
+                }
+            }
+        }
+        allocated
+            .try_into()
+            .map_err(|_| Failure::generic("counters were lost"))
+    }
+
+    /// The position of a subscriber that joins a log at `join_position`.
+    pub(crate) fn subscriber_position(
+        &mut self,
+        identity: &StreamIdentity<'_>,
+        owner_id: i64,
+        reference_id: i64,
+        join_position: i64,
+    ) -> Result<Counter, Failure> {
+        let label = subscriber_position_label(
+            identity.registration_id,
+            identity.session_id,
+            identity.stream_id,
+            identity.channel,
+            join_position,
+        );
+        let holder = Holder {
+            owner_id,
+            reference_id,
+            value: join_position,
+        };
+        self.stream_counter(type_id::SUBSCRIBER_POSITION, identity, &label, holder)
+    }
+
+    fn stream_counter(
+        &mut self,
+        type_id: i32,
+        identity: &StreamIdentity<'_>,
+        label: &str,
+        holder: Holder,
+    ) -> Result<Counter, Failure> {
+        let key = StreamKey {
+            registration_id: identity.registration_id,
+            session_id: identity.session_id,
+            stream_id: identity.stream_id,
+            channel: identity.channel.into(),
+        }
+        .encode();
+        self.allocate(type_id, &key, label, identity.registration_id, holder)
+    }
+
+    /// The status indicator of a channel; `name` is `snd-channel` or `rcv-channel`.
+    pub(crate) fn channel_status(
+        &mut self,
+        type_id: i32,
+        name: &str,
+        registration_id: i64,
+        channel: &str,
+        bound: &str,
+    ) -> Result<Counter, Failure> {
+        let key = ChannelKey {
+            channel: channel.into(),
+        }
+        .encode();
+        let label = channel_label(name, channel, Some(bound));
+        self.allocate(type_id, &key, &label, registration_id, Holder::default())
+    }
+
+    /// An address that a channel is bound to; `name` is `snd-local-sockaddr` or `rcv-local-sockaddr`.
+    pub(crate) fn local_address(
+        &mut self,
+        name: &str,
+        registration_id: i64,
+        channel_status_id: i32,
+        address: &str,
+    ) -> Result<Counter, Failure> {
+        let key = SocketKey {
+            channel_status_id,
+            address: address.into(),
+        }
+        .encode();
+        let label = socket_label(name, channel_status_id, address);
+        self.allocate(
+            type_id::LOCAL_SOCKET_ADDRESS,
+            &key,
+            &label,
+            registration_id,
+            Holder::default(),
+        )
+    }
+
+    /// The heartbeat of a client, alive as of now.
+    pub(crate) fn heartbeat(&mut self, client_id: i64) -> Result<Counter, Failure> {
+        let key = HeartbeatKey { client_id }.encode();
+        let holder = Holder {
+            owner_id: client_id,
+            value: self.now.epoch_millis,
+            ..Holder::default()
+        };
+        self.allocate(
+            type_id::CLIENT_HEARTBEAT,
+            &key,
+            &heartbeat_label(client_id),
+            client_id,
+            holder,
+        )
+    }
+
+    /// A counter that a client adds under `registration_id`.
+    pub(crate) fn add_of_client(
+        &mut self,
+        client_id: i64,
+        registration_id: i64,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> Result<i32, Failure> {
+        if self.of_clients.contains_key(&registration_id) {
+            return Err(Failure::generic(format!(
+                "registration id {registration_id} is in use by another counter"
+            )));
+        }
+        let holder = Holder {
+            owner_id: client_id,
+            ..Holder::default()
+        };
+        let counter_id = self
+            .allocate(type_id, key, label, registration_id, holder)?
+            .id();
+        self.of_clients.insert(
+            registration_id,
+            ClientCounter {
+                counter_id,
+                client_id,
+            },
+        );
+        Ok(counter_id)
+    }
+
+    /// The counter that outlives clients with this type and registration id: an existing one, or a new one.
+    pub(crate) fn static_counter(
+        &mut self,
+        registration_id: i64,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> Result<i32, Failure> {
+        let reader = self.table.reader();
+        if let Some(found) = reader.find_by_type_and_registration(type_id, registration_id) {
+            return match reader.owner_id(found) {
+                Some(NO_OWNER) => Ok(found),
+                owner => Err(Failure::generic(format!(
+                    "cannot add static counter: counter {found} with type id {type_id} and registration id \
+                     {registration_id} exists and belongs to client {}",
+                    owner.unwrap_or(0)
+                ))),
+            };
+        }
+        let holder = Holder {
+            owner_id: NO_OWNER,
+            ..Holder::default()
+        };
+        Ok(self
+            .allocate(type_id, key, label, registration_id, holder)?
+            .id())
+    }
+
+    /// Takes a client's counter out of the books; it still has to be freed.
+    pub(crate) fn remove_of_client(
+        &mut self,
+        client_id: i64,
+        registration_id: i64,
+    ) -> Result<i32, Failure> {
+        match self.of_clients.get(&registration_id) {
+            Some(counter) if counter.client_id == client_id => {
+                let counter_id = counter.counter_id;
+                self.of_clients.remove(&registration_id);
+                Ok(counter_id)
+            }
+            _ => Err(Failure::new(
+                ErrorCode::UnknownCounter,
+                format!("client {client_id} has no counter with registration id {registration_id}"),
+            )),
+        }
+    }
+
+    /// Takes all counters of a client out of the books: registration id and counter id of each.
+    pub(crate) fn take_all_of_client(&mut self, client_id: i64) -> Vec<(i64, i32)> {
+        let gone: Vec<(i64, i32)> = self
+            .of_clients
+            .iter()
+            .filter(|(_, counter)| counter.client_id == client_id)
+            .map(|(&registration_id, counter)| (registration_id, counter.counter_id))
+            .collect();
+        for (registration_id, _) in &gone {
+            self.of_clients.remove(registration_id);
+        }
+        gone
+    }
+
+    pub(crate) fn free(&mut self, counter_id: i32) {
+        self.table.free(counter_id, self.now.epoch_millis);
+    }
+
+    pub(crate) fn free_all<'a>(&mut self, counters: impl IntoIterator<Item = &'a Counter>) {
+        for counter in counters {
+            self.free(counter.id());
+        }
+    }
+
+    fn allocate(
+        &mut self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+        registration_id: i64,
+        holder: Holder,
+    ) -> Result<Counter, Failure> {
+        let spec = CounterSpec {
+            type_id,
+            key,
+            label,
+            registration_id,
+            owner_id: holder.owner_id,
+            reference_id: holder.reference_id,
+            value: holder.value,
+        };
+        self.table
+            .allocate_with(&spec, self.now.epoch_millis)
+            .map_err(|full| Failure::generic(full.to_string()))
+    }
+}

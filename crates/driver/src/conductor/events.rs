@@ -1,0 +1,87 @@
+//! What sender and receiver tell the conductor.
+
+use taran_protocol::error_code::ErrorCode;
+use taran_protocol::response::Response;
+
+use super::owners::Owners;
+use crate::boundary::{ConductorEvent, PublicationError};
+
+impl Owners {
+    pub(crate) fn on_event(&mut self, event: ConductorEvent) {
+        match event {
+            ConductorEvent::CreateImage(request) => self.on_image_requested(&request),
+            ConductorEvent::PublicationReleased(publication) => {
+                let id = publication.id();
+                // Its views of the log go first, then the log itself.
+                drop(publication);
+                if let Some(publication) = self.networking.publications.remove(id) {
+                    let endpoint = publication.endpoint;
+                    let (log, counters) = publication.into_parts();
+                    self.counters.free_all(&counters);
+                    self.logs.retire(log);
+                    self.networking.leave_send_endpoint(endpoint);
+                }
+            }
+            ConductorEvent::SendEndpointReleased(endpoint) => {
+                if let Some(counters) = self.networking.send_endpoints.released(endpoint.id()) {
+                    self.counters.free_all(&counters);
+                }
+            }
+            ConductorEvent::ImageReleased(image) => {
+                if let Some(image) = self.networking.images.get_mut(image.id()) {
+                    image.set_released();
+                }
+            }
+            ConductorEvent::ReceiveEndpointReleased(endpoint) => {
+                if let Some(counters) = self.networking.receive_endpoints.released(endpoint.id()) {
+                    self.counters.free_all(&counters);
+                }
+            }
+            ConductorEvent::PublicationError(error) => self.on_publication_error(&error),
+            // Names are resolved when a channel is added; looking again when a peer falls silent is not built yet, and
+            // no endpoint asks for it.
+            ConductorEvent::SendEndpointUnheard(_)
+            | ConductorEvent::ReceiveTransportUnheard { .. } => {}
+            ConductorEvent::SessionLimitReached {
+                endpoint,
+                session_id,
+                stream_id,
+            } => {
+                let channel = self
+                    .networking
+                    .receive_endpoints
+                    .get(endpoint)
+                    .map_or("", |e| e.resolved.text());
+                self.record(
+                    ErrorCode::GenericError,
+                    &format!(
+                        "session limit reached, no image made (aeron.driver.stream.session.limit={}): session-id={session_id} stream={stream_id} channel={channel}",
+                        self.settings.receiver.stream_session_limit
+                    ),
+                );
+            }
+        }
+    }
+
+    /// A receiver complained about a publication: recorded here, and told to the publication's clients.
+    fn on_publication_error(&mut self, error: &PublicationError) {
+        self.record(
+            ErrorCode::from_code(error.code),
+            &format!(
+                "publication error from {}: registration id={} session-id={} stream={} receiver={}: {}",
+                error.source, error.publication.0, error.session_id, error.stream_id, error.receiver_id, error.text
+            ),
+        );
+        self.replies.send(&Response::PublicationError {
+            registration_id: error.publication.0,
+            destination_id: error.destination_id,
+            session_id: error.session_id,
+            stream_id: error.stream_id,
+            receiver_id: error.receiver_id,
+            group_tag: error.group_tag.unwrap_or(-1),
+            source: error.source,
+            error_code: error.code,
+            message: error.text.as_bytes(),
+        });
+    }
+}

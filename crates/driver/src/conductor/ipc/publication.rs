@@ -1,0 +1,300 @@
+//! One IPC publication: its limit, its subscribers and its life (spec/01 §7.8 and §9.6).
+//!
+//! ```text
+//! ACTIVE ──last reference gone──► DRAINING ──all read──► LINGER ──no reference──► done
+//!    └────────────── revoked ─────────────────────────────┘
+//! ```
+//!
+//! `update_limit` is called every duty cycle, `tick` once per timer interval; what they return is for the owner to do.
+
+use taran_core::counters::Counter;
+use taran_protocol::uri::Untethered;
+
+use super::super::log_files::LogFile;
+use super::super::publication_log::PublicationLog;
+use super::super::publication_terms::PublicationTerms;
+use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
+
+/// Where a publication stands in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Active,
+    Draining,
+    Linger,
+    Done,
+}
+
+/// What a tick found out. The owner tells the clients.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// Every subscriber has to be told that the image is gone. `revoked` if that is why.
+    Ended { revoked: bool },
+    /// An unfinished frame was padded over.
+    Unblocked,
+    /// The time without subscribers after a rejection is over: they may join again.
+    CoolDownOver,
+    /// An untethered subscriber moved on.
+    Tether(TetherEvent),
+    /// Nothing refers to the publication any more: give back log and counters.
+    Done,
+}
+
+/// The `pub-pos` and `pub-lmt` counters.
+#[derive(Debug)]
+pub(crate) struct PublisherCounters {
+    pub(crate) position: Counter,
+    pub(crate) limit: Counter,
+}
+
+/// How long things take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timeouts {
+    pub(crate) unblock_ns: i64,
+    pub(crate) untethered: Untethered,
+}
+
+/// A publication between processes of this machine.
+#[derive(Debug)]
+pub(crate) struct IpcPublication {
+    pub(crate) registration_id: i64,
+    pub(crate) terms: PublicationTerms,
+    pub(crate) log: PublicationLog,
+    pub(crate) counters: PublisherCounters,
+    pub(crate) subscribers: Subscribers,
+    timeouts: Timeouts,
+    state: State,
+    references: usize,
+    cool_down_until_ns: Option<i64>,
+    window: i64,
+    /// The limit is raised only when it would pass this, so that cleaning comes in useful portions.
+    trip_limit: i64,
+    /// Highest position any subscriber has reached.
+    consumer_position: i64,
+}
+
+impl IpcPublication {
+    pub(crate) fn new(
+        terms: PublicationTerms,
+        log: PublicationLog,
+        counters: PublisherCounters,
+        timeouts: Timeouts,
+        start_position: i64,
+    ) -> Self {
+        Self {
+            registration_id: terms.registration_id,
+            window: terms.window(),
+            terms,
+            log,
+            counters,
+            subscribers: Subscribers::default(),
+            timeouts,
+            state: State::Active,
+            references: 1,
+            cool_down_until_ns: None,
+            trip_limit: start_position,
+            consumer_position: start_position,
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether an add command may get it instead of a new one.
+    pub(crate) fn is_shareable(&self) -> bool {
+        self.state == State::Active
+            && !self.terms.exclusive
+            && self.references > 0
+            && !self.log.is_revoked()
+    }
+
+    /// Another add command got this publication.
+    pub(crate) fn add_reference(&mut self) {
+        self.references += 1;
+    }
+
+    /// A client let go of it. The last one ends the stream where the publisher stands.
+    pub(crate) fn remove_reference(&mut self) {
+        self.references = self.references.saturating_sub(1);
+        if self.references > 0 || self.state != State::Active {
+            return;
+        }
+        let end = self.log.producer_position();
+        self.counters.limit.set(end);
+        self.log.end_at(end);
+        // A revoked one goes straight to LINGER with the next tick.
+        if !self.log.is_revoked() {
+            self.state = State::Draining;
+        }
+    }
+
+    /// Whether a subscriber may join now.
+    pub(crate) fn accepts_subscribers(&self) -> bool {
+        self.cool_down_until_ns.is_none()
+            && match self.state {
+                State::Active => true,
+                State::Draining => !self.is_drained(),
+                State::Linger | State::Done => false,
+            }
+    }
+
+    /// Where a new subscriber starts to read.
+    pub(crate) fn join_position(&self) -> i64 {
+        self.subscribers
+            .join_position(self.consumer_position)
+            .max(0)
+    }
+
+    pub(crate) fn add_subscriber(&mut self, subscriber: Subscriber) {
+        self.subscribers.add(subscriber);
+        self.log.set_connected(true);
+    }
+
+    /// Takes a subscription out; its position counter is for the caller to free.
+    pub(crate) fn remove_subscriber(&mut self, subscription_id: i64) -> Option<Counter> {
+        let removed = self.subscribers.remove(subscription_id)?;
+        self.consumed(removed.position.get());
+        if !self.subscribers.any_counts() {
+            self.log.set_connected(false);
+        }
+        Some(removed.position)
+    }
+
+    /// Takes all subscribers out, and hands their counters over to be freed.
+    pub(crate) fn release_subscribers(&mut self, mut free: impl FnMut(Counter)) {
+        for subscriber in self.subscribers.drain() {
+            free(subscriber.position);
+        }
+        self.log.set_connected(false);
+    }
+
+    /// At the end of its life: the log, and all counters that go with it.
+    pub(crate) fn into_parts(mut self) -> (LogFile, Vec<Counter>) {
+        let mut counters = vec![self.counters.position.clone(), self.counters.limit.clone()];
+        counters.extend(self.subscribers.drain().map(|s| s.position));
+        (self.log.into_file(), counters)
+    }
+
+    /// A subscriber rejected the stream: nobody is connected until `until_ns`. True if subscribers have to be unlinked.
+    pub(crate) fn reject_until(&mut self, until_ns: i64) -> bool {
+        let first = self.cool_down_until_ns.replace(until_ns).is_none();
+        if first {
+            self.log.set_connected(false);
+        }
+        first
+    }
+
+    /// Samples the publisher's position and moves its limit; true if the limit moved. Cheap when nothing changed.
+    pub(crate) fn update_limit(&mut self) -> bool {
+        if self.state != State::Active || self.references == 0 {
+            return false;
+        }
+        let producer = self.log.producer_position();
+        if self.counters.position.get_plain() != producer {
+            self.counters.position.set(producer);
+        }
+        let Some((min, max)) = self.subscribers.range() else {
+            return self.close_limit();
+        };
+        self.consumed(max);
+        let min = min.min(producer);
+        let limit = min.saturating_add(self.window);
+        if limit <= self.trip_limit {
+            return false;
+        }
+        if !self.log.clean_to(min) {
+            return false;
+        }
+        self.counters.limit.set(limit);
+        self.trip_limit = limit + self.window / 8;
+        true
+    }
+
+    /// Without subscribers nothing may be published.
+    fn close_limit(&mut self) -> bool {
+        if self.counters.limit.get_plain() <= self.consumer_position {
+            return false;
+        }
+        self.trip_limit = self.consumer_position;
+        self.counters.limit.set(self.consumer_position);
+        self.log.clean_to(self.consumer_position);
+        true
+    }
+
+    /// Notes how far a subscriber came. Clients write positions: nobody can have read what was not published.
+    fn consumed(&mut self, position: i64) {
+        let position = position.min(self.log.producer_position());
+        self.consumer_position = self.consumer_position.max(position);
+    }
+
+    fn is_drained(&self) -> bool {
+        self.subscribers.all_reached(self.log.producer_position())
+    }
+
+    /// Once per timer interval.
+    pub(crate) fn tick(&mut self, now_ns: i64) -> Vec<Event> {
+        match self.state {
+            State::Active if self.log.is_revoked() => self.end_revoked(),
+            State::Active => self.tick_active(now_ns),
+            State::Draining => self.tick_draining(),
+            State::Linger if self.references == 0 => {
+                self.state = State::Done;
+                vec![Event::Done]
+            }
+            State::Linger | State::Done => Vec::new(),
+        }
+    }
+
+    fn end_revoked(&mut self) -> Vec<Event> {
+        let end = self.log.producer_position();
+        self.counters.position.set(end);
+        self.counters.limit.set(end);
+        self.log.end_at(end);
+        self.log.set_connected(false);
+        self.state = State::Linger;
+        vec![Event::Ended { revoked: true }]
+    }
+
+    fn tick_active(&mut self, now_ns: i64) -> Vec<Event> {
+        let below = self.consumer_position - self.window + self.window / 4;
+        let mut events: Vec<Event> = self
+            .subscribers
+            .tick(below, now_ns, &self.timeouts.untethered)
+            .into_iter()
+            .map(Event::Tether)
+            .collect();
+        self.log.set_connected(self.subscribers.any_counts());
+        let producer = self.log.producer_position();
+        let unblock_ns = self.timeouts.unblock_ns;
+        if !self.terms.exclusive
+            && self
+                .log
+                .check_blocked(self.consumer_position, producer, now_ns, unblock_ns)
+        {
+            events.push(Event::Unblocked);
+        }
+        if self
+            .cool_down_until_ns
+            .is_some_and(|until_ns| until_ns < now_ns)
+        {
+            self.cool_down_until_ns = None;
+            events.push(Event::CoolDownOver);
+        }
+        events
+    }
+
+    fn tick_draining(&mut self) -> Vec<Event> {
+        self.counters.position.set(self.log.producer_position());
+        if let Some((_, max)) = self.subscribers.range() {
+            self.consumed(max);
+        }
+        if self.is_drained() {
+            self.state = State::Linger;
+            vec![Event::Ended { revoked: false }]
+        } else if self.log.unblock(self.consumer_position) {
+            vec![Event::Unblocked]
+        } else {
+            Vec::new()
+        }
+    }
+}

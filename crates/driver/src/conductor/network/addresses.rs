@@ -1,0 +1,141 @@
+//! From the texts of a channel to socket addresses.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use taran_net::Network;
+use taran_protocol::error_code::ErrorCode;
+use taran_protocol::uri::{Address, AddressRoles, Host, Interface, LocalInterface, UdpChannel};
+
+use super::super::failure::Failure;
+use super::super::names::Answers;
+use super::super::stop::Stop;
+
+/// A channel whose names have become addresses.
+#[derive(Debug, Clone)]
+pub(crate) struct ResolvedChannel {
+    pub(crate) channel: UdpChannel,
+    pub(crate) roles: AddressRoles,
+    /// `control`, resolved.
+    pub(crate) control: Option<SocketAddr>,
+}
+
+impl ResolvedChannel {
+    /// The text as the client gave it.
+    pub(crate) fn text(&self) -> &str {
+        self.channel.uri.as_str()
+    }
+}
+
+/// Resolves all names of a channel, or says which have to be looked up first.
+pub(crate) fn resolve(
+    channel: UdpChannel,
+    answers: &Answers,
+    network: &mut dyn Network,
+) -> Result<ResolvedChannel, Stop> {
+    let mut names = Names {
+        answers,
+        missing: Vec::new(),
+    };
+    let endpoint = names.address("endpoint", channel.endpoint.as_ref())?;
+    let control = names.address("control", channel.control.as_ref())?;
+    let interface = match &channel.interface {
+        Some(Interface::Network {
+            host: host @ Host::Name(_),
+            ..
+        }) => names.host("interface", host)?,
+        _ => None,
+    };
+    if !names.missing.is_empty() {
+        return Err(Stop::NeedsNames(names.missing));
+    }
+    // Only a chosen interface, or a group to join on one, needs to know what there is.
+    let needs_interfaces =
+        channel.interface.is_some() || endpoint.is_some_and(|e| e.ip().is_multicast());
+    let interfaces = if needs_interfaces {
+        local_interfaces(network)?
+    } else {
+        Vec::new()
+    };
+    let local = channel
+        .select_local(endpoint, &interfaces, |_| interface)
+        .map_err(Failure::from)?;
+    let roles = channel
+        .roles(endpoint, control, local)
+        .map_err(Failure::from)?;
+    Ok(ResolvedChannel {
+        channel,
+        roles,
+        control,
+    })
+}
+
+fn local_interfaces(network: &mut dyn Network) -> Result<Vec<LocalInterface>, Failure> {
+    let interfaces = network
+        .interfaces()
+        .map_err(|error| Failure::generic(error.to_string()))?;
+    let local = interfaces.into_iter().map(|found| LocalInterface {
+        name: found.name,
+        address: found.address,
+        prefix_length: found.prefix,
+        up: found.up,
+        multicast: found.multicast,
+        loopback: found.loopback,
+    });
+    Ok(local.collect())
+}
+
+/// Looks names up among the answers, and notes those that are not there.
+struct Names<'a> {
+    answers: &'a Answers,
+    missing: Vec<String>,
+}
+
+impl Names<'_> {
+    fn address(
+        &mut self,
+        key: &str,
+        address: Option<&Address>,
+    ) -> Result<Option<SocketAddr>, Failure> {
+        let Some(address) = address else {
+            return Ok(None);
+        };
+        let ip = self.host(key, &address.host)?;
+        Ok(ip.map(|ip| SocketAddr::new(ip, address.port)))
+    }
+
+    fn host(&mut self, key: &str, host: &Host) -> Result<Option<IpAddr>, Failure> {
+        match host {
+            Host::Ip(ip) => Ok(Some(*ip)),
+            Host::Name(name) if name == "localhost" => Ok(Some(Ipv4Addr::LOCALHOST.into())),
+            Host::Name(name) => match self.answers.find(name) {
+                Some(Ok(found)) => match preferred(found) {
+                    Some(ip) => Ok(Some(ip)),
+                    None => Err(unknown_host(key, name, "no address is known for it")),
+                },
+                Some(Err(reason)) => Err(unknown_host(key, name, reason)),
+                None => {
+                    if !self.missing.contains(name) {
+                        self.missing.push(name.clone());
+                    }
+                    Ok(None)
+                }
+            },
+        }
+    }
+}
+
+/// IPv4 if there is one, as the official drivers prefer it.
+fn preferred(found: &[IpAddr]) -> Option<IpAddr> {
+    found
+        .iter()
+        .find(|ip| ip.is_ipv4())
+        .or_else(|| found.first())
+        .copied()
+}
+
+fn unknown_host(key: &str, name: &str, reason: &str) -> Failure {
+    Failure::new(
+        ErrorCode::UnknownHost,
+        format!("unknown host: {key} names {name}: {reason}"),
+    )
+}

@@ -1,0 +1,165 @@
+//! The sockets that channels share: one endpoint per canonical form, for sending and for receiving apart
+//! (spec/03 §1.6).
+
+use std::collections::BTreeMap;
+
+use taran_core::counters::Counter;
+use taran_protocol::error_code::ErrorCode;
+use taran_protocol::uri::SubscriptionParams;
+
+use super::super::failure::Failure;
+use super::addresses::ResolvedChannel;
+use crate::boundary::EndpointId;
+
+/// Values of a channel status counter (spec/01 §5.9).
+pub(crate) mod status {
+    pub(crate) const ACTIVE: i64 = 1;
+    pub(crate) const CLOSING: i64 = 2;
+}
+
+/// Lengths of socket buffers that a channel or an option asks for, bytes; `None`: the system's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct WantedBuffers {
+    pub(crate) send: Option<usize>,
+    pub(crate) receive: Option<usize>,
+}
+
+/// One open endpoint, as the conductor knows it. The sockets are with the sender or the receiver.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) id: EndpointId,
+    pub(crate) resolved: ResolvedChannel,
+    pub(crate) canonical: String,
+    pub(crate) buffers: WantedBuffers,
+    /// For receiving: what the subscription that opened it says about images.
+    pub(crate) receive_params: Option<SubscriptionParams>,
+    pub(crate) status: Counter,
+    pub(crate) local_address: Counter,
+    /// Publications, or subscriptions and images, that use it.
+    pub(crate) references: usize,
+    pub(crate) closing: bool,
+}
+
+/// The open endpoints of one direction.
+#[derive(Debug, Default)]
+pub(crate) struct Endpoints {
+    entries: BTreeMap<EndpointId, Endpoint>,
+    uniques: u64,
+}
+
+impl Endpoints {
+    /// The canonical form of a channel, with a number of its own where it cannot be shared.
+    pub(crate) fn canonical(&mut self, resolved: &ResolvedChannel) -> String {
+        let uniques = &mut self.uniques;
+        resolved.channel.canonical_form(&resolved.roles, false, || {
+            *uniques += 1;
+            *uniques
+        })
+    }
+
+    /// The endpoint that a channel shares: by tag, then by canonical form.
+    pub(crate) fn matching(
+        &self,
+        resolved: &ResolvedChannel,
+        canonical: &str,
+    ) -> Result<Option<&Endpoint>, Failure> {
+        let tag = resolved.channel.tags.channel;
+        let by_tag = tag.and_then(|_| {
+            self.entries
+                .values()
+                .find(|e| e.resolved.channel.tags.channel == tag)
+        });
+        if let Some(endpoint) = by_tag {
+            let existing = &endpoint.resolved;
+            resolved.channel.check_tag_match(
+                &resolved.roles,
+                &existing.channel,
+                &existing.roles,
+            )?;
+            return endpoint.usable(resolved).map(Some);
+        }
+        let by_form = self.entries.values().find(|endpoint| {
+            let existing_tag = endpoint.resolved.channel.tags.channel;
+            let tags_differ = tag.is_some() && existing_tag.is_some() && tag != existing_tag;
+            endpoint.canonical == canonical && !tags_differ
+        });
+        by_form
+            .map(|endpoint| endpoint.usable(resolved))
+            .transpose()
+    }
+
+    pub(crate) fn contains(&self, id: EndpointId) -> bool {
+        self.entries.contains_key(&id)
+    }
+
+    pub(crate) fn get(&self, id: EndpointId) -> Option<&Endpoint> {
+        self.entries.get(&id)
+    }
+
+    pub(crate) fn insert(&mut self, endpoint: Endpoint) {
+        self.entries.insert(endpoint.id, endpoint);
+    }
+
+    pub(crate) fn add_reference(&mut self, id: EndpointId) {
+        if let Some(endpoint) = self.entries.get_mut(&id) {
+            endpoint.references += 1;
+        }
+    }
+
+    /// One user less; true if that was the last, and the endpoint has to be taken from its agent.
+    pub(crate) fn remove_reference(&mut self, id: EndpointId) -> bool {
+        let Some(endpoint) = self.entries.get_mut(&id) else {
+            return false;
+        };
+        endpoint.references = endpoint.references.saturating_sub(1);
+        self.close_if_unused(id)
+    }
+
+    /// Marks an endpoint that nobody uses as closing; true if it was not before.
+    pub(crate) fn close_if_unused(&mut self, id: EndpointId) -> bool {
+        let Some(endpoint) = self.entries.get_mut(&id) else {
+            return false;
+        };
+        let closes = endpoint.references == 0 && !endpoint.closing;
+        if closes {
+            endpoint.closing = true;
+            endpoint.status.set(status::CLOSING);
+        }
+        closes
+    }
+
+    /// Its agent gave it back: the counters are for the caller to free.
+    pub(crate) fn released(&mut self, id: EndpointId) -> Option<[Counter; 2]> {
+        let endpoint = self.entries.remove(&id)?;
+        Some([endpoint.status, endpoint.local_address])
+    }
+}
+
+impl Endpoint {
+    /// Refuses a channel that asks for other buffers, or that comes while the endpoint closes.
+    fn usable(&self, asked: &ResolvedChannel) -> Result<&Self, Failure> {
+        if self.closing {
+            return Err(Failure::new(
+                ErrorCode::ResourceTemporarilyUnavailable,
+                format!("endpoint is closing, try again: channel={}", asked.text()),
+            ));
+        }
+        let channel = &asked.channel;
+        for (key, asked_length, existing) in [
+            ("so-sndbuf", channel.send_buffer, self.buffers.send),
+            ("so-rcvbuf", channel.receive_buffer, self.buffers.receive),
+        ] {
+            if let Some(length) = asked_length
+                && existing != asked_length
+            {
+                return Err(Failure::generic(format!(
+                    "{key}={length} does not match existing value of {}: existingChannel={} channel={}",
+                    existing.unwrap_or(0),
+                    self.resolved.text(),
+                    asked.text()
+                )));
+            }
+        }
+        Ok(self)
+    }
+}

@@ -1,0 +1,234 @@
+//! The conductor's half of one image: cleaning and life (spec/02 §5.10).
+//!
+//! ```text
+//! INIT, ACTIVE ──ended, timed out, revoked or nobody reads──► DRAINING ──all read──► LINGER ──► DONE
+//! ```
+//!
+//! `update` is called every duty cycle, `tick` once per timer interval; what they return is for the owner to do. The
+//! receiver's half puts data in until it is taken back.
+
+use std::sync::Arc;
+
+use taran_core::counters::Counter;
+use taran_protocol::log::LogBuffers;
+use taran_protocol::uri::Untethered;
+
+use super::super::log_files::LogFile;
+use super::super::subscribers::{Subscribers, TetherEvent};
+use crate::boundary::{EndpointId, ImageId, ImageShared, ImageState};
+
+/// What a tick found out. The owner tells clients and receiver.
+#[derive(Debug)]
+pub(crate) enum ImageEvent {
+    /// Everything was read: subscribers are told, and the receiver gives it back.
+    Ended,
+    /// An untethered subscriber moved on.
+    Tether(TetherEvent),
+}
+
+/// All counters of an image but those of its subscribers.
+#[derive(Debug)]
+pub(crate) struct ImageCounters {
+    pub(crate) high_water_mark: Counter,
+    pub(crate) rebuild_position: Counter,
+    pub(crate) naks_sent: Counter,
+}
+
+impl ImageCounters {
+    pub(crate) fn all(&self) -> [&Counter; 3] {
+        [
+            &self.high_water_mark,
+            &self.rebuild_position,
+            &self.naks_sent,
+        ]
+    }
+}
+
+/// How long things take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ImageTimeouts {
+    pub(crate) status_message_ns: i64,
+    pub(crate) liveness_ns: i64,
+    pub(crate) untethered: Untethered,
+}
+
+/// A stream that arrives from the network.
+#[derive(Debug)]
+pub(crate) struct Image {
+    pub(crate) id: ImageId,
+    pub(crate) endpoint: EndpointId,
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) source_identity: String,
+    pub(crate) rejoin: bool,
+    pub(crate) subscribers: Subscribers,
+    pub(crate) counters: ImageCounters,
+    file: LogFile,
+    buffers: LogBuffers,
+    shared: Arc<ImageShared>,
+    timeouts: ImageTimeouts,
+    state: ImageState,
+    since_ns: i64,
+    clean_position: i64,
+    released: bool,
+}
+
+/// What a new image is made of.
+#[derive(Debug)]
+pub(crate) struct ImageParts {
+    pub(crate) id: ImageId,
+    pub(crate) endpoint: EndpointId,
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) source_identity: String,
+    pub(crate) rejoin: bool,
+    pub(crate) subscribers: Subscribers,
+    pub(crate) counters: ImageCounters,
+    pub(crate) file: LogFile,
+    pub(crate) buffers: LogBuffers,
+    pub(crate) shared: Arc<ImageShared>,
+    pub(crate) timeouts: ImageTimeouts,
+}
+
+impl Image {
+    /// An image that takes data from now on.
+    pub(crate) fn new(parts: ImageParts, join_position: i64, now_ns: i64) -> Self {
+        parts.shared.conductor_state(ImageState::Active);
+        Self {
+            id: parts.id,
+            endpoint: parts.endpoint,
+            session_id: parts.session_id,
+            stream_id: parts.stream_id,
+            source_identity: parts.source_identity,
+            rejoin: parts.rejoin,
+            subscribers: parts.subscribers,
+            counters: parts.counters,
+            file: parts.file,
+            buffers: parts.buffers,
+            shared: parts.shared,
+            timeouts: parts.timeouts,
+            state: ImageState::Active,
+            since_ns: now_ns,
+            clean_position: join_position,
+            released: false,
+        }
+    }
+
+    /// The path of the log as clients are told.
+    pub(crate) fn log_name(&self) -> &str {
+        self.file.name()
+    }
+
+    /// Whether a subscriber may join now.
+    pub(crate) fn accepts_subscribers(&self) -> bool {
+        let has_subscribers = !self.subscribers.is_empty();
+        match self.state {
+            ImageState::Init | ImageState::Active => has_subscribers,
+            ImageState::Draining => has_subscribers && !self.is_drained(),
+            ImageState::Linger | ImageState::Done => false,
+        }
+    }
+
+    /// Where a new subscriber starts to read.
+    pub(crate) fn join_position(&self) -> i64 {
+        self.subscribers
+            .join_position(self.rebuild_position())
+            .max(0)
+    }
+
+    fn rebuild_position(&self) -> i64 {
+        self.counters.rebuild_position.get()
+    }
+
+    fn is_drained(&self) -> bool {
+        self.subscribers.all_reached(self.rebuild_position())
+    }
+
+    /// Cleans what the receiver no longer needs, and notices at once when the stream has ended; true if there was
+    /// something to do. Cheap when nothing changed.
+    pub(crate) fn update(&mut self, now_ns: i64) -> bool {
+        let mut work = false;
+        if self.state == ImageState::Active && self.has_ended() {
+            self.enter(ImageState::Draining, now_ns);
+            work = true;
+        }
+        let clean_to = self.shared.status_position() - i64::from(self.buffers.term_length());
+        if self.clean_position < clean_to {
+            // At most the rest of a term; the next cycle does the next one.
+            self.clean_position = self.buffers.clean(self.clean_position, clean_to);
+            self.shared.conductor_clean_position(self.clean_position);
+            work = true;
+        }
+        work
+    }
+
+    fn has_ended(&self) -> bool {
+        self.shared.is_complete() || self.shared.is_timed_out() || self.shared.is_revoked()
+    }
+
+    fn enter(&mut self, state: ImageState, now_ns: i64) {
+        self.state = state;
+        self.since_ns = now_ns;
+        self.shared.conductor_state(state);
+    }
+
+    /// Once per timer interval.
+    pub(crate) fn tick(&mut self, now_ns: i64) -> Vec<ImageEvent> {
+        match self.state {
+            ImageState::Init | ImageState::Active => {
+                if self.subscribers.is_empty() || self.has_ended() {
+                    self.enter(ImageState::Draining, now_ns);
+                    return Vec::new();
+                }
+                let window = i64::from(self.shared.window());
+                let reached = self.subscribers.range().map_or(0, |(_, max)| max);
+                let below = reached.saturating_sub(window) + window / 4;
+                let events = self
+                    .subscribers
+                    .tick(below, now_ns, &self.timeouts.untethered);
+                events.into_iter().map(ImageEvent::Tether).collect()
+            }
+            ImageState::Draining if self.may_linger(now_ns) => {
+                self.enter(ImageState::Linger, now_ns);
+                vec![ImageEvent::Ended]
+            }
+            ImageState::Linger => {
+                let waited_ns = now_ns.saturating_sub(self.since_ns);
+                if self.subscribers.is_empty() || waited_ns > self.timeouts.liveness_ns {
+                    self.enter(ImageState::Done, now_ns);
+                }
+                Vec::new()
+            }
+            ImageState::Draining | ImageState::Done => Vec::new(),
+        }
+    }
+
+    /// Everything was read, and the sender had time to learn that it was received.
+    fn may_linger(&self, now_ns: i64) -> bool {
+        let drained_ns = now_ns.saturating_sub(self.since_ns);
+        self.shared.is_revoked()
+            || (self.is_drained() && drained_ns > self.timeouts.status_message_ns.saturating_mul(5))
+    }
+
+    /// The receiver no longer has it.
+    pub(crate) fn set_released(&mut self) {
+        self.released = true;
+    }
+
+    /// Nobody needs it any more.
+    pub(crate) fn is_done(&self) -> bool {
+        self.released && self.state == ImageState::Done
+    }
+
+    /// At the end of its life: the log, and all counters that go with it.
+    pub(crate) fn into_parts(mut self) -> (LogFile, Vec<Counter>) {
+        let counters = self.counters;
+        let mut all = vec![
+            counters.high_water_mark,
+            counters.rebuild_position,
+            counters.naks_sent,
+        ];
+        all.extend(self.subscribers.drain().map(|s| s.position));
+        (self.file, all)
+    }
+}

@@ -1,0 +1,85 @@
+//! Everything that leaves or enters the machine, seen from the conductor: endpoints, publications, images, and the lines
+//! to the agents that do the work.
+
+mod addresses;
+mod endpoints;
+mod image;
+mod images;
+mod publication;
+mod publications;
+mod sockets;
+
+pub(crate) use addresses::{ResolvedChannel, resolve};
+pub(crate) use endpoints::{Endpoint, Endpoints, status};
+pub(crate) use image::{Image, ImageCounters, ImageEvent, ImageParts, ImageTimeouts};
+pub(crate) use images::Images;
+pub(crate) use publication::{Event as PublicationEvent, NetworkPublication, PublicationCounters};
+pub(crate) use publications::NetworkPublications;
+pub(crate) use sockets::Sockets;
+
+use super::line::Line;
+use crate::boundary::{EndpointId, ImageId, PublicationId, ReceiverCommand, SenderCommand};
+
+/// The network side of the driver.
+#[derive(Debug)]
+pub(crate) struct Networking {
+    pub(crate) sockets: Sockets,
+    pub(crate) sender: Line<SenderCommand>,
+    pub(crate) receiver: Line<ReceiverCommand>,
+    pub(crate) send_endpoints: Endpoints,
+    pub(crate) receive_endpoints: Endpoints,
+    pub(crate) publications: NetworkPublications,
+    pub(crate) images: Images,
+    /// Told in status messages of the next receive endpoint.
+    pub(crate) next_receiver_id: i64,
+}
+
+impl Networking {
+    /// Moves commands on to agents that had no room for them; true if all are through.
+    pub(crate) fn flush_lines(&mut self) -> bool {
+        // Both are flushed, whatever the first says.
+        let sender = self.sender.flush();
+        self.receiver.flush() && sender
+    }
+
+    pub(crate) fn uses_session(&self, stream_id: i32, session_id: i32) -> bool {
+        self.publications.uses_session(stream_id, session_id)
+    }
+
+    pub(crate) fn release_publication(&mut self, id: PublicationId) {
+        if let Some(publication) = self.publications.get_mut(id) {
+            publication.remove_reference();
+        }
+    }
+
+    /// One user less on a send endpoint; the last one closes it.
+    pub(crate) fn leave_send_endpoint(&mut self, id: EndpointId) {
+        if self.send_endpoints.remove_reference(id) {
+            self.sender.post(SenderCommand::RemoveEndpoint(id));
+        }
+    }
+
+    /// A send endpoint that was opened for a publication which then could not be made.
+    pub(crate) fn abandon_send_endpoint(&mut self, id: EndpointId) {
+        if self.send_endpoints.close_if_unused(id) {
+            self.sender.post(SenderCommand::RemoveEndpoint(id));
+        }
+    }
+
+    /// One user less on a receive endpoint; the last one closes it.
+    pub(crate) fn leave_receive_endpoint(&mut self, id: EndpointId) {
+        if self.receive_endpoints.remove_reference(id) {
+            self.receiver.post(ReceiverCommand::RemoveEndpoint(id));
+        }
+    }
+
+    pub(crate) fn reject_image(&mut self, image_id: ImageId, reason: &str) {
+        if let Some(image) = self.images.get(image_id) {
+            self.receiver.post(ReceiverCommand::RejectImage {
+                endpoint: image.endpoint,
+                image: image.id,
+                reason: reason.into(),
+            });
+        }
+    }
+}

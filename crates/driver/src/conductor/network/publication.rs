@@ -1,0 +1,254 @@
+//! The conductor's half of one network publication: limit, cleaning and life (spec/02 §3.9, §3.10).
+//!
+//! `update_limit` is called every duty cycle, `tick` once per timer interval; what they return is for the owner to do. The
+//! sender's half goes on sending in every state until it is taken back.
+
+use std::sync::Arc;
+
+use taran_core::counters::Counter;
+
+use super::super::log_files::LogFile;
+use super::super::publication_log::PublicationLog;
+use super::super::publication_terms::PublicationTerms;
+use crate::boundary::{EndpointId, PublicationId, PublicationShared};
+
+/// Where a publication stands in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Active,
+    Draining,
+    Linger,
+    /// The sender has been asked to give it back.
+    Done,
+}
+
+/// What a tick found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    Revoked,
+    Unblocked,
+    /// Take it from the sender.
+    Done,
+}
+
+/// All counters of a network publication.
+#[derive(Debug)]
+pub(crate) struct PublicationCounters {
+    pub(crate) publisher_position: Counter,
+    pub(crate) publisher_limit: Counter,
+    pub(crate) sender_position: Counter,
+    pub(crate) sender_limit: Counter,
+    pub(crate) back_pressure_events: Counter,
+    pub(crate) naks_received: Counter,
+}
+
+impl PublicationCounters {
+    pub(crate) fn all(self) -> [Counter; 6] {
+        [
+            self.publisher_position,
+            self.publisher_limit,
+            self.sender_position,
+            self.sender_limit,
+            self.back_pressure_events,
+            self.naks_received,
+        ]
+    }
+}
+
+/// A publication that is sent to the network.
+#[derive(Debug)]
+pub(crate) struct NetworkPublication {
+    pub(crate) id: PublicationId,
+    pub(crate) endpoint: EndpointId,
+    pub(crate) terms: PublicationTerms,
+    pub(crate) log: PublicationLog,
+    pub(crate) counters: PublicationCounters,
+    shared: Arc<PublicationShared>,
+    unblock_timeout_ns: i64,
+    state: State,
+    references: usize,
+    window: i64,
+    limit: i64,
+    linger_since_ns: i64,
+}
+
+impl NetworkPublication {
+    pub(crate) fn new(
+        endpoint: EndpointId,
+        terms: PublicationTerms,
+        log: PublicationLog,
+        counters: PublicationCounters,
+        shared: Arc<PublicationShared>,
+        unblock_timeout_ns: i64,
+        start_position: i64,
+    ) -> Self {
+        Self {
+            id: PublicationId(terms.registration_id),
+            endpoint,
+            window: terms.window(),
+            limit: start_position,
+            terms,
+            log,
+            counters,
+            shared,
+            unblock_timeout_ns,
+            state: State::Active,
+            references: 1,
+            linger_since_ns: 0,
+        }
+    }
+
+    /// Whether an add command on this endpoint and stream may get it instead of a new one.
+    pub(crate) fn is_shareable(&self) -> bool {
+        self.state == State::Active
+            && !self.terms.exclusive
+            && self.references > 0
+            && !self.log.is_revoked()
+    }
+
+    pub(crate) fn add_reference(&mut self) {
+        self.references += 1;
+    }
+
+    /// A client let go of it. The last one ends the stream where the publisher stands.
+    pub(crate) fn remove_reference(&mut self) {
+        self.references = self.references.saturating_sub(1);
+        if self.references > 0 || self.state != State::Active {
+            return;
+        }
+        let end = self.log.producer_position();
+        self.set_limit(end);
+        self.counters.publisher_position.set(end);
+        self.log.end_at(end);
+        // A revoked one goes straight to LINGER with the next tick.
+        if !self.log.is_revoked() {
+            if self.sender_position() >= end {
+                self.shared.conductor_end_of_stream();
+            }
+            self.state = State::Draining;
+        }
+    }
+
+    /// Samples the publisher's position and moves its limit; true if the limit moved. Cheap when nothing changed.
+    pub(crate) fn update_limit(&mut self) -> bool {
+        if self.state == State::Draining && self.sender_position() >= self.log.producer_position() {
+            // Said at once, so that the receiver need not wait for the next tick to learn that it has everything.
+            self.shared.conductor_end_of_stream();
+        }
+        if self.state != State::Active || self.references == 0 {
+            return false;
+        }
+        let producer = self.log.producer_position();
+        if self.counters.publisher_position.get_plain() != producer {
+            self.counters.publisher_position.set(producer);
+        }
+        let sender = self.sender_position().min(producer);
+        let one_term = i64::from(self.log.geometry().term_length());
+        if !self.has_subscribers() {
+            if self.limit <= sender {
+                return false;
+            }
+            self.log.set_connected(false);
+            self.set_limit(sender);
+            self.log.clean_to(sender - one_term);
+            return true;
+        }
+        self.log.set_connected(true);
+        let limit = sender.saturating_add(self.window);
+        if limit <= self.limit {
+            return false;
+        }
+        let is_clean = self.log.clean_to(sender - one_term) && self.has_clean_room(limit);
+        if is_clean {
+            self.set_limit(limit);
+        }
+        is_clean
+    }
+
+    /// Whether everything that publishers reach with this limit is clean: at most two terms on from what was cleaned,
+    /// and that only from within a term (spec/01 §7.8).
+    fn has_clean_room(&self, limit: i64) -> bool {
+        let geometry = self.log.geometry();
+        let clean = self.log.clean_position();
+        let gap = (limit >> geometry.bits()) - (clean >> geometry.bits());
+        gap < 2 || (gap == 2 && geometry.term_offset(clean) != 0)
+    }
+
+    fn set_limit(&mut self, limit: i64) {
+        self.limit = limit;
+        self.counters.publisher_limit.set(limit);
+    }
+
+    fn sender_position(&self) -> i64 {
+        self.counters.sender_position.get()
+    }
+
+    fn has_subscribers(&self) -> bool {
+        self.shared.has_receivers() && self.shared.has_required_receivers()
+    }
+
+    /// Once per timer interval.
+    pub(crate) fn tick(&mut self, now_ns: i64) -> Option<Event> {
+        match self.state {
+            State::Active if self.log.is_revoked() => {
+                let end = self.log.producer_position();
+                self.counters.publisher_position.set(end);
+                self.set_limit(end);
+                self.log.end_at(end);
+                self.log.set_connected(false);
+                self.shared.conductor_revoke();
+                self.linger(now_ns);
+                Some(Event::Revoked)
+            }
+            State::Active => {
+                self.log.set_connected(self.has_subscribers());
+                let (sender, producer) = (self.sender_position(), self.log.producer_position());
+                let checked = !self.terms.exclusive
+                    && self
+                        .log
+                        .check_blocked(sender, producer, now_ns, self.unblock_timeout_ns);
+                checked.then_some(Event::Unblocked)
+            }
+            State::Draining => self.tick_draining(now_ns),
+            State::Linger if self.references == 0 && self.has_lingered(now_ns) => {
+                self.state = State::Done;
+                Some(Event::Done)
+            }
+            State::Linger | State::Done => None,
+        }
+    }
+
+    fn tick_draining(&mut self, now_ns: i64) -> Option<Event> {
+        let producer = self.log.producer_position();
+        self.counters.publisher_position.set(producer);
+        let sender = self.sender_position();
+        if producer > sender {
+            if self.log.unblock(sender) {
+                return Some(Event::Unblocked);
+            }
+            if self.shared.has_receivers() {
+                return None;
+            }
+        } else {
+            self.shared.conductor_end_of_stream();
+        }
+        self.log.set_connected(false);
+        self.linger(now_ns);
+        None
+    }
+
+    fn linger(&mut self, now_ns: i64) {
+        self.state = State::Linger;
+        self.linger_since_ns = now_ns;
+    }
+
+    fn has_lingered(&self, now_ns: i64) -> bool {
+        self.shared.is_unicast_end_of_stream_received()
+            || now_ns.saturating_sub(self.linger_since_ns) > self.terms.params.linger_ns
+    }
+
+    /// At the end of its life: the log, and all counters that go with it.
+    pub(crate) fn into_parts(self) -> (LogFile, [Counter; 6]) {
+        (self.log.into_file(), self.counters.all())
+    }
+}

@@ -1,0 +1,166 @@
+//! Opening sockets for channels.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+
+use taran_net::{BufferLimits, NetError, Network, SocketSpec, Transport};
+use taran_protocol::log::SocketBufferLengths;
+
+use super::super::failure::Failure;
+use super::super::publication_terms::LogSocketBuffers;
+use super::addresses::ResolvedChannel;
+use super::endpoints::WantedBuffers;
+use crate::context::SocketSettings;
+
+/// Ports for channels that leave the choice to the driver; none: the system chooses.
+#[derive(Debug, Clone)]
+pub(crate) struct PortRange {
+    range: Option<RangeInclusive<u16>>,
+    next: u16,
+}
+
+impl PortRange {
+    pub(crate) fn new(range: Option<RangeInclusive<u16>>) -> Self {
+        let next = range.as_ref().map_or(0, |range| *range.start());
+        Self { range, next }
+    }
+
+    /// Opens a socket on the port asked for, or on the next free one of the range.
+    fn open(
+        &mut self,
+        network: &mut dyn Network,
+        spec: &SocketSpec,
+    ) -> Result<Box<dyn Transport>, Failure> {
+        let Some(range) = self.range.clone().filter(|_| spec.bind.port() == 0) else {
+            return network.open(spec).map_err(|error| refused(&error));
+        };
+        for _ in range.clone() {
+            let port = self.next;
+            self.next = if port == *range.end() {
+                *range.start()
+            } else {
+                port + 1
+            };
+            let bind = SocketAddr::new(spec.bind.ip(), port);
+            match network.open(&SocketSpec {
+                bind,
+                ..spec.clone()
+            }) {
+                Err(error) if error.is_address_in_use() => {}
+                other => return other.map_err(|error| refused(&error)),
+            }
+        }
+        Err(Failure::generic(format!(
+            "no free port in {}..{}: make aeron.sender.wildcard.port.range or aeron.receiver.wildcard.port.range wider",
+            range.start(),
+            range.end()
+        )))
+    }
+}
+
+fn refused(error: &NetError) -> Failure {
+    Failure::generic(error.to_string())
+}
+
+/// Opens sockets, and knows what lengths their buffers have.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    pub(crate) network: Box<dyn Network>,
+    limits: BufferLimits,
+    /// What options ask for, where channels say nothing.
+    defaults: WantedBuffers,
+    pub(crate) connect: bool,
+    sender_ports: PortRange,
+    receiver_ports: PortRange,
+}
+
+impl Sockets {
+    pub(crate) fn new(
+        network: Box<dyn Network>,
+        limits: BufferLimits,
+        settings: &SocketSettings,
+    ) -> Self {
+        Self {
+            network,
+            limits,
+            defaults: WantedBuffers {
+                send: settings.send_buffer,
+                receive: settings.receive_buffer,
+            },
+            connect: settings.connect,
+            sender_ports: PortRange::new(settings.sender_ports.clone()),
+            receiver_ports: PortRange::new(settings.receiver_ports.clone()),
+        }
+    }
+
+    /// What a new endpoint for a channel will ask for.
+    pub(crate) fn wanted(&self, resolved: &ResolvedChannel) -> WantedBuffers {
+        WantedBuffers {
+            send: resolved.channel.send_buffer.or(self.defaults.send),
+            receive: resolved.channel.receive_buffer.or(self.defaults.receive),
+        }
+    }
+
+    /// The length that a send buffer can be relied on to have.
+    pub(crate) fn send_buffer(&self, wanted: WantedBuffers) -> usize {
+        wanted.send.unwrap_or(self.limits.default.send)
+    }
+
+    /// The length that a receive buffer can be relied on to have.
+    pub(crate) fn receive_buffer(&self, wanted: WantedBuffers) -> usize {
+        wanted.receive.unwrap_or(self.limits.default.receive)
+    }
+
+    /// What the metadata of a log says about the buffers of its endpoint; `None` for IPC, which has none.
+    pub(crate) fn log_buffers(&self, wanted: Option<WantedBuffers>) -> LogSocketBuffers {
+        let wanted = wanted.unwrap_or_default();
+        let lengths = |socket: Option<usize>, default: usize, max: usize| SocketBufferLengths {
+            socket: saturated(socket.unwrap_or(0)),
+            default: saturated(default),
+            max: saturated(max),
+        };
+        let (default, max) = (self.limits.default, self.limits.max);
+        LogSocketBuffers {
+            send: lengths(wanted.send, default.send, max.send),
+            receive: lengths(wanted.receive, default.receive, max.receive),
+        }
+    }
+
+    /// The socket of a unicast publication.
+    pub(crate) fn open_sender(
+        &mut self,
+        resolved: &ResolvedChannel,
+    ) -> Result<Box<dyn Transport>, Failure> {
+        let mut spec = self.spec(resolved, resolved.roles.local);
+        if self.connect {
+            spec.connect = Some(resolved.roles.remote_data);
+        }
+        match resolved.control {
+            // Only a sender that receivers have to find gets a port of the range.
+            Some(_) => self.sender_ports.open(self.network.as_mut(), &spec),
+            None => self.network.open(&spec).map_err(|error| refused(&error)),
+        }
+    }
+
+    /// The socket of a unicast subscription.
+    pub(crate) fn open_receiver(
+        &mut self,
+        resolved: &ResolvedChannel,
+    ) -> Result<Box<dyn Transport>, Failure> {
+        let spec = self.spec(resolved, resolved.roles.remote_data);
+        self.receiver_ports.open(self.network.as_mut(), &spec)
+    }
+
+    fn spec(&self, resolved: &ResolvedChannel, bind: SocketAddr) -> SocketSpec {
+        let wanted = self.wanted(resolved);
+        SocketSpec {
+            send_buffer: wanted.send,
+            receive_buffer: wanted.receive,
+            ..SocketSpec::bound(bind)
+        }
+    }
+}
+
+fn saturated(length: usize) -> i32 {
+    i32::try_from(length).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,204 @@
+//! The owners of the driver's resources side by side, and the tools they share.
+//!
+//! No state of a resource is here: each lives with its owner. The handlers in `commands`, `timer` and `events` fetch what
+//! a task needs from several owners; an owner never knows another.
+
+use std::sync::Arc;
+
+use taran_core::broadcast::Transmitter;
+use taran_core::clock::Now;
+use taran_core::counters::{Counter, CounterTable};
+use taran_core::error_log::ErrorHandler;
+use taran_core::memory::Storage;
+use taran_core::queue;
+use taran_core::ring::many_to_one::Producer;
+use taran_net::{BufferLimits, Network};
+use taran_protocol::counter::SystemCounter;
+use taran_protocol::error_code::ErrorCode;
+use taran_protocol::response::Response;
+
+use super::clients::Clients;
+use super::counters::Counters;
+use super::failure::Failure;
+use super::ipc::IpcPublications;
+use super::line::Line;
+use super::log_files::{LogFileSettings, LogFiles};
+use super::network::{Endpoints, Images, NetworkPublications, Networking, Sockets};
+use super::replies::Replies;
+use super::session_ids::SessionIds;
+use super::subscriptions::Subscriptions;
+use super::termination::{Termination, TerminationHook, TerminationValidator};
+use crate::boundary::{ReceiverCommand, SenderCommand};
+use crate::context::Settings;
+
+/// The system counters, by their ids.
+#[derive(Debug, Clone)]
+pub(crate) struct SystemCounters(pub(crate) Vec<Counter>);
+
+impl SystemCounters {
+    pub(crate) fn get(&self, counter: SystemCounter) -> &Counter {
+        &self.0[counter.id() as usize]
+    }
+}
+
+/// Everything a command may touch.
+#[derive(Debug)]
+pub(crate) struct Owners {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) now: Now,
+    pub(crate) replies: Replies,
+    pub(crate) errors: ErrorHandler,
+    pub(crate) system: SystemCounters,
+    pub(crate) counters: Counters,
+    pub(crate) logs: LogFiles,
+    pub(crate) session_ids: SessionIds,
+    pub(crate) clients: Clients,
+    pub(crate) subscriptions: Subscriptions,
+    pub(crate) ipc: IpcPublications,
+    pub(crate) networking: Networking,
+    pub(crate) termination: Termination,
+    /// Hands out ids for images; clients take theirs from the same counter.
+    pub(crate) correlation_ids: Producer,
+    pub(crate) random: fastrand::Rng,
+}
+
+/// What the owners are made from.
+pub(crate) struct OwnersSpec {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) now: Now,
+    pub(crate) replies: Transmitter,
+    pub(crate) correlation_ids: Producer,
+    pub(crate) counters: CounterTable,
+    pub(crate) system: SystemCounters,
+    pub(crate) errors: ErrorHandler,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) network: Box<dyn Network>,
+    pub(crate) limits: BufferLimits,
+    pub(crate) sender: queue::Sender<SenderCommand>,
+    pub(crate) receiver: queue::Sender<ReceiverCommand>,
+    pub(crate) validator: TerminationValidator,
+    pub(crate) hook: TerminationHook,
+    pub(crate) seed: u64,
+}
+
+impl Owners {
+    pub(crate) fn new(spec: OwnersSpec) -> Self {
+        let OwnersSpec {
+            settings,
+            now,
+            system,
+            errors,
+            ..
+        } = spec;
+        let mut random = fastrand::Rng::with_seed(spec.seed);
+        let logs = LogFiles::new(
+            spec.storage,
+            LogFileSettings {
+                directory: settings.directory.path.clone(),
+                check_storage: settings.perform_storage_checks,
+                low_storage_warning: settings.low_storage_warning,
+            },
+            system.get(SystemCounter::BytesCurrentlyMapped).clone(),
+            system.get(SystemCounter::FreeFails).clone(),
+            errors.clone(),
+        );
+        let sockets = Sockets::new(spec.network, spec.limits, &settings.sockets);
+        let networking = Networking {
+            sockets,
+            sender: Line::new(
+                spec.sender,
+                system.get(SystemCounter::SenderProxyFails).clone(),
+            ),
+            receiver: Line::new(
+                spec.receiver,
+                system.get(SystemCounter::ReceiverProxyFails).clone(),
+            ),
+            send_endpoints: Endpoints::default(),
+            receive_endpoints: Endpoints::default(),
+            publications: NetworkPublications::default(),
+            images: Images::default(),
+            next_receiver_id: random.i64(..),
+        };
+        Self {
+            replies: Replies::new(spec.replies),
+            counters: Counters::new(spec.counters, now),
+            logs,
+            session_ids: SessionIds::new(
+                random.i32(..),
+                settings.publication.reserved_session_ids.clone(),
+            ),
+            clients: Clients::default(),
+            subscriptions: Subscriptions::default(),
+            ipc: IpcPublications::default(),
+            networking,
+            termination: Termination::new(
+                settings.directory.path.clone(),
+                spec.validator,
+                spec.hook,
+            ),
+            correlation_ids: spec.correlation_ids,
+            random,
+            settings,
+            now,
+            errors,
+            system,
+        }
+    }
+
+    /// A duty cycle begins.
+    pub(crate) fn at(&mut self, now: Now) {
+        self.now = now;
+        self.counters.at(now);
+    }
+
+    /// Records an error for whoever looks after the driver.
+    pub(crate) fn record(&self, code: ErrorCode, text: &str) {
+        self.errors
+            .on_error(self.now.epoch_millis, code.code(), text);
+    }
+
+    /// Records a failed command and tells its client.
+    pub(crate) fn fail(&mut self, correlation_id: i64, failure: &Failure) {
+        self.record(failure.code, &failure.text);
+        self.replies.send(&Response::Error {
+            correlation_id,
+            error_code: failure.code.code(),
+            message: Replies::error_text(&failure.text).as_bytes(),
+        });
+    }
+
+    pub(crate) fn succeed(&mut self, correlation_id: i64) {
+        self.replies
+            .send(&Response::OperationSuccess { correlation_id });
+    }
+
+    /// The first command of a client makes it one: its heartbeat counter is allocated and announced.
+    pub(crate) fn ensure_client(&mut self, client_id: i64) -> Result<(), Failure> {
+        if !self.clients.contains(client_id) {
+            let heartbeat = self.counters.heartbeat(client_id)?;
+            let counter_id = heartbeat.id();
+            self.clients.enter(client_id, heartbeat);
+            self.replies.send(&Response::CounterReady {
+                correlation_id: client_id,
+                counter_id,
+            });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn count(&self, counter: SystemCounter) {
+        self.system.get(counter).increment();
+    }
+
+    /// A session id that no publication of the stream uses.
+    pub(crate) fn next_session_id(&mut self, stream_id: i32) -> i32 {
+        let Self {
+            ipc,
+            networking,
+            session_ids,
+            ..
+        } = self;
+        session_ids
+            .take(|id| ipc.uses_session(stream_id, id) || networking.uses_session(stream_id, id))
+    }
+}

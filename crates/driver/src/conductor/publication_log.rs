@@ -1,0 +1,137 @@
+//! The log of a publication as the conductor sees it: how far the publisher is, what is clean, what is blocked.
+
+use taran_protocol::log::LogBuffers;
+use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
+
+use super::log_files::LogFile;
+
+/// A log that clients publish into. Shared by IPC and network publications.
+#[derive(Debug)]
+pub(crate) struct PublicationLog {
+    file: LogFile,
+    buffers: LogBuffers,
+    geometry: TermGeometry,
+    clean_position: i64,
+    watch: BlockedWatch,
+}
+
+/// When the consumer of the log last moved.
+#[derive(Debug, Clone, Copy)]
+struct BlockedWatch {
+    position: i64,
+    since_ns: i64,
+}
+
+impl PublicationLog {
+    pub(crate) fn new(
+        file: LogFile,
+        buffers: LogBuffers,
+        start_position: i64,
+        now_ns: i64,
+    ) -> Self {
+        let geometry = buffers.geometry();
+        Self {
+            file,
+            buffers,
+            geometry,
+            clean_position: start_position,
+            watch: BlockedWatch {
+                position: start_position,
+                since_ns: now_ns,
+            },
+        }
+    }
+
+    /// The path as clients are told.
+    pub(crate) fn name(&self) -> &str {
+        self.file.name()
+    }
+
+    pub(crate) fn buffers(&self) -> &LogBuffers {
+        &self.buffers
+    }
+
+    pub(crate) fn into_file(self) -> LogFile {
+        self.file
+    }
+
+    pub(crate) fn geometry(&self) -> TermGeometry {
+        self.geometry
+    }
+
+    /// Where the next frame will be published. Comes from shared memory, yet never below zero nor beyond the last
+    /// position of the log.
+    pub(crate) fn producer_position(&self) -> i64 {
+        self.buffers
+            .producer_position()
+            .clamp(0, self.geometry.max_position())
+    }
+
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.buffers.is_revoked()
+    }
+
+    pub(crate) fn revoke(&self) {
+        self.buffers.set_revoked();
+    }
+
+    pub(crate) fn set_connected(&self, connected: bool) {
+        if self.buffers.is_connected() != connected {
+            self.buffers.set_connected(connected);
+        }
+    }
+
+    pub(crate) fn end_at(&self, position: i64) {
+        self.buffers.set_end_of_stream_position(position);
+    }
+
+    pub(crate) fn clean_position(&self) -> i64 {
+        self.clean_position
+    }
+
+    /// Zeroes what lies below `position` and is not yet clean (spec/01 §7.8); true if all of it is clean now.
+    ///
+    /// What is cleaned lies behind every reader, and publishers get there only when their limit allows, which is raised
+    /// after this. One call cleans the rest of a term and the next one at most: more than that can only be asked for by
+    /// a broken subscriber, and must not hold up the conductor.
+    pub(crate) fn clean_to(&mut self, position: i64) -> bool {
+        let target = position & !i64::from(FRAME_ALIGNMENT - 1);
+        for _ in 0..2 {
+            if self.clean_position >= target {
+                return true;
+            }
+            self.clean_position = self.buffers.clean(self.clean_position, target);
+        }
+        self.clean_position >= target
+    }
+
+    /// Pads over a frame that its publisher left unfinished at `position`; true if there was one.
+    pub(crate) fn unblock(&self, position: i64) -> bool {
+        self.buffers.unblock(position)
+    }
+
+    /// Called once per timer tick: unblocks when the consumer has been stuck at `consumer` for longer than the timeout
+    /// although the publisher went on. True if something was unblocked.
+    pub(crate) fn check_blocked(
+        &mut self,
+        consumer: i64,
+        producer: i64,
+        now_ns: i64,
+        timeout_ns: i64,
+    ) -> bool {
+        if consumer == self.watch.position && self.may_be_blocked(consumer, producer) {
+            now_ns.saturating_sub(self.watch.since_ns) > timeout_ns && self.unblock(consumer)
+        } else {
+            self.watch = BlockedWatch {
+                position: consumer,
+                since_ns: now_ns,
+            };
+            false
+        }
+    }
+
+    fn may_be_blocked(&self, consumer: i64, producer: i64) -> bool {
+        let consumer_term_count = (consumer >> self.geometry.bits()) as i32;
+        producer > consumer || self.buffers.active_term_count() != consumer_term_count
+    }
+}

@@ -1,0 +1,137 @@
+//! On what terms a publication was made: what a later add command is compared with, and what its log says.
+
+use std::sync::Arc;
+
+use taran_protocol::log::{LogKind, LogSpec, SocketBufferLengths};
+use taran_protocol::position::TermGeometry;
+use taran_protocol::uri::{
+    InitialPosition, LivePublication, PublicationParams, ResponseCorrelation, SessionChoice,
+};
+
+use super::failure::Failure;
+
+/// The identity and the parameters of one publication.
+#[derive(Debug, Clone)]
+pub(crate) struct PublicationTerms {
+    pub(crate) registration_id: i64,
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) exclusive: bool,
+    pub(crate) channel: Arc<str>,
+    pub(crate) entity_tag: Option<i64>,
+    pub(crate) params: PublicationParams,
+    pub(crate) position: InitialPosition,
+}
+
+impl PublicationTerms {
+    /// Publisher window in bytes.
+    pub(crate) fn window(&self) -> i64 {
+        self.params.window as i64
+    }
+
+    /// Term length in bytes; the parser allows 64 KiB to 1 GiB.
+    pub(crate) fn term_length(&self) -> i32 {
+        self.params.term_length as i32
+    }
+
+    /// Where the publication starts.
+    pub(crate) fn start_position(&self) -> Result<i64, Failure> {
+        let geometry = TermGeometry::new(self.position.initial_term_id, self.term_length())
+            .map_err(|error| Failure::generic(error.to_string()))?;
+        Ok(geometry.position(self.position.term_id, self.position.term_offset as i32))
+    }
+
+    /// What an add command that would share this publication is compared with. IPC does not compare
+    /// `spies_simulate_connection`.
+    pub(crate) fn live(&self, is_network: bool) -> LivePublication {
+        LivePublication {
+            session_id: self.session_id,
+            mtu: self.params.mtu,
+            term_length: self.params.term_length,
+            position: self.position,
+            spies_simulate_connection: is_network.then_some(self.params.spies_simulate_connection),
+        }
+    }
+
+    /// The metadata of its log.
+    pub(crate) fn log_spec(
+        &self,
+        page_size: i32,
+        buffers: LogSocketBuffers,
+        is_group: bool,
+    ) -> LogSpec {
+        let kind = if self.exclusive {
+            LogKind::Exclusive
+        } else {
+            LogKind::Concurrent
+        };
+        let params = &self.params;
+        LogSpec {
+            correlation_id: self.registration_id,
+            page_size,
+            mtu: params.mtu as i32,
+            publication_window: params.window as i32,
+            send_buffer: buffers.send,
+            receive_buffer: buffers.receive,
+            max_resend: params.max_resend as i32,
+            entity_tag: self.entity_tag.unwrap_or(-1),
+            response_correlation_id: response_id(params.response),
+            linger_timeout_ns: params.linger_ns,
+            untethered_window_limit_timeout_ns: params.untethered.window_limit_timeout_ns,
+            untethered_linger_timeout_ns: params.untethered.linger_ns(),
+            untethered_resting_timeout_ns: params.untethered.resting_timeout_ns,
+            is_group,
+            is_response: params.is_response,
+            is_sparse: params.sparse,
+            signals_end_of_stream: params.eos,
+            spies_simulate_connection: params.spies_simulate_connection,
+            ..LogSpec::new(
+                kind,
+                self.session_id,
+                self.stream_id,
+                self.position.initial_term_id,
+                self.term_length(),
+            )
+        }
+    }
+}
+
+/// Lengths of socket buffers as a log's metadata tells them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LogSocketBuffers {
+    pub(crate) send: SocketBufferLengths,
+    pub(crate) receive: SocketBufferLengths,
+}
+
+/// The number of a response correlation in metadata; −1 for none.
+pub(crate) fn response_id(response: ResponseCorrelation) -> i64 {
+    match response {
+        ResponseCorrelation::None => -1,
+        ResponseCorrelation::Prototype => -2,
+        ResponseCorrelation::Id(id) => id,
+    }
+}
+
+/// Where a publication begins: as its channel says, else at the start of a random term.
+pub(crate) fn initial_position(
+    params: &PublicationParams,
+    random: &mut fastrand::Rng,
+) -> InitialPosition {
+    params.position.unwrap_or_else(|| {
+        let initial_term_id = random.i32(..);
+        InitialPosition {
+            initial_term_id,
+            term_id: initial_term_id,
+            term_offset: 0,
+        }
+    })
+}
+
+/// The session id a channel asks for, if it asks for one.
+pub(crate) fn wanted_session(params: &PublicationParams) -> Result<Option<i32>, Failure> {
+    match params.session {
+        SessionChoice::Generated => Ok(None),
+        SessionChoice::Id(id) => Ok(Some(id)),
+        SessionChoice::OfTag(_) => Err(Failure::not_built("session-id=tag:")),
+    }
+}

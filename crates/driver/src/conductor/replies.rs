@@ -1,0 +1,46 @@
+//! What the driver says to its clients, through the broadcast buffer.
+
+use taran_core::broadcast::Transmitter;
+use taran_protocol::response::Response;
+
+/// The one writer of the to-clients buffer. Each message is encoded into a buffer that is used again.
+#[derive(Debug)]
+pub(crate) struct Replies {
+    transmitter: Transmitter,
+    buffer: Vec<u8>,
+}
+
+/// Longest error text sent, in bytes (spec/03 §4.1).
+const ERROR_TEXT_MAX: usize = 8192;
+
+impl Replies {
+    pub(crate) fn new(transmitter: Transmitter) -> Self {
+        Self {
+            transmitter,
+            buffer: Vec::with_capacity(ERROR_TEXT_MAX),
+        }
+    }
+
+    /// Transmits a message. There is no flow control: slow clients are lapped.
+    pub(crate) fn send(&mut self, response: &Response<'_>) {
+        self.buffer.clear();
+        let type_id = response.encode(&mut self.buffer);
+        let sent = self.transmitter.transmit(type_id, &self.buffer);
+        // The longest message (an error text, or a channel of 4095 bytes and a path) is far below an eighth of the
+        // smallest buffer that the options allow.
+        debug_assert!(
+            sent.is_ok(),
+            "message of {} bytes does not fit",
+            self.buffer.len()
+        );
+    }
+
+    /// An error text that fits into a message.
+    pub(crate) fn error_text(text: &str) -> &str {
+        let mut end = text.len().min(ERROR_TEXT_MAX);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        &text[..end]
+    }
+}

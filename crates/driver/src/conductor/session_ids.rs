@@ -1,0 +1,63 @@
+//! Session ids for publications that do not choose their own (spec/01 §9.4, spec/02 §7.2).
+
+use std::ops::RangeInclusive;
+
+/// Hands out session ids: counting up by one from a random start, outside the reserved range, never one in use.
+#[derive(Debug)]
+pub(crate) struct SessionIds {
+    next: i32,
+    reserved: RangeInclusive<i32>,
+}
+
+impl SessionIds {
+    pub(crate) fn new(start: i32, reserved: RangeInclusive<i32>) -> Self {
+        Self {
+            next: start,
+            reserved,
+        }
+    }
+
+    /// The next free id, where `in_use` knows the ids of the stream concerned.
+    ///
+    /// It ends, because a stream cannot hold as many publications as there are session ids.
+    pub(crate) fn take(&mut self, mut in_use: impl FnMut(i32) -> bool) -> i32 {
+        loop {
+            let id = if self.reserved.contains(&self.next) {
+                self.reserved.end().wrapping_add(1)
+            } else {
+                self.next
+            };
+            self.next = id.wrapping_add(1);
+            if !in_use(id) {
+                return id;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_up_and_skips_reserved_and_used_ids() {
+        let mut ids = SessionIds::new(-3, -1..=1000);
+        assert_eq!(ids.take(|_| false), -3);
+        assert_eq!(ids.take(|_| false), -2);
+        assert_eq!(ids.take(|_| false), 1001);
+        assert_eq!(ids.take(|id| id == 1002), 1003);
+    }
+
+    #[test]
+    fn wraps_around() {
+        let mut ids = SessionIds::new(i32::MAX, -1..=1000);
+        assert_eq!(ids.take(|_| false), i32::MAX);
+        assert_eq!(ids.take(|_| false), i32::MIN);
+    }
+
+    #[test]
+    fn a_reserved_range_up_to_the_top_wraps() {
+        let mut ids = SessionIds::new(5, 0..=i32::MAX);
+        assert_eq!(ids.take(|_| false), i32::MIN);
+    }
+}

@@ -1,0 +1,232 @@
+//! What the driver is told from outside.
+
+mod print;
+mod settings;
+mod validate;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use taran_core::clock::saturating_nanos;
+use taran_core::memory::Storage;
+use taran_net::Network;
+use taran_protocol::option::{OptionErrors, OptionId, OptionSet, Source, ThreadingMode};
+
+pub use print::print_configuration;
+pub use settings::{
+    BufferSettings, DirectorySettings, PublicationSettings, ReceiverSettings, Settings,
+    SocketSettings, TimerSettings,
+};
+pub use validate::{Conflict, validate, validate_limits};
+
+use crate::conductor::{NameResolver, TerminationHook, TerminationValidator};
+use crate::error::DriverError;
+
+/// The configuration of a driver.
+///
+/// ```
+/// use std::time::Duration;
+/// use taran_driver::DriverContext;
+/// use taran_protocol::option::ThreadingMode;
+///
+/// let context = DriverContext::new()
+///     .aeron_dir("/dev/shm/aeron-example")
+///     .threading_mode(ThreadingMode::Shared)
+///     .client_liveness_timeout(Duration::from_secs(5))
+///     .option("aeron.term.buffer.length", "1m");
+/// assert_eq!(context.options().term_buffer_length(), 1 << 20);
+/// ```
+///
+/// What cannot be is told when the driver is launched.
+pub struct DriverContext {
+    options: OptionSet,
+    errors: Vec<DriverError>,
+    pub(crate) network: Option<Box<dyn Network>>,
+    pub(crate) storage: Option<Arc<dyn Storage>>,
+    pub(crate) resolver: Option<Box<dyn NameResolver>>,
+    pub(crate) validator: Option<TerminationValidator>,
+    pub(crate) hook: Option<TerminationHook>,
+}
+
+impl DriverContext {
+    /// The defaults, whatever the environment says.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::from_options(OptionSet::driver())
+    }
+
+    /// The defaults, and what the process's environment says.
+    ///
+    /// # Errors
+    /// A variable has a value that its option cannot have.
+    pub fn from_environment() -> Result<Self, DriverError> {
+        let mut options = OptionSet::driver();
+        options
+            .apply(&Source::Environment, std::env::vars())
+            .map_err(DriverError::Options)?;
+        Ok(Self::from_options(options))
+    }
+
+    /// Options that were put together elsewhere.
+    #[must_use]
+    pub fn from_options(options: OptionSet) -> Self {
+        Self {
+            options,
+            errors: Vec::new(),
+            network: None,
+            storage: None,
+            resolver: None,
+            validator: None,
+            hook: None,
+        }
+    }
+
+    /// The options as they stand.
+    #[must_use]
+    pub fn options(&self) -> &OptionSet {
+        &self.options
+    }
+
+    /// Sets an option by its property or variable name.
+    #[must_use]
+    pub fn option(mut self, name: &str, value: impl fmt::Display) -> Self {
+        match self
+            .options
+            .apply(&Source::Code, [(name, value.to_string())])
+        {
+            Ok(unknown) => self
+                .errors
+                .extend(unknown.into_iter().map(DriverError::UnknownOption)),
+            Err(errors) => self.errors.push(DriverError::Options(errors)),
+        }
+        self
+    }
+
+    fn set(mut self, id: OptionId, value: impl fmt::Display) -> Self {
+        if let Err(error) = self.options.set(id, &value.to_string(), &Source::Code) {
+            self.errors
+                .push(DriverError::Options(OptionErrors::from(error)));
+        }
+        self
+    }
+
+    fn set_duration(self, id: OptionId, value: Duration) -> Self {
+        self.set(id, format_args!("{}ns", saturating_nanos(value)))
+    }
+
+    /// The directory in which driver and clients meet.
+    #[must_use]
+    pub fn aeron_dir(self, directory: impl AsRef<Path>) -> Self {
+        self.set(OptionId::Dir, directory.as_ref().display())
+    }
+
+    /// Which agents share a thread.
+    #[must_use]
+    pub fn threading_mode(self, mode: ThreadingMode) -> Self {
+        self.set(OptionId::ThreadingMode, mode.as_str())
+    }
+
+    /// Delete what is in the directory first, without a look whether a driver is alive there.
+    #[must_use]
+    pub fn delete_dir_on_start(self, delete: bool) -> Self {
+        self.set(OptionId::DirDeleteOnStart, delete)
+    }
+
+    /// Delete the directory at the end.
+    #[must_use]
+    pub fn delete_dir_on_shutdown(self, delete: bool) -> Self {
+        self.set(OptionId::DirDeleteOnShutdown, delete)
+    }
+
+    /// A client that is silent for so long is gone.
+    #[must_use]
+    pub fn client_liveness_timeout(self, timeout: Duration) -> Self {
+        self.set_duration(OptionId::ClientLivenessTimeout, timeout)
+    }
+
+    /// How often the conductor looks at timeouts.
+    #[must_use]
+    pub fn timer_interval(self, interval: Duration) -> Self {
+        self.set_duration(OptionId::TimerInterval, interval)
+    }
+
+    /// Length of the terms of network publications, bytes.
+    #[must_use]
+    pub fn term_buffer_length(self, bytes: usize) -> Self {
+        self.set(OptionId::TermBufferLength, bytes)
+    }
+
+    /// Length of the terms of IPC publications, bytes.
+    #[must_use]
+    pub fn ipc_term_buffer_length(self, bytes: usize) -> Self {
+        self.set(OptionId::IpcTermBufferLength, bytes)
+    }
+
+    /// Where datagrams go; without this, to the system's sockets.
+    #[must_use]
+    pub fn network(mut self, network: impl Network + 'static) -> Self {
+        self.network = Some(Box::new(network));
+        self
+    }
+
+    /// Where files live; without this, in the file system.
+    #[must_use]
+    pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
+        self.storage = Some(storage);
+        self
+    }
+
+    /// Who looks host names up; without this, the system.
+    #[must_use]
+    pub fn resolver(mut self, resolver: impl NameResolver + 'static) -> Self {
+        self.resolver = Some(Box::new(resolver));
+        self
+    }
+
+    /// Decides about clients' requests to stop the driver; without this, `aeron.driver.termination.validator` does.
+    #[must_use]
+    pub fn termination_validator(
+        mut self,
+        validator: impl FnMut(&Path, &[u8]) -> bool + Send + 'static,
+    ) -> Self {
+        self.validator = Some(Box::new(validator));
+        self
+    }
+
+    /// Called by the conductor when a request to stop the driver was accepted.
+    #[must_use]
+    pub fn termination_hook(mut self, hook: impl FnMut() + Send + 'static) -> Self {
+        self.hook = Some(Box::new(hook));
+        self
+    }
+
+    /// The first thing that is wrong, else the settings.
+    pub(crate) fn settle(&mut self) -> Result<Settings, DriverError> {
+        if !self.errors.is_empty() {
+            return Err(self.errors.remove(0));
+        }
+        let conflicts = validate(&self.options);
+        if conflicts.is_empty() {
+            Ok(Settings::from_options(&self.options))
+        } else {
+            Err(DriverError::Conflicts(conflicts))
+        }
+    }
+}
+
+impl Default for DriverContext {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for DriverContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DriverContext")
+            .field("options", &self.options)
+            .field("errors", &self.errors)
+            .finish_non_exhaustive()
+    }
+}

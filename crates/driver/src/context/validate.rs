@@ -1,0 +1,185 @@
+//! What options need of each other (spec/03 §2.13). The range of each by itself was checked when it was set.
+
+use taran_net::BufferLimits;
+use taran_protocol::option::{OptionId, OptionSet};
+
+/// Two options, or an option and the system, that do not go together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}={value} {needed}", option.spec().property)]
+pub struct Conflict {
+    /// The option to change.
+    pub option: OptionId,
+    /// Its value as text.
+    pub value: String,
+    /// What it needs, in words that follow the value.
+    pub needed: String,
+}
+
+/// Largest `cnc.dat`: lengths in it are 32-bit.
+const CNC_LENGTH_MAX: usize = i32::MAX as usize;
+
+/// Checks options against each other; all conflicts, not only the first.
+pub fn validate(options: &OptionSet) -> Vec<Conflict> {
+    let mut conflicts = Conflicts {
+        options,
+        found: Vec::new(),
+    };
+    conflicts.buffers();
+    conflicts.timeouts();
+    conflicts.network();
+    conflicts.found
+}
+
+/// Checks options against what the system grants.
+pub fn validate_limits(options: &OptionSet, limits: &BufferLimits) -> Vec<Conflict> {
+    let mut conflicts = Conflicts {
+        options,
+        found: Vec::new(),
+    };
+    conflicts.socket_buffers(limits);
+    conflicts.found
+}
+
+struct Conflicts<'a> {
+    options: &'a OptionSet,
+    found: Vec<Conflict>,
+}
+
+impl Conflicts<'_> {
+    fn require(
+        &mut self,
+        holds: bool,
+        option: OptionId,
+        needed: impl FnOnce(&OptionSet) -> String,
+    ) {
+        if !holds {
+            let value = self.options.text(option);
+            self.found.push(Conflict {
+                option,
+                value,
+                needed: needed(self.options),
+            });
+        }
+    }
+
+    fn buffers(&mut self) {
+        let options = self.options;
+        let sections = options.conductor_buffer_length()
+            + options.clients_buffer_length()
+            + options.counters_buffer_length() * 5
+            + options.error_buffer_length();
+        let length = (128 + sections).next_multiple_of(options.file_page_size());
+        self.require(length <= CNC_LENGTH_MAX, OptionId::CountersBufferLength, |_| {
+            format!(
+                "makes cnc.dat {length} bytes long, at most {CNC_LENGTH_MAX} are possible: lower it (counters take five \
+                 times their length), aeron.conductor.buffer.length, aeron.clients.buffer.length or \
+                 aeron.error.buffer.length"
+            )
+        });
+    }
+
+    /// unblock > client liveness > timer interval; every untethered timeout > timer interval.
+    fn timeouts(&mut self) {
+        let options = self.options;
+        let interval = options.timer_interval_ns();
+        let liveness = options.client_liveness_timeout_ns();
+        self.exceeds(
+            OptionId::ClientLivenessTimeout,
+            liveness,
+            OptionId::TimerInterval,
+            interval,
+        );
+        self.exceeds(
+            OptionId::PublicationUnblockTimeout,
+            options.publication_unblock_timeout_ns(),
+            OptionId::ClientLivenessTimeout,
+            liveness,
+        );
+        self.exceeds(
+            OptionId::UntetheredWindowLimitTimeout,
+            options.untethered_window_limit_timeout_ns(),
+            OptionId::TimerInterval,
+            interval,
+        );
+        if let Some(linger) = options.untethered_linger_timeout_ns() {
+            self.exceeds(
+                OptionId::UntetheredLingerTimeout,
+                linger,
+                OptionId::TimerInterval,
+                interval,
+            );
+        }
+        self.exceeds(
+            OptionId::UntetheredRestingTimeout,
+            options.untethered_resting_timeout_ns(),
+            OptionId::TimerInterval,
+            interval,
+        );
+    }
+
+    fn exceeds(&mut self, option: OptionId, value: i64, other: OptionId, other_value: i64) {
+        self.require(value > other_value, option, |options| {
+            format!(
+                "must be greater than {}={}",
+                other.spec().property,
+                options.text(other)
+            )
+        });
+    }
+
+    fn network(&mut self) {
+        let options = self.options;
+        let window = options.rcv_initial_window_length();
+        self.require(
+            options.mtu_length() <= window,
+            OptionId::MtuLength,
+            |options| {
+                format!(
+                    "must not be greater than aeron.rcv.initial.window.length={}",
+                    options.text(OptionId::InitialWindowLength)
+                )
+            },
+        );
+        let retry = options
+            .nak_unicast_delay_ns()
+            .checked_mul(options.nak_unicast_retry_delay_ratio());
+        self.require(
+            retry.is_some(),
+            OptionId::NakUnicastRetryDelayRatio,
+            |options| {
+                format!(
+                    "times aeron.nak.unicast.delay={} is too long",
+                    options.text(OptionId::NakUnicastDelay)
+                )
+            },
+        );
+        let low = options.publication_reserved_session_id_low();
+        let high = options.publication_reserved_session_id_high();
+        self.require(low <= high, OptionId::ReservedSessionIdLow, |_| {
+            format!("must not be greater than aeron.publication.reserved.session.id.high={high}")
+        });
+        self.require(high - low <= i64::from(i32::MAX), OptionId::ReservedSessionIdHigh, |_| {
+            format!("reserves more than 2147483647 session ids, with aeron.publication.reserved.session.id.low={low}")
+        });
+    }
+
+    /// What was asked for, else what the system gives by default.
+    fn socket_buffers(&mut self, limits: &BufferLimits) {
+        let options = self.options;
+        let or_default = |asked: usize, default: usize| if asked > 0 { asked } else { default };
+        let send = or_default(options.socket_so_sndbuf(), limits.default.send);
+        self.require(options.mtu_length() <= send, OptionId::MtuLength, |_| {
+            format!("must not be greater than SO_SNDBUF={send}, raise aeron.socket.so_sndbuf")
+        });
+        let receive = or_default(options.socket_so_rcvbuf(), limits.default.receive);
+        self.require(
+            options.rcv_initial_window_length() <= receive,
+            OptionId::InitialWindowLength,
+            |_| {
+                format!(
+                    "must not be greater than SO_RCVBUF={receive}, raise aeron.socket.so_rcvbuf"
+                )
+            },
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! The Aeron directory: whose it is, what a dead driver left in it, and what of it is ours to delete (spec/01 §1.3,
+//! spec/03 §5.2).
+//!
+//! Only what a driver makes is ever deleted: `cnc.dat`, `loss-report.dat`, the two folders of logs. The directory itself
+//! goes when nothing else is in it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use taran_core::memory::{MemoryError, Storage};
+use taran_core::ring::many_to_one::Producer;
+use taran_protocol::cnc::{CNC_FILE_NAME, Cnc, CncError};
+
+use super::saved_errors;
+use crate::context::DirectorySettings;
+use crate::error::DriverError;
+
+/// The name of the loss report.
+pub(crate) const LOSS_REPORT_FILE: &str = "loss-report.dat";
+/// The folders of log buffers.
+pub(crate) const LOG_FOLDERS: [&str; 2] = ["publications", "images"];
+
+/// Who lives in a directory.
+#[derive(Debug)]
+pub(crate) enum Tenant {
+    /// Nobody ever did.
+    None,
+    /// A `cnc.dat` that is not finished: its driver starts just now, or died doing so.
+    Unfinished,
+    /// A driver that is alive.
+    Alive { pid: i64, age_ms: i64 },
+    /// A driver that is not.
+    Dead(Option<Cnc>),
+}
+
+/// Looks who lives in a directory (spec/01 §1.5).
+pub(crate) fn tenant(
+    storage: &dyn Storage,
+    settings: &DirectorySettings,
+    now_epoch_ms: i64,
+) -> Result<Tenant, DriverError> {
+    let directory = &settings.path;
+    let region = match storage.open(&directory.join(CNC_FILE_NAME)) {
+        Ok(region) => region,
+        Err(MemoryError::NotFound { .. }) => return Ok(Tenant::None),
+        Err(MemoryError::Empty { .. }) => return Ok(Tenant::Unfinished),
+        Err(error) => return Err(error.into()),
+    };
+    let cnc = match Cnc::open(&region) {
+        Ok(cnc) => cnc,
+        Err(error) if error.is_not_ready() => return Ok(Tenant::Unfinished),
+        Err(CncError::Version { found, expected }) => {
+            return Err(DriverError::ForeignVersion {
+                directory: directory.clone(),
+                found,
+                expected,
+            });
+        }
+        Err(_) => return Ok(Tenant::Dead(None)),
+    };
+    let Ok(ring) = Producer::open(&cnc.to_driver) else {
+        return Ok(Tenant::Dead(Some(cnc)));
+    };
+    let age_ms = now_epoch_ms.saturating_sub(ring.consumer_heartbeat_ms());
+    if age_ms <= settings.driver_timeout_ms {
+        return Ok(Tenant::Alive {
+            pid: cnc.spec().driver_pid,
+            age_ms,
+        });
+    }
+    Ok(Tenant::Dead(Some(cnc)))
+}
+
+/// Makes the directory ready for a new driver: fails when one is alive there, saves the errors of a dead one, clears
+/// what is a driver's, and makes the folders.
+pub(crate) fn prepare(
+    storage: &dyn Storage,
+    settings: &DirectorySettings,
+    now_epoch_ms: i64,
+) -> Result<(), DriverError> {
+    let directory = &settings.path;
+    if storage.exists(directory) {
+        if settings.warn_if_exists {
+            eprintln!("WARNING: {} exists", directory.display());
+        }
+        if !settings.delete_on_start {
+            evict(storage, settings, now_epoch_ms)?;
+        }
+        clear(storage, directory)?;
+    }
+    for folder in LOG_FOLDERS {
+        let path = directory.join(folder);
+        storage
+            .create_dir_all(&path)
+            .map_err(failed("create the directory", &path))?;
+    }
+    Ok(())
+}
+
+fn evict(
+    storage: &dyn Storage,
+    settings: &DirectorySettings,
+    now_epoch_ms: i64,
+) -> Result<(), DriverError> {
+    match tenant(storage, settings, now_epoch_ms)? {
+        Tenant::Alive { pid, age_ms } => Err(DriverError::ActiveDriver {
+            directory: settings.path.clone(),
+            pid,
+            age_ms,
+        }),
+        Tenant::Dead(Some(cnc)) => {
+            let saved = saved_errors::save(storage, &settings.path, &cnc.error_log, now_epoch_ms);
+            saved.map_err(|(path, source)| DriverError::Directory {
+                action: "save the errors of a dead driver to",
+                path,
+                source,
+            })
+        }
+        Tenant::None | Tenant::Unfinished | Tenant::Dead(None) => Ok(()),
+    }
+}
+
+/// Deletes what a driver made; nothing else.
+fn clear(storage: &dyn Storage, directory: &Path) -> Result<(), DriverError> {
+    for file in [CNC_FILE_NAME, LOSS_REPORT_FILE] {
+        let path = directory.join(file);
+        ignore_missing(storage.remove(&path)).map_err(failed("delete", &path))?;
+    }
+    for folder in LOG_FOLDERS {
+        let path = directory.join(folder);
+        ignore_missing(storage.remove_dir_all(&path)).map_err(failed("delete", &path))?;
+    }
+    Ok(())
+}
+
+/// Deletes the directory at the end of a driver that made it. What others have put there stays, and the directory with
+/// it.
+pub(crate) fn remove(storage: &dyn Storage, directory: &Path) -> Result<(), DriverError> {
+    clear(storage, directory)?;
+    match storage.remove_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        other => ignore_missing(other).map_err(failed("delete", directory)),
+    }
+}
+
+fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DriverError {
+    let path: PathBuf = path.to_owned();
+    move |source| DriverError::Directory {
+        action,
+        path,
+        source,
+    }
+}

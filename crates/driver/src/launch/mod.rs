@@ -1,0 +1,216 @@
+//! Starting and closing a driver.
+
+mod directory;
+mod parts;
+mod resolver;
+mod saved_errors;
+mod signal;
+mod threads;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use taran_core::clock::{Clock, SystemClock};
+use taran_core::counters::CountersReader;
+use taran_core::memory::{FileStorage, Storage};
+use taran_net::SocketNetwork;
+
+pub use parts::{DriverParts, Environment};
+pub use signal::Termination;
+
+use directory::Tenant;
+use resolver::SystemResolver;
+use signal::Signal;
+use threads::{Plan, Running};
+
+use crate::context::{DirectorySettings, DriverContext};
+use crate::error::DriverError;
+
+/// A running media driver. Closed when dropped.
+///
+/// ```no_run
+/// use taran_driver::{DriverContext, MediaDriver};
+///
+/// let driver = MediaDriver::launch(DriverContext::from_environment()?)?;
+/// println!("clients find the driver in {}", driver.aeron_dir().display());
+/// driver.close()?;
+/// # Ok::<(), taran_driver::DriverError>(())
+/// ```
+pub struct MediaDriver {
+    running: Option<Running>,
+    directory: PathBuf,
+    storage: Arc<dyn Storage>,
+    delete_on_shutdown: bool,
+    counters: CountersReader,
+    signal: Arc<Signal>,
+}
+
+impl MediaDriver {
+    /// Starts a driver in the threading mode of the context. With `INVOKER`, [`Self::invoke`] has to be called often.
+    ///
+    /// # Errors
+    /// Options that cannot be, a directory in which another driver lives, no space or no permission for its files.
+    pub fn launch(mut context: DriverContext) -> Result<Self, DriverError> {
+        let settings = context.settle()?;
+        let options = context.options().clone();
+        let storage = context
+            .storage
+            .take()
+            .unwrap_or_else(|| Arc::new(FileStorage));
+        let signal = Arc::new(Signal::default());
+        let mut hook = context.hook.take();
+        let requested = Arc::clone(&signal);
+        context.hook = Some(Box::new(move || {
+            requested.request();
+            if let Some(hook) = &mut hook {
+                hook();
+            }
+        }));
+        if options.print_configuration() {
+            print!("{}", DriverParts::describe(&options));
+        }
+        let mut clock = SystemClock::new();
+        if !settings.directory.delete_on_start {
+            await_starting_driver(storage.as_ref(), &settings.directory, &mut clock)?;
+        }
+        let environment = Environment {
+            storage: Arc::clone(&storage),
+            network: context
+                .network
+                .take()
+                .unwrap_or_else(|| Box::new(SocketNetwork::new())),
+            resolver: context
+                .resolver
+                .take()
+                .unwrap_or_else(|| Box::new(SystemResolver::new())),
+            seed: fastrand::u64(..),
+            now: clock.now(),
+            pid: i64::from(std::process::id()),
+        };
+        let parts = DriverParts::build(context, environment)?;
+        let counters = parts.counters.clone();
+        let plan = Plan {
+            options: &options,
+            errors: parts.errors.clone(),
+            idle_status: parts.idle_status.clone(),
+            signal: Arc::clone(&signal),
+        };
+        let running = threads::start(parts, &plan)?;
+        Ok(Self {
+            running: Some(running),
+            directory: settings.directory.path,
+            storage,
+            delete_on_shutdown: settings.directory.delete_on_shutdown,
+            counters,
+            signal,
+        })
+    }
+
+    /// Starts a driver for this process and its children: where the context names no directory, in a new one that is
+    /// deleted at the end.
+    ///
+    /// # Errors
+    /// As [`Self::launch`].
+    pub fn launch_embedded(mut context: DriverContext) -> Result<Self, DriverError> {
+        if context.options().dir().is_none() {
+            let base = taran_core::directory::default_directory();
+            let name = format!("{}-{:016x}", base.display(), fastrand::u64(..));
+            context = context
+                .aeron_dir(name)
+                .delete_dir_on_start(true)
+                .delete_dir_on_shutdown(true);
+        }
+        Self::launch(context)
+    }
+
+    /// The directory in which clients find the driver.
+    #[must_use]
+    pub fn aeron_dir(&self) -> &Path {
+        &self.directory
+    }
+
+    /// All counters of the driver, to look at.
+    #[must_use]
+    pub fn counters(&self) -> &CountersReader {
+        &self.counters
+    }
+
+    /// One turn of all agents, when the threading mode is `INVOKER`; in other modes nothing. Returns the work done.
+    pub fn invoke(&mut self) -> usize {
+        match &mut self.running {
+            Some(Running::Invoker(invoker)) => invoker.invoke(),
+            Some(Running::Threads(_)) | None => 0,
+        }
+    }
+
+    /// Whether the driver shall end, and why: a client asked for it and was allowed to, or an agent failed.
+    #[must_use]
+    pub fn termination(&self) -> Option<Termination> {
+        self.signal.get()
+    }
+
+    /// Waits until the driver shall end, for `timeout` at most.
+    #[must_use]
+    pub fn wait_for_termination(&self, timeout: Duration) -> Option<Termination> {
+        self.signal.wait(timeout)
+    }
+
+    /// Stops all agents, tells clients, and deletes the directory if the context says so. Nothing of the driver runs
+    /// when it returns.
+    ///
+    /// # Errors
+    /// The directory could not be deleted.
+    pub fn close(mut self) -> Result<(), DriverError> {
+        self.shut_down()
+    }
+
+    fn shut_down(&mut self) -> Result<(), DriverError> {
+        match self.running.take() {
+            None => return Ok(()),
+            Some(Running::Threads(threads)) => threads
+                .into_iter()
+                .for_each(taran_core::agent::RunningAgent::close),
+            Some(Running::Invoker(mut invoker)) => invoker.close(),
+        }
+        if self.delete_on_shutdown {
+            directory::remove(self.storage.as_ref(), &self.directory)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for MediaDriver {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = self.shut_down();
+    }
+}
+
+impl fmt::Debug for MediaDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MediaDriver")
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A `cnc.dat` that is not finished may be that of a driver which starts at this moment: gives it the time to show
+/// itself (spec/01 §1.5).
+fn await_starting_driver(
+    storage: &dyn Storage,
+    settings: &DirectorySettings,
+    clock: &mut SystemClock,
+) -> Result<(), DriverError> {
+    let patience = Duration::from_millis(settings.driver_timeout_ms.unsigned_abs());
+    let began = Instant::now();
+    while let Tenant::Unfinished = directory::tenant(storage, settings, clock.now().epoch_millis)? {
+        if began.elapsed() > patience {
+            break;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! The three agents of a driver, put together and not yet run by anything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use taran_core::agent::DutyCycle;
+use taran_core::broadcast::Transmitter;
+use taran_core::clock::Now;
+use taran_core::counters::{Counter, CounterSpec, CounterTable, CountersReader};
+use taran_core::error_log::{ErrorHandler, ErrorLog};
+use taran_core::loss_report::LossReport;
+use taran_core::memory::{CreateOptions, Region, Storage};
+use taran_core::queue;
+use taran_core::ring::many_to_one::Consumer;
+use taran_net::Network;
+use taran_protocol::cnc::{CNC_FILE_NAME, Cnc, CncSpec, Version};
+use taran_protocol::counter::{SystemCounter, SystemLabels};
+use taran_protocol::option::OptionSet;
+
+use super::directory::{self, LOSS_REPORT_FILE};
+use crate::boundary::{ReceiverCounters, SenderCounters};
+use crate::conductor::{Conductor, ConductorSpec, NameResolver, SystemCounters};
+use crate::context::{DriverContext, Settings, validate_limits};
+use crate::error::DriverError;
+use crate::receiver::{Receiver, ReceiverSpec};
+use crate::sender::{Sender, SenderSpec};
+
+/// The Aeron version that this driver speaks, told in system counter 34.
+const AERON_VERSION: Version = Version::new(1, 51, 0);
+/// The version of the protocol between client and driver, told in system counter 43.
+const CONTROL_PROTOCOL_VERSION: Version = Version::new(1, 0, 0);
+/// Where official drivers tell their commit.
+const BUILD: &str = concat!("taran-", env!("CARGO_PKG_VERSION"));
+
+/// Commands that may be on their way to an agent; more wait with the conductor.
+const COMMAND_QUEUE: usize = 256;
+/// Events that may be on their way to the conductor; more wait with their agent, or are repeated.
+const EVENT_QUEUE: usize = 256;
+
+/// The world of a driver: what it may not take for itself.
+#[derive(Debug)]
+pub struct Environment {
+    /// Where files live.
+    pub storage: Arc<dyn Storage>,
+    /// Where datagrams go.
+    pub network: Box<dyn Network>,
+    /// Who looks host names up.
+    pub resolver: Box<dyn NameResolver>,
+    /// Where chance comes from: session ids, term ids, receiver ids, delays.
+    pub seed: u64,
+    /// The time at the start.
+    pub now: Now,
+    /// The process id that clients are told.
+    pub pid: i64,
+}
+
+/// The agents of a driver, to be run by whoever built them: by threads, or in turns in virtual time.
+///
+/// Contract: `do_work` of each as often as possible, in any order, each with a time that does not go back; `on_close` of
+/// the conductor last.
+#[derive(Debug)]
+pub struct DriverParts {
+    /// Opens and closes the roads.
+    pub conductor: Conductor,
+    /// From term buffers to the network.
+    pub sender: Sender,
+    /// From the network to term buffers.
+    pub receiver: Receiver,
+    /// All counters, to look at.
+    pub counters: CountersReader,
+    /// Where errors are recorded.
+    pub errors: ErrorHandler,
+    pub(crate) idle_status: Counter,
+}
+
+impl DriverParts {
+    /// Makes the directory and the files of a driver, and its agents.
+    ///
+    /// # Errors
+    /// Options that cannot be, a directory in which another driver lives, no space or no permission for its files.
+    pub fn build(
+        mut context: DriverContext,
+        environment: Environment,
+    ) -> Result<Self, DriverError> {
+        let settings = context.settle()?;
+        let Environment {
+            storage,
+            mut network,
+            resolver,
+            seed,
+            now,
+            pid,
+        } = environment;
+        let limits = network.buffer_limits()?;
+        let conflicts = validate_limits(context.options(), &limits);
+        if !conflicts.is_empty() {
+            return Err(DriverError::Conflicts(conflicts));
+        }
+        directory::prepare(storage.as_ref(), &settings.directory, now.epoch_millis)?;
+        let files = Files::create(storage.as_ref(), &settings, now, pid)?;
+        let labels = SystemLabels {
+            version: &AERON_VERSION.to_string(),
+            commit: BUILD,
+            driver_name: None,
+            threading_mode: context.options().threading_mode_name(),
+            conductor_threshold_ns: settings.timers.cycle_thresholds_ns[0],
+            sender_threshold_ns: settings.timers.cycle_thresholds_ns[1],
+            receiver_threshold_ns: settings.timers.cycle_thresholds_ns[2],
+            resolver_threshold_ns: settings.timers.name_resolver_threshold_ns,
+        };
+        let (counters, system) = files.counters(&settings, &labels, now)?;
+        let errors = ErrorHandler::or_stderr(
+            ErrorLog::open(files.cnc.error_log.clone()),
+            system.get(SystemCounter::Errors).clone(),
+        );
+        let cycle = |max: SystemCounter, exceeded: SystemCounter, threshold_ns: i64| {
+            DutyCycle::new(
+                system.get(max).clone(),
+                system.get(exceeded).clone(),
+                nanos(threshold_ns),
+            )
+        };
+        let [_, sender_threshold_ns, receiver_threshold_ns] = settings.timers.cycle_thresholds_ns;
+        let (sender_commands, to_sender) = queue::spsc(COMMAND_QUEUE);
+        let (receiver_commands, to_receiver) = queue::spsc(COMMAND_QUEUE);
+        let (from_sender, sender_events) = queue::spsc(EVENT_QUEUE);
+        let (from_receiver, receiver_events) = queue::spsc(EVENT_QUEUE);
+        let sender = Sender::new(SenderSpec {
+            commands: to_sender,
+            events: from_sender,
+            counters: SenderCounters::new(|counter| system.get(counter).clone()),
+            cycle: cycle(
+                SystemCounter::SenderMaxCycleTime,
+                SystemCounter::SenderCycleTimeThresholdExceeded,
+                sender_threshold_ns,
+            ),
+            errors: errors.clone(),
+            status_poll_ratio: settings.sockets.status_poll_ratio,
+            status_poll_interval_ns: settings.receiver.status_message_timeout_ns / 2,
+        });
+        let receiver = Receiver::new(ReceiverSpec {
+            commands: to_receiver,
+            events: from_receiver,
+            counters: ReceiverCounters::new(|counter| system.get(counter).clone()),
+            cycle: cycle(
+                SystemCounter::ReceiverMaxCycleTime,
+                SystemCounter::ReceiverCycleTimeThresholdExceeded,
+                receiver_threshold_ns,
+            ),
+            errors: errors.clone(),
+            losses: LossReport::open(files.loss_report.clone()),
+        });
+        let reader = counters.reader();
+        let idle_status = system.get(SystemCounter::ControllableIdleStrategy).clone();
+        let is_allowed = context.options().termination_allowed();
+        let conductor = Conductor::new(ConductorSpec {
+            settings: Arc::new(settings),
+            cnc: files.region,
+            commands: files.commands,
+            replies: files.replies,
+            correlation_ids: files.correlation_ids,
+            counters,
+            system,
+            errors: errors.clone(),
+            storage,
+            network,
+            limits,
+            resolver,
+            sender: sender_commands,
+            receiver: receiver_commands,
+            events: [sender_events, receiver_events],
+            validator: context
+                .validator
+                .take()
+                .unwrap_or_else(|| Box::new(move |_, _| is_allowed)),
+            hook: context.hook.take().unwrap_or_else(|| Box::new(|| {})),
+            seed,
+            now,
+        });
+        // Everything is in its place: from here on clients may come.
+        files.cnc.publish();
+        Ok(Self {
+            conductor,
+            sender,
+            receiver,
+            counters: reader,
+            errors,
+            idle_status,
+        })
+    }
+
+    /// The options of a context as text, for `aeron.print.configuration`.
+    #[must_use]
+    pub fn describe(options: &OptionSet) -> String {
+        crate::context::print_configuration(options)
+    }
+}
+
+/// The files that a driver makes at its start.
+struct Files {
+    region: Region,
+    cnc: Cnc,
+    commands: Consumer,
+    correlation_ids: taran_core::ring::many_to_one::Producer,
+    replies: Transmitter,
+    loss_report: Region,
+}
+
+impl Files {
+    /// `cnc.dat` without its version, the ring with a heartbeat, and the loss report (spec/01 §2.4).
+    fn create(
+        storage: &dyn Storage,
+        settings: &Settings,
+        now: Now,
+        pid: i64,
+    ) -> Result<Self, DriverError> {
+        let buffers = &settings.buffers;
+        let spec = CncSpec {
+            to_driver_length: buffers.to_driver,
+            to_clients_length: buffers.to_clients,
+            counters_metadata_length: buffers.counter_values * 4,
+            counters_values_length: buffers.counter_values,
+            error_log_length: buffers.error_log,
+            client_liveness_timeout_ns: settings.timers.client_liveness_ns,
+            start_timestamp_ms: now.epoch_millis,
+            driver_pid: pid,
+            page_size: settings.file_page_size,
+        };
+        let directory = &settings.directory.path;
+        let region = storage.create(
+            &directory.join(CNC_FILE_NAME),
+            spec.file_length() as u64,
+            CreateOptions::RESERVED,
+        )?;
+        let cnc = Cnc::create(&region, &spec).map_err(|error| unusable("the header", &error))?;
+        let commands =
+            Consumer::open(&cnc.to_driver).map_err(|error| unusable("the command ring", &error))?;
+        let correlation_ids = taran_core::ring::many_to_one::Producer::open(&cnc.to_driver)
+            .map_err(|error| unusable("the command ring", &error))?;
+        let replies = Transmitter::open(&cnc.to_clients)
+            .map_err(|error| unusable("the response buffer", &error))?;
+        // The first client gets 1 or more: 0 means none in too many places.
+        commands.next_correlation_id();
+        commands.set_heartbeat_ms(now.epoch_millis);
+        let loss_report = storage.create(
+            &directory.join(LOSS_REPORT_FILE),
+            buffers.loss_report as u64,
+            CreateOptions::RESERVED,
+        )?;
+        Ok(Self {
+            region,
+            cnc,
+            commands,
+            correlation_ids,
+            replies,
+            loss_report,
+        })
+    }
+
+    /// The table of counters with the system counters in it, which come first and in order.
+    fn counters(
+        &self,
+        settings: &Settings,
+        labels: &SystemLabels<'_>,
+        now: Now,
+    ) -> Result<(CounterTable, SystemCounters), DriverError> {
+        let mut table = CounterTable::new(
+            self.cnc.counters_metadata.clone(),
+            self.cnc.counters_values.clone(),
+            nanos(settings.timers.counter_free_to_reuse_ns),
+        );
+        let mut system = Vec::with_capacity(SystemCounter::ALL.len());
+        for counter in SystemCounter::ALL {
+            let value = match counter {
+                SystemCounter::AeronVersion => i64::from(AERON_VERSION.0),
+                SystemCounter::ControlProtocolVersion => i64::from(CONTROL_PROTOCOL_VERSION.0),
+                SystemCounter::BytesCurrentlyMapped => {
+                    (self.region.len() + self.loss_report.len()) as i64
+                }
+                _ => 0,
+            };
+            let spec = CounterSpec {
+                type_id: taran_protocol::counter::type_id::SYSTEM,
+                key: &counter.key(),
+                label: &counter.label(labels),
+                registration_id: i64::from(counter.id()),
+                owner_id: -1,
+                reference_id: 0,
+                value,
+            };
+            let counter = table
+                .allocate_with(&spec, now.epoch_millis)
+                .map_err(|full| DriverError::Cnc {
+                    what: "the system counters",
+                    reason: full.to_string(),
+                })?;
+            system.push(counter);
+        }
+        Ok((table, SystemCounters(system)))
+    }
+}
+
+fn unusable(what: &'static str, error: &dyn std::fmt::Display) -> DriverError {
+    DriverError::Cnc {
+        what,
+        reason: error.to_string(),
+    }
+}
+
+/// Options have no negative durations.
+fn nanos(nanos: i64) -> Duration {
+    Duration::from_nanos(nanos.unsigned_abs())
+}

@@ -1,0 +1,176 @@
+//! How the agents of a driver are run: on three threads, two, one, or by their user (spec/03 §2.10).
+
+use std::sync::Arc;
+
+use taran_core::affinity;
+use taran_core::agent::{Agent, AgentFailure, AgentInvoker, AgentRunner, Composite, RunningAgent};
+use taran_core::clock::{Clock, SystemClock};
+use taran_core::counters::Counter;
+use taran_core::error_log::ErrorHandler;
+use taran_protocol::option::{Affinity, IdleRole, OptionSet, ThreadingMode};
+
+use super::parts::DriverParts;
+use super::signal::Signal;
+use crate::error::DriverError;
+
+/// The agents, running.
+pub(crate) enum Running {
+    /// In the order in which they are to be closed: the conductor, whose end clients see, comes last.
+    Threads(Vec<RunningAgent>),
+    Invoker(Box<AgentInvoker<Composite, SystemClock>>),
+}
+
+/// Everything that decides how agents run.
+pub(crate) struct Plan<'a> {
+    pub(crate) options: &'a OptionSet,
+    pub(crate) errors: ErrorHandler,
+    pub(crate) idle_status: Counter,
+    pub(crate) signal: Arc<Signal>,
+}
+
+/// Starts the agents in the threading mode that the options say.
+pub(crate) fn start(parts: DriverParts, plan: &Plan<'_>) -> Result<Running, DriverError> {
+    let DriverParts {
+        conductor,
+        sender,
+        receiver,
+        ..
+    } = parts;
+    let mode = plan.options.threading_mode();
+    let cores = Cores::new(plan.options, mode);
+    let threads = match mode {
+        ThreadingMode::Dedicated => vec![
+            plan.thread("receiver", receiver, IdleRole::Receiver, cores.receiver)?,
+            plan.thread("sender", sender, IdleRole::Sender, cores.sender)?,
+            plan.thread("conductor", conductor, IdleRole::Conductor, cores.conductor)?,
+        ],
+        ThreadingMode::SharedNetwork => {
+            // What arrives must not wait for the end of a park.
+            let network =
+                Composite::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1);
+            vec![
+                plan.thread(
+                    "[sender, receiver]",
+                    network,
+                    IdleRole::SharedNetwork,
+                    cores.sender,
+                )?,
+                plan.thread("conductor", conductor, IdleRole::Conductor, cores.conductor)?,
+            ]
+        }
+        ThreadingMode::Shared => {
+            let all = Composite::new(vec![
+                Box::new(conductor),
+                Box::new(sender),
+                Box::new(receiver),
+            ])
+            .park_through(2);
+            vec![plan.thread(
+                "[conductor, sender, receiver]",
+                all,
+                IdleRole::Shared,
+                cores.conductor,
+            )?]
+        }
+        ThreadingMode::Invoker => {
+            let all = Composite::new(vec![
+                Box::new(conductor),
+                Box::new(sender),
+                Box::new(receiver),
+            ])
+            .park_through(2);
+            let mut invoker = AgentInvoker::new(all, SystemClock::new());
+            invoker.start();
+            return Ok(Running::Invoker(Box::new(invoker)));
+        }
+    };
+    Ok(Running::Threads(threads))
+}
+
+impl Plan<'_> {
+    fn thread(
+        &self,
+        name: &'static str,
+        agent: impl Agent + 'static,
+        role: IdleRole,
+        cpu: Option<usize>,
+    ) -> Result<RunningAgent, DriverError> {
+        let idle = self.options.idle(role)?.build_controlled(&self.idle_status);
+        let (errors, signal) = (self.errors.clone(), Arc::clone(&self.signal));
+        let on_failure = move |failure: AgentFailure| {
+            let now = SystemClock::new().now();
+            errors.on_error(now.epoch_millis, GENERIC_ERROR, &failure.to_string());
+            if matches!(failure, AgentFailure::Panicked { .. }) {
+                // A driver without one of its agents is of no use to anybody.
+                signal.fail(failure.to_string());
+            }
+        };
+        AgentRunner::new(agent, SystemClock::new(), idle, on_failure)
+            .thread_name(name)
+            .cpu(cpu)
+            .start()
+            .map_err(|source| DriverError::Thread {
+                agent: name,
+                source,
+            })
+    }
+}
+
+const GENERIC_ERROR: i32 = taran_protocol::error_code::ErrorCode::GenericError.code();
+
+/// The core of each thread that has one of its own.
+struct Cores {
+    conductor: Option<usize>,
+    sender: Option<usize>,
+    receiver: Option<usize>,
+}
+
+impl Cores {
+    fn new(options: &OptionSet, mode: ThreadingMode) -> Self {
+        let wanted = [
+            options.conductor_cpu_affinity(),
+            options.sender_cpu_affinity(),
+            options.receiver_cpu_affinity(),
+        ];
+        let threads = match mode {
+            ThreadingMode::Dedicated => 3,
+            ThreadingMode::SharedNetwork => 2,
+            ThreadingMode::Shared | ThreadingMode::Invoker => 1,
+        };
+        let mut free = free_cores(&wanted[..threads]);
+        let [conductor, sender, receiver] = wanted.map(|affinity| match affinity {
+            Affinity::None => None,
+            Affinity::Core(core) => Some(core),
+            Affinity::Auto => free.pop(),
+        });
+        Self {
+            conductor,
+            sender,
+            receiver,
+        }
+    }
+}
+
+/// Cores for `auto`, the last first; none unless there are more cores than threads that want one, so that whoever else
+/// runs here has a place.
+fn free_cores(wanted: &[Affinity]) -> Vec<usize> {
+    let taken: Vec<usize> = wanted
+        .iter()
+        .filter_map(|affinity| match affinity {
+            Affinity::Core(core) => Some(*core),
+            Affinity::None | Affinity::Auto => None,
+        })
+        .collect();
+    let bound = wanted
+        .iter()
+        .filter(|affinity| **affinity != Affinity::None)
+        .count();
+    let allowed = affinity::allowed_cpus();
+    if allowed.len() <= bound {
+        return Vec::new();
+    }
+    allowed
+        .into_iter()
+        .filter(|core| !taken.contains(core))
+        .collect()
+}
