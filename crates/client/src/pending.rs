@@ -25,19 +25,6 @@ enum State<T> {
     Over,
 }
 
-impl<T> State<T> {
-    /// The outcome, once, if it is there.
-    fn take(&mut self) -> Option<Result<T, AddError>> {
-        match std::mem::replace(self, Self::Over) {
-            Self::Done(outcome) => Some(outcome),
-            other => {
-                *self = other;
-                None
-            }
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Slot<T> {
     state: Mutex<State<T>>,
@@ -90,15 +77,8 @@ pub struct Pending<T> {
 
 impl<T> Pending<T> {
     pub(crate) fn new(link: &Arc<Link>, correlation_id: i64) -> (Self, Promise<T>) {
-        let slot = Arc::new(Slot {
-            state: Mutex::new(State::Waiting(None)),
-            done: Condvar::new(),
-        });
-        let pending = Self {
-            slot: Arc::clone(&slot),
-            link: Arc::clone(link),
-            correlation_id,
-        };
+        let slot = Arc::new(Slot { state: Mutex::new(State::Waiting(None)), done: Condvar::new() });
+        let pending = Self { slot: Arc::clone(&slot), link: Arc::clone(link), correlation_id };
         (pending, Promise(slot))
     }
 
@@ -113,7 +93,7 @@ impl<T> Pending<T> {
     ///
     /// `None`: not yet, or it was already taken.
     pub fn poll(&mut self) -> Option<Result<T, AddError>> {
-        self.slot.lock().take()
+        self.take(&mut self.slot.lock())
     }
 
     /// Waits for the answer, at most as long as the driver timeout. In invoker mode it invokes the conductor.
@@ -141,6 +121,16 @@ impl<T> Pending<T> {
             }
         }
     }
+
+    fn take(&self, state: &mut State<T>) -> Option<Result<T, AddError>> {
+        match std::mem::replace(state, State::Over) {
+            State::Done(outcome) => Some(outcome),
+            other => {
+                *state = other;
+                None
+            }
+        }
+    }
 }
 
 impl<T> Future for Pending<T> {
@@ -148,7 +138,7 @@ impl<T> Future for Pending<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let mut state = self.slot.lock();
-        if let Some(outcome) = state.take() {
+        if let Some(outcome) = self.take(&mut state) {
             return Poll::Ready(outcome);
         }
         if let State::Waiting(waker) = &mut *state {

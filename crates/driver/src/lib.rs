@@ -1,13 +1,23 @@
 //! The media driver: conductor, sender and receiver.
+//!
+//! [`MediaDriver::launch`] starts one from a [`DriverContext`]. [`DriverParts::build`] makes its three agents without
+//! running them, for whoever has threads, time, network and files of their own: the simulator.
 
 #![forbid(unsafe_code)]
 
 pub mod boundary;
+pub mod conductor;
+pub mod context;
+mod error;
 mod faults;
+mod launch;
 mod park;
 pub mod receiver;
-#[cfg(test)]
-mod road_tests;
 pub mod sender;
 #[cfg(test)]
 mod testing;
+
+pub use conductor::{NameResolver, TerminationHook, TerminationValidator};
+pub use context::DriverContext;
+pub use error::DriverError;
+pub use launch::{DriverParts, Environment, MediaDriver, Termination};

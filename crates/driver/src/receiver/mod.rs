@@ -8,7 +8,6 @@
 
 mod congestion;
 mod dispatcher;
-mod elicit;
 mod endpoint;
 mod feedback;
 mod identity;
@@ -16,7 +15,6 @@ mod image;
 mod insertion;
 mod loss;
 mod nak_delay;
-mod register;
 mod repair;
 mod status;
 mod subscribers;
