@@ -201,6 +201,14 @@ impl ReceiveEndpoint {
         source: SocketAddr,
         desk: &mut Desk<'_>,
     ) {
+        let terms = setup
+            .active_term_id
+            .get()
+            .wrapping_sub(setup.initial_term_id.get());
+        if terms < 0 {
+            desk.counters.invalid_packets.increment();
+            return;
+        }
         self.transports[transport].heard_ns = desk.now.nanos;
         let (session_id, stream_id) = (setup.session_id.get(), setup.stream_id.get());
         match self.dispatcher.on_setup(session_id, stream_id) {

@@ -37,7 +37,7 @@ use crate::boundary::{
     ConductorEvent, EndpointId, ImageId, Outbox, ReceiverCommand, ReceiverCounters,
 };
 use crate::faults::Faults;
-use crate::park::wait_for_any;
+use crate::park::{may_have_arrived, wait_for_any};
 
 pub use endpoint::ReceiveEndpoint;
 pub use image::ReceiverImage;
@@ -75,6 +75,7 @@ pub struct Receiver {
     cycle: DutyCycle,
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
+    transports: usize,
 }
 
 /// What the receiver lends to an endpoint for a turn.
@@ -97,18 +98,16 @@ impl Agent for Receiver {
             losses: &mut self.losses,
             events: &mut self.outbox,
         };
-        let batch = &mut self.batch;
-        let received: usize = self
-            .endpoints
-            .iter_mut()
-            .map(|endpoint| endpoint.poll(batch, &mut desk))
-            .sum();
-        let answered: usize = self
-            .endpoints
-            .iter_mut()
-            .map(|endpoint| endpoint.turn(&mut desk))
-            .sum();
-        commands + received + answered
+        let mut work = commands;
+        if may_have_arrived(&self.fds, self.transports) {
+            for endpoint in &mut self.endpoints {
+                work += endpoint.poll(&mut self.batch, &mut desk);
+            }
+        }
+        for endpoint in &mut self.endpoints {
+            work += endpoint.turn(&mut desk);
+        }
+        work
     }
 
     fn role_name(&self) -> &str {
@@ -138,6 +137,7 @@ impl Receiver {
             cycle: spec.cycle,
             batch: ReceiveBatch::new(BATCH),
             fds: Vec::new(),
+            transports: 0,
         }
     }
 
@@ -302,5 +302,10 @@ impl Receiver {
         self.fds.clear();
         self.fds
             .extend(self.endpoints.iter().flat_map(|endpoint| endpoint.fds()));
+        self.transports = self
+            .endpoints
+            .iter()
+            .map(|endpoint| endpoint.transports.len())
+            .sum();
     }
 }

@@ -76,20 +76,22 @@ impl SendEndpoint {
     pub(super) fn poll_control(&mut self, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> usize {
         let transport = self.control.as_mut().unwrap_or(&mut self.wire.transport);
         match transport.receive(batch) {
-            Ok(0) => {}
-            Ok(_) => {
+            Ok(0) => 0,
+            Ok(count) => {
                 for datagram in batch.datagrams() {
                     control::on_datagram(self, datagram.payload, datagram.source, desk);
                 }
+                count
             }
-            Err(error) => desk.faults.report(desk.now, self.wire.channel(), &error),
+            Err(error) => {
+                desk.faults.report(desk.now, self.wire.channel(), &error);
+                0
+            }
         }
-        self.check_heard(desk);
-        batch.datagram_count()
     }
 
     /// A peer that stays silent may have moved (spec/02 §2.14).
-    fn check_heard(&mut self, desk: &mut Desk<'_>) {
+    pub(super) fn check_heard(&mut self, desk: &mut Desk<'_>) {
         if let Some(timeout_ns) = self.unheard_timeout_ns
             && desk.now.nanos - self.heard_ns > timeout_ns
         {

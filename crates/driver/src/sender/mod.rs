@@ -31,7 +31,7 @@ use crate::boundary::{
     ConductorEvent, EndpointId, Outbox, PublicationId, SenderCommand, SenderCounters,
 };
 use crate::faults::Faults;
-use crate::park::wait_for_any;
+use crate::park::{may_have_arrived, wait_for_any};
 
 pub use endpoint::SendEndpoint;
 pub use publication::SenderPublication;
@@ -159,10 +159,16 @@ impl Sender {
             faults: &mut self.faults,
             events: &mut self.outbox,
         };
-        self.endpoints
-            .iter_mut()
-            .map(|endpoint| endpoint.poll_control(&mut self.batch, &mut desk))
-            .sum()
+        let mut heard = 0;
+        if may_have_arrived(&self.fds, self.endpoints.len()) {
+            for endpoint in &mut self.endpoints {
+                heard += endpoint.poll_control(&mut self.batch, &mut desk);
+            }
+        }
+        for endpoint in &mut self.endpoints {
+            endpoint.check_heard(&mut desk);
+        }
+        heard
     }
 
     fn take_command(&mut self, now: Now) -> usize {

@@ -149,10 +149,14 @@ fn a_setup_that_makes_no_log_is_invalid() {
             mtu: 65_536.into(),
             ..setup()
         },
+        Setup {
+            active_term_id: (INITIAL_TERM - 1).into(),
+            ..setup()
+        },
     ] {
         rig.arrive(bad.as_bytes());
     }
-    assert_eq!(rig.counters.invalid_packets.get(), 6);
+    assert_eq!(rig.counters.invalid_packets.get(), 7);
     assert!(rig.event().is_none());
 }
 
