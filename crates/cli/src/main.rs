@@ -1,5 +1,53 @@
-//! The `taran` command.
+//! The `taran` command: one module for each subcommand.
 
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod attach;
+mod date;
+mod errors;
+mod failure;
+mod stat;
+mod values;
+mod version;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Low-latency messaging that speaks Aeron: media driver, benchmarks and tools.
+#[derive(Parser, Debug)]
+#[command(name = "taran", version = version::VERSION, max_term_width = 120, after_help = "\
+'taran COMMAND --help' says more about each.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Show a driver's counters, live
+    Stat(Box<stat::Arguments>),
+    /// Show a driver's distinct errors
+    Errors(errors::Arguments),
+    /// Show what this program is and what it speaks
+    Version,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match cli.command {
+        Command::Stat(arguments) => failure::exit_code(stat::run(&arguments)),
+        Command::Errors(arguments) => failure::exit_code(errors::run(&arguments)),
+        Command::Version => failure::exit_code(version::run()),
+    }
+}
+
+/// Help on standard output with status 0, wrong usage on standard error with status 2.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Where even that cannot be printed there is nobody left to tell.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}

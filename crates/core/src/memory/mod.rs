@@ -15,8 +15,6 @@
 //! peer may rewrite while they are read (broadcast) go through [`Region::copy_racing_out`] and
 //! [`Region::copy_racing_in`].
 
-#[cfg(not(loom))]
-mod directory;
 mod error;
 mod memory_storage;
 mod overlay;
@@ -35,8 +33,6 @@ mod reserve;
 #[path = "model.rs"]
 mod region;
 
-#[cfg(not(loom))]
-pub use directory::default_directory;
 pub use error::{MemoryError, OutOfBounds};
 #[cfg(not(loom))]
 pub use file_storage::FileStorage;

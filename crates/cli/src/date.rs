@@ -1,0 +1,31 @@
+//! Points in time as the tools print them (spec/03 §5.6).
+
+use chrono::{Local, TimeZone};
+
+/// `YYYY-MM-DD HH:MM:SS.mmm+zzzz` in the local time zone; the number itself where it is no time that a calendar has.
+pub(crate) fn format(epoch_ms: i64) -> String {
+    match Local.timestamp_millis_opt(epoch_ms).single() {
+        Some(time) => time.format("%Y-%m-%d %H:%M:%S%.3f%z").to_string(),
+        None => epoch_ms.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format;
+
+    #[test]
+    fn has_the_shape_of_the_official_tools() {
+        let shape: String = format(1_700_000_000_123)
+            .chars()
+            .map(|c| if c.is_ascii_digit() { '0' } else { c })
+            .collect();
+        assert_eq!(shape.replace('-', "+"), "0000+00+00 00:00:00.000+0000");
+        assert!(format(1_700_000_000_123).contains(".123"));
+    }
+
+    #[test]
+    fn a_hostile_time_is_shown_as_a_number() {
+        assert_eq!(format(i64::MAX), i64::MAX.to_string());
+    }
+}

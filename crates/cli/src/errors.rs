@@ -1,0 +1,126 @@
+//! `taran errors`: the distinct errors of a driver, oldest first (spec/03 §5.6).
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use taran_core::error_log::{ErrorObservation, read};
+use taran_core::memory::Region;
+
+use crate::attach::{Attached, Target};
+use crate::date;
+use crate::failure::Failure;
+
+/// The arguments.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The log of a driver that is gone is shown as well; then the exit status is 1 and standard error says so.
+
+Exit status: 0 shown, 1 no driver or no such file, 2 wrong usage.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    target: Target,
+
+    /// Read an error log in this file instead of a driver's (for example of an archive's mark file)
+    #[arg(short = 'f', long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Where in FILE the error log begins, in bytes
+    #[arg(
+        short = 'o',
+        long,
+        value_name = "BYTES",
+        default_value_t = 0,
+        requires = "file"
+    )]
+    offset: usize,
+}
+
+/// Prints them.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Some(file) = &arguments.file {
+        show(&load(file, arguments.offset)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let attached = Attached::open(&arguments.target)?;
+    show(&attached.cnc.error_log)?;
+    attached.check_alive()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(log: &Region) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(report(log).as_bytes())?;
+    out.flush()
+}
+
+fn report(log: &Region) -> String {
+    let mut text = String::new();
+    let distinct = read(log, 0, |error| observation(&mut text, error));
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "\n{distinct} distinct errors observed.");
+    text
+}
+
+fn observation(text: &mut String, error: &ErrorObservation) {
+    let _ = writeln!(
+        text,
+        "***\n{} observations from {} to {} for:\n{}",
+        error.count,
+        date::format(error.first_ms),
+        date::format(error.last_ms),
+        error.text
+    );
+}
+
+/// Copies the file, so that one which may only be read will do.
+fn load(path: &Path, offset: usize) -> Result<Region, Failure> {
+    let bytes = fs::read(path)
+        .map_err(|error| Failure::Other(format!("cannot read {}: {error}", path.display())))?;
+    let log = bytes
+        .get(offset..)
+        .filter(|log| !log.is_empty())
+        .ok_or_else(|| {
+            Failure::Other(format!(
+                "{} has {} bytes, so no error log begins at offset {offset}",
+                path.display(),
+                bytes.len()
+            ))
+        })?;
+    let region = Region::anonymous(log.len()).map_err(|error| Failure::Other(error.to_string()))?;
+    region.write(0, log);
+    Ok(region)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taran_core::error_log::ErrorLog;
+
+    #[test]
+    fn errors_are_listed_and_counted() {
+        let region = Region::anonymous(4096).unwrap();
+        let mut log = ErrorLog::open(region.clone());
+        let _ = log.record(1_000, 0, "one");
+        let _ = log.record(2_000, 0, "two");
+        let _ = log.record(3_000, 0, "one");
+        let text = report(&region);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 8, "{text}");
+        assert_eq!(lines[0], "***");
+        assert!(lines[1].starts_with("2 observations from 19"), "{text}");
+        assert!(lines[1].ends_with(" for:"), "{text}");
+        assert_eq!(lines[2], "one");
+        assert!(lines[4].starts_with("1 observations from 19"), "{text}");
+        assert_eq!(lines[5..], ["two", "", "2 distinct errors observed."]);
+    }
+
+    #[test]
+    fn an_empty_log_says_so() {
+        let region = Region::anonymous(4096).unwrap();
+        assert_eq!(report(&region), "\n0 distinct errors observed.\n");
+    }
+}

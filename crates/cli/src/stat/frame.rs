@@ -1,0 +1,125 @@
+//! One refresh: a header, then a line for each counter.
+
+use std::fmt::Write;
+
+use taran_core::counters::CountersReader;
+use taran_protocol::cnc::Version;
+
+use crate::attach::Attached;
+use crate::date;
+
+use super::filter::Filter;
+
+/// Columns that a value takes, as with the official tool.
+const VALUE_WIDTH: usize = 26;
+const RULE_WIDTH: usize = 70;
+
+/// Appends one refresh to `text`.
+pub(super) fn write(
+    text: &mut String,
+    attached: &Attached,
+    counters: &CountersReader,
+    filter: &Filter,
+) {
+    let now = date::format(chrono::Utc::now().timestamp_millis());
+    let version = Version(
+        attached
+            .cnc
+            .header
+            .version
+            .load(std::sync::atomic::Ordering::Acquire),
+    );
+    let age = match attached.heartbeat_age_ms() {
+        Some(age) => format!("heartbeat age {age}ms"),
+        None => "shut down".to_owned(),
+    };
+    // Writing to a string cannot fail, here and below.
+    let _ = writeln!(
+        text,
+        "{now} - Taran Stat (CnC v{version}), pid {}, {age}",
+        attached.pid()
+    );
+    let _ = writeln!(text, "{}", "=".repeat(RULE_WIDTH));
+    lines(text, counters, filter);
+}
+
+fn lines(text: &mut String, counters: &CountersReader, filter: &Filter) {
+    let mut shown = Vec::new();
+    counters.for_each(|counter| {
+        if filter.passes(counter)
+            && let Some(value) = counters.value(counter.id)
+        {
+            shown.push((counter.id, value, counter.label.clone()));
+        }
+    });
+    // In order of ids, so the last is the widest.
+    let width = shown.last().map_or(1, |(id, ..)| id.to_string().len());
+    for (id, value, label) in &shown {
+        let _ = writeln!(
+            text,
+            "{id:>width$}: {:>VALUE_WIDTH$} - {label}",
+            grouped(*value)
+        );
+    }
+}
+
+/// `-1,234,567`.
+fn grouped(value: i64) -> String {
+    let digits = value.unsigned_abs().to_string();
+    let mut text = String::with_capacity(VALUE_WIDTH);
+    if value < 0 {
+        text.push('-');
+    }
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use taran_core::counters::{CounterTable, METADATA_LENGTH, VALUES_LENGTH};
+    use taran_core::memory::Region;
+
+    #[test]
+    fn values_are_grouped_by_thousands() {
+        for (value, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (-1_234_567, "-1,234,567"),
+            (i64::MAX, "9,223,372,036,854,775,807"),
+            (i64::MIN, "-9,223,372,036,854,775,808"),
+        ] {
+            assert_eq!(grouped(value), text);
+        }
+    }
+
+    #[test]
+    fn lines_are_aligned_to_the_widest_id() {
+        let metadata = Region::anonymous(16 * METADATA_LENGTH).unwrap();
+        let values = Region::anonymous(16 * VALUES_LENGTH).unwrap();
+        let mut table = CounterTable::new(metadata.clone(), values.clone(), Duration::ZERO);
+        for id in 0..11 {
+            let counter = table
+                .allocate(1_000, &[], &format!("counter {id}"), 0)
+                .unwrap();
+            counter.set(i64::from(id) * 1_000);
+        }
+        let mut text = String::new();
+        lines(
+            &mut text,
+            &CountersReader::new(metadata, values),
+            &Filter::default(),
+        );
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 11);
+        assert_eq!(lines[0], " 0:                          0 - counter 0");
+        assert_eq!(lines[10], "10:                     10,000 - counter 10");
+    }
+}

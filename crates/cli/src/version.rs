@@ -1,0 +1,30 @@
+//! `taran version`: what this program is, and what it speaks.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use taran_protocol::cnc::CNC_VERSION;
+
+use crate::failure::Failure;
+
+/// Version of this program.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The commit it was built from, where the build says so.
+const COMMIT: &str = match option_env!("TARAN_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
+/// The release of Aeron whose protocols it speaks.
+const AERON: (u32, u32, u32) = (1, 51, 0);
+
+/// Prints versions, one a line.
+pub(crate) fn run() -> Result<ExitCode, Failure> {
+    let (major, minor, patch) = AERON;
+    let mut out = io::stdout().lock();
+    writeln!(out, "taran {VERSION} (commit {COMMIT})")?;
+    writeln!(
+        out,
+        "speaks Aeron {major}.{minor}.{patch}; layout of cnc.dat {CNC_VERSION}"
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
