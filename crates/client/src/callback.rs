@@ -30,7 +30,11 @@ pub(crate) struct Callback<F: ?Sized> {
 impl<F: ?Sized> Callback<F> {
     pub(crate) fn new(function: Option<Box<F>>) -> Self {
         let gone = AtomicBool::new(function.is_none());
-        Self { function: Mutex::new(function), gone, runner: AtomicUsize::new(0) }
+        Self {
+            function: Mutex::new(function),
+            gone,
+            runner: AtomicUsize::new(0),
+        }
     }
 
     /// Lends the function to `with` unless it was taken away.
@@ -46,7 +50,11 @@ impl<F: ?Sized> Callback<F> {
         let outcome = catch_unwind(AssertUnwindSafe(|| with(function)));
         self.runner.store(0, Ordering::Relaxed);
         // Taken away from inside: what the closure owns is dropped only after the lock is free.
-        let ended = if self.gone.load(Ordering::Acquire) { slot.take() } else { None };
+        let ended = if self.gone.load(Ordering::Acquire) {
+            slot.take()
+        } else {
+            None
+        };
         drop(slot);
         drop(ended);
         outcome.map_err(|payload| Panicked(panic_text(payload.as_ref())))
@@ -58,14 +66,20 @@ impl<F: ?Sized> Callback<F> {
         if self.runner.load(Ordering::Relaxed) == thread_token() {
             return;
         }
-        let ended = self.function.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = self
+            .function
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         drop(ended);
     }
 }
 
 impl<F: ?Sized> std::fmt::Debug for Callback<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Callback").field("gone", &self.gone).finish_non_exhaustive()
+        f.debug_struct("Callback")
+            .field("gone", &self.gone)
+            .finish_non_exhaustive()
     }
 }
 
@@ -94,22 +108,26 @@ mod tests {
     fn is_called_until_it_is_taken_away() {
         let sum = Arc::new(AtomicI32::new(0));
         let seen = Arc::clone(&sum);
-        let callback = callback(move |n| drop(seen.fetch_add(n, Ordering::Relaxed)));
+        let callback = callback(move |n| {
+            seen.fetch_add(n, Ordering::Relaxed);
+        });
         callback.call(|f| f(3)).unwrap();
         callback.call(|f| f(4)).unwrap();
         callback.take_away();
         callback.call(|f| f(5)).unwrap();
         assert_eq!(sum.load(Ordering::Relaxed), 7);
-        assert_eq!(Arc::strong_count(&sum), 1, "what the closure owned is dropped");
+        assert_eq!(
+            Arc::strong_count(&sum),
+            1,
+            "what the closure owned is dropped"
+        );
     }
 
     #[test]
     fn can_take_itself_away() {
         let callback = Arc::new(callback(|_| ()));
         let inner = Arc::clone(&callback);
-        callback
-            .call(|_| inner.take_away())
-            .unwrap();
+        callback.call(|_| inner.take_away()).unwrap();
         let mut called = false;
         callback.call(|_| called = true).unwrap();
         assert!(!called);
@@ -141,7 +159,13 @@ mod tests {
     #[test]
     fn a_panic_is_a_result_and_the_function_stays() {
         let callback = callback(|n| assert!(n != 1, "one is too few"));
-        assert!(callback.call(|f| f(1)).unwrap_err().0.contains("one is too few"));
+        assert!(
+            callback
+                .call(|f| f(1))
+                .unwrap_err()
+                .0
+                .contains("one is too few")
+        );
         callback.call(|f| f(2)).unwrap();
     }
 }

@@ -34,7 +34,10 @@ pub(crate) fn read(counters: &CountersReader, status_counter_id: i32) -> Channel
         return ChannelStatus::NoIndicator;
     }
     let kind = counters.type_id(status_counter_id);
-    let is_status = matches!(kind, Some(type_id::SEND_CHANNEL_STATUS | type_id::RECEIVE_CHANNEL_STATUS));
+    let is_status = matches!(
+        kind,
+        Some(type_id::SEND_CHANNEL_STATUS | type_id::RECEIVE_CHANNEL_STATUS)
+    );
     match counters.value(status_counter_id).filter(|_| is_status) {
         Some(channel_status::INITIALIZING) => ChannelStatus::Initializing,
         Some(channel_status::ERRORED) => ChannelStatus::Errored,
@@ -46,7 +49,10 @@ pub(crate) fn read(counters: &CountersReader, status_counter_id: i32) -> Channel
 }
 
 /// The addresses under which a channel can be reached.
-pub(crate) fn local_addresses(counters: &CountersReader, status_counter_id: i32) -> Vec<SocketAddr> {
+pub(crate) fn local_addresses(
+    counters: &CountersReader,
+    status_counter_id: i32,
+) -> Vec<SocketAddr> {
     let mut addresses = Vec::new();
     if read(counters, status_counter_id) == ChannelStatus::Active {
         counters.for_each(|meta| {
@@ -62,7 +68,11 @@ pub(crate) fn local_addresses(counters: &CountersReader, status_counter_id: i32)
 /// The address in the key of a local-address counter, if it belongs to the channel.
 fn bound_address(key: &[u8], status_counter_id: i32) -> Option<SocketAddr> {
     let key = SocketKey::decode(key)?;
-    if key.channel_status_id == status_counter_id { key.address.parse().ok() } else { None }
+    if key.channel_status_id == status_counter_id {
+        key.address.parse().ok()
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -80,12 +90,25 @@ mod tests {
     #[test]
     fn addresses_are_taken_from_the_key_by_their_length() {
         let text = "127.0.0.1:40123";
-        assert_eq!(bound_address(&key(7, 15, text), 7), Some("127.0.0.1:40123".parse().unwrap()));
-        assert_eq!(bound_address(&key(7, 9, "[::1]:123"), 7), Some("[::1]:123".parse().unwrap()));
-        assert_eq!(bound_address(&key(8, 15, text), 7), None, "another channel's");
+        assert_eq!(
+            bound_address(&key(7, 15, text), 7),
+            Some("127.0.0.1:40123".parse().unwrap())
+        );
+        assert_eq!(
+            bound_address(&key(7, 9, "[::1]:123"), 7),
+            Some("[::1]:123".parse().unwrap())
+        );
+        assert_eq!(
+            bound_address(&key(8, 15, text), 7),
+            None,
+            "another channel's"
+        );
         for hostile in [-1, 0, 14, 105, i32::MAX, i32::MIN] {
             let address = bound_address(&key(7, hostile, text), 7);
-            assert!(address.is_none_or(|address| address.port() != 40123), "{hostile}");
+            assert!(
+                address.is_none_or(|address| address.port() != 40123),
+                "{hostile}"
+            );
         }
     }
 }

@@ -59,7 +59,11 @@ impl Client {
     ///
     /// # Errors
     /// The driver refuses, for instance because of the channel; it does not answer; the client has ended.
-    pub fn add_publication(&self, channel: impl AsRef<str>, stream_id: i32) -> Result<Publication, AddError> {
+    pub fn add_publication(
+        &self,
+        channel: impl AsRef<str>,
+        stream_id: i32,
+    ) -> Result<Publication, AddError> {
         self.async_add_publication(channel, stream_id)?.wait()
     }
 
@@ -76,8 +80,16 @@ impl Client {
         check_channel(channel)?;
         let client_id = self.client_id();
         self.link().ask(
-            |promise| Wish::Publication { channel: channel.to_owned(), promise },
-            |correlation_id| Command::AddPublication { client_id, correlation_id, stream_id, channel },
+            |promise| Wish::Publication {
+                channel: channel.to_owned(),
+                promise,
+            },
+            |correlation_id| Command::AddPublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            },
         )
     }
 
@@ -91,7 +103,8 @@ impl Client {
         channel: impl AsRef<str>,
         stream_id: i32,
     ) -> Result<ExclusivePublication, AddError> {
-        self.async_add_exclusive_publication(channel, stream_id)?.wait()
+        self.async_add_exclusive_publication(channel, stream_id)?
+            .wait()
     }
 
     /// As [`add_exclusive_publication`](Self::add_exclusive_publication), without waiting.
@@ -107,8 +120,16 @@ impl Client {
         check_channel(channel)?;
         let client_id = self.client_id();
         self.link().ask(
-            |promise| Wish::ExclusivePublication { channel: channel.to_owned(), promise },
-            |correlation_id| Command::AddExclusivePublication { client_id, correlation_id, stream_id, channel },
+            |promise| Wish::ExclusivePublication {
+                channel: channel.to_owned(),
+                promise,
+            },
+            |correlation_id| Command::AddExclusivePublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            },
         )
     }
 
@@ -116,7 +137,13 @@ impl Client {
     /// and subscriptions have one owner, and are not found but kept.)
     #[must_use]
     pub fn find_publication(&self, registration_id: i64) -> Option<Publication> {
-        let handle = self.link().registry().publications.get(&registration_id)?.handle.clone()?;
+        let handle = self
+            .link()
+            .registry()
+            .publications
+            .get(&registration_id)?
+            .handle
+            .clone()?;
         // The registry is unlocked here: if this turns out to be the last handle, its drop needs the lock.
         let publication = Publication::from_handle(handle.upgrade()?);
         (!publication.is_closed()).then_some(publication)
@@ -128,7 +155,11 @@ impl Client {
     ///
     /// # Errors
     /// The driver refuses, for instance because of the channel; it does not answer; the client has ended.
-    pub fn add_subscription(&self, channel: impl AsRef<str>, stream_id: i32) -> Result<Subscription, AddError> {
+    pub fn add_subscription(
+        &self,
+        channel: impl AsRef<str>,
+        stream_id: i32,
+    ) -> Result<Subscription, AddError> {
         self.add_subscription_with(channel, stream_id, ImageHandlers::new())
     }
 
@@ -142,7 +173,8 @@ impl Client {
         stream_id: i32,
         handlers: ImageHandlers,
     ) -> Result<Subscription, AddError> {
-        self.async_add_subscription_with(channel, stream_id, handlers)?.wait()
+        self.async_add_subscription_with(channel, stream_id, handlers)?
+            .wait()
     }
 
     /// As [`add_subscription`](Self::add_subscription), without waiting.
@@ -171,8 +203,18 @@ impl Client {
         check_channel(channel)?;
         let client_id = self.client_id();
         self.link().ask(
-            |promise| Wish::Subscription { channel: channel.to_owned(), stream_id, handlers, promise },
-            |correlation_id| Command::AddSubscription { client_id, correlation_id, stream_id, channel },
+            |promise| Wish::Subscription {
+                channel: channel.to_owned(),
+                stream_id,
+                handlers,
+                promise,
+            },
+            |correlation_id| Command::AddSubscription {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            },
         )
     }
 
@@ -191,12 +233,23 @@ impl Client {
     ///
     /// # Errors
     /// The command could not be sent.
-    pub fn async_add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<Pending<Counter>, AddError> {
+    pub fn async_add_counter(
+        &self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> Result<Pending<Counter>, AddError> {
         check_counter(key, label)?;
         let (client_id, counter_type_id) = (self.client_id(), type_id);
         self.link().ask(
             |promise| Wish::Counter { promise },
-            |correlation_id| Command::AddCounter { client_id, correlation_id, counter_type_id, key, label },
+            |correlation_id| Command::AddCounter {
+                client_id,
+                correlation_id,
+                counter_type_id,
+                key,
+                label,
+            },
         )
     }
 
@@ -211,7 +264,8 @@ impl Client {
         label: &str,
         registration_id: i64,
     ) -> Result<Counter, AddError> {
-        self.async_add_static_counter(type_id, key, label, registration_id)?.wait()
+        self.async_add_static_counter(type_id, key, label, registration_id)?
+            .wait()
     }
 
     /// As [`add_static_counter`](Self::add_static_counter), without waiting.
@@ -228,7 +282,10 @@ impl Client {
         check_counter(key, label)?;
         let (client_id, counter_type_id) = (self.client_id(), type_id);
         self.link().ask(
-            |promise| Wish::StaticCounter { registration_id, promise },
+            |promise| Wish::StaticCounter {
+                registration_id,
+                promise,
+            },
             |correlation_id| Command::AddStaticCounter {
                 client_id,
                 correlation_id,
@@ -243,7 +300,13 @@ impl Client {
     /// The counter of this client with that registration id, if it is still open.
     #[must_use]
     pub fn find_counter(&self, registration_id: i64) -> Option<Counter> {
-        let handle = self.link().registry().counters.get(&registration_id)?.handle.clone();
+        let handle = self
+            .link()
+            .registry()
+            .counters
+            .get(&registration_id)?
+            .handle
+            .clone();
         let counter = Counter::from_handle(handle.upgrade()?);
         (!counter.is_closed()).then_some(counter)
     }
@@ -268,11 +331,18 @@ impl Client {
     ///
     /// # Errors
     /// The command could not be sent.
-    pub fn async_next_available_session_id(&self, stream_id: i32) -> Result<Pending<i32>, AddError> {
+    pub fn async_next_available_session_id(
+        &self,
+        stream_id: i32,
+    ) -> Result<Pending<i32>, AddError> {
         let client_id = self.client_id();
         self.link().ask(
             |promise| Wish::SessionId { promise },
-            |correlation_id| Command::NextAvailableSessionId { client_id, correlation_id, stream_id },
+            |correlation_id| Command::NextAvailableSessionId {
+                client_id,
+                correlation_id,
+                stream_id,
+            },
         )
     }
 
@@ -328,7 +398,10 @@ impl Client {
 }
 
 fn check_counter(key: &[u8], label: &str) -> Result<(), AddError> {
-    for (what, length, max) in [("key", key.len(), KEY_LENGTH_MAX), ("label", label.len(), LABEL_LENGTH_MAX)] {
+    for (what, length, max) in [
+        ("key", key.len(), KEY_LENGTH_MAX),
+        ("label", label.len(), LABEL_LENGTH_MAX),
+    ] {
         if length > max {
             return Err(AddError::TooLong { what, length, max });
         }

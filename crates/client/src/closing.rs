@@ -77,8 +77,13 @@ impl Link {
             subscription.end_callbacks();
         }
         // If the buffer stays full the driver finds out by the missing heartbeat.
-        self.send_now(&Command::ClientClose { client_id: self.client_id, correlation_id: NO_ANSWER });
-        self.handlers.run("close", &self.handlers.close, |handler| handler(ClientEnd::Closed));
+        self.send_now(&Command::ClientClose {
+            client_id: self.client_id,
+            correlation_id: NO_ANSWER,
+        });
+        self.handlers.run("close", &self.handlers.close, |handler| {
+            handler(ClientEnd::Closed);
+        });
         self.handlers.take_away();
     }
 
@@ -95,7 +100,8 @@ impl Link {
             subscription.end_callbacks();
         }
         self.handlers.report(&ClientError::Lost(lost));
-        self.handlers.run("close", &self.handlers.close, |handler| handler(end));
+        self.handlers
+            .run("close", &self.handlers.close, |handler| handler(end));
         self.handlers.take_away();
     }
 
@@ -108,7 +114,14 @@ impl Link {
             self.note_in_flight(&registry);
             ended
         };
-        let Registry { in_flight, publications, subscriptions, counters, static_counters, .. } = ended;
+        let Registry {
+            in_flight,
+            publications,
+            subscriptions,
+            counters,
+            static_counters,
+            ..
+        } = ended;
         for entry in publications.values() {
             entry.state.mark_closed();
         }

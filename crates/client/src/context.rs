@@ -1,28 +1,36 @@
 //! How to connect: directory, time limits, handlers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::counters::CountersReader;
+use taran_core::directory::default_directory;
 use taran_core::memory::{FileStorage, Storage};
+use taran_protocol::option::{OptionSet, Source, parse_properties};
 
 use crate::client::Client;
 use crate::connect::Connecting;
 use crate::error::{ClientError, ConnectError};
-use crate::handlers::{HandlerSet, PublicationError};
+use crate::handlers::{HandlerSet, Handlers, PublicationError};
 use crate::image::ImageView;
 use crate::life::ClientEnd;
+use crate::link::Settings;
 
-/// Longest client name, in bytes.
-const CLIENT_NAME_MAX: usize = 100;
+/// Sign of life every so often, unless it is set otherwise.
+const KEEPALIVE: Duration = Duration::from_millis(500);
 
 /// How to connect to a media driver, and what to be told about.
 ///
-/// Each option has a default; [`Context::new`] takes those that the environment sets (`AERON_DIR`,
-/// `AERON_DRIVER_TIMEOUT`, `AERON_CLIENT_NAME`, …), [`Context::properties`] those of a properties file, and what is set
-/// in code counts most, whatever the order of the calls.
+/// Every option has a default. [`Context::new`] takes what the environment sets (`AERON_DIR`, `AERON_DRIVER_TIMEOUT`,
+/// `AERON_CLIENT_NAME`, …), [`properties_file`](Self::properties_file) and [`property`](Self::property) take properties
+/// (`aeron.dir`, …), and what is set by the methods below counts most, whatever the order of the calls. A bad value is
+/// an error of [`connect`](Self::connect).
+///
+/// Handlers run on the client conductor: its own thread, or the thread that [invokes](Self::invoker) it. They may use
+/// the client and close what they like, but they can not wait for the driver: use `async_` calls there. A handler that
+/// owns a clone of the [`Client`] keeps it from being closed by drop.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -38,16 +46,349 @@ const CLIENT_NAME_MAX: usize = 100;
 /// # }
 /// ```
 pub struct Context {
-    pub(crate) aeron_dir: Option<PathBuf>,
-    pub(crate) driver_timeout: Option<Duration>,
-    pub(crate) keepalive: Duration,
-    pub(crate) inter_service: Option<Duration>,
-    pub(crate) idle_sleep: Option<Duration>,
-    pub(crate) pre_touch: Option<bool>,
-    pub(crate) client_name: Option<String>,
+    options: OptionSet,
+    /// Why the options can not be used.
+    refused: Vec<String>,
+    aeron_dir: Option<PathBuf>,
+    driver_timeout: Option<Duration>,
+    keepalive: Duration,
+    inter_service_timeout: Option<Duration>,
+    idle_sleep: Option<Duration>,
+    pre_touch: Option<bool>,
+    client_name: Option<String>,
     pub(crate) invoked: bool,
     pub(crate) cpu: Option<usize>,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) clock: Box<dyn Clock>,
     pub(crate) handlers: HandlerSet,
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context")
+            .field("aeron_dir", &self.directory())
+            .field("driver_timeout", &self.timeout())
+            .field("invoked", &self.invoked)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Context {
+    /// The defaults, and what the environment sets.
+    #[must_use]
+    pub fn new() -> Self {
+        // Not `vars`, which panics at a variable that is not UTF-8: such a one is not an option.
+        let environment = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Self::with_environment(environment)
+    }
+
+    /// The defaults, and these variables in place of the environment.
+    pub fn with_environment<N: AsRef<str>, V: AsRef<str>>(
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let context = Self {
+            options: OptionSet::client(),
+            refused: Vec::new(),
+            aeron_dir: None,
+            driver_timeout: None,
+            keepalive: KEEPALIVE,
+            inter_service_timeout: None,
+            idle_sleep: None,
+            pre_touch: None,
+            client_name: None,
+            invoked: false,
+            cpu: None,
+            storage: Arc::new(FileStorage),
+            clock: Box::new(SystemClock::new()),
+            handlers: HandlerSet::default(),
+        };
+        context.apply(&Source::Environment, variables)
+    }
+
+    fn apply<N: AsRef<str>, V: AsRef<str>>(
+        mut self,
+        source: &Source,
+        pairs: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        match self.options.apply(source, pairs) {
+            // A variable may be meant for another program; a property is meant for this one.
+            Ok(unknown) if *source != Source::Environment => {
+                self.refused.extend(unknown.iter().map(ToString::to_string));
+            }
+            Ok(_) => {}
+            Err(errors) => self.refused.push(errors.to_string()),
+        }
+        self
+    }
+
+    /// Takes the properties of a file (`aeron.dir=/dev/shm/x`, one per line).
+    #[must_use]
+    pub fn properties_file(mut self, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
+        match read.and_then(|text| parse_properties(&text).map_err(|error| error.to_string())) {
+            Ok(properties) => self.apply(&Source::File(path.to_path_buf()), properties),
+            Err(error) => {
+                self.refused.push(format!("{}: {error}", path.display()));
+                self
+            }
+        }
+    }
+
+    /// Takes one property, as `-Dname=value` on a command line does.
+    #[must_use]
+    pub fn property(self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        self.apply(&Source::CommandLine, [(name, value)])
+    }
+
+    // --- options ---
+
+    /// Directory of the driver. Default: `AERON_DIR`, else `/dev/shm/aeron-<user>`.
+    #[must_use]
+    pub fn aeron_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.aeron_dir = Some(directory.into());
+        self
+    }
+
+    /// How long to wait for a driver when connecting, for an answer to a command, and after its last sign of life
+    /// before the driver counts as dead. Default: `AERON_DRIVER_TIMEOUT`, else 10 s.
+    #[must_use]
+    pub fn driver_timeout(mut self, timeout: Duration) -> Self {
+        self.driver_timeout = Some(timeout);
+        self
+    }
+
+    /// How often the client shows a sign of life and looks for one of the driver. Default 500 ms; must be less than the
+    /// driver's client liveness timeout.
+    #[must_use]
+    pub fn keepalive_interval(mut self, interval: Duration) -> Self {
+        self.keepalive = interval;
+        self
+    }
+
+    /// Longest time between two turns of the client conductor; after a longer one the client is lost, because the
+    /// driver may have given it up. Default: the driver's client liveness timeout.
+    #[must_use]
+    pub fn inter_service_timeout(mut self, timeout: Duration) -> Self {
+        self.inter_service_timeout = Some(timeout);
+        self
+    }
+
+    /// Longest sleep of the client conductor's thread when it has nothing to do, and so the time until a new image is
+    /// noticed. Default: `AERON_CLIENT_IDLE_SLEEP_DURATION`, else 16 ms. While an answer of the driver is awaited it
+    /// sleeps for a fraction of a millisecond only.
+    #[must_use]
+    pub fn idle_sleep(mut self, longest: Duration) -> Self {
+        self.idle_sleep = Some(longest);
+        self
+    }
+
+    /// Maps all pages of a log when it is opened, so that no message meets a page fault later. Default:
+    /// `AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY`, else false.
+    #[must_use]
+    pub fn pre_touch_mapped_memory(mut self, pre_touch: bool) -> Self {
+        self.pre_touch = Some(pre_touch);
+        self
+    }
+
+    /// Name of the client in tools, at most 100 characters. Default: `AERON_CLIENT_NAME`, else empty.
+    #[must_use]
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.client_name = Some(name.into());
+        self
+    }
+
+    /// Starts no thread: the conductor runs when [`Client::invoke`] is called. Default false.
+    #[must_use]
+    pub fn invoker(mut self, invoked: bool) -> Self {
+        self.invoked = invoked;
+        self
+    }
+
+    /// Pins the client conductor's thread to a CPU. Default: not pinned.
+    #[must_use]
+    pub fn conductor_cpu(mut self, cpu: usize) -> Self {
+        self.cpu = Some(cpu);
+        self
+    }
+
+    /// Where the files of the driver are; by default in the file system. For simulations.
+    #[must_use]
+    pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
+        self.storage = storage;
+        self
+    }
+
+    /// The time that [`Client::invoke`] goes by; by default the system's. For tests.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Box::new(clock);
+        self
+    }
+
+    // --- handlers ---
+
+    /// Calls `handler` when a subscription without handlers of its own has a new image.
+    #[must_use]
+    pub fn on_available_image(mut self, handler: impl FnMut(&ImageView) + Send + 'static) -> Self {
+        self.handlers.available_image = Some(Box::new(handler));
+        self
+    }
+
+    /// Calls `handler` when an image of a subscription without handlers of its own has ended; not when the
+    /// subscription or the client is closed.
+    #[must_use]
+    pub fn on_unavailable_image(
+        mut self,
+        handler: impl FnMut(&ImageView) + Send + 'static,
+    ) -> Self {
+        self.handlers.unavailable_image = Some(Box::new(handler));
+        self
+    }
+
+    /// Calls `handler` with the counters, the registration id and the id when any client's counter is allocated.
+    #[must_use]
+    pub fn on_available_counter(
+        mut self,
+        handler: impl FnMut(&CountersReader, i64, i32) + Send + 'static,
+    ) -> Self {
+        self.handlers.available_counter = Some(Box::new(handler));
+        self
+    }
+
+    /// Calls `handler` with the counters, the registration id and the id when any client's counter is about to be
+    /// freed.
+    #[must_use]
+    pub fn on_unavailable_counter(
+        mut self,
+        handler: impl FnMut(&CountersReader, i64, i32) + Send + 'static,
+    ) -> Self {
+        self.handlers.unavailable_counter = Some(Box::new(handler));
+        self
+    }
+
+    /// Calls `handler` when a receiver complains about a publication of this client.
+    #[must_use]
+    pub fn on_publication_error(
+        mut self,
+        handler: impl FnMut(&PublicationError) + Send + 'static,
+    ) -> Self {
+        self.handlers.publication_error = Some(Box::new(handler));
+        self
+    }
+
+    /// Calls `handler` when something goes wrong that no call reports. Default: a line on stderr.
+    #[must_use]
+    pub fn on_error(mut self, handler: impl FnMut(&ClientError) + Send + 'static) -> Self {
+        self.handlers.error = Some(Box::new(handler));
+        self
+    }
+
+    /// Calls `handler` once, when the client has ended: closed by its owner, or lost. It is the last callback.
+    #[must_use]
+    pub fn on_close(mut self, handler: impl FnMut(ClientEnd) + Send + 'static) -> Self {
+        self.handlers.close = Some(Box::new(handler));
+        self
+    }
+
+    // --- connecting ---
+
+    /// Connects; waits up to the driver timeout for a driver to appear.
+    ///
+    /// # Errors
+    /// See [`ConnectError`]; the texts say what to do.
+    pub fn connect(self) -> Result<Client, ConnectError> {
+        self.connecting().wait()
+    }
+
+    /// Begins to connect without waiting: for simulations, where the caller provides the time.
+    #[must_use]
+    pub fn connecting(self) -> Connecting {
+        Connecting::new(self)
+    }
+
+    /// The options as they are in force when the driver's client liveness timeout is known.
+    pub(crate) fn settings(&self, client_liveness: Duration) -> Settings {
+        Settings {
+            directory: self.directory(),
+            storage: Arc::clone(&self.storage),
+            driver_timeout: self.timeout(),
+            client_liveness,
+            keepalive: self.keepalive,
+            inter_service: self.inter_service_timeout.unwrap_or(client_liveness),
+            pre_touch: self
+                .pre_touch
+                .unwrap_or(self.options.pre_touch_mapped_memory()),
+            invoked: self.invoked,
+            client_name: self.name().to_owned(),
+        }
+    }
+
+    pub(crate) fn take_handlers(&mut self) -> Handlers {
+        Handlers::new(std::mem::take(&mut self.handlers))
+    }
+
+    pub(crate) fn take_clock(&mut self) -> Box<dyn Clock> {
+        std::mem::replace(&mut self.clock, Box::new(SystemClock::new()))
+    }
+
+    /// The directory in force.
+    pub(crate) fn directory(&self) -> PathBuf {
+        match (&self.aeron_dir, self.options.dir()) {
+            (Some(directory), _) => directory.clone(),
+            (None, Some(directory)) => PathBuf::from(directory),
+            (None, None) => default_directory(),
+        }
+    }
+
+    /// The driver timeout in force.
+    pub(crate) fn timeout(&self) -> Duration {
+        let from_options = Duration::from_millis(self.options.driver_timeout_ms().unsigned_abs());
+        self.driver_timeout.unwrap_or(from_options)
+    }
+
+    pub(crate) fn longest_idle_sleep(&self) -> Duration {
+        let from_options =
+            Duration::from_nanos(self.options.client_idle_sleep_duration_ns().unsigned_abs());
+        self.idle_sleep.unwrap_or(from_options)
+    }
+
+    pub(crate) fn keepalive(&self) -> Duration {
+        self.keepalive
+    }
+
+    fn name(&self) -> &str {
+        self.client_name
+            .as_deref()
+            .or(self.options.client_name())
+            .unwrap_or_default()
+    }
+
+    /// Refuses what can not work.
+    pub(crate) fn check(&self) -> Result<(), ConnectError> {
+        if !self.refused.is_empty() {
+            return Err(ConnectError::Option(self.refused.join("\n")));
+        }
+        let length = self.name().chars().count();
+        if length > taran_protocol::counter::CLIENT_NAME_MAX_LENGTH {
+            return Err(ConnectError::Option(format!(
+                "the client name (aeron.client.name) has {length} characters, at most 100 are possible"
+            )));
+        }
+        if self.keepalive.is_zero() || self.timeout().is_zero() {
+            return Err(ConnectError::Option(
+                "keepalive interval and driver timeout (aeron.driver.timeout) must be more than 0"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
 }

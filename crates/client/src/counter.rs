@@ -16,7 +16,10 @@ pub(crate) struct CounterState {
 
 impl CounterState {
     pub(crate) fn new(registration_id: i64) -> Self {
-        Self { registration_id, closed: AtomicBool::new(false) }
+        Self {
+            registration_id,
+            closed: AtomicBool::new(false),
+        }
     }
 
     /// Ends all use of it; true the first time.
@@ -56,8 +59,18 @@ impl CounterHandle {
 pub struct Counter(Arc<CounterHandle>);
 
 impl Counter {
-    pub(crate) fn new(link: Arc<Link>, state: Arc<CounterState>, counter: SharedCounter, is_static: bool) -> Self {
-        Self(Arc::new(CounterHandle { link, state, counter, is_static }))
+    pub(crate) fn new(
+        link: Arc<Link>,
+        state: Arc<CounterState>,
+        counter: SharedCounter,
+        is_static: bool,
+    ) -> Self {
+        Self(Arc::new(CounterHandle {
+            link,
+            state,
+            counter,
+            is_static,
+        }))
     }
 
     pub(crate) fn from_handle(handle: Arc<CounterHandle>) -> Self {
@@ -92,7 +105,11 @@ impl Counter {
     #[must_use]
     pub fn label(&self) -> Option<String> {
         self.open()?;
-        self.0.link.counters().label(self.id()).map(|label| label.as_str().to_owned())
+        self.0
+            .link
+            .counters()
+            .label(self.id())
+            .map(|label| label.as_str().to_owned())
     }
 
     /// The value.
@@ -127,7 +144,8 @@ impl Counter {
     /// Raises the value to `proposed` unless it is that high already; true if it was raised. For one writing thread.
     #[inline]
     pub fn propose_max(&self, proposed: i64) -> bool {
-        self.open().is_some_and(|counter| counter.propose_max(proposed))
+        self.open()
+            .is_some_and(|counter| counter.propose_max(proposed))
     }
 
     /// True once the counter was closed or its client has ended.

@@ -93,7 +93,12 @@ impl Handlers {
     }
 
     /// Runs a callback; reports a panic of it.
-    pub(crate) fn run<F: ?Sized>(&self, name: &'static str, callback: &Callback<F>, with: impl FnOnce(&mut F)) {
+    pub(crate) fn run<F: ?Sized>(
+        &self,
+        name: &'static str,
+        callback: &Callback<F>,
+        with: impl FnOnce(&mut F),
+    ) {
         self.report_panic(name, callback.call(with));
     }
 

@@ -10,7 +10,7 @@ use crate::image::ImageView;
 ///
 /// For a fragment these are the fields of its frame. For a message put together by an assembler they are the fields of
 /// its first frame, with the length, flags and end position of the whole.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Header<'a> {
     frame: &'a DataHeader,
     frame_length: i32,
@@ -19,11 +19,32 @@ pub struct Header<'a> {
     image: &'a ImageView,
 }
 
+impl std::fmt::Debug for Header<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Header")
+            .field("position", &self.position())
+            .field("frame_length", &self.frame_length())
+            .field("flags", &format_args!("{:#04x}", self.flags()))
+            .field("session_id", &self.session_id())
+            .field("stream_id", &self.stream_id())
+            .field("term_id", &self.term_id())
+            .field("term_offset", &self.term_offset())
+            .field("reserved_value", &self.reserved_value())
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a> Header<'a> {
     #[inline]
     pub(crate) fn of_frame(frame: &LogFrame<'a>, end: Position, image: &'a ImageView) -> Self {
         let header = frame.header();
-        Self { frame: header, frame_length: frame.length(), flags: header.header.flags, end, image }
+        Self {
+            frame: header,
+            frame_length: frame.length(),
+            flags: header.header.flags,
+            end,
+            image,
+        }
     }
 
     /// Header of a message of `length` bytes, put together from fragments the first of which had the header `first`.

@@ -28,7 +28,11 @@ impl Life {
     }
 
     pub(crate) fn check(&self) -> Result<(), ClientEnd> {
-        if self.is_over() { Err(self.reason()) } else { Ok(()) }
+        if self.is_over() {
+            Err(self.reason())
+        } else {
+            Ok(())
+        }
     }
 
     /// Why it is over. Asked while it is open, the answer is the owner's close: whoever asks has closed its own

@@ -83,7 +83,12 @@ pub(crate) struct Attached {
 }
 
 impl Link {
-    pub(crate) fn new(settings: Settings, handlers: Handlers, attached: Attached, clock: Box<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        settings: Settings,
+        handlers: Handlers,
+        attached: Attached,
+        clock: Box<dyn Clock>,
+    ) -> Self {
         Self {
             client_id: attached.to_driver.next_correlation_id(),
             settings,
@@ -129,7 +134,10 @@ impl Link {
     ) -> Result<Pending<T>, AddError> {
         let correlation_id = self.next_correlation_id();
         let (pending, promise) = Pending::new(self, correlation_id);
-        let in_flight = InFlight { since_ns: None, wish: wish(promise) };
+        let in_flight = InFlight {
+            since_ns: None,
+            wish: wish(promise),
+        };
         {
             let mut registry = self.registry();
             // Under the lock: whoever ends the client takes the lock afterwards and finds every wish registered here.
@@ -190,7 +198,11 @@ impl Link {
                 Err(error) if can_pass(&error) => std::thread::yield_now(),
                 Err(_) => {
                     let max = self.to_driver.max_message_length();
-                    return Err(AddError::TooLong { what: "command", length, max });
+                    return Err(AddError::TooLong {
+                        what: "command",
+                        length,
+                        max,
+                    });
                 }
             }
         }
@@ -201,23 +213,44 @@ impl Link {
         let known = self.registry().counters.remove(&registration_id).is_some();
         if known && !self.life.is_over() {
             let (client_id, correlation_id) = (self.client_id, self.next_correlation_id());
-            self.send_or_keep(&Command::RemoveCounter { client_id, correlation_id, registration_id });
+            self.send_or_keep(&Command::RemoveCounter {
+                client_id,
+                correlation_id,
+                registration_id,
+            });
         }
     }
 
     pub(crate) fn remove_publication(&self, registration_id: i64, revoke: bool) {
-        let known = self.registry().publications.remove(&registration_id).is_some();
+        let known = self
+            .registry()
+            .publications
+            .remove(&registration_id)
+            .is_some();
         if known && !self.life.is_over() {
             let (client_id, correlation_id) = (self.client_id, self.next_correlation_id());
-            self.send_or_keep(&Command::RemovePublication { client_id, correlation_id, registration_id, revoke });
+            self.send_or_keep(&Command::RemovePublication {
+                client_id,
+                correlation_id,
+                registration_id,
+                revoke,
+            });
         }
     }
 
     pub(crate) fn remove_subscription(&self, registration_id: i64) {
-        let known = self.registry().subscriptions.remove(&registration_id).is_some();
+        let known = self
+            .registry()
+            .subscriptions
+            .remove(&registration_id)
+            .is_some();
         if known && !self.life.is_over() {
             let (client_id, correlation_id) = (self.client_id, self.next_correlation_id());
-            self.send_or_keep(&Command::RemoveSubscription { client_id, correlation_id, registration_id });
+            self.send_or_keep(&Command::RemoveSubscription {
+                client_id,
+                correlation_id,
+                registration_id,
+            });
         }
     }
 
@@ -235,7 +268,11 @@ impl Link {
 
     /// One turn with the time of the client's own clock.
     pub(crate) fn invoke(self: &Arc<Self>) -> usize {
-        let now = self.clock.lock().unwrap_or_else(PoisonError::into_inner).now();
+        let now = self
+            .clock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .now();
         self.do_work(now)
     }
 
@@ -253,11 +290,18 @@ impl Link {
 
     /// Waits until nobody is inside a turn. Not to be called inside one.
     pub(crate) fn wait_for_turn(&self) {
-        drop(self.conductor.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(
+            self.conductor
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
     }
 
     pub(crate) fn note_in_flight(&self, registry: &Registry) {
-        self.awaited.store(registry.in_flight.len() + registry.unsent.len(), Ordering::Relaxed);
+        self.awaited.store(
+            registry.in_flight.len() + registry.unsent.len(),
+            Ordering::Relaxed,
+        );
     }
 
     /// True while the driver's next response is wanted soon.
@@ -282,7 +326,11 @@ impl Link {
 
     /// Stops the conductor's thread and waits for its end, unless it is the calling thread.
     pub(crate) fn stop_thread(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         drop(thread);
     }
 }
@@ -305,7 +353,11 @@ impl Drop for Leaving<'_> {
 pub(crate) fn check_channel(channel: &str) -> Result<(), AddError> {
     let (length, max) = (channel.len(), CHANNEL_LENGTH_MAX);
     if length > max {
-        return Err(AddError::TooLong { what: "channel", length, max });
+        return Err(AddError::TooLong {
+            what: "channel",
+            length,
+            max,
+        });
     }
     Ok(())
 }

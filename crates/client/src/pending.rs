@@ -25,6 +25,19 @@ enum State<T> {
     Over,
 }
 
+impl<T> State<T> {
+    /// The outcome, once, if it is there.
+    fn take(&mut self) -> Option<Result<T, AddError>> {
+        match std::mem::replace(self, Self::Over) {
+            Self::Done(outcome) => Some(outcome),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Slot<T> {
     state: Mutex<State<T>>,
@@ -77,8 +90,15 @@ pub struct Pending<T> {
 
 impl<T> Pending<T> {
     pub(crate) fn new(link: &Arc<Link>, correlation_id: i64) -> (Self, Promise<T>) {
-        let slot = Arc::new(Slot { state: Mutex::new(State::Waiting(None)), done: Condvar::new() });
-        let pending = Self { slot: Arc::clone(&slot), link: Arc::clone(link), correlation_id };
+        let slot = Arc::new(Slot {
+            state: Mutex::new(State::Waiting(None)),
+            done: Condvar::new(),
+        });
+        let pending = Self {
+            slot: Arc::clone(&slot),
+            link: Arc::clone(link),
+            correlation_id,
+        };
         (pending, Promise(slot))
     }
 
@@ -93,7 +113,7 @@ impl<T> Pending<T> {
     ///
     /// `None`: not yet, or it was already taken.
     pub fn poll(&mut self) -> Option<Result<T, AddError>> {
-        self.take(&mut self.slot.lock())
+        self.slot.lock().take()
     }
 
     /// Waits for the answer, at most as long as the driver timeout. In invoker mode it invokes the conductor.
@@ -121,16 +141,6 @@ impl<T> Pending<T> {
             }
         }
     }
-
-    fn take(&self, state: &mut State<T>) -> Option<Result<T, AddError>> {
-        match std::mem::replace(state, State::Over) {
-            State::Done(outcome) => Some(outcome),
-            other => {
-                *state = other;
-                None
-            }
-        }
-    }
 }
 
 impl<T> Future for Pending<T> {
@@ -138,7 +148,7 @@ impl<T> Future for Pending<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let mut state = self.slot.lock();
-        if let Some(outcome) = self.take(&mut state) {
+        if let Some(outcome) = state.take() {
             return Poll::Ready(outcome);
         }
         if let State::Waiting(waker) = &mut *state {

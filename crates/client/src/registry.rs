@@ -43,13 +43,33 @@ pub(crate) struct InFlight {
 /// What was asked for, with whatever is needed to make it when the driver agrees.
 #[derive(Debug)]
 pub(crate) enum Wish {
-    Publication { channel: String, promise: Promise<Publication> },
-    ExclusivePublication { channel: String, promise: Promise<ExclusivePublication> },
-    Subscription { channel: String, stream_id: i32, handlers: ImageHandlers, promise: Promise<Subscription> },
-    Counter { promise: Promise<Counter> },
-    StaticCounter { registration_id: i64, promise: Promise<Counter> },
-    Operation { promise: Promise<()> },
-    SessionId { promise: Promise<i32> },
+    Publication {
+        channel: String,
+        promise: Promise<Publication>,
+    },
+    ExclusivePublication {
+        channel: String,
+        promise: Promise<ExclusivePublication>,
+    },
+    Subscription {
+        channel: String,
+        stream_id: i32,
+        handlers: ImageHandlers,
+        promise: Promise<Subscription>,
+    },
+    Counter {
+        promise: Promise<Counter>,
+    },
+    StaticCounter {
+        registration_id: i64,
+        promise: Promise<Counter>,
+    },
+    Operation {
+        promise: Promise<()>,
+    },
+    SessionId {
+        promise: Promise<i32>,
+    },
 }
 
 impl Wish {
@@ -59,22 +79,40 @@ impl Wish {
             Self::Publication { promise, .. } => promise.keep(Err(error)),
             Self::ExclusivePublication { promise, .. } => promise.keep(Err(error)),
             Self::Subscription { promise, .. } => promise.keep(Err(error)),
-            Self::Counter { promise } | Self::StaticCounter { promise, .. } => promise.keep(Err(error)),
+            Self::Counter { promise } | Self::StaticCounter { promise, .. } => {
+                promise.keep(Err(error));
+            }
             Self::Operation { promise } => promise.keep(Err(error)),
             Self::SessionId { promise } => promise.keep(Err(error)),
         }
     }
 
     /// The command that gives back what the driver may have made for this wish.
-    pub(crate) fn undo(&self, client_id: i64, correlation_id: i64, registration_id: i64) -> Option<Command<'static>> {
+    pub(crate) fn undo(
+        &self,
+        client_id: i64,
+        correlation_id: i64,
+        registration_id: i64,
+    ) -> Option<Command<'static>> {
         match self {
             Self::Publication { .. } | Self::ExclusivePublication { .. } => {
-                Some(Command::RemovePublication { client_id, correlation_id, registration_id, revoke: false })
+                Some(Command::RemovePublication {
+                    client_id,
+                    correlation_id,
+                    registration_id,
+                    revoke: false,
+                })
             }
-            Self::Subscription { .. } => {
-                Some(Command::RemoveSubscription { client_id, correlation_id, registration_id })
-            }
-            Self::Counter { .. } => Some(Command::RemoveCounter { client_id, correlation_id, registration_id }),
+            Self::Subscription { .. } => Some(Command::RemoveSubscription {
+                client_id,
+                correlation_id,
+                registration_id,
+            }),
+            Self::Counter { .. } => Some(Command::RemoveCounter {
+                client_id,
+                correlation_id,
+                registration_id,
+            }),
             Self::StaticCounter { .. } | Self::Operation { .. } | Self::SessionId { .. } => None,
         }
     }

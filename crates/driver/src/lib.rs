@@ -13,6 +13,8 @@ mod faults;
 mod launch;
 mod park;
 pub mod receiver;
+#[cfg(test)]
+mod road_tests;
 pub mod sender;
 #[cfg(test)]
 mod testing;

@@ -26,7 +26,10 @@ pub(super) struct Mark {
 
 impl Builder {
     pub(super) fn mark(&self) -> Mark {
-        Mark { length: self.bytes.len(), next: self.next }
+        Mark {
+            length: self.bytes.len(),
+            next: self.next,
+        }
     }
 
     /// Takes the last fragment back, so that it can be given again.
@@ -57,7 +60,10 @@ impl Builder {
     pub(super) fn message<'a>(&'a self, last: &Header<'a>) -> (&'a [u8], Header<'a>) {
         // A complete message has a first header; and at most 16 MiB, see `push`.
         let first = self.first.as_ref().unwrap_or(last.data_header());
-        (&self.bytes, Header::of_message(first, self.bytes.len() as i32, last))
+        (
+            &self.bytes,
+            Header::of_message(first, self.bytes.len() as i32, last),
+        )
     }
 
     /// Forgets the message after it was delivered. The buffer is kept for the next one.

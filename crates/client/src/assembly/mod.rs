@@ -43,7 +43,12 @@ impl Sessions {
     }
 }
 
-fn deliver(builder: &mut Builder, fragment: &[u8], header: &Header<'_>, deliver_to: &mut impl FnMut(&[u8], &Header<'_>)) {
+fn deliver(
+    builder: &mut Builder,
+    fragment: &[u8],
+    header: &Header<'_>,
+    deliver_to: &mut impl FnMut(&[u8], &Header<'_>),
+) {
     if builder.push(fragment, header) {
         let (message, whole) = builder.message(header);
         deliver_to(message, &whole);
@@ -128,7 +133,10 @@ impl ControlledFragmentAssembler {
     }
 
     /// A fragment handler for `controlled_poll` that calls `deliver_to` with whole messages.
-    pub fn wrap<'a, F>(&'a mut self, mut deliver_to: F) -> impl FnMut(&[u8], &Header<'_>) -> Action + 'a
+    pub fn wrap<'a, F>(
+        &'a mut self,
+        mut deliver_to: F,
+    ) -> impl FnMut(&[u8], &Header<'_>) -> Action + 'a
     where
         F: FnMut(&[u8], &Header<'_>) -> Action + 'a,
     {
@@ -196,7 +204,10 @@ impl ImageControlledFragmentAssembler {
     }
 
     /// A fragment handler for `Image::controlled_poll` that calls `deliver_to` with whole messages.
-    pub fn wrap<'a, F>(&'a mut self, mut deliver_to: F) -> impl FnMut(&[u8], &Header<'_>) -> Action + 'a
+    pub fn wrap<'a, F>(
+        &'a mut self,
+        mut deliver_to: F,
+    ) -> impl FnMut(&[u8], &Header<'_>) -> Action + 'a
     where
         F: FnMut(&[u8], &Header<'_>) -> Action + 'a,
     {

@@ -35,7 +35,11 @@ impl Agent for ConductorAgent {
     }
 
     fn park(&mut self, max: Duration) {
-        let max = if self.0.is_awaiting() { max.min(NAP) } else { max };
+        let max = if self.0.is_awaiting() {
+            max.min(NAP)
+        } else {
+            max
+        };
         std::thread::park_timeout(max);
     }
 }

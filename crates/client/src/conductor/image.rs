@@ -22,7 +22,12 @@ pub(super) struct Announced<'a> {
 
 /// A subscription has a new image.
 pub(super) fn available(link: &Arc<Link>, announced: &Announced<'_>) {
-    let Some(subscription) = link.registry().subscriptions.get(&announced.subscription_id).cloned() else {
+    let Some(subscription) = link
+        .registry()
+        .subscriptions
+        .get(&announced.subscription_id)
+        .cloned()
+    else {
         return;
     };
     // After responses were overwritten an image may have been found in the counters already.
@@ -45,7 +50,10 @@ pub(super) fn available(link: &Arc<Link>, announced: &Announced<'_>) {
 }
 
 fn make(link: &Link, announced: &Announced<'_>) -> Result<ImageView, Unusable> {
-    let unusable = |reason: String| Unusable { path: PathBuf::from(announced.log_name), reason };
+    let unusable = |reason: String| Unusable {
+        path: PathBuf::from(announced.log_name),
+        reason,
+    };
     let log = logs::open(link, announced.log_name)?;
     let counter_id = announced.position_counter_id;
     let counter = link
@@ -53,8 +61,13 @@ fn make(link: &Link, announced: &Announced<'_>) -> Result<ImageView, Unusable> {
         .counter(counter_id)
         .ok_or_else(|| unusable(format!("there is no position counter {counter_id}")))?;
     let join_position = counter.get();
-    if join_position < 0 || join_position % 32 != 0 || join_position >= log.geometry().max_position() {
-        return Err(unusable(format!("its position counter {counter_id} is at {join_position}, which is no position")));
+    if join_position < 0
+        || join_position % 32 != 0
+        || join_position >= log.geometry().max_position()
+    {
+        return Err(unusable(format!(
+            "its position counter {counter_id} is at {join_position}, which is no position"
+        )));
     }
     Ok(ImageView::new(ImageFacts {
         correlation_id: announced.image_id,
@@ -86,7 +99,10 @@ pub(super) fn end(link: &Link, subscription: &SubscriptionState, image_id: i64) 
 /// Tells of logs in which a poll has met something that can not be.
 pub(super) fn report_damage(link: &Link) {
     let subscriptions: Vec<_> = link.registry().subscriptions.values().cloned().collect();
-    for image in subscriptions.iter().flat_map(|subscription| subscription.images()) {
+    for image in subscriptions
+        .iter()
+        .flat_map(|subscription| subscription.images())
+    {
         if image.take_damage() {
             link.handlers.report(&ClientError::Image {
                 correlation_id: image.correlation_id(),

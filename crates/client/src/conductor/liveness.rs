@@ -15,12 +15,19 @@ const SHUT_DOWN: i64 = -1;
 
 impl Conductor {
     /// The driver gives up a client that is silent for too long; one that has slept through that must not go on.
-    pub(super) fn check_service_interval(&mut self, link: &Arc<Link>, now: Now) -> Result<(), Lost> {
+    pub(super) fn check_service_interval(
+        &mut self,
+        link: &Arc<Link>,
+        now: Now,
+    ) -> Result<(), Lost> {
         let last = self.last_turn_ns.replace(now.nanos).unwrap_or(now.nanos);
         let interval = now.nanos.saturating_sub(last);
         if interval > nanos(link.settings.inter_service) {
             let interval = Duration::from_nanos(interval.unsigned_abs());
-            return Err(Lost::ServiceInterval { interval, limit: link.settings.inter_service });
+            return Err(Lost::ServiceInterval {
+                interval,
+                limit: link.settings.inter_service,
+            });
         }
         Ok(())
     }
@@ -39,14 +46,23 @@ impl Conductor {
             let ours = counters.type_id(id) == Some(type_id::CLIENT_HEARTBEAT)
                 && counters.registration_id(id) == Some(link.client_id);
             if !ours {
-                return Err(Lost::ClientTimeout { liveness: link.settings.client_liveness });
+                return Err(Lost::ClientTimeout {
+                    liveness: link.settings.client_liveness,
+                });
             }
             heartbeat.set(now.epoch_millis);
-        } else if let Some(id) = counters.find_by_type_and_registration(type_id::CLIENT_HEARTBEAT, link.client_id) {
+        } else if let Some(id) =
+            counters.find_by_type_and_registration(type_id::CLIENT_HEARTBEAT, link.client_id)
+        {
             // The driver makes it with the first command that it gets from us.
-            self.heartbeat = counters.counter(id).inspect(|heartbeat| heartbeat.set(now.epoch_millis));
+            self.heartbeat = counters
+                .counter(id)
+                .inspect(|heartbeat| heartbeat.set(now.epoch_millis));
             let name = &link.settings.client_name;
-            counters.append_label(id, &heartbeat_label_suffix(name, env!("CARGO_PKG_VERSION"), "taran"));
+            counters.append_label(
+                id,
+                &heartbeat_label_suffix(name, env!("CARGO_PKG_VERSION"), "taran"),
+            );
         }
         Ok(())
     }
@@ -58,7 +74,12 @@ fn check_driver(link: &Arc<Link>, now: Now) -> Result<(), Lost> {
         return Err(Lost::DriverShutdown);
     }
     let timeout = link.settings.driver_timeout;
-    let age = Duration::from_millis(now.epoch_millis.saturating_sub(heartbeat).max(0).unsigned_abs());
+    let age = Duration::from_millis(
+        now.epoch_millis
+            .saturating_sub(heartbeat)
+            .max(0)
+            .unsigned_abs(),
+    );
     if age > timeout {
         return Err(Lost::DriverTimeout { age, timeout });
     }

@@ -41,7 +41,13 @@ pub(crate) struct Conductor {
 
 impl Conductor {
     pub(crate) fn new(responses: Receiver) -> Self {
-        Self { responses, last_turn_ns: None, next_check_ns: i64::MIN, heartbeat: None, overwritten: 0 }
+        Self {
+            responses,
+            last_turn_ns: None,
+            next_check_ns: i64::MIN,
+            heartbeat: None,
+            overwritten: 0,
+        }
     }
 
     /// One turn; returns the amount of work done.
@@ -78,7 +84,9 @@ impl Conductor {
                 return Ok(taken);
             }
             let mut outcome = Ok(());
-            match self.responses.receive(|type_id, bytes| outcome = respond::respond(link, type_id, bytes)) {
+            match self.responses.receive(|type_id, bytes| {
+                outcome = respond::respond(link, type_id, bytes);
+            }) {
                 Ok(true) => outcome?,
                 Ok(false) => return Ok(taken),
                 Err(_) => {
@@ -124,7 +132,11 @@ fn abandon(link: &Arc<Link>, correlation_ids: &[i64], error: &AddError) {
             continue;
         };
         // The driver takes commands in order, so it sees this one after the one that it undoes.
-        if let Some(undo) = in_flight.wish.undo(link.client_id, link.next_correlation_id(), registration_id) {
+        if let Some(undo) =
+            in_flight
+                .wish
+                .undo(link.client_id, link.next_correlation_id(), registration_id)
+        {
             link.send_or_keep(&undo);
         }
         in_flight.wish.fail(error.clone());

@@ -27,24 +27,49 @@ pub(super) fn fulfil(link: &Arc<Link>, correlation_id: i64, wish: Wish, response
             give_back_unless_made(link, correlation_id, &kept);
             promise.keep(kept);
         }
-        (Wish::ExclusivePublication { channel, promise }, Response::ExclusivePublicationReady { .. }) => {
-            let made = publication_facts(link, channel, response).and_then(ExclusivePublication::new);
+        (
+            Wish::ExclusivePublication { channel, promise },
+            Response::ExclusivePublicationReady { .. },
+        ) => {
+            let made =
+                publication_facts(link, channel, response).and_then(ExclusivePublication::new);
             let kept = made.and_then(|publication| {
                 let state = Arc::clone(publication.state());
-                register_publication(link, PublicationEntry { state, handle: None })?;
+                register_publication(
+                    link,
+                    PublicationEntry {
+                        state,
+                        handle: None,
+                    },
+                )?;
                 Ok(publication)
             });
             give_back_unless_made(link, correlation_id, &kept);
             promise.keep(kept);
         }
         (
-            Wish::Subscription { channel, stream_id, handlers, promise },
-            Response::SubscriptionReady { status_counter_id, .. },
+            Wish::Subscription {
+                channel,
+                stream_id,
+                handlers,
+                promise,
+            },
+            Response::SubscriptionReady {
+                status_counter_id, ..
+            },
         ) => {
-            let state = SubscriptionState::new(correlation_id, channel, stream_id, status_counter_id, handlers);
+            let state = SubscriptionState::new(
+                correlation_id,
+                channel,
+                stream_id,
+                status_counter_id,
+                handlers,
+            );
             let state = Arc::new(state);
             let registered = register(link, |registry| {
-                registry.subscriptions.insert(correlation_id, Arc::clone(&state));
+                registry
+                    .subscriptions
+                    .insert(correlation_id, Arc::clone(&state));
             });
             promise.keep(registered.map(|()| Subscription::new(Arc::clone(link), state)));
         }
@@ -60,7 +85,13 @@ pub(super) fn fulfil(link: &Arc<Link>, correlation_id: i64, wish: Wish, response
             }
             promise.keep(made);
         }
-        (Wish::StaticCounter { registration_id, promise }, Response::StaticCounter { counter_id, .. }) => {
+        (
+            Wish::StaticCounter {
+                registration_id,
+                promise,
+            },
+            Response::StaticCounter { counter_id, .. },
+        ) => {
             promise.keep(counter(link, registration_id, counter_id, true));
         }
         (Wish::Operation { promise }, Response::OperationSuccess { .. }) => promise.keep(Ok(())),
@@ -68,7 +99,9 @@ pub(super) fn fulfil(link: &Arc<Link>, correlation_id: i64, wish: Wish, response
             promise.keep(Ok(session_id));
         }
         (wish, _) => {
-            if let Some(undo) = wish.undo(link.client_id, link.next_correlation_id(), correlation_id) {
+            if let Some(undo) =
+                wish.undo(link.client_id, link.next_correlation_id(), correlation_id)
+            {
                 link.send_or_keep(&undo);
             }
             let expected = wish.expected();
@@ -87,7 +120,9 @@ fn register(link: &Link, register: impl FnOnce(&mut Registry)) -> Result<(), Add
 
 fn register_publication(link: &Link, entry: PublicationEntry) -> Result<(), AddError> {
     register(link, |registry| {
-        registry.publications.insert(entry.state.registration_id, entry);
+        registry
+            .publications
+            .insert(entry.state.registration_id, entry);
     })
 }
 
@@ -127,14 +162,25 @@ fn publication_facts(
         log_name,
     }) = *response
     else {
-        return Err(AddError::UnexpectedResponse { expected: "ON_PUBLICATION_READY" });
+        return Err(AddError::UnexpectedResponse {
+            expected: "ON_PUBLICATION_READY",
+        });
     };
-    let log = logs::open(link, log_name).map_err(|Unusable { path, reason }| AddError::Log { path, reason })?;
-    let limit =
-        link.counters().counter(limit_counter_id).ok_or(AddError::NoSuchCounter { counter_id: limit_counter_id })?;
+    let log = logs::open(link, log_name)
+        .map_err(|Unusable { path, reason }| AddError::Log { path, reason })?;
+    let limit = link
+        .counters()
+        .counter(limit_counter_id)
+        .ok_or(AddError::NoSuchCounter {
+            counter_id: limit_counter_id,
+        })?;
     Ok(PublicationFacts {
         link: Arc::clone(link),
-        state: Arc::new(PublicationState::new(correlation_id, registration_id, status_counter_id)),
+        state: Arc::new(PublicationState::new(
+            correlation_id,
+            registration_id,
+            status_counter_id,
+        )),
         channel,
         session_id,
         stream_id,
@@ -143,19 +189,34 @@ fn publication_facts(
     })
 }
 
-fn counter(link: &Arc<Link>, registration_id: i64, counter_id: i32, is_static: bool) -> Result<Counter, AddError> {
-    let shared = link.counters().counter(counter_id).ok_or(AddError::NoSuchCounter { counter_id })?;
+fn counter(
+    link: &Arc<Link>,
+    registration_id: i64,
+    counter_id: i32,
+    is_static: bool,
+) -> Result<Counter, AddError> {
+    let shared = link
+        .counters()
+        .counter(counter_id)
+        .ok_or(AddError::NoSuchCounter { counter_id })?;
     let state = Arc::new(CounterState::new(registration_id));
     let counter = Counter::new(Arc::clone(link), Arc::clone(&state), shared, is_static);
     if is_static {
         // The counter outlives the client, the handle does not.
         register(link, |registry| {
-            registry.static_counters.retain(|state| state.strong_count() != 0);
+            registry
+                .static_counters
+                .retain(|state| state.strong_count() != 0);
             registry.static_counters.push(Arc::downgrade(&state));
         })?;
     } else {
-        let entry = CounterEntry { state, handle: Arc::downgrade(counter.handle()) };
-        register(link, |registry| drop(registry.counters.insert(registration_id, entry)))?;
+        let entry = CounterEntry {
+            state,
+            handle: Arc::downgrade(counter.handle()),
+        };
+        register(link, |registry| {
+            drop(registry.counters.insert(registration_id, entry));
+        })?;
     }
     Ok(counter)
 }

@@ -10,7 +10,7 @@ use super::{image, ready};
 use crate::error::{ClientError, Lost, RegistrationError};
 use crate::handlers::{OnCounter, PublicationError};
 use crate::link::Link;
-use crate::registry::{InFlight, Wish};
+use crate::registry::InFlight;
 
 /// Takes a response in. Responses to other clients pass unnoticed.
 pub(super) fn respond(link: &Arc<Link>, type_id: i32, bytes: &[u8]) -> Result<(), Lost> {
@@ -18,7 +18,10 @@ pub(super) fn respond(link: &Arc<Link>, type_id: i32, bytes: &[u8]) -> Result<()
         Ok(response) => dispatch(link, &response)?,
         // A newer driver may say more than this client knows.
         Err(ResponseError::Unknown(_)) => {}
-        Err(error) => link.handlers.report(&ClientError::BadResponse { type_id, reason: error.to_string() }),
+        Err(error) => link.handlers.report(&ClientError::BadResponse {
+            type_id,
+            reason: error.to_string(),
+        }),
     }
     Ok(())
 }
@@ -31,11 +34,17 @@ fn dispatch(link: &Arc<Link>, response: &Response<'_>) -> Result<(), Lost> {
         | Response::OperationSuccess { correlation_id }
         | Response::NextAvailableSessionId { correlation_id, .. }
         | Response::StaticCounter { correlation_id, .. } => answer(link, correlation_id, response),
-        Response::CounterReady { correlation_id, counter_id } => {
+        Response::CounterReady {
+            correlation_id,
+            counter_id,
+        } => {
             answer(link, correlation_id, response);
             tell_counter(link, true, correlation_id, counter_id);
         }
-        Response::UnavailableCounter { registration_id, counter_id } => {
+        Response::UnavailableCounter {
+            registration_id,
+            counter_id,
+        } => {
             tell_counter(link, false, registration_id, counter_id);
         }
         Response::AvailableImage {
@@ -46,22 +55,35 @@ fn dispatch(link: &Arc<Link>, response: &Response<'_>) -> Result<(), Lost> {
             position_counter_id,
             log_name,
             source_identity,
-        } => image::available(link, &image::Announced {
+        } => image::available(
+            link,
+            &image::Announced {
+                image_id,
+                session_id,
+                stream_id,
+                subscription_id,
+                position_counter_id,
+                log_name,
+                source_identity,
+            },
+        ),
+        Response::UnavailableImage {
             image_id,
-            session_id,
-            stream_id,
             subscription_id,
-            position_counter_id,
-            log_name,
-            source_identity,
-        }),
-        Response::UnavailableImage { image_id, subscription_id, .. } => {
+            ..
+        } => {
             image::unavailable(link, subscription_id, image_id);
         }
-        Response::Error { correlation_id, error_code, message } => refused(link, correlation_id, error_code, message),
+        Response::Error {
+            correlation_id,
+            error_code,
+            message,
+        } => refused(link, correlation_id, error_code, message),
         Response::PublicationError { .. } => publication_error(link, response),
         Response::ClientTimeout { client_id } if client_id == link.client_id => {
-            return Err(Lost::ClientTimeout { liveness: link.settings.client_liveness });
+            return Err(Lost::ClientTimeout {
+                liveness: link.settings.client_liveness,
+            });
         }
         Response::ClientTimeout { .. } => {}
     }
@@ -91,7 +113,14 @@ fn refused(link: &Arc<Link>, correlation_id: i64, error_code: i32, message: &[u8
             channel_failed(link, status_counter_id, text);
         }
     } else if let Some(InFlight { wish, .. }) = take(link, correlation_id) {
-        wish.fail(RegistrationError { code, text, correlation_id }.into());
+        wish.fail(
+            RegistrationError {
+                code,
+                text,
+                correlation_id,
+            }
+            .into(),
+        );
     }
 }
 
@@ -108,7 +137,11 @@ fn channel_failed(link: &Link, status_counter_id: i32, text: String) {
             .collect()
     };
     if !registration_ids.is_empty() {
-        link.handlers.report(&ClientError::ChannelEndpoint { status_counter_id, registration_ids, text });
+        link.handlers.report(&ClientError::ChannelEndpoint {
+            status_counter_id,
+            registration_ids,
+            text,
+        });
     }
 }
 
@@ -148,7 +181,11 @@ fn publication_error(link: &Link, response: &Response<'_>) {
     };
     for publication in concerned {
         publication.call_back(|| {
-            link.handlers.run("publication error", &link.handlers.publication_error, |handler| handler(&error));
+            link.handlers.run(
+                "publication error",
+                &link.handlers.publication_error,
+                |handler| handler(&error),
+            );
         });
     }
 }
@@ -158,13 +195,13 @@ fn tell_counter(link: &Link, is_available: bool, registration_id: i64, counter_i
     let counters: &CountersReader = link.counters();
     let tell = |handler: &mut OnCounter| handler(counters, registration_id, counter_id);
     if is_available {
-        link.handlers.run("available counter", &link.handlers.available_counter, tell);
+        link.handlers
+            .run("available counter", &link.handlers.available_counter, tell);
     } else {
-        link.handlers.run("unavailable counter", &link.handlers.unavailable_counter, tell);
+        link.handlers.run(
+            "unavailable counter",
+            &link.handlers.unavailable_counter,
+            tell,
+        );
     }
-}
-
-/// True if a wish is answered by nothing more than success.
-pub(super) fn is_operation(wish: &Wish) -> bool {
-    matches!(wish, Wish::Operation { .. })
 }

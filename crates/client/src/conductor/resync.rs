@@ -19,7 +19,8 @@ use crate::subscription::SubscriptionState;
 const UNKNOWN_SOURCE: &str = "unknown";
 
 pub(super) fn resync(link: &Arc<Link>, count: u64) {
-    link.handlers.report(&ClientError::ResponsesOverwritten { count });
+    link.handlers
+        .report(&ClientError::ResponsesOverwritten { count });
     let in_flight: Vec<i64> = link.registry().in_flight.keys().copied().collect();
     abandon(link, &in_flight, &AddError::ResponseOverwritten);
     let subscriptions: Vec<_> = link.registry().subscriptions.values().cloned().collect();
@@ -52,22 +53,30 @@ fn find_new_images(link: &Arc<Link>, subscription: &SubscriptionState) {
         }
     });
     for meta in found {
-        let Some(key) = StreamKey::decode(&meta.key) else { continue };
-        let Some(log) = log_of(link, meta.reference_id) else { continue };
-        image::available(link, &image::Announced {
-            image_id: meta.reference_id,
-            session_id: key.session_id,
-            stream_id: key.stream_id,
-            subscription_id: subscription.registration_id,
-            position_counter_id: meta.id,
-            log_name: &log.to_string_lossy(),
-            source_identity: UNKNOWN_SOURCE,
-        });
+        let Some(key) = StreamKey::decode(&meta.key) else {
+            continue;
+        };
+        let Some(log) = log_of(link, meta.reference_id) else {
+            continue;
+        };
+        image::available(
+            link,
+            &image::Announced {
+                image_id: meta.reference_id,
+                session_id: key.session_id,
+                stream_id: key.stream_id,
+                subscription_id: subscription.registration_id,
+                position_counter_id: meta.id,
+                log_name: &log.to_string_lossy(),
+                source_identity: UNKNOWN_SOURCE,
+            },
+        );
     }
 }
 
 fn is_position_of(meta: &CounterMeta, subscription: &SubscriptionState) -> bool {
-    meta.type_id == type_id::SUBSCRIBER_POSITION && meta.registration_id == subscription.registration_id
+    meta.type_id == type_id::SUBSCRIBER_POSITION
+        && meta.registration_id == subscription.registration_id
 }
 
 /// The log of an image: a network image has one of its own, IPC and spies read that of the publication.
@@ -75,6 +84,11 @@ fn log_of(link: &Link, image_id: i64) -> Option<PathBuf> {
     let settings = &link.settings;
     ["images", "publications"]
         .into_iter()
-        .map(|kind| settings.directory.join(kind).join(format!("{image_id}.logbuffer")))
+        .map(|kind| {
+            settings
+                .directory
+                .join(kind)
+                .join(format!("{image_id}.logbuffer"))
+        })
         .find(|path| settings.storage.exists(path))
 }

@@ -63,6 +63,12 @@ pub enum AddError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The log of an exclusive publication says about its tail what can not be.
+    #[error("the log can not be used: {reason}")]
+    Damaged {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The driver named a counter that does not exist.
     #[error("the media driver answered with counter id {counter_id}, which does not exist")]
     NoSuchCounter {

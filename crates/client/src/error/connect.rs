@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use taran_protocol::cnc::Version;
+
 /// Why no connection to a media driver could be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -108,15 +110,4 @@ pub enum ConnectError {
     /// The thread of the client conductor could not be started.
     #[error("the client conductor's thread could not be started: {0}")]
     Thread(String),
-}
-
-/// A semantic version as it is packed into 32 bits: major, minor, patch, a byte each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Version(pub i32);
-
-impl std::fmt::Display for Version {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self(packed) = self;
-        write!(f, "{}.{}.{}", packed >> 16 & 0xFF, packed >> 8 & 0xFF, packed & 0xFF)
-    }
 }

@@ -37,7 +37,9 @@ pub enum ClientError {
         reason: String,
     },
     /// The driver reports that the channel of resources of this client failed.
-    #[error("a channel failed (status counter {status_counter_id}, registration ids {registration_ids:?}): {text}")]
+    #[error(
+        "a channel failed (status counter {status_counter_id}, registration ids {registration_ids:?}): {text}"
+    )]
     ChannelEndpoint {
         /// Counter id of the channel's status indicator.
         status_counter_id: i32,
@@ -47,11 +49,19 @@ pub enum ClientError {
         text: String,
     },
     /// A message from the driver was not understood. It was skipped.
-    #[error("a message of the media driver (type id {type_id}) was not understood and skipped: {reason}")]
+    #[error(
+        "a message of the media driver (type id {type_id}) was not understood and skipped: {reason}"
+    )]
     BadResponse {
         /// Type id of the message.
         type_id: i32,
         /// What is wrong with it.
+        reason: String,
+    },
+    /// The conductor's thread runs, but not on the CPU that was asked for.
+    #[error("{reason}")]
+    NotPinned {
+        /// Why.
         reason: String,
     },
     /// A callback panicked. The client goes on.

@@ -42,4 +42,7 @@ pub enum Lost {
         /// The inter-service timeout in force.
         limit: Duration,
     },
+    /// The client conductor's thread has failed: a bug in this library.
+    #[error("the client conductor has failed, which is a bug; please report it, and connect again")]
+    ConductorFailed,
 }

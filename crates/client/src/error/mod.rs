@@ -7,7 +7,7 @@ mod lost;
 mod offer;
 
 pub use add::{AddError, RegistrationError};
-pub use connect::{ConnectError, Version};
+pub use connect::ConnectError;
 pub use event::ClientError;
 pub use lost::Lost;
-pub use offer::{BlockError, OfferError, PollError};
+pub use offer::{OfferError, PollError};

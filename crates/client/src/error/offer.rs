@@ -1,5 +1,7 @@
 //! Errors of the road: offering and polling.
 
+use taran_protocol::log::BlockError;
+
 use super::Lost;
 
 /// Why a message was not accepted. Nothing was written to the stream.
@@ -12,7 +14,9 @@ pub enum OfferError {
     #[error("no subscriber is connected")]
     NotConnected,
     /// The slowest subscriber, the receivers' window or the driver has to catch up first. Offer again later.
-    #[error("back-pressured: the slowest receiver, the flow control window or the driver has to catch up first")]
+    #[error(
+        "back-pressured: the slowest receiver, the flow control window or the driver has to catch up first"
+    )]
     BackPressured,
     /// The log has just turned to its next term. Offer again at once.
     #[error("the log has just turned to its next term: offer again at once")]
@@ -55,31 +59,11 @@ impl OfferError {
     /// True if the same offer can succeed later: not connected, back-pressured, admin action.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::NotConnected | Self::BackPressured | Self::AdminAction)
+        matches!(
+            self,
+            Self::NotConnected | Self::BackPressured | Self::AdminAction
+        )
     }
-}
-
-/// What is wrong with a block of frames given to `offer_block`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BlockError {
-    /// The length is not a positive multiple of 32 that fits the present term.
-    #[error("{length} bytes are not a positive multiple of 32 that fits the {remaining} bytes left of the term")]
-    Length {
-        /// Bytes in the block.
-        length: usize,
-        /// Bytes left in the present term.
-        remaining: usize,
-    },
-    /// A field of the first frame is not that of this publication at its present position.
-    #[error("the first frame has {field} {found}, expected {expected}")]
-    Field {
-        /// Name of the frame header's field.
-        field: &'static str,
-        /// Value this publication needs.
-        expected: i64,
-        /// Value in the block.
-        found: i64,
-    },
 }
 
 /// Why nothing can be polled any more.

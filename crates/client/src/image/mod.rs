@@ -11,8 +11,8 @@ use taran_protocol::log::{self, CorruptFrame, LogFrame, Polled};
 
 pub use block::Block;
 pub use taran_protocol::log::Action;
-pub use view::ImageView;
 pub(crate) use view::ImageFacts;
+pub use view::ImageView;
 
 use crate::Position;
 use crate::header::Header;
@@ -38,7 +38,9 @@ pub struct Image {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PositionError {
     /// Not within the rest of the present term, or not a multiple of 32.
-    #[error("position {position} is not a multiple of 32 from {min} to {max}, the rest of the present term")]
+    #[error(
+        "position {position} is not a multiple of 32 from {min} to {max}, the rest of the present term"
+    )]
     OutOfRange {
         /// The position asked for.
         position: Position,
@@ -74,13 +76,21 @@ struct Turn<'a> {
 impl<'a> Turn<'a> {
     fn new(image: &'a ImageView, position: &'a mut Position) -> Self {
         let (begin, next) = (image.geometry().term_begin(*position), *position);
-        Self { image, position, begin, next }
+        Self {
+            image,
+            position,
+            begin,
+            next,
+        }
     }
 
     /// The term, and where in it to go on.
     #[inline]
     fn term(&self) -> (&'a Region, i32) {
-        (self.image.log().term_at(self.next), self.image.geometry().term_offset(self.next))
+        (
+            self.image.log().term_at(self.next),
+            self.image.geometry().term_offset(self.next),
+        )
     }
 
     /// An offset of the term for a limit in positions.
@@ -92,22 +102,25 @@ impl<'a> Turn<'a> {
 
     /// Consumes a frame and gives it to the handler.
     #[inline]
-    fn deliver<R>(&mut self, frame: &LogFrame<'_>, handler: &mut impl FnMut(&[u8], &Header<'_>) -> R) -> R {
+    fn deliver<R>(
+        &mut self,
+        frame: &LogFrame<'_>,
+        handler: &mut impl FnMut(&[u8], &Header<'_>) -> R,
+    ) -> R {
         self.next = self.begin + Position::from(frame.offset() + frame.aligned_length());
-        handler(frame.payload(), &Header::of_frame(frame, self.next, self.image))
+        handler(
+            frame.payload(),
+            &Header::of_frame(frame, self.next, self.image),
+        )
     }
 
     fn end(&mut self, polled: Result<Polled, CorruptFrame>) -> usize {
-        match polled {
-            Ok(Polled { fragments, offset }) => {
-                self.next = self.begin + Position::from(offset);
-                fragments
-            }
-            Err(CorruptFrame { .. }) => {
-                self.image.note_damage();
-                0
-            }
-        }
+        let Ok(Polled { fragments, offset }) = polled else {
+            self.image.note_damage();
+            return 0;
+        };
+        self.next = self.begin + Position::from(offset);
+        fragments
     }
 
     fn commit(&mut self) {
@@ -131,7 +144,11 @@ impl Drop for Turn<'_> {
 impl Image {
     pub(crate) fn new(view: ImageView) -> Self {
         let position = view.resume_position();
-        Self { view, position, home: None }
+        Self {
+            view,
+            position,
+            home: None,
+        }
     }
 
     pub(crate) fn taken_from(mut self, home: &Arc<SubscriptionState>) -> Self {
@@ -151,7 +168,11 @@ impl Image {
     /// A message longer than the mtu comes in several fragments; see [`FragmentAssembler`](crate::FragmentAssembler).
     /// If the handler panics the fragment counts as consumed. A closed image delivers nothing.
     #[inline]
-    pub fn poll(&mut self, handler: impl FnMut(&[u8], &Header<'_>), fragment_limit: usize) -> usize {
+    pub fn poll(
+        &mut self,
+        handler: impl FnMut(&[u8], &Header<'_>),
+        fragment_limit: usize,
+    ) -> usize {
         self.bounded_poll(handler, Position::MAX, fragment_limit)
     }
 
@@ -228,18 +249,20 @@ impl Image {
         // Its place is never stored: a peek consumes nothing.
         let turn = Turn::new(&self.view, &mut place);
         let (term, _) = turn.term();
-        let (begin, offset, limit) = (turn.begin, turn.offset_of(initial_position), turn.offset_of(limit_position));
+        let (begin, offset, limit) = (
+            turn.begin,
+            turn.offset_of(initial_position),
+            turn.offset_of(limit_position),
+        );
         let peeked = log::peek(term, offset, limit, |frame| {
             let end = begin + Position::from(frame.offset() + frame.aligned_length());
             handler(frame.payload(), &Header::of_frame(&frame, end, &self.view))
         });
-        match peeked {
-            Ok(boundary) => Ok(begin + Position::from(boundary)),
-            Err(CorruptFrame { .. }) => {
-                self.view.note_damage();
-                Ok(initial_position)
-            }
-        }
+        let Ok(boundary) = peeked else {
+            self.view.note_damage();
+            return Ok(initial_position);
+        };
+        Ok(begin + Position::from(boundary))
     }
 
     /// Delivers what is committed as one block of whole frames, up to `limit_bytes` bytes; returns how many bytes
@@ -280,7 +303,10 @@ impl Image {
             return Err(PositionError::Closed);
         }
         let geometry = self.view.geometry();
-        let (min, max) = (self.position, geometry.term_begin(self.position) + Position::from(geometry.term_length()));
+        let (min, max) = (
+            self.position,
+            geometry.term_begin(self.position) + Position::from(geometry.term_length()),
+        );
         if position < min || position > max || position % 32 != 0 {
             return Err(PositionError::OutOfRange { position, min, max });
         }

@@ -44,8 +44,21 @@ struct ImageState {
 ///
 /// An *image* is one publication as one subscription sees it. A view is cheap to clone and may be kept: the log stays
 /// mapped as long as any view of it lives. Only the [`Image`](crate::Image) itself can be polled.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ImageView(Arc<ImageState>);
+
+impl std::fmt::Debug for ImageView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ImageView")
+            .field("correlation_id", &self.correlation_id())
+            .field("session_id", &self.session_id())
+            .field("stream_id", &self.stream_id())
+            .field("source_identity", &self.source_identity())
+            .field("position", &self.position())
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
 
 impl ImageView {
     pub(crate) fn new(facts: ImageFacts) -> Self {
@@ -114,9 +127,15 @@ impl ImageView {
     pub(crate) fn close(&self) {
         let Self(state) = self;
         if !self.is_closed() {
-            state.last_position.store(state.facts.counter.get(), Ordering::Relaxed);
-            state.last_end.store(state.facts.log.end_of_stream_position(), Ordering::Relaxed);
-            state.was_revoked.store(state.facts.log.is_revoked(), Ordering::Relaxed);
+            state
+                .last_position
+                .store(state.facts.counter.get(), Ordering::Relaxed);
+            state
+                .last_end
+                .store(state.facts.log.end_of_stream_position(), Ordering::Relaxed);
+            state
+                .was_revoked
+                .store(state.facts.log.is_revoked(), Ordering::Relaxed);
             // Release: partner of the acquire in `is_closed`; who sees it closed sees its last state.
             state.closed.store(true, Ordering::Release);
         }
@@ -196,7 +215,11 @@ impl ImageView {
     pub fn position(&self) -> Position {
         // The counter belongs to somebody else after the end: what was read from it is used only if it is still ours.
         let position = self.0.facts.counter.get();
-        if self.is_closed() { self.0.last_position.load(Ordering::Relaxed) } else { position }
+        if self.is_closed() {
+            self.0.last_position.load(Ordering::Relaxed)
+        } else {
+            position
+        }
     }
 
     /// Position at which the stream ends; `i64::MAX` while the publisher goes on.
@@ -228,6 +251,10 @@ impl ImageView {
     /// Number of network paths on which the stream was heard recently; 0 for IPC and after the end.
     #[must_use]
     pub fn active_transport_count(&self) -> i32 {
-        if self.is_closed() { 0 } else { self.0.facts.log.active_transport_count() }
+        if self.is_closed() {
+            0
+        } else {
+            self.0.facts.log.active_transport_count()
+        }
     }
 }

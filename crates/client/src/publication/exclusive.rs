@@ -32,8 +32,11 @@ impl Drop for ExclusivePublication {
 
 impl ExclusivePublication {
     pub(crate) fn new(facts: PublicationFacts) -> Result<Self, AddError> {
-        let appender = ExclusiveAppender::new(facts.log.as_ref().clone())
-            .map_err(|error| AddError::Damaged { reason: error.to_string() })?;
+        let appender = ExclusiveAppender::new(facts.log.as_ref().clone()).map_err(|error| {
+            AddError::Damaged {
+                reason: error.to_string(),
+            }
+        })?;
         Ok(Self { facts, appender })
     }
 
@@ -45,7 +48,11 @@ impl ExclusivePublication {
     fn admit(&self, length: usize) -> Result<(), OfferError> {
         self.facts.check_open()?;
         let position = self.appender.position();
-        if position < self.facts.limit() { Ok(()) } else { Err(self.facts.pressed_back(position, length)) }
+        if position < self.facts.limit() {
+            Ok(())
+        } else {
+            Err(self.facts.pressed_back(position, length))
+        }
     }
 
     /// Sends a message; returns the position of the stream after it. See [`Publication::offer`](crate::Publication::offer).
@@ -56,7 +63,9 @@ impl ExclusivePublication {
     pub fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
         self.admit(message.len())?;
         let Self { facts, appender } = self;
-        appender.append(message, None).map_err(|error| facts.refused(&error))
+        appender
+            .append(message, None)
+            .map_err(|error| facts.refused(&error))
     }
 
     /// Sends the parts, one after the other, as one message.
@@ -67,7 +76,9 @@ impl ExclusivePublication {
     pub fn offer_parts(&mut self, parts: &[&[u8]]) -> Result<Position, OfferError> {
         self.admit(total_length(parts))?;
         let Self { facts, appender } = self;
-        appender.append_parts(parts, None).map_err(|error| facts.refused(&error))
+        appender
+            .append_parts(parts, None)
+            .map_err(|error| facts.refused(&error))
     }
 
     /// As [`offer_parts`](Self::offer_parts), with a reserved value for each fragment; see
@@ -84,7 +95,9 @@ impl ExclusivePublication {
         self.admit(total_length(parts))?;
         let Self { facts, appender } = self;
         let mut of_frame = |frame: LogFrame<'_>| reserved(frame.payload());
-        appender.append_parts(parts, Some(&mut of_frame)).map_err(|error| facts.refused(&error))
+        appender
+            .append_parts(parts, Some(&mut of_frame))
+            .map_err(|error| facts.refused(&error))
     }
 
     /// Reserves `length` bytes of the stream to write a message into without a copy; see
@@ -96,7 +109,9 @@ impl ExclusivePublication {
     pub fn try_claim(&mut self, length: usize) -> Result<FrameClaim<'_>, OfferError> {
         self.admit(length)?;
         let Self { facts, appender } = self;
-        appender.claim(length).map_err(|error| facts.refused(&error))
+        appender
+            .claim(length)
+            .map_err(|error| facts.refused(&error))
     }
 
     /// Moves the stream on by a frame of padding with room for `length` bytes, which subscribers skip.
@@ -106,7 +121,9 @@ impl ExclusivePublication {
     pub fn append_padding(&mut self, length: usize) -> Result<Position, OfferError> {
         self.admit(length)?;
         let Self { facts, appender } = self;
-        appender.append_padding(length).map_err(|error| facts.refused(&error))
+        appender
+            .append_padding(length)
+            .map_err(|error| facts.refused(&error))
     }
 
     /// Appends whole frames as they were received, for instance by [`Image::block_poll`](crate::Image::block_poll): for
@@ -118,7 +135,9 @@ impl ExclusivePublication {
     pub fn offer_block(&mut self, block: &[u8]) -> Result<Position, OfferError> {
         self.admit(block.len())?;
         let Self { facts, appender } = self;
-        appender.append_block(block).map_err(|error| facts.refused(&error))
+        appender
+            .append_block(block)
+            .map_err(|error| facts.refused_block(&error))
     }
 
     /// Position up to which the stream was offered.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use taran_core::counters::Counter;
 use taran_protocol::command::Command;
-use taran_protocol::log::{AppendError, LogBuffers};
+use taran_protocol::log::{AppendError, BlockError, LogBuffers};
 use taran_protocol::position::align32;
 
 use super::PublicationState;
@@ -32,7 +32,11 @@ pub(crate) struct PublicationFacts {
 impl PublicationFacts {
     #[inline]
     pub(super) fn check_open(&self) -> Result<(), OfferError> {
-        if self.state.is_closed() { Err(self.ended()) } else { Ok(()) }
+        if self.state.is_closed() {
+            Err(self.ended())
+        } else {
+            Ok(())
+        }
     }
 
     #[cold]
@@ -52,7 +56,9 @@ impl PublicationFacts {
     pub(super) fn pressed_back(&self, position: Position, length: usize) -> OfferError {
         let max_position = self.log.geometry().max_position();
         // A length that no message can have is refused like the longest one; the real check comes with room.
-        let length = i32::try_from(length).unwrap_or(i32::MAX).min(self.log.max_message_length());
+        let length = i32::try_from(length)
+            .unwrap_or(i32::MAX)
+            .min(self.log.max_message_length());
         if position.saturating_add(Position::from(align32(length + 32))) >= max_position {
             OfferError::MaxPositionExceeded { max_position }
         } else if self.log.is_connected() {
@@ -66,18 +72,34 @@ impl PublicationFacts {
     pub(super) fn refused(&self, error: &AppendError) -> OfferError {
         match *error {
             AppendError::AdminAction => OfferError::AdminAction,
-            AppendError::MaxPositionExceeded => {
-                OfferError::MaxPositionExceeded { max_position: self.log.geometry().max_position() }
-            }
-            AppendError::TooLong { length, max } => OfferError::TooLong { length, max },
-            _ => OfferError::Damaged,
+            AppendError::MaxPositionExceeded => OfferError::MaxPositionExceeded {
+                max_position: self.log.geometry().max_position(),
+            },
+            // The longest message is at least 8 KiB.
+            AppendError::TooLong { length, max } => OfferError::TooLong {
+                length,
+                max: max as usize,
+            },
+            AppendError::CorruptTail(_) => OfferError::Damaged,
+        }
+    }
+
+    #[cold]
+    pub(super) fn refused_block(&self, error: &BlockError) -> OfferError {
+        match error {
+            BlockError::Append(error) => self.refused(error),
+            error => OfferError::InvalidBlock(*error),
         }
     }
 
     pub(super) fn position_limit(&self, position: Position) -> Position {
         // The counter belongs to somebody else after the end.
         let limit = self.limit.get();
-        if self.state.is_closed() { position } else { limit }
+        if self.state.is_closed() {
+            position
+        } else {
+            limit
+        }
     }
 
     pub(super) fn channel_status(&self) -> ChannelStatus {
@@ -107,14 +129,22 @@ impl PublicationFacts {
         let registration_id = self.state.original_registration_id;
         self.link.ask(
             |promise| Wish::Operation { promise },
-            |correlation_id| command(self.link.client_id, correlation_id, registration_id, channel),
+            |correlation_id| {
+                command(
+                    self.link.client_id,
+                    correlation_id,
+                    registration_id,
+                    channel,
+                )
+            },
         )
     }
 
     /// Closes this registration; the driver ends the stream when its last one is gone.
     pub(super) fn close(&self, revoke: bool) {
         if self.state.mark_closed() {
-            self.link.remove_publication(self.state.registration_id, revoke);
+            self.link
+                .remove_publication(self.state.registration_id, revoke);
         }
         self.state.end_callbacks();
     }

@@ -42,7 +42,11 @@ impl PublicationHandle {
         self.facts.check_open()?;
         let limit = self.facts.limit();
         let tail = self.appender.tail().ok_or(OfferError::AdminAction)?;
-        if tail.position() < limit { Ok(tail) } else { Err(self.facts.pressed_back(tail.position(), length)) }
+        if tail.position() < limit {
+            Ok(tail)
+        } else {
+            Err(self.facts.pressed_back(tail.position(), length))
+        }
     }
 }
 
@@ -88,7 +92,10 @@ impl Publication {
     pub fn offer(&self, message: &[u8]) -> Result<Position, OfferError> {
         let handle = &*self.0;
         let tail = handle.admit(message.len())?;
-        handle.appender.append(tail, message, None).map_err(|error| handle.facts.refused(&error))
+        handle
+            .appender
+            .append(tail, message, None)
+            .map_err(|error| handle.facts.refused(&error))
     }
 
     /// Sends the parts, one after the other, as one message.
@@ -99,7 +106,10 @@ impl Publication {
     pub fn offer_parts(&self, parts: &[&[u8]]) -> Result<Position, OfferError> {
         let handle = &*self.0;
         let tail = handle.admit(total_length(parts))?;
-        handle.appender.append_parts(tail, parts, None).map_err(|error| handle.facts.refused(&error))
+        handle
+            .appender
+            .append_parts(tail, parts, None)
+            .map_err(|error| handle.facts.refused(&error))
     }
 
     /// As [`offer_parts`](Self::offer_parts). `reserved` is called with the payload of each fragment just before it is
@@ -117,7 +127,9 @@ impl Publication {
         let handle = &*self.0;
         let tail = handle.admit(total_length(parts))?;
         let mut of_frame = |frame: LogFrame<'_>| reserved(frame.payload());
-        let appended = handle.appender.append_parts(tail, parts, Some(&mut of_frame));
+        let appended = handle
+            .appender
+            .append_parts(tail, parts, Some(&mut of_frame));
         appended.map_err(|error| handle.facts.refused(&error))
     }
 
@@ -140,7 +152,10 @@ impl Publication {
     pub fn try_claim(&self, length: usize) -> Result<FrameClaim<'_>, OfferError> {
         let handle = &*self.0;
         let tail = handle.admit(length)?;
-        handle.appender.claim(tail, length).map_err(|error| handle.facts.refused(&error))
+        handle
+            .appender
+            .claim(tail, length)
+            .map_err(|error| handle.facts.refused(&error))
     }
 
     /// Position up to which the stream was offered, by whoever shares it.
@@ -166,5 +181,7 @@ impl Publication {
 /// Bytes in all parts.
 #[inline]
 pub(super) fn total_length(parts: &[&[u8]]) -> usize {
-    parts.iter().fold(0, |total: usize, part| total.saturating_add(part.len()))
+    parts
+        .iter()
+        .fold(0, |total: usize, part| total.saturating_add(part.len()))
 }

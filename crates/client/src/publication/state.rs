@@ -19,7 +19,11 @@ pub(crate) struct PublicationState {
 }
 
 impl PublicationState {
-    pub(crate) fn new(registration_id: i64, original_registration_id: i64, status_counter_id: i32) -> Self {
+    pub(crate) fn new(
+        registration_id: i64,
+        original_registration_id: i64,
+        status_counter_id: i32,
+    ) -> Self {
         Self {
             registration_id,
             original_registration_id,

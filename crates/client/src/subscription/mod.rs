@@ -37,7 +37,13 @@ pub struct Subscription {
 impl Subscription {
     pub(crate) fn new(link: Arc<Link>, state: Arc<SubscriptionState>) -> Self {
         // The state's version starts at 0: the first poll looks for images.
-        Self { link, state, images: Vec::new(), version: u64::MAX, first: 0 }
+        Self {
+            link,
+            state,
+            images: Vec::new(),
+            version: u64::MAX,
+            first: 0,
+        }
     }
 
     // --- polling ---
@@ -64,7 +70,9 @@ impl Subscription {
         mut handler: impl FnMut(&[u8], &Header<'_>),
         fragment_limit: usize,
     ) -> Result<usize, PollError> {
-        self.each(fragment_limit, |image, limit| image.poll(&mut handler, limit))
+        self.each(fragment_limit, |image, limit| {
+            image.poll(&mut handler, limit)
+        })
     }
 
     /// As [`poll`](Self::poll), and no image goes past a frame that starts at or after `limit_position` of its stream.
@@ -78,7 +86,9 @@ impl Subscription {
         limit_position: Position,
         fragment_limit: usize,
     ) -> Result<usize, PollError> {
-        self.each(fragment_limit, |image, limit| image.bounded_poll(&mut handler, limit_position, limit))
+        self.each(fragment_limit, |image, limit| {
+            image.bounded_poll(&mut handler, limit_position, limit)
+        })
     }
 
     /// As [`poll`](Self::poll); the handler decides after each fragment how its image goes on.
@@ -93,7 +103,9 @@ impl Subscription {
         mut handler: impl FnMut(&[u8], &Header<'_>) -> Action,
         fragment_limit: usize,
     ) -> Result<usize, PollError> {
-        self.each(fragment_limit, |image, limit| image.controlled_poll(&mut handler, limit))
+        self.each(fragment_limit, |image, limit| {
+            image.controlled_poll(&mut handler, limit)
+        })
     }
 
     /// Delivers whole frames in blocks, at most one per image, each of up to `limit_bytes` bytes; returns the bytes
@@ -107,7 +119,11 @@ impl Subscription {
         limit_bytes: usize,
     ) -> Result<usize, PollError> {
         self.refresh()?;
-        Ok(self.images.iter_mut().map(|image| image.block_poll(&mut handler, limit_bytes)).sum())
+        Ok(self
+            .images
+            .iter_mut()
+            .map(|image| image.block_poll(&mut handler, limit_bytes))
+            .sum())
     }
 
     /// Polls images in turn until the limit is used up. The first one moves on by one with each call.
@@ -144,9 +160,14 @@ impl Subscription {
             return Err(self.link.life.reason().into());
         }
         let known = self.state.images();
-        self.images.retain(|image| known.iter().any(|view| view.is_same(image)));
+        self.images
+            .retain(|image| known.iter().any(|view| view.is_same(image)));
         for (index, view) in known.iter().filter(|view| !view.is_taken()).enumerate() {
-            if !self.images.get(index).is_some_and(|image| view.is_same(image)) {
+            if !self
+                .images
+                .get(index)
+                .is_some_and(|image| view.is_same(image))
+            {
                 self.images.insert(index, Image::new(view.clone()));
             }
         }
@@ -159,25 +180,33 @@ impl Subscription {
     /// The images at this moment, in the order in which they became available; without those that were taken out.
     pub fn images(&mut self) -> &mut [Image] {
         // A closed subscription has none.
-        drop(self.refresh());
+        let _ = self.refresh();
         &mut self.images
     }
 
     /// The image of a session, to poll it by itself.
     pub fn image_mut(&mut self, session_id: i32) -> Option<&mut Image> {
-        self.images().iter_mut().find(|image| image.session_id() == session_id)
+        self.images()
+            .iter_mut()
+            .find(|image| image.session_id() == session_id)
     }
 
     /// What is known of the image of a session, also of one that was taken out.
     #[must_use]
     pub fn image(&self, session_id: i32) -> Option<crate::ImageView> {
-        self.state.images().into_iter().find(|image| image.session_id() == session_id)
+        self.state
+            .images()
+            .into_iter()
+            .find(|image| image.session_id() == session_id)
     }
 
     /// Takes the image of a session out: the subscription does not poll it any more, the caller does, on whatever
     /// thread. When the image is dropped it goes back.
     pub fn take_image(&mut self, session_id: i32) -> Option<Image> {
-        let index = self.images().iter().position(|image| image.session_id() == session_id)?;
+        let index = self
+            .images()
+            .iter()
+            .position(|image| image.session_id() == session_id)?;
         Some(self.images.remove(index).taken_from(&self.state))
     }
 
@@ -260,9 +289,15 @@ impl Subscription {
     /// The command could not be sent.
     pub fn async_add_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
         let (client_id, registration_id) = (self.link.client_id, self.check_open(channel)?);
-        self.link.ask(|promise| Wish::Operation { promise }, |correlation_id| {
-            Command::AddReceiveDestination { client_id, correlation_id, registration_id, channel }
-        })
+        self.link.ask(
+            |promise| Wish::Operation { promise },
+            |correlation_id| Command::AddReceiveDestination {
+                client_id,
+                correlation_id,
+                registration_id,
+                channel,
+            },
+        )
     }
 
     /// Removes a source that was added with the same text; waits for the driver.
@@ -279,9 +314,15 @@ impl Subscription {
     /// The command could not be sent.
     pub fn async_remove_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
         let (client_id, registration_id) = (self.link.client_id, self.check_open(channel)?);
-        self.link.ask(|promise| Wish::Operation { promise }, |correlation_id| {
-            Command::RemoveReceiveDestination { client_id, correlation_id, registration_id, channel }
-        })
+        self.link.ask(
+            |promise| Wish::Operation { promise },
+            |correlation_id| Command::RemoveReceiveDestination {
+                client_id,
+                correlation_id,
+                registration_id,
+                channel,
+            },
+        )
     }
 
     fn check_open(&self, channel: &str) -> Result<i64, AddError> {

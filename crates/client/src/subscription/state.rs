@@ -61,7 +61,10 @@ impl SubscriptionState {
     }
 
     pub(crate) fn image(&self, correlation_id: i64) -> Option<ImageView> {
-        self.lock().iter().find(|image| image.correlation_id() == correlation_id).cloned()
+        self.lock()
+            .iter()
+            .find(|image| image.correlation_id() == correlation_id)
+            .cloned()
     }
 
     /// Adds an image; false if the subscription is closed.
@@ -80,7 +83,9 @@ impl SubscriptionState {
     /// Removes and closes an image.
     pub(crate) fn remove(&self, correlation_id: i64) -> Option<ImageView> {
         let mut images = self.lock();
-        let index = images.iter().position(|image| image.correlation_id() == correlation_id)?;
+        let index = images
+            .iter()
+            .position(|image| image.correlation_id() == correlation_id)?;
         let image = images.remove(index);
         drop(images);
         image.close();
@@ -108,7 +113,9 @@ impl SubscriptionState {
     pub(crate) fn tell_available(&self, client: &Handlers, image: &ImageView) {
         let told = self.handlers.call(|own| match &mut own.available {
             Some(handler) => handler(image),
-            None => client.run("available image", &client.available_image, |handler| handler(image)),
+            None => client.run("available image", &client.available_image, |handler| {
+                handler(image);
+            }),
         });
         client.report_panic("available image", told);
     }
@@ -117,7 +124,9 @@ impl SubscriptionState {
     pub(crate) fn tell_unavailable(&self, client: &Handlers, image: &ImageView) {
         let told = self.handlers.call(|own| match &mut own.unavailable {
             Some(handler) => handler(image),
-            None => client.run("unavailable image", &client.unavailable_image, |handler| handler(image)),
+            None => client.run("unavailable image", &client.unavailable_image, |handler| {
+                handler(image);
+            }),
         });
         client.report_panic("unavailable image", told);
     }

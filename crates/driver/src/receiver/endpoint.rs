@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use taran_core::clock::Now;
 use taran_net::{ReceiveBatch, Train};
 use taran_protocol::frame::{DataFrame, Frame, IntoBytes, Rttm, Setup};
 
@@ -14,21 +13,18 @@ use super::identity::Identity;
 use super::image::{Link, ReceiverImage, Turned};
 use super::train;
 use super::transport::ReceiveTransport;
-use crate::boundary::{ConductorEvent, CreateImage, EndpointId, ImageId, ReceiveEndpointSpec};
-
-/// SETUPs are elicited so often at an explicit control address (spec/02 §5.3).
-const ELICIT_INTERVAL_NS: i64 = 1_000_000_000;
+use crate::boundary::{ConductorEvent, CreateImage, EndpointId, ReceiveEndpointSpec};
 
 /// A receive endpoint: built by the conductor, owned by the receiver.
 #[derive(Debug)]
 pub struct ReceiveEndpoint {
-    id: EndpointId,
-    identity: Identity,
-    transports: Vec<ReceiveTransport>,
-    dispatcher: Dispatcher,
+    pub(super) id: EndpointId,
+    pub(super) identity: Identity,
+    pub(super) transports: Vec<ReceiveTransport>,
+    pub(super) dispatcher: Dispatcher,
     /// Images stay in their slot for life.
-    images: Vec<Option<Box<ReceiverImage>>>,
-    unheard_timeout_ns: Option<i64>,
+    pub(super) images: Vec<Option<Box<ReceiverImage>>>,
+    pub(super) unheard_timeout_ns: Option<i64>,
 }
 
 impl ReceiveEndpoint {
@@ -281,156 +277,6 @@ impl ReceiveEndpoint {
                 waited_ns.wrapping_sub(rttm.reception_delta.get()).max(0),
                 desk.now,
             );
-        }
-    }
-
-    /// Asks a sender for a SETUP.
-    fn elicit(
-        &mut self,
-        transport: usize,
-        session_id: i32,
-        stream_id: i32,
-        source: SocketAddr,
-        desk: &mut Desk<'_>,
-    ) {
-        let request = self.identity.setup_request(session_id, stream_id);
-        let transport = &mut self.transports[transport];
-        transport.send(
-            transport.control(source),
-            request.bytes(),
-            desk.now,
-            desk.counters,
-            desk.faults,
-        );
-        desk.counters.status_messages_sent.increment();
-    }
-
-    /// Asks whoever is behind the explicit control address for SETUPs, if there is one.
-    fn elicit_explicitly(&mut self, index: usize, desk: &mut Desk<'_>) {
-        let transport = &mut self.transports[index];
-        if let Some(control) = transport.explicit_control {
-            transport.elicited_ns = desk.now.nanos;
-            let request = self.identity.setup_request(0, 0);
-            transport.send(
-                control,
-                request.bytes(),
-                desk.now,
-                desk.counters,
-                desk.faults,
-            );
-        }
-    }
-
-    fn look_after_transports(&mut self, desk: &mut Desk<'_>) {
-        for index in 0..self.transports.len() {
-            let transport = &mut self.transports[index];
-            if transport.explicit_control.is_none() {
-                continue;
-            }
-            if let Some(timeout_ns) = self.unheard_timeout_ns
-                && desk.now.nanos - transport.heard_ns > timeout_ns
-            {
-                transport.heard_ns = desk.now.nanos;
-                let event = ConductorEvent::ReceiveTransportUnheard {
-                    endpoint: self.id,
-                    transport: index,
-                };
-                // When the queue is full the next timeout says so again.
-                let _ = desk.events.offer(event);
-            }
-            if desk.now.nanos - transport.elicited_ns > ELICIT_INTERVAL_NS
-                && self.dispatcher.has_interest()
-            {
-                self.elicit_explicitly(index, desk);
-            }
-        }
-    }
-
-    pub(super) fn add_subscription(
-        &mut self,
-        stream_id: i32,
-        session_id: Option<i32>,
-        desk: &mut Desk<'_>,
-    ) {
-        self.dispatcher.add_subscription(stream_id, session_id);
-        if let Some(session_id) = session_id {
-            for index in 0..self.transports.len() {
-                if let Some(control) = self.transports[index].explicit_control {
-                    self.elicit(index, session_id, stream_id, control, desk);
-                }
-            }
-        }
-    }
-
-    pub(super) fn remove_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
-        let images = &mut self.images;
-        self.dispatcher
-            .remove_subscription(stream_id, session_id, |slot| {
-                if let Some(image) = &mut images[slot] {
-                    image.abandon();
-                }
-            });
-    }
-
-    pub(super) fn add_image(&mut self, mut image: Box<ReceiverImage>, now: Now) {
-        image.start(now);
-        let key = image.key();
-        for older in self
-            .images
-            .iter_mut()
-            .flatten()
-            .filter(|older| older.key() == key)
-        {
-            older.yield_to_newer();
-        }
-        let slot = self
-            .images
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or_else(|| {
-                self.images.push(None);
-                self.images.len() - 1
-            });
-        if !self.dispatcher.add_image(key.0, key.1, slot) {
-            image.abandon();
-        }
-        self.images[slot] = Some(image);
-    }
-
-    pub(super) fn remove_image(&mut self, id: ImageId) -> Option<Box<ReceiverImage>> {
-        let slot = self
-            .images
-            .iter()
-            .position(|image| image.as_ref().is_some_and(|image| image.id() == id))?;
-        let image = self.images[slot].take()?;
-        let (session_id, stream_id) = image.key();
-        self.dispatcher
-            .remove_image(session_id, stream_id, slot, false);
-        Some(image)
-    }
-
-    pub(super) fn remove_any_image(&mut self) -> Option<Box<ReceiverImage>> {
-        let id = self.images.iter().flatten().next()?.id();
-        self.remove_image(id)
-    }
-
-    pub(super) fn image(&mut self, id: ImageId) -> Option<&mut ReceiverImage> {
-        self.images
-            .iter_mut()
-            .flatten()
-            .find(|image| image.id() == id)
-            .map(|image| &mut **image)
-    }
-
-    pub(super) fn dispatcher(&mut self) -> &mut Dispatcher {
-        &mut self.dispatcher
-    }
-
-    pub(super) fn change_control(&mut self, transport: usize, address: SocketAddr) {
-        if let Some(transport) = self.transports.get_mut(transport)
-            && let Some(control) = &mut transport.explicit_control
-        {
-            *control = address;
         }
     }
 

@@ -17,7 +17,10 @@ impl ReceiverImage {
         let position = self.geometry.position(frame.term_id(), walk.term_offset());
         let end = position + i64::from(walk.length_in_term());
         // At or beyond the high water mark no slot can be taken, so that looking at the first one is enough.
-        if position < self.high_water || end > self.overrun_threshold || self.rejection.is_some() {
+        if position < self.high_water
+            || self.is_over_run(&walk, position)
+            || self.rejection.is_some()
+        {
             return false;
         }
         self.heard(transport, now);
@@ -42,7 +45,7 @@ impl ReceiverImage {
         }
         let position = self.geometry.position(frame.term_id(), walk.term_offset());
         let end = position + i64::from(walk.length_in_term());
-        if end > self.overrun_threshold {
+        if self.is_over_run(&walk, position) {
             counters.over_runs.increment();
         } else if frame.is_heartbeat() {
             self.on_heartbeat(frame, position, transport, now, counters);
@@ -117,6 +120,16 @@ impl ReceiverImage {
             .log
             .set_end_of_stream_position(end.unwrap_or(position));
         self.spec.shared.receiver_end_of_stream(is_revoked);
+    }
+
+    /// Beyond what the sender was invited to send. Counted as the sender counts: the body of padding is not sent, and
+    /// nothing is written for it, so that padding at the end of a term may lead further; a heartbeat that repeats where
+    /// it led is none either.
+    fn is_over_run(&self, walk: &Walk<'_>, position: i64) -> bool {
+        if walk.length_in_term() == 0 {
+            return position > self.overrun_threshold.max(self.high_water);
+        }
+        position + walk.datagram().len() as i64 > self.overrun_threshold
     }
 
     /// Into the log, unless it is there already.

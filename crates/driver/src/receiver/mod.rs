@@ -8,6 +8,7 @@
 
 mod congestion;
 mod dispatcher;
+mod elicit;
 mod endpoint;
 mod feedback;
 mod identity;
@@ -15,6 +16,7 @@ mod image;
 mod insertion;
 mod loss;
 mod nak_delay;
+mod register;
 mod repair;
 mod status;
 mod subscribers;

@@ -5,8 +5,10 @@
 //! transmit, whatever it holds. Receivers are listened to when nothing was sent, and often enough otherwise. The order of
 //! reading is the order of the message: [`Sender::do_work`](taran_core::agent::Agent::do_work) here,
 //! [`SendEndpoint`], [`SenderPublication`], `plan` (what goes out next), `wire` (where to); then the way back: `control`,
-//! `flow_control`, `retransmit`.
+//! `answers`, `flow_control`, `retransmit`.
 
+mod announce;
+mod answers;
 mod control;
 mod endpoint;
 mod flow_control;

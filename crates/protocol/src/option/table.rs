@@ -33,7 +33,6 @@ const PORTS: &str = "wildcard port ranges";
 const GROUPS: &str = "receiver groups";
 const SPIES: &str = "spy subscriptions";
 const RERESOLUTION: &str = "resolving names again when a peer is silent";
-const UNTETHERED: &str = "untethered subscriptions";
 
 macro_rules! kind {
     (bool) => {
@@ -238,7 +237,7 @@ options! {
 
     // Directory and files (§2.2)
     Dir dir: Both text "aeron.dir" "AERON_DIR" = "",
-        "directory of the driver; unset means /dev/shm/aeron-<user>";
+        "directory of the driver; unset means /dev/shm/aeron-USER";
     DirWarnIfExists dir_warn_if_exists: Driver bool "aeron.dir.warn.if.exists" "AERON_DIR_WARN_IF_EXISTS" = "false",
         "whether to warn when the directory exists at start";
     DirDeleteOnStart dir_delete_on_start: Driver bool "aeron.dir.delete.on.start" "AERON_DIR_DELETE_ON_START" = "false",
@@ -355,7 +354,7 @@ options! {
         "whether lost frames are asked for again";
     RejoinStream rejoin_stream: Driver bool "aeron.rejoin.stream" "AERON_REJOIN_STREAM" = "true",
         "whether images are taken again after they went away";
-    TetherSubscriptions tether_subscriptions: Driver bool "aeron.tether.subscriptions" "AERON_TETHER_SUBSCRIPTIONS" = "true", lacks UNTETHERED,
+    TetherSubscriptions tether_subscriptions: Driver bool "aeron.tether.subscriptions" "AERON_TETHER_SUBSCRIPTIONS" = "true",
         "false: slow subscribers are dropped rather than holding back their streams";
     ReceiverGroupConsideration receiver_group_consideration: Driver choice(GROUP) "aeron.receiver.group.consideration" "AERON_RECEIVER_GROUP_CONSIDERATION" = "infer", lacks GROUPS,
         "whether receivers count themselves to a group";

@@ -11,9 +11,11 @@
 mod address;
 mod builder;
 mod channel;
+mod combination;
 mod error;
 mod feature;
 mod flow_control;
+mod local;
 mod param;
 mod parse;
 mod publication;
@@ -34,6 +36,7 @@ pub use channel::{Channel, ChannelKind, IpcChannel, UdpChannel};
 pub use error::UriError;
 pub use feature::Feature;
 pub use flow_control::{FlowControlDefaults, FlowControlSpec, FlowControlStrategy};
+pub use local::LocalInterface;
 pub use param::{
     FRAME_ALIGNMENT, MAX_MTU, MAX_RESEND, MAX_TERM_LENGTH, MIN_TERM_LENGTH, Param, ParamKind,
     ParamSpec, Role,
@@ -42,7 +45,7 @@ pub use parse::{ChannelUri, MAX_URI_LENGTH, Media, SPY_PREFIX};
 pub use publication::{
     InitialPosition, LivePublication, PublicationDefaults, PublicationParams, SessionChoice,
 };
-pub use resolved::{AddressRoles, LocalInterface};
+pub use resolved::AddressRoles;
 pub use subscription::{CongestionControl, Group, SubscriptionDefaults, SubscriptionParams};
 pub use tags::Tags;
 pub use untethered::Untethered;

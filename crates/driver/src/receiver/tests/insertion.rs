@@ -115,6 +115,23 @@ fn what_is_beyond_half_a_term_is_an_over_run() {
 }
 
 #[test]
+fn padding_at_the_edge_of_the_window_may_lead_beyond_it() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[32_768 - 32, -4096]));
+    assert_eq!(rig.positions(), (32_768 - 32 + 4096, 32_768 - 32 + 4096));
+    rig.heartbeat(0xC0, START + 32_768 - 32 + 4096);
+    assert_eq!(
+        (
+            rig.counters.over_runs.get(),
+            rig.counters.heartbeats_received.get()
+        ),
+        (0, 1)
+    );
+    rig.heartbeat(0xC0, START + 32_768 + 4096);
+    assert_eq!(rig.counters.over_runs.get(), 1);
+}
+
+#[test]
 fn what_is_before_the_last_status_message_is_an_under_run() {
     let mut rig = Rig::connected();
     rig.arrive(&data(START - 128, &[128]));

@@ -1,0 +1,74 @@
+//! Asking senders for SETUPs, and noticing that nobody is heard.
+
+use std::net::SocketAddr;
+
+use super::Desk;
+use super::endpoint::ReceiveEndpoint;
+use crate::boundary::ConductorEvent;
+
+/// SETUPs are elicited so often at an explicit control address (spec/02 §5.3).
+const ELICIT_INTERVAL_NS: i64 = 1_000_000_000;
+
+impl ReceiveEndpoint {
+    /// Asks a sender for a SETUP.
+    pub(super) fn elicit(
+        &mut self,
+        transport: usize,
+        session_id: i32,
+        stream_id: i32,
+        source: SocketAddr,
+        desk: &mut Desk<'_>,
+    ) {
+        let request = self.identity.setup_request(session_id, stream_id);
+        let transport = &mut self.transports[transport];
+        transport.send(
+            transport.control(source),
+            request.bytes(),
+            desk.now,
+            desk.counters,
+            desk.faults,
+        );
+        desk.counters.status_messages_sent.increment();
+    }
+
+    /// Asks whoever is behind the explicit control address for SETUPs, if there is one.
+    pub(super) fn elicit_explicitly(&mut self, index: usize, desk: &mut Desk<'_>) {
+        let transport = &mut self.transports[index];
+        if let Some(control) = transport.explicit_control {
+            transport.elicited_ns = desk.now.nanos;
+            let request = self.identity.setup_request(0, 0);
+            transport.send(
+                control,
+                request.bytes(),
+                desk.now,
+                desk.counters,
+                desk.faults,
+            );
+        }
+    }
+
+    pub(super) fn look_after_transports(&mut self, desk: &mut Desk<'_>) {
+        for index in 0..self.transports.len() {
+            let transport = &mut self.transports[index];
+            if transport.explicit_control.is_none() {
+                continue;
+            }
+            if let Some(timeout_ns) = self.unheard_timeout_ns
+                && desk.now.nanos - transport.heard_ns > timeout_ns
+            {
+                transport.heard_ns = desk.now.nanos;
+                let event = ConductorEvent::ReceiveTransportUnheard {
+                    endpoint: self.id,
+                    transport: index,
+                };
+                // When the queue is full the next timeout says so again.
+                let _ = desk.events.offer(event);
+            }
+            if desk.now.nanos - transport.elicited_ns > ELICIT_INTERVAL_NS
+                && self.dispatcher.has_interest()
+            {
+                self.elicit_explicitly(index, desk);
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What the conductor adds to an endpoint and takes out of it.
+
+use std::net::SocketAddr;
+
+use taran_core::clock::Now;
+
+use super::Desk;
+use super::dispatcher::Dispatcher;
+use super::endpoint::ReceiveEndpoint;
+use super::image::ReceiverImage;
+use crate::boundary::ImageId;
+
+impl ReceiveEndpoint {
+    pub(super) fn add_subscription(
+        &mut self,
+        stream_id: i32,
+        session_id: Option<i32>,
+        desk: &mut Desk<'_>,
+    ) {
+        self.dispatcher.add_subscription(stream_id, session_id);
+        if let Some(session_id) = session_id {
+            for index in 0..self.transports.len() {
+                if let Some(control) = self.transports[index].explicit_control {
+                    self.elicit(index, session_id, stream_id, control, desk);
+                }
+            }
+        }
+    }
+
+    pub(super) fn remove_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
+        let images = &mut self.images;
+        self.dispatcher
+            .remove_subscription(stream_id, session_id, |slot| {
+                if let Some(image) = &mut images[slot] {
+                    image.abandon();
+                }
+            });
+    }
+
+    pub(super) fn add_image(&mut self, mut image: Box<ReceiverImage>, now: Now) {
+        image.start(now);
+        let key = image.key();
+        for older in self
+            .images
+            .iter_mut()
+            .flatten()
+            .filter(|older| older.key() == key)
+        {
+            older.yield_to_newer();
+        }
+        let slot = self
+            .images
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or_else(|| {
+                self.images.push(None);
+                self.images.len() - 1
+            });
+        if !self.dispatcher.add_image(key.0, key.1, slot) {
+            image.abandon();
+        }
+        self.images[slot] = Some(image);
+    }
+
+    pub(super) fn remove_image(&mut self, id: ImageId) -> Option<Box<ReceiverImage>> {
+        let slot = self
+            .images
+            .iter()
+            .position(|image| image.as_ref().is_some_and(|image| image.id() == id))?;
+        let image = self.images[slot].take()?;
+        let (session_id, stream_id) = image.key();
+        self.dispatcher
+            .remove_image(session_id, stream_id, slot, false);
+        Some(image)
+    }
+
+    pub(super) fn remove_any_image(&mut self) -> Option<Box<ReceiverImage>> {
+        let id = self.images.iter().flatten().next()?.id();
+        self.remove_image(id)
+    }
+
+    pub(super) fn image(&mut self, id: ImageId) -> Option<&mut ReceiverImage> {
+        self.images
+            .iter_mut()
+            .flatten()
+            .find(|image| image.id() == id)
+            .map(|image| &mut **image)
+    }
+
+    pub(super) fn dispatcher(&mut self) -> &mut Dispatcher {
+        &mut self.dispatcher
+    }
+
+    pub(super) fn change_control(&mut self, transport: usize, address: SocketAddr) {
+        if let Some(transport) = self.transports.get_mut(transport)
+            && let Some(control) = &mut transport.explicit_control
+        {
+            *control = address;
+        }
+    }
+}

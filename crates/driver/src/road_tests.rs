@@ -1,0 +1,407 @@
+//! A sender and a receiver with a bad network between them, in virtual time and from one seed: every message arrives
+//! once, in order, intact. What the conductor does for them is done here in its simplest form.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use taran_core::agent::{Agent, DutyCycle};
+use taran_core::counters::Counter;
+use taran_core::error_log::ErrorHandler;
+use taran_core::loss_report::LossReport;
+use taran_core::memory::Region;
+use taran_core::queue;
+use taran_protocol::log::{self, ExclusiveAppender, LogBuffers, LogKind};
+
+use crate::boundary::*;
+use crate::receiver::{ReceiveEndpoint, Receiver, ReceiverImage, ReceiverSpec};
+use crate::sender::{SendEndpoint, Sender, SenderPublication, SenderSpec};
+use crate::testing::*;
+
+const ENDPOINT: EndpointId = EndpointId(1);
+const WINDOW: i32 = 32_768;
+const STEP_NS: i64 = 5_000;
+
+/// How bad the network is, in per cent of datagrams.
+#[derive(Clone, Copy, Debug)]
+struct Network {
+    loss: u32,
+    duplicates: u32,
+    reordered: u32,
+}
+
+struct Road {
+    random: fastrand::Rng,
+    network: Network,
+    now_ns: i64,
+    sender: Sender,
+    sender_socket: FakeSocket,
+    sender_counters: SenderCounters,
+    publication: Arc<PublicationShared>,
+    appender: ExclusiveAppender,
+    sender_position: Counter,
+    cleaned: i64,
+    receiver: Receiver,
+    receiver_socket: FakeSocket,
+    receiver_counters: ReceiverCounters,
+    receiver_commands: queue::Sender<ReceiverCommand>,
+    receiver_events: queue::Receiver<ConductorEvent>,
+    image: Option<(LogBuffers, Arc<ImageShared>)>,
+    image_cleaned: i64,
+    subscriber: Counter,
+    published: u64,
+    consumed: u64,
+    _sender_events: queue::Receiver<ConductorEvent>,
+}
+
+impl Road {
+    fn new(seed: u64, network: Network) -> Self {
+        let cycle = || {
+            DutyCycle::new(
+                Counter::detached(),
+                Counter::detached(),
+                Duration::from_secs(1),
+            )
+        };
+        let (sender_socket, receiver_socket) = (FakeSocket::default(), FakeSocket::default());
+        let sender_counters = SenderCounters::new(|_| Counter::detached());
+        let receiver_counters = ReceiverCounters::new(|_| Counter::detached());
+        let (mut sender_commands, commands) = queue::spsc(8);
+        let (events, sender_events) = queue::spsc(8);
+        let sender = Sender::new(SenderSpec {
+            commands,
+            events,
+            counters: sender_counters.clone(),
+            cycle: cycle(),
+            errors: ErrorHandler::detached(),
+            status_poll_ratio: 6,
+            status_poll_interval_ns: 100 * MS,
+        });
+        let (mut receiver_commands, commands) = queue::spsc(8);
+        let (events, receiver_events) = queue::spsc(8);
+        let receiver = Receiver::new(ReceiverSpec {
+            commands,
+            events,
+            counters: receiver_counters.clone(),
+            cycle: cycle(),
+            errors: ErrorHandler::detached(),
+            losses: LossReport::open(Region::anonymous(4096).unwrap()),
+        });
+
+        let log = log(LogKind::Exclusive, 0);
+        let publication = Arc::new(PublicationShared::new());
+        let sender_position = Counter::detached();
+        let endpoint = SendEndpoint::new(SendEndpointSpec {
+            id: ENDPOINT,
+            channel: "out".into(),
+            data: Box::new(sender_socket.clone()),
+            control: None,
+            destination: Destination::Connected,
+            unheard_timeout_ns: None,
+        });
+        let half = SenderPublication::new(SenderPublicationSpec {
+            id: PublicationId(2),
+            endpoint: ENDPOINT,
+            session_id: SESSION,
+            stream_id: STREAM,
+            log: log.clone(),
+            start_position: 0,
+            mtu: 1408,
+            ttl: 0,
+            is_group: false,
+            wants_response: false,
+            signals_end_of_stream: true,
+            spies_simulate_connection: false,
+            flow_control: FlowControlSpec::Unicast {
+                retransmit_window_multiple: 16,
+            },
+            retransmit: RetransmitSpec {
+                max_actions: 1,
+                delay_ns: 0,
+                linger_ns: 10 * MS,
+            },
+            connection_timeout_ns: 5_000 * MS,
+            max_datagrams_per_turn: None,
+            sender_position: sender_position.clone(),
+            sender_limit: Counter::detached(),
+            back_pressure_events: Counter::detached(),
+            naks_received: Counter::detached(),
+            shared: Arc::clone(&publication),
+        });
+        sender_commands
+            .try_send(SenderCommand::AddEndpoint(Box::new(endpoint)))
+            .unwrap();
+        sender_commands
+            .try_send(SenderCommand::AddPublication(Box::new(half)))
+            .unwrap();
+
+        let endpoint = ReceiveEndpoint::new(ReceiveEndpointSpec {
+            id: ENDPOINT,
+            channel: "in".into(),
+            transports: vec![ReceiveTransportSpec {
+                transport: Box::new(receiver_socket.clone()),
+                control_group: None,
+                explicit_control: None,
+            }],
+            receiver_id: RECEIVER,
+            group_tag: None,
+            stream_session_limit: usize::MAX,
+            unheard_timeout_ns: None,
+        });
+        let subscription = ReceiverCommand::AddSubscription {
+            endpoint: ENDPOINT,
+            stream_id: STREAM,
+            session_id: None,
+        };
+        receiver_commands
+            .try_send(ReceiverCommand::AddEndpoint(Box::new(endpoint)))
+            .unwrap();
+        receiver_commands.try_send(subscription).unwrap();
+
+        Self {
+            random: fastrand::Rng::with_seed(seed),
+            network,
+            now_ns: 0,
+            sender,
+            sender_socket,
+            sender_counters,
+            publication,
+            appender: ExclusiveAppender::new(log).unwrap(),
+            sender_position,
+            cleaned: 0,
+            receiver,
+            receiver_socket,
+            receiver_counters,
+            receiver_commands,
+            receiver_events,
+            image: None,
+            image_cleaned: 0,
+            subscriber: Counter::detached(),
+            published: 0,
+            consumed: 0,
+            _sender_events: sender_events,
+        }
+    }
+
+    /// One step of everybody. Publishes up to `messages` in all.
+    fn step(&mut self, messages: u64) {
+        self.now_ns += STEP_NS;
+        let now = at(self.now_ns);
+        self.publish(messages);
+        self.sender.do_work(now);
+        let datagrams = self.sender_socket.sent();
+        self.carry(datagrams, &self.receiver_socket.clone());
+        self.receiver.do_work(now);
+        let datagrams = self.receiver_socket.sent();
+        self.carry(datagrams, &self.sender_socket.clone());
+        self.conduct();
+        self.consume();
+    }
+
+    fn publish(&mut self, messages: u64) {
+        let limit = self.sender_position.get() + i64::from(TERM_LENGTH / 2);
+        for _ in 0..self.random.usize(0..30) {
+            if self.published == messages
+                || self.appender.position() >= limit
+                || !self.publication.has_receivers()
+            {
+                break;
+            }
+            if self.appender.append(&message(self.published), None).is_ok() {
+                self.published += 1;
+            }
+        }
+    }
+
+    /// The network: loses, repeats, reorders; what arrives together may arrive as one train.
+    fn carry(&mut self, datagrams: Vec<Vec<u8>>, to: &FakeSocket) {
+        let mut arriving: Vec<Vec<u8>> = Vec::new();
+        for datagram in datagrams {
+            if self.random.u32(0..100) < self.network.loss {
+                continue;
+            }
+            if self.random.u32(0..100) < self.network.duplicates {
+                arriving.push(datagram.clone());
+            }
+            arriving.push(datagram);
+            if self.random.u32(0..100) < self.network.reordered && arriving.len() > 1 {
+                let last = arriving.len() - 1;
+                let other = self.random.usize(0..last);
+                arriving.swap(other, last);
+            }
+        }
+        let mut train: Vec<u8> = Vec::new();
+        let mut stride = 0;
+        for datagram in arriving {
+            let fits = !train.is_empty()
+                && train.len().is_multiple_of(stride)
+                && datagram.len() <= stride
+                && train.len() + datagram.len() <= 65_536
+                && self.random.bool();
+            if !fits {
+                if !train.is_empty() {
+                    to.arrive_train(&train, stride);
+                }
+                train.clear();
+                stride = datagram.len();
+            }
+            train.extend(datagram);
+        }
+        if !train.is_empty() {
+            to.arrive_train(&train, stride);
+        }
+    }
+
+    fn conduct(&mut self) {
+        if let Some(ConductorEvent::CreateImage(create)) = self.receiver_events.try_recv() {
+            let join_position = self
+                .appender
+                .log()
+                .geometry()
+                .position(create.active_term_id, create.term_offset);
+            let log = log(LogKind::Image, 0);
+            let shared = Arc::new(ImageShared::new(join_position, WINDOW, self.now_ns));
+            self.subscriber.set(join_position);
+            let image = ReceiverImage::new(ReceiverImageSpec {
+                id: ImageId(3),
+                endpoint: ENDPOINT,
+                transport: create.transport,
+                session_id: create.session_id,
+                stream_id: create.stream_id,
+                log: log.clone(),
+                join_position,
+                mtu: 1408,
+                source: create.source,
+                control: create.control,
+                nak_delay: NakDelaySpec::Unicast {
+                    delay_ns: 1_000,
+                    retry_ns: 100_000,
+                },
+                congestion_control: CongestionControlSpec::Static { window: WINDOW },
+                status_message_timeout_ns: 200 * MS,
+                liveness_timeout_ns: 10_000 * MS,
+                channel: "in".into(),
+                source_identity: "peer".into(),
+                high_water_mark: Counter::detached(),
+                rebuild_position: Counter::detached(),
+                naks_sent: Counter::detached(),
+                subscribers: vec![SubscriberPosition {
+                    position: self.subscriber.clone(),
+                }],
+                seed: 1,
+                shared: Arc::clone(&shared),
+            });
+            self.receiver_commands
+                .try_send(ReceiverCommand::AddImage(Box::new(image)))
+                .unwrap();
+            shared.conductor_state(ImageState::Active);
+            self.image = Some((log, shared));
+        }
+        let term_length = i64::from(TERM_LENGTH);
+        self.cleaned = self
+            .appender
+            .log()
+            .clean(self.cleaned, self.sender_position.get() - term_length);
+        if let Some((log, shared)) = &self.image {
+            self.image_cleaned =
+                log.clean(self.image_cleaned, shared.status_position() - term_length);
+            shared.conductor_clean_position(self.image_cleaned);
+        }
+    }
+
+    fn consume(&mut self) {
+        let Some((log, _)) = &self.image else {
+            return;
+        };
+        let position = self.subscriber.get();
+        let offset = log.geometry().term_offset(position);
+        let consumed = &mut self.consumed;
+        let limit = self.random.usize(0..40);
+        let polled = log::poll(log.term_at(position), offset, limit, |frame| {
+            assert_eq!(frame.payload(), message(*consumed), "message {consumed}");
+            *consumed += 1;
+        })
+        .unwrap();
+        self.subscriber
+            .set(position + i64::from(polled.offset - offset));
+    }
+}
+
+/// A message that nobody could mistake for another, between 8 and 1,376 bytes long.
+fn message(number: u64) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(number);
+    // Mostly of one length, as streams are.
+    let length = if number.is_multiple_of(7) {
+        random.usize(8..=1376)
+    } else {
+        288
+    };
+    let mut message = number.to_le_bytes().to_vec();
+    message.resize_with(length, || random.u8(..));
+    message
+}
+
+fn travel(seed: u64, messages: u64, network: Network) -> Road {
+    println!("seed {seed} {network:?}");
+    let mut road = Road::new(seed, network);
+    let mut steps = 0;
+    while road.consumed < messages {
+        road.step(messages);
+        steps += 1;
+        assert!(
+            steps < 3_000_000,
+            "stuck at message {} of seed {seed}",
+            road.consumed
+        );
+    }
+    // The end of the stream travels back and forth.
+    road.publication.conductor_end_of_stream();
+    while !road.publication.is_unicast_end_of_stream_received() {
+        road.step(messages);
+        steps += 1;
+        assert!(steps < 3_000_000, "no end of seed {seed}");
+    }
+    let (_, shared) = road.image.as_ref().unwrap();
+    assert!(shared.is_complete() && !shared.is_timed_out());
+    assert_eq!(
+        road.sender_counters.invalid_packets.get() + road.receiver_counters.invalid_packets.get(),
+        0
+    );
+    assert_eq!(road.sender_counters.status_messages_rejected.get(), 0);
+    road
+}
+
+#[test]
+fn a_good_network_needs_no_repair() {
+    let road = travel(
+        1,
+        30_000,
+        Network {
+            loss: 0,
+            duplicates: 0,
+            reordered: 0,
+        },
+    );
+    assert_eq!(road.receiver_counters.naks_sent.get(), 0);
+    assert_eq!(road.sender_counters.retransmits_sent.get(), 0);
+    assert_eq!(
+        road.receiver_counters.over_runs.get() + road.receiver_counters.under_runs.get(),
+        0
+    );
+}
+
+#[test]
+fn a_bad_network_loses_no_message() {
+    for seed in 0..20 {
+        let loss = [1, 5, 10, 25][seed as usize % 4];
+        let road = travel(
+            seed,
+            3_000,
+            Network {
+                loss,
+                duplicates: 3,
+                reordered: 5,
+            },
+        );
+        assert!(road.sender_counters.retransmits_sent.get() > 0);
+    }
+}

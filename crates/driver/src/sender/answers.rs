@@ -1,0 +1,124 @@
+//! What a publication does about what receivers say.
+
+use taran_core::clock::Now;
+
+use super::flow_control::StatusReport;
+use super::plan::{Bounds, Plan};
+use super::publication::{SenderPublication, Turn, transmit};
+use super::retransmit::{Stretch, Verdict};
+
+/// Upper bound of the receiver window that retransmission limits are derived from (spec/02 §3.8).
+const RETRANSMIT_WINDOW_MAX: i64 = 131_072;
+
+impl SenderPublication {
+    /// A receiver asks what the stream is.
+    pub(super) fn on_setup_request(&mut self, group_tag: Option<i64>) {
+        if !self.spec.shared.is_end_of_stream() {
+            self.is_setup_elicited = true;
+            self.needs_setup = true;
+            self.flow_control.on_setup_requested(group_tag);
+        }
+    }
+
+    /// True if a consumption position can be true: it is not further than half a term from the sender's (spec/02 §4.2).
+    pub(super) fn is_plausible(&self, position: i64) -> bool {
+        let half = i64::from(self.geometry.term_length() / 2);
+        (self.position - half..=self.position + half).contains(&position)
+    }
+
+    /// A receiver says where it is.
+    pub(super) fn on_status(&mut self, report: &StatusReport, now: Now) {
+        if report.is_end_of_stream {
+            self.receivers.remove(report.receiver_id);
+            if !self.spec.is_group {
+                self.spec.shared.sender_unicast_end_of_stream();
+            }
+        } else {
+            self.receivers.heard(report.receiver_id, now.nanos);
+        }
+        let limit = self.flow_control.on_status(report, self.limit, now.nanos);
+        self.set_limit(limit);
+        self.receivers_changed();
+        if !self.has_initial_connection {
+            self.has_initial_connection = true;
+            self.needs_setup = self.is_setup_elicited;
+            self.spec.shared.sender_initial_connection();
+        }
+    }
+
+    /// A receiver rejected the stream. True if it was a receiver of this publication until now.
+    pub(super) fn on_error(&mut self, receiver_id: i64, group_tag: Option<i64>, now: Now) -> bool {
+        self.flow_control
+            .on_error(receiver_id, group_tag, now.nanos);
+        let was_known = self.receivers.remove(receiver_id);
+        if was_known {
+            self.receivers_changed();
+        }
+        was_known
+    }
+
+    /// A receiver misses something; the range was checked against the term.
+    pub(super) fn on_nak(
+        &mut self,
+        term_id: i32,
+        term_offset: i32,
+        length: i32,
+        turn: &mut Turn<'_>,
+    ) {
+        self.spec.naks_received.increment();
+        let position = self.geometry.position(term_id, term_offset);
+        let term_length = i64::from(self.geometry.term_length());
+        let multiple = i64::from(self.flow_control.retransmit_window_multiple());
+        let asked = i64::from(length)
+            .min(multiple * RETRANSMIT_WINDOW_MAX.min(term_length / 2))
+            .min(self.position - position);
+        let oldest =
+            self.position - term_length / 2 - i64::from(self.geometry.max_message_length());
+        if asked <= 0 || position < oldest || position < 0 {
+            return;
+        }
+        match self.retransmits.on_nak(
+            Stretch {
+                position,
+                length: asked,
+            },
+            turn.now.nanos,
+        ) {
+            Verdict::Accepted => self.resend(turn),
+            Verdict::Suppressed => {}
+            Verdict::Overflow => {
+                turn.counters.retransmit_overflow.increment();
+            }
+        }
+    }
+
+    pub(super) fn resend(&mut self, turn: &mut Turn<'_>) {
+        let (geometry, log, bounds) = (self.geometry, &self.spec.log, self.bounds);
+        self.retransmits.turn(turn.now.nanos, |rest, is_start| {
+            let term = log.term_at(rest.position);
+            let bounds = Bounds {
+                window: rest.length,
+                ..bounds
+            };
+            let plan = Plan::scan(term, geometry.term_offset(rest.position), bounds).ok()?;
+            let accepted = if plan.is_empty() {
+                0
+            } else {
+                transmit(&plan, term, turn)
+            };
+            if accepted == 0 {
+                return None;
+            }
+            if is_start {
+                turn.counters.retransmits_sent.increment();
+            }
+            let advanced = plan.advance(accepted);
+            turn.counters.retransmitted_bytes.add(advanced);
+            if accepted < plan.bytes() {
+                turn.counters.short_sends.increment();
+                return None;
+            }
+            Some(advanced)
+        });
+    }
+}

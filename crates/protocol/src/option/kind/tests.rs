@@ -1,0 +1,66 @@
+use super::*;
+
+#[test]
+fn texts_become_values() {
+    let buffer = Kind::Size {
+        min: 1_049_344,
+        max: i64::MAX,
+        form: Form::PowerOfTwoAnd(768),
+    };
+    let mtu = Kind::Size {
+        min: 64,
+        max: 65504,
+        form: Form::MultipleOf(32),
+    };
+    for (kind, text, expected) in [
+        (Kind::Bool, "true", Ok(Value::Bool(true))),
+        (Kind::Bool, "off", Ok(Value::Bool(false))),
+        (Kind::Bool, "TRUE", Err(Refusal::Malformed)),
+        (Kind::Bool, "yes", Err(Refusal::Malformed)),
+        (buffer, "1049344", Ok(Value::Int(1_049_344))),
+        (buffer, "2097920", Ok(Value::Int(2_097_920))),
+        (buffer, "2m", Err(Refusal::OutOfRange)),
+        (mtu, "1400", Err(Refusal::OutOfRange)),
+        (mtu, "8k", Ok(Value::Int(8192))),
+        (mtu, "big", Err(Refusal::Malformed)),
+        (Kind::Duration { min: 1000 }, "0", Ok(Value::Int(1000))),
+        (
+            Kind::Duration { min: 1000 },
+            "5s",
+            Ok(Value::Int(5_000_000_000)),
+        ),
+        (Kind::Duration { min: 0 }, "5m", Err(Refusal::Malformed)),
+        (Kind::Millis, "10000", Ok(Value::Int(10_000))),
+        (Kind::Millis, "10s", Err(Refusal::Malformed)),
+        (Kind::Millis, "-1", Err(Refusal::OutOfRange)),
+        (
+            Kind::Int { min: 1, max: 256 },
+            "900",
+            Err(Refusal::OutOfRange),
+        ),
+        (Kind::Text { max: 3 }, "abcd", Err(Refusal::OutOfRange)),
+        (
+            Kind::Idle,
+            "aeron_idle_strategy_noop",
+            Ok(Value::Text("aeron_idle_strategy_noop".into())),
+        ),
+        (Kind::Idle, "nope", Err(Refusal::Malformed)),
+        (Kind::Ports, "20700  20702", Ok(Value::Ports(20700, 20702))),
+        (Kind::Ports, "2 1", Err(Refusal::OutOfRange)),
+        (Kind::Ports, "1", Err(Refusal::Malformed)),
+        (Kind::Ports, "1 70000", Err(Refusal::Malformed)),
+        (Kind::Affinity, "auto", Ok(Value::Affinity(Affinity::Auto))),
+        (Kind::Affinity, "-1", Ok(Value::Affinity(Affinity::None))),
+        (Kind::Affinity, "7", Ok(Value::Affinity(Affinity::Core(7)))),
+        (Kind::Affinity, "-2", Err(Refusal::OutOfRange)),
+    ] {
+        assert_eq!(kind.parse(text), expected, "{kind:?} {text}");
+        if let Ok(value) = expected {
+            assert_eq!(
+                kind.parse(&kind.format(&value)),
+                Ok(value),
+                "{kind:?} {text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Whether the parameters of a channel go together, for any user and for each of the four (spec/03 §1.5, §1.9, §1.11).
+
+use super::channel::UdpChannel;
+use super::error::UriError;
+use super::param::{Param, Role};
+use super::resolved::check_multicast_data;
+use super::words::ControlMode;
+
+impl UdpChannel {
+    pub(super) fn check_addresses(&self) -> Result<(), UriError> {
+        let by_mode = matches!(
+            self.control_mode,
+            Some(ControlMode::Manual | ControlMode::Response)
+        );
+        if self.control_mode == Some(ControlMode::Dynamic) && self.control.is_none() {
+            return Err(UriError::invalid(
+                "control-mode=dynamic needs control=host:port",
+            ));
+        }
+        if self.endpoint.is_none()
+            && self.control.is_none()
+            && self.tags.channel.is_none()
+            && !by_mode
+        {
+            return Err(UriError::invalid(
+                "a udp channel needs endpoint=host:port, control, tags, control-mode=manual or control-mode=response",
+            ));
+        }
+        if let Some(endpoint) = &self.endpoint
+            && let Some(ip) = endpoint.host.ip()
+        {
+            check_multicast_data(&endpoint.text, ip)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_timestamps(&self) -> Result<(), UriError> {
+        let offsets = [
+            (Param::MediaReceiveTimestamp, self.media_receive_timestamp),
+            (
+                Param::ChannelReceiveTimestamp,
+                self.channel_receive_timestamp,
+            ),
+            (Param::ChannelSendTimestamp, self.channel_send_timestamp),
+        ];
+        for (i, (first, a)) in offsets.iter().enumerate() {
+            for (second, b) in &offsets[i + 1..] {
+                if let (Some(a), Some(b)) = (a, b)
+                    && a.overlaps(*b)
+                {
+                    return Err(UriError::rejected(format!(
+                        "{}={} and {}={} overlap, must be at least 8 bytes apart",
+                        first.key(),
+                        a.bytes(),
+                        second.key(),
+                        b.bytes()
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_role(&self, role: Role) -> Result<(), UriError> {
+        match role {
+            Role::Publication => self.check_publication(),
+            Role::Subscription => self.check_control_port(),
+            Role::SendDestination => self.check_send_destination(),
+            Role::ReceiveDestination => {
+                self.check_destination()?;
+                self.check_control_port()
+            }
+        }
+    }
+
+    fn check_publication(&self) -> Result<(), UriError> {
+        match (&self.endpoint, &self.control, self.control_mode) {
+            (None, Some(control), None) => Err(UriError::rejected(format!(
+                "control={} needs an endpoint, or a control-mode",
+                control.text
+            ))),
+            (Some(endpoint), _, None | Some(ControlMode::Response)) if endpoint.port == 0 => {
+                Err(UriError::rejected(format!(
+                    "endpoint={} has port 0, a publication must name the port it sends to",
+                    endpoint.text
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_control_port(&self) -> Result<(), UriError> {
+        match &self.control {
+            Some(control) if control.port == 0 => Err(UriError::rejected(format!(
+                "control={} has port 0, a subscription must name the port of the sender",
+                control.text
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_destination(&self) -> Result<(), UriError> {
+        for spec in Param::ALL
+            .iter()
+            .filter(|spec| spec.refused_in_destinations)
+        {
+            if let Some(value) = self.uri.get(spec.param) {
+                return Err(UriError::invalid(format!(
+                    "{}={value} is not allowed in a destination, it belongs into the channel",
+                    spec.key
+                )));
+            }
+        }
+        if self.control_mode == Some(ControlMode::Response) {
+            return Err(UriError::invalid(
+                "control-mode=response is not allowed in a destination",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_send_destination(&self) -> Result<(), UriError> {
+        self.check_destination()?;
+        match &self.endpoint {
+            None => Err(UriError::rejected(
+                "a destination to send to needs endpoint=host:port",
+            )),
+            Some(endpoint) if endpoint.port == 0 => Err(UriError::rejected(format!(
+                "endpoint={} has port 0, a destination must name the port to send to",
+                endpoint.text
+            ))),
+            Some(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The local address of a channel, chosen among this machine's interfaces (spec/02 §2.6, spec/03 §1.4).
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::address::{Host, Interface};
+use super::channel::UdpChannel;
+use super::error::UriError;
+use super::resolved::wildcard;
+
+impl UdpChannel {
+    /// Chooses the local address among this machine's interfaces. `endpoint` decides on family and multicast;
+    /// `resolve` turns a name given as `interface` into an address of the family.
+    ///
+    /// # Errors
+    /// Code 11 when no interface fits, 9 when the name cannot be resolved.
+    pub fn select_local(
+        &self,
+        endpoint: Option<SocketAddr>,
+        interfaces: &[LocalInterface],
+        resolve: impl FnOnce(&str) -> Option<IpAddr>,
+    ) -> Result<SocketAddr, UriError> {
+        let multicast = endpoint.is_some_and(|e| e.ip().is_multicast());
+        let ipv6 = endpoint.is_some_and(|e| e.is_ipv6());
+        select(
+            self.interface.as_ref(),
+            ipv6,
+            multicast,
+            interfaces,
+            resolve,
+        )
+        .map_err(|e| e.in_channel(self.uri.as_str()))
+    }
+}
+
+/// An address of one of this machine's network interfaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalInterface {
+    /// The interface's name.
+    pub name: String,
+    /// The address.
+    pub address: IpAddr,
+    /// Leading bits of the address that name the network.
+    pub prefix_length: u8,
+    /// Whether the interface is up.
+    pub up: bool,
+    /// Whether it can multicast.
+    pub multicast: bool,
+    /// Whether it is a loopback interface.
+    pub loopback: bool,
+}
+
+fn select(
+    wanted: Option<&Interface>,
+    ipv6: bool,
+    multicast: bool,
+    interfaces: &[LocalInterface],
+    resolve: impl FnOnce(&str) -> Option<IpAddr>,
+) -> Result<SocketAddr, UriError> {
+    let (search, port, prefix_length) = match wanted {
+        Some(Interface::Named { name, port }) => {
+            return interfaces
+                .iter()
+                .find(|i| i.name == *name && i.address.is_ipv6() == ipv6)
+                .map(|i| SocketAddr::new(i.address, *port))
+                .ok_or_else(|| UriError::rejected(format!("unknown interface {name}, must be one of this machine's with an address of the endpoint's family")));
+        }
+        Some(Interface::Network {
+            host,
+            port,
+            prefix_length,
+        }) => {
+            let ip = match host {
+                Host::Ip(ip) => *ip,
+                Host::Name(name) => {
+                    resolve(name).ok_or_else(|| UriError::unknown_host("interface", name))?
+                }
+            };
+            (ip, *port, *prefix_length)
+        }
+        None => (wildcard(ipv6).ip(), 0, None),
+    };
+    if search.is_unspecified() && !multicast {
+        return Ok(SocketAddr::new(search, port));
+    }
+    let prefix_length = match prefix_length {
+        Some(length) => length,
+        None if search.is_unspecified() => 0,
+        None => address_bits(search),
+    };
+    interfaces
+        .iter()
+        .filter(|i| i.up && (!multicast || i.multicast || i.loopback))
+        .filter(|i| same_network(i.address, search, prefix_length))
+        .max_by_key(|i| (!i.loopback, i.prefix_length))
+        .map(|i| SocketAddr::new(i.address, port))
+        .ok_or_else(|| {
+            UriError::rejected(format!(
+                "no interface with an address in {search}/{prefix_length}{}",
+                if multicast { " that can multicast" } else { "" }
+            ))
+        })
+}
+
+fn address_bits(ip: IpAddr) -> u8 {
+    if ip.is_ipv4() { 32 } else { 128 }
+}
+
+fn same_network(a: IpAddr, b: IpAddr, prefix_length: u8) -> bool {
+    let (a, b, bits) = match (a, b) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(a.to_bits()), u128::from(b.to_bits()), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits(), b.to_bits(), 128),
+        _ => return false,
+    };
+    let ignored = bits - u32::from(prefix_length).min(bits);
+    // Shifting by all 128 bits is not defined; nothing is left to compare then.
+    a.checked_shr(ignored) == b.checked_shr(ignored)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+use super::*;
+use crate::uri::Channel;
+
+fn channel(text: &str) -> UdpChannel {
+    let Channel::Udp(channel) = Channel::for_publication(text).unwrap() else {
+        panic!("{text} is no udp channel");
+    };
+    channel
+}
+
+fn at(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn interface(name: &str, address: &str, prefix_length: u8, loopback: bool) -> LocalInterface {
+    LocalInterface {
+        name: name.into(),
+        address: address.parse().unwrap(),
+        prefix_length,
+        up: true,
+        multicast: !loopback,
+        loopback,
+    }
+}
+
+#[test]
+fn local_addresses() {
+    let interfaces = [
+        interface("lo", "127.0.0.1", 8, true),
+        interface("lo", "::1", 128, true),
+        interface("eth0", "10.1.2.3", 16, false),
+        interface("eth1", "10.2.2.3", 24, false),
+    ];
+    let local = |text: &str, endpoint: &str| {
+        channel(text)
+            .select_local(Some(at(endpoint)), &interfaces, |name| {
+                (name == "localhost").then(|| "127.0.0.1".parse().unwrap())
+            })
+            .map_err(|e| e.text)
+    };
+    let unicast = "10.9.9.9:5";
+    let group = "224.0.1.1:5";
+    for (text, endpoint, expected) in [
+        ("aeron:udp?endpoint=a:5", unicast, "0.0.0.0:0"),
+        ("aeron:udp?endpoint=a:5", "[::1]:5", "[::]:0"),
+        (
+            "aeron:udp?endpoint=a:5|interface=0.0.0.0:7",
+            unicast,
+            "0.0.0.0:7",
+        ),
+        (
+            "aeron:udp?endpoint=a:5|interface=localhost:24567",
+            unicast,
+            "127.0.0.1:24567",
+        ),
+        (
+            "aeron:udp?endpoint=a:5|interface=10.1.0.0:8/16",
+            unicast,
+            "10.1.2.3:8",
+        ),
+        (
+            "aeron:udp?endpoint=a:5|interface=10.0.0.0/8",
+            unicast,
+            "10.2.2.3:0",
+        ),
+        (
+            "aeron:udp?endpoint=a:5|interface={lo}:9",
+            unicast,
+            "127.0.0.1:9",
+        ),
+        (
+            "aeron:udp?endpoint=a:5|interface={lo}",
+            "[::1]:5",
+            "[::1]:0",
+        ),
+        ("aeron:udp?endpoint=a:5", group, "10.2.2.3:0"),
+        (
+            "aeron:udp?endpoint=a:5|interface=localhost",
+            group,
+            "127.0.0.1:0",
+        ),
+    ] {
+        assert_eq!(local(text, endpoint), Ok(at(expected)), "{text}");
+    }
+    let unknown = local("aeron:udp?endpoint=a:5|interface={nope}:9", unicast).unwrap_err();
+    assert!(unknown.contains("unknown interface nope"), "{unknown}");
+    assert!(local("aeron:udp?endpoint=a:5|interface=1.2.3.4", unicast).is_err());
+    assert!(
+        local("aeron:udp?endpoint=a:5|interface=nosuch", unicast)
+            .unwrap_err()
+            .contains("unknown host")
+    );
+    assert!(local("aeron:udp?endpoint=a:5|interface={eth0}", "[::1]:5").is_err());
+}
