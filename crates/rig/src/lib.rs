@@ -2,7 +2,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod echo;
 pub mod hgrm;
 pub mod payload;
 pub mod report;
 pub mod schedule;
+pub mod side;
+pub mod stream;

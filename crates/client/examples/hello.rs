@@ -1,0 +1,37 @@
+//! The first program of the README: a message over UDP, from a publication to a subscription.
+//!
+//! Needs a running driver: `cargo run --release -- driver`.
+
+use taran::Context;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let channel = "aeron:udp?endpoint=localhost:20121";
+    let client = Context::new().connect()?;
+    let mut subscription = client.add_subscription(channel, 1001)?;
+    let publication = client.add_publication(channel, 1001)?;
+
+    // No receiver yet, back-pressure, a new term: all of these pass.
+    while let Err(error) = publication.offer(b"hello, world") {
+        if !error.is_retryable() {
+            return Err(error.into());
+        }
+        std::thread::yield_now();
+    }
+
+    let mut received = false;
+    while !received {
+        subscription.poll(
+            |message, header| {
+                println!(
+                    "{} (stream {}, session {})",
+                    String::from_utf8_lossy(message),
+                    header.stream_id(),
+                    header.session_id()
+                );
+                received = true;
+            },
+            10,
+        )?;
+    }
+    Ok(())
+}

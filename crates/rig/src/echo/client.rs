@@ -1,0 +1,220 @@
+//! The side that sends by schedule and measures.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use taran::{ExclusivePublication, FragmentAssembler, OfferError, Subscription};
+use taran_core::clock::{Clock, SystemClock};
+
+use super::config::EchoConfig;
+use super::progress::{Counts, Progress};
+use crate::payload;
+use crate::report::EchoReport;
+use crate::schedule::Schedule;
+use crate::side::{RunError, Side};
+
+/// Most messages sent between two looks at the subscription.
+const BURST: u32 = 64;
+/// Most fragments taken by one poll.
+const FRAGMENT_LIMIT: usize = 64;
+/// Round trips longer than this are recorded as this.
+const LONGEST_NS: u64 = 100_000_000_000;
+
+/// Sends and measures, warm-up first.
+pub(super) fn run(config: &EchoConfig, side: &mut Side) -> Result<EchoReport, RunError> {
+    let mut client = EchoClient::connect(config, side)?;
+    client.phase(config.warmup, side)?;
+    client.results.clear();
+    for _ in 0..config.iterations {
+        client.phase(config.duration, side)?;
+    }
+    let results = client.results;
+    Ok(EchoReport {
+        rate: config.rate,
+        length: config.length,
+        elapsed: results.elapsed,
+        sent: results.sent,
+        received: results.received,
+        damaged: results.damaged,
+        retries: results.retries,
+        histogram: results.histogram,
+    })
+}
+
+struct EchoClient {
+    publication: ExclusivePublication,
+    subscription: Subscription,
+    assembler: FragmentAssembler,
+    clock: SystemClock,
+    rate: u64,
+    batch: u64,
+    patience: Duration,
+    /// One message, for those that do not fit a frame and cannot be claimed.
+    message: Vec<u8>,
+    /// Number of the next message to be sent, and to come back, over all phases.
+    next_sent: u64,
+    next_received: u64,
+    results: Results,
+    progress: Progress,
+}
+
+/// What a phase adds up.
+struct Results {
+    elapsed: Duration,
+    sent: u64,
+    received: u64,
+    damaged: u64,
+    retries: u64,
+    histogram: Histogram<u64>,
+}
+
+impl Results {
+    fn clear(&mut self) {
+        self.elapsed = Duration::ZERO;
+        (self.sent, self.received, self.damaged, self.retries) = (0, 0, 0, 0);
+        self.histogram.reset();
+    }
+}
+
+impl EchoClient {
+    fn connect(config: &EchoConfig, side: &mut Side) -> Result<EchoClient, RunError> {
+        let subscription = side.add_subscription(&config.reply_channel, config.reply_stream_id)?;
+        let publication = side.add_exclusive_publication(&config.channel, config.stream_id)?;
+        side.wait(config.patience, "the echoing side to connect", || {
+            publication.is_connected() && subscription.is_connected()
+        })?;
+        let max = publication.max_message_length();
+        if config.length > max {
+            return Err(RunError::Config(format!(
+                "length is {} bytes, but a message on {} has at most {max}; raise its term-length",
+                config.length, config.channel
+            )));
+        }
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3)
+            .map_err(|error| RunError::Config(error.to_string()))?;
+        Ok(EchoClient {
+            publication,
+            subscription,
+            assembler: FragmentAssembler::new(),
+            clock: SystemClock::new(),
+            rate: config.rate,
+            batch: config.batch,
+            patience: config.patience,
+            message: vec![0; config.length],
+            next_sent: 0,
+            next_received: 0,
+            results: Results {
+                elapsed: Duration::ZERO,
+                sent: 0,
+                received: 0,
+                damaged: 0,
+                retries: 0,
+                histogram,
+            },
+            progress: Progress::start(config.progress),
+        })
+    }
+
+    /// Sends at the rate for `duration`, then waits for what is still on its way.
+    fn phase(&mut self, duration: Duration, side: &mut Side) -> Result<(), RunError> {
+        let start_ns = self.clock.now().nanos;
+        let schedule = Schedule::new(start_ns, self.rate, self.batch);
+        let total = schedule.messages_in(duration);
+        let patience_ns = i64::try_from(self.patience.as_nanos()).unwrap_or(i64::MAX);
+        let base = self.next_sent;
+        let mut last_event_ns = start_ns;
+        let mut last_sent_ns = start_ns;
+        while self.next_received - base < total {
+            let now_ns = self.clock.now().nanos;
+            let sent = self.send_due(&schedule, base, total, now_ns)?;
+            if sent > 0 {
+                last_sent_ns = now_ns;
+            }
+            side.turn()?;
+            let received = self.receive()?;
+            if sent + received > 0 {
+                last_event_ns = now_ns;
+                self.publish_progress();
+            } else if now_ns - last_event_ns > patience_ns {
+                break;
+            }
+        }
+        // The last batch stands for the interval until the next one would be due.
+        let end_ns = last_sent_ns.max(schedule.due_ns(total));
+        self.results.elapsed += Duration::from_nanos(u64::try_from(end_ns - start_ns).unwrap_or(0));
+        self.results.sent += self.next_sent - base;
+        // What did not come back is lost: the next phase counts from its own first message.
+        self.next_received = self.next_sent;
+        Ok(())
+    }
+
+    /// Sends what is due, up to [`BURST`] messages; gives the number sent.
+    fn send_due(
+        &mut self,
+        schedule: &Schedule,
+        base: u64,
+        total: u64,
+        now_ns: i64,
+    ) -> Result<u64, RunError> {
+        for sent in 0..u64::from(BURST) {
+            let index = self.next_sent - base;
+            if index >= total {
+                return Ok(sent);
+            }
+            let due_ns = schedule.due_ns(index);
+            if due_ns > now_ns {
+                return Ok(sent);
+            }
+            match self.send(due_ns) {
+                Ok(()) => self.next_sent += 1,
+                Err(error) if error.is_retryable() => {
+                    self.results.retries += 1;
+                    return Ok(sent);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(u64::from(BURST))
+    }
+
+    fn send(&mut self, due_ns: i64) -> Result<(), OfferError> {
+        if self.message.len() <= self.publication.max_payload_length() {
+            let mut claim = self.publication.try_claim(self.message.len())?;
+            payload::write(&mut claim, due_ns, self.next_sent);
+            claim.commit();
+        } else {
+            payload::write(&mut self.message, due_ns, self.next_sent);
+            self.publication.offer(&self.message)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what came back; gives the number of fragments.
+    fn receive(&mut self) -> Result<u64, RunError> {
+        let (clock, results) = (&mut self.clock, &mut self.results);
+        let next = &mut self.next_received;
+        let length = self.message.len();
+        let fragments = self.subscription.poll(
+            self.assembler
+                .wrap(|message, _| match payload::read(message, length) {
+                    // A gap in the numbers is a loss, found by counting; going back is a repetition.
+                    Ok((due_ns, sequence)) if sequence >= *next => {
+                        *next = sequence + 1;
+                        results.received += 1;
+                        let round_trip = u64::try_from(clock.now().nanos - due_ns).unwrap_or(0);
+                        results.histogram.saturating_record(round_trip);
+                    }
+                    _ => results.damaged += 1,
+                }),
+            FRAGMENT_LIMIT,
+        )?;
+        Ok(fragments as u64)
+    }
+
+    fn publish_progress(&self) {
+        let Counts { sent, received } = self.progress.counts();
+        sent.store(self.next_sent, Ordering::Relaxed);
+        received.store(self.next_received, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,51 @@
+//! The side that sends everything back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use taran::{Action, OfferError};
+
+use super::config::EchoConfig;
+use crate::side::{RunError, Side};
+
+const FRAGMENT_LIMIT: usize = 64;
+
+/// Echoes until `stop` is raised.
+///
+/// Fragments are sent back one by one as they come: putting messages together is the client's business. A fragment
+/// that cannot be sent back yet stays in the log and is met again by the next poll.
+pub(super) fn run(config: &EchoConfig, side: &mut Side, stop: &AtomicBool) -> Result<(), RunError> {
+    let mut publication =
+        side.add_exclusive_publication(&config.reply_channel, config.reply_stream_id)?;
+    let mut subscription = side.add_subscription(&config.channel, config.stream_id)?;
+    while !stop.load(Ordering::Relaxed) {
+        side.turn()?;
+        let mut failure = None;
+        subscription.controlled_poll(
+            |fragment, header| match echo(&mut publication, fragment, header.flags()) {
+                Ok(()) => Action::Continue,
+                Err(error) if error.is_retryable() => Action::Abort,
+                Err(error) => {
+                    failure = Some(error);
+                    Action::Abort
+                }
+            },
+            FRAGMENT_LIMIT,
+        )?;
+        if let Some(error) = failure {
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+fn echo(
+    publication: &mut taran::ExclusivePublication,
+    fragment: &[u8],
+    flags: u8,
+) -> Result<(), OfferError> {
+    let mut claim = publication.try_claim(fragment.len())?;
+    claim.copy_from_slice(fragment);
+    claim.set_flags(flags);
+    claim.commit();
+    Ok(())
+}

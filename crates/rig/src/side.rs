@@ -1,0 +1,193 @@
+//! One side of a benchmark: a client, and the driver below it where none is running.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use taran::{Client, Context, ExclusivePublication, Pending, Subscription};
+use taran_core::affinity;
+use taran_driver::{DriverContext, MediaDriver};
+
+/// Turns of the driver between two turns of an invoked client: it has a few timers and rare news.
+const TURNS_PER_CLIENT_TURN: u32 = 64;
+
+/// Why a benchmark could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// An option or the set-up is at fault.
+    #[error("{0}")]
+    Config(String),
+    /// The embedded driver did not start.
+    #[error("embedded driver: {0}")]
+    Driver(#[from] taran_driver::DriverError),
+    /// No connection to the driver.
+    #[error(transparent)]
+    Connect(#[from] taran::ConnectError),
+    /// The driver refused a publication or subscription.
+    #[error(transparent)]
+    Add(#[from] taran::AddError),
+    /// A send failed for good.
+    #[error("sending: {0}")]
+    Offer(#[from] taran::OfferError),
+    /// A poll failed for good.
+    #[error("receiving: {0}")]
+    Poll(#[from] taran::PollError),
+    /// Something that had to happen did not.
+    #[error("waited {0:?} for {1}, in vain")]
+    TimedOut(Duration, &'static str),
+}
+
+/// What a side is made of.
+#[derive(Debug, Clone)]
+pub struct SideSpec {
+    /// Directory of a running driver; `None` embeds one.
+    pub aeron_dir: Option<PathBuf>,
+    /// Threading mode of an embedded driver. `INVOKER` runs driver, client and benchmark on the one calling thread.
+    pub threading: String,
+    /// Options of an embedded driver, by name.
+    pub driver_options: Vec<(String, String)>,
+    /// Core of the calling thread, and of the threads that it starts.
+    pub cpu: Option<usize>,
+}
+
+/// A client, and the driver that it embeds. Closed in that order when dropped.
+#[derive(Debug)]
+pub struct Side {
+    client: Client,
+    driver: Option<MediaDriver>,
+    is_invoked: bool,
+    turns: u32,
+}
+
+impl Side {
+    /// Pins the calling thread, starts the driver, connects.
+    ///
+    /// # Errors
+    /// [`RunError`] where the core, an option, the driver or the connection is at fault.
+    pub fn start(spec: &SideSpec) -> Result<Side, RunError> {
+        if let Some(cpu) = spec.cpu {
+            affinity::pin_current_thread(cpu)
+                .map_err(|error| RunError::Config(error.to_string()))?;
+        }
+        let driver = match &spec.aeron_dir {
+            Some(_) => None,
+            None => Some(embed(spec)?),
+        };
+        let is_invoked = driver.is_some() && spec.threading == "INVOKER";
+        let context = match (&spec.aeron_dir, &driver) {
+            (Some(dir), _) => Context::new().aeron_dir(dir),
+            (None, Some(driver)) => Context::new().aeron_dir(driver.aeron_dir()),
+            (None, None) => Context::new(),
+        };
+        let client = context.invoker(is_invoked).connect()?;
+        Ok(Side {
+            client,
+            driver,
+            is_invoked,
+            turns: 0,
+        })
+    }
+
+    /// The driver's directory.
+    #[must_use]
+    pub fn aeron_dir(&self) -> &std::path::Path {
+        self.client.aeron_dir()
+    }
+
+    /// One turn of whatever the calling thread has to run besides the benchmark; nothing where driver and client have
+    /// threads of their own.
+    ///
+    /// # Errors
+    /// The client lost its driver.
+    #[inline]
+    pub fn turn(&mut self) -> Result<(), RunError> {
+        if !self.is_invoked {
+            return Ok(());
+        }
+        if let Some(driver) = &mut self.driver {
+            driver.invoke();
+        }
+        self.turns += 1;
+        if self.turns >= TURNS_PER_CLIENT_TURN {
+            self.turns = 0;
+            self.client.invoke();
+        }
+        Ok(())
+    }
+
+    /// Turns until `condition` holds.
+    ///
+    /// # Errors
+    /// [`RunError::TimedOut`], naming `what`, after `patience`.
+    pub fn wait(
+        &mut self,
+        patience: Duration,
+        what: &'static str,
+        mut condition: impl FnMut() -> bool,
+    ) -> Result<(), RunError> {
+        let deadline = Instant::now() + patience;
+        while !condition() {
+            if Instant::now() > deadline {
+                return Err(RunError::TimedOut(patience, what));
+            }
+            self.turn()?;
+            if !self.is_invoked {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a subscription, while the driver runs on.
+    ///
+    /// # Errors
+    /// As the client says.
+    pub fn add_subscription(
+        &mut self,
+        channel: &str,
+        stream_id: i32,
+    ) -> Result<Subscription, RunError> {
+        let pending = self.client.async_add_subscription(channel, stream_id)?;
+        self.resolve(pending)
+    }
+
+    /// Adds an exclusive publication, while the driver runs on.
+    ///
+    /// # Errors
+    /// As the client says.
+    pub fn add_exclusive_publication(
+        &mut self,
+        channel: &str,
+        stream_id: i32,
+    ) -> Result<ExclusivePublication, RunError> {
+        let pending = self
+            .client
+            .async_add_exclusive_publication(channel, stream_id)?;
+        self.resolve(pending)
+    }
+
+    /// The client gives up by itself when the driver does not answer.
+    fn resolve<T>(&mut self, mut pending: Pending<T>) -> Result<T, RunError> {
+        loop {
+            if let Some(result) = pending.poll() {
+                return result.map_err(RunError::from);
+            }
+            self.turn()?;
+            if self.is_invoked {
+                self.client.invoke();
+            } else {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+fn embed(spec: &SideSpec) -> Result<MediaDriver, RunError> {
+    let context = spec
+        .driver_options
+        .iter()
+        .fold(DriverContext::new(), |context, (name, value)| {
+            context.option(name, value)
+        })
+        .option("aeron.threading.mode", &spec.threading);
+    Ok(MediaDriver::launch_embedded(context)?)
+}
