@@ -68,12 +68,13 @@ impl Conductor {
         self.check_service_interval(link, now)?;
         let mut work = self.take_responses(link)?;
         work += link.send_kept();
-        work += give_up(link, now);
         if now.nanos >= self.next_check_ns {
             self.next_check_ns = now.nanos.saturating_add(nanos(link.settings.keepalive));
             self.check_liveness(link, now)?;
             work += 1;
         }
+        // After the check: if the driver is dead, that is what happened to the commands.
+        work += give_up(link, now);
         Ok(work)
     }
 

@@ -13,10 +13,13 @@ use crate::Position;
 use crate::channel_status::{self, ChannelStatus};
 use crate::error::{AddError, PollError};
 use crate::header::Header;
-use crate::image::{Action, Block, Image};
+use crate::image::{Action, Block, Image, ImageView};
 use crate::link::Link;
 use crate::pending::Pending;
 use crate::registry::Wish;
+
+/// Longest reason for rejecting an image, in bytes.
+const REASON_LENGTH_MAX: usize = 1023;
 
 /// Receives one stream of one channel: an [`Image`] for each publication, polled in turn.
 ///
@@ -193,7 +196,7 @@ impl Subscription {
 
     /// What is known of the image of a session, also of one that was taken out.
     #[must_use]
-    pub fn image(&self, session_id: i32) -> Option<crate::ImageView> {
+    pub fn image(&self, session_id: i32) -> Option<ImageView> {
         self.state
             .images()
             .into_iter()
@@ -321,6 +324,46 @@ impl Subscription {
                 correlation_id,
                 registration_id,
                 channel,
+            },
+        )
+    }
+
+    /// Sends an image away: its publisher is told the reason, and the stream is not received for the driver's image
+    /// liveness timeout; waits for the driver.
+    ///
+    /// # Errors
+    /// The driver refuses or does not answer; the reason has more than 1023 bytes.
+    pub fn reject_image(&self, image: &ImageView, reason: &str) -> Result<(), AddError> {
+        self.async_reject_image(image, reason)?.wait()
+    }
+
+    /// As [`reject_image`](Self::reject_image), without waiting.
+    ///
+    /// # Errors
+    /// The command could not be sent.
+    pub fn async_reject_image(
+        &self,
+        image: &ImageView,
+        reason: &str,
+    ) -> Result<Pending<()>, AddError> {
+        let (length, max) = (reason.len(), REASON_LENGTH_MAX);
+        if length > max {
+            return Err(AddError::TooLong {
+                what: "reason",
+                length,
+                max,
+            });
+        }
+        let (client_id, image_id) = (self.link.client_id, image.correlation_id());
+        let (position, reason) = (image.position(), reason.as_bytes());
+        self.link.ask(
+            |promise| Wish::Operation { promise },
+            |correlation_id| Command::RejectImage {
+                client_id,
+                correlation_id,
+                image_id,
+                position,
+                reason,
             },
         )
     }

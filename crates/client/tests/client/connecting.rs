@@ -1,0 +1,318 @@
+//! Finding a driver, and saying what to do when there is none.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use taran::{
+    ConnectError, Connecting, Context, ManualClock, MemoryStorage, Progress, Storage, Version,
+};
+use taran_core::memory::CreateOptions;
+use taran_core::sync::Ordering;
+
+use crate::fake::{DIRECTORY, FakeDriver, Pair, START, connect, context};
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Lets time go by until connecting ends; the error, and how long it took.
+fn outcome(mut connecting: Connecting, clock: &ManualClock) -> (ConnectError, Duration) {
+    let mut waited = Duration::ZERO;
+    loop {
+        match connecting.poll(clock.read()) {
+            Ok(Progress::Wait(pause)) => {
+                assert!(!pause.is_zero());
+                clock.advance(pause);
+                waited += pause;
+            }
+            Ok(Progress::Connected(client)) => panic!("connected: {client:?}"),
+            Err(error) => return (error, waited),
+        }
+    }
+}
+
+fn error_of(storage: &MemoryStorage, clock: &ManualClock) -> (ConnectError, Duration) {
+    outcome(context(storage, clock).connecting(), clock)
+}
+
+fn cnc() -> PathBuf {
+    Path::new(DIRECTORY).join("cnc.dat")
+}
+
+#[test]
+fn no_driver_is_an_error_that_names_the_directory_and_how_to_set_it() {
+    let (error, waited) = error_of(&MemoryStorage::new(), &ManualClock::new(START));
+    assert_eq!(
+        error,
+        ConnectError::NoDriver {
+            directory: DIRECTORY.into(),
+            waited: TIMEOUT
+        }
+    );
+    assert!(waited >= TIMEOUT && waited < TIMEOUT + Duration::from_secs(1));
+    let text = error.to_string();
+    for part in [
+        DIRECTORY,
+        "AERON_DIR",
+        "aeron.dir",
+        "Context::aeron_dir",
+        "taran driver",
+    ] {
+        assert!(text.contains(part), "{part} in: {text}");
+    }
+}
+
+#[test]
+fn a_driver_that_starts_meanwhile_is_found() {
+    let clock = ManualClock::new(START);
+    let storage = MemoryStorage::new();
+    let mut connecting = context(&storage, &clock).connecting();
+    assert!(matches!(
+        connecting.poll(clock.read()),
+        Ok(Progress::Wait(_))
+    ));
+    clock.advance(Duration::from_secs(9));
+    let _driver = FakeDriver::start_in(storage, clock.clone());
+    assert!(matches!(
+        connecting.poll(clock.read()),
+        Ok(Progress::Connected(_))
+    ));
+}
+
+#[test]
+fn a_driver_that_died_is_an_error_with_the_age_of_its_last_sign_of_life() {
+    let clock = ManualClock::new(START);
+    let driver = FakeDriver::start(clock.clone());
+    clock.advance(Duration::from_secs(3600));
+    let (error, _) = error_of(&driver.storage, &clock);
+    let ConnectError::DriverDied {
+        directory,
+        age,
+        timeout,
+    } = &error
+    else {
+        panic!("{error:?}")
+    };
+    assert_eq!(
+        (directory.as_path(), *timeout),
+        (Path::new(DIRECTORY), TIMEOUT)
+    );
+    assert!(*age >= Duration::from_secs(3600) && *age < Duration::from_secs(3620));
+    assert!(error.to_string().contains("Start it again"), "{error}");
+}
+
+#[test]
+fn a_driver_that_was_stopped_is_told_from_one_that_died() {
+    let clock = ManualClock::new(START);
+    let driver = FakeDriver::start(clock.clone());
+    driver.set_heartbeat_ms(-1);
+    let (error, _) = error_of(&driver.storage, &clock);
+    assert_eq!(
+        error,
+        ConnectError::DriverStopped {
+            directory: DIRECTORY.into(),
+            waited: TIMEOUT
+        }
+    );
+}
+
+#[test]
+fn another_version_is_refused_at_once() {
+    let clock = ManualClock::new(START);
+    let driver = FakeDriver::start(clock.clone());
+    for found in [Version::new(1, 0, 0), Version::new(0, 1, 0)] {
+        driver.cnc.header.version.store(found.0, Ordering::Release);
+        let (error, waited) = error_of(&driver.storage, &clock);
+        assert_eq!(
+            error,
+            ConnectError::Version {
+                path: cnc(),
+                found,
+                expected: Version::new(0, 2, 0)
+            }
+        );
+        assert_eq!(waited, Duration::ZERO);
+        assert!(error.to_string().contains(&found.to_string()), "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_is_never_finished_is_an_error_that_says_so() {
+    let clock = ManualClock::new(START);
+    let driver = FakeDriver::start(clock.clone());
+    driver.cnc.header.version.store(0, Ordering::Release);
+    let (error, _) = error_of(&driver.storage, &clock);
+    assert_eq!(
+        error,
+        ConnectError::NotReady {
+            path: cnc(),
+            waited: TIMEOUT
+        }
+    );
+
+    driver.cnc.publish();
+    driver.set_heartbeat_ms(0);
+    let (error, _) = error_of(&driver.storage, &clock);
+    assert_eq!(
+        error,
+        ConnectError::NotReady {
+            path: cnc(),
+            waited: TIMEOUT
+        }
+    );
+}
+
+#[test]
+fn a_file_that_is_too_short_is_an_error_with_both_lengths() {
+    let clock = ManualClock::new(START);
+    let storage = MemoryStorage::new();
+    storage.create_dir_all(Path::new(DIRECTORY)).unwrap();
+    let region = storage.create(&cnc(), 100, CreateOptions::SPARSE).unwrap();
+    let (error, _) = error_of(&storage, &clock);
+    assert_eq!(
+        error,
+        ConnectError::TooShort {
+            path: cnc(),
+            length: region.len(),
+            needed: 128
+        }
+    );
+
+    let driver = FakeDriver::start(clock.clone());
+    let length = driver.storage.open(&cnc()).unwrap().len();
+    driver
+        .cnc
+        .header
+        .error_log_length
+        .store(i32::MAX, Ordering::Relaxed);
+    let (error, waited) = error_of(&driver.storage, &clock);
+    assert!(
+        matches!(error, ConnectError::TooShort { length: found, .. } if found == length),
+        "{error:?}"
+    );
+    assert!(waited >= TIMEOUT, "the driver may still be at it");
+}
+
+#[test]
+fn lengths_that_can_not_be_are_an_error() {
+    let clock = ManualClock::new(START);
+    let driver = FakeDriver::start(clock.clone());
+    let header = &driver.cnc.header;
+    for (field, length) in [
+        (&header.to_driver_length, -5),
+        (&header.to_driver_length, 12_345),
+        (&header.to_clients_length, 1000),
+    ] {
+        let before = field.swap(length, Ordering::Relaxed);
+        let (error, waited) = error_of(&driver.storage, &clock);
+        assert!(matches!(error, ConnectError::Damaged { .. }), "{error:?}");
+        assert_eq!(waited, Duration::ZERO);
+        field.store(before, Ordering::Relaxed);
+        driver.set_heartbeat_ms(clock.read().epoch_millis);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_may_not_be_read_is_an_error_that_says_so() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = std::env::temp_dir().join(format!("taran-connecting-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("cnc.dat");
+    std::fs::write(&file, [0; 4096]).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let is_root = std::fs::read(&file).is_ok();
+    let context = Context::with_environment::<&str, &str>([])
+        .aeron_dir(&directory)
+        .driver_timeout(Duration::from_millis(40));
+    let error = context.connect().unwrap_err();
+    // Root may read everything.
+    if is_root {
+        assert!(matches!(error, ConnectError::NotReady { .. }), "{error:?}");
+    } else {
+        assert!(
+            matches!(error, ConnectError::NotReadable { .. }),
+            "{error:?}"
+        );
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn options_come_from_environment_properties_and_code_and_the_nearest_counts() {
+    let directories = |context: Context| match outcome(
+        context.storage(Arc::new(MemoryStorage::new())).connecting(),
+        &ManualClock::new(START),
+    ) {
+        (ConnectError::NoDriver { directory, waited }, _) => {
+            (directory.display().to_string(), waited.as_millis())
+        }
+        (error, _) => panic!("{error:?}"),
+    };
+    let environment =
+        || Context::with_environment([("AERON_DIR", "/env"), ("AERON_DRIVER_TIMEOUT", "200")]);
+    assert_eq!(directories(environment()), ("/env".to_owned(), 200));
+    assert_eq!(
+        directories(environment().property("aeron.dir", "/prop")),
+        ("/prop".to_owned(), 200)
+    );
+    let code = environment()
+        .aeron_dir("/code")
+        .property("aeron.dir", "/prop")
+        .property("aeron.driver.timeout", "300");
+    assert_eq!(directories(code), ("/code".to_owned(), 300));
+    let file = std::env::temp_dir().join(format!("taran-client-{}.properties", std::process::id()));
+    std::fs::write(
+        &file,
+        "# a comment\naeron.dir=/file\naeron.driver.timeout=100\n",
+    )
+    .unwrap();
+    assert_eq!(
+        directories(environment().properties_file(&file)),
+        ("/file".to_owned(), 100)
+    );
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn bad_options_are_refused_before_anything_is_looked_for() {
+    let refused = |context: Context| match outcome(context.connecting(), &ManualClock::new(START)) {
+        (ConnectError::Option(text), waited) => {
+            assert_eq!(waited, Duration::ZERO);
+            text
+        }
+        (error, _) => panic!("{error:?}"),
+    };
+    let none = || Context::with_environment::<&str, &str>([]);
+    assert!(
+        refused(Context::with_environment([(
+            "AERON_DRIVER_TIMEOUT",
+            "soon"
+        )]))
+        .contains("AERON_DRIVER_TIMEOUT")
+    );
+    assert!(refused(none().property("aeron.client.nme", "x")).contains("aeron.client.name"));
+    assert!(refused(none().client_name("x".repeat(101))).contains("101"));
+    assert!(refused(none().driver_timeout(Duration::ZERO)).contains("aeron.driver.timeout"));
+    assert!(refused(none().properties_file("/no/such/file")).contains("/no/such/file"));
+}
+
+#[test]
+fn a_keepalive_that_is_too_slow_for_the_driver_is_refused() {
+    let clock = ManualClock::new(START);
+    let driver = FakeDriver::start(clock.clone());
+    let context = context(&driver.storage, &clock).keepalive_interval(Duration::from_secs(10));
+    let (error, _) = outcome(context.connecting(), &clock);
+    assert!(
+        matches!(&error, ConnectError::Option(text) if text.contains("aeron.client.liveness.timeout")),
+        "{error}"
+    );
+}
+
+#[test]
+fn clients_have_ids_of_their_own() {
+    let pair = Pair::new();
+    let other = connect(context(&pair.driver.storage, &pair.clock), &pair.clock);
+    assert_ne!(pair.client.client_id(), other.client_id());
+    assert_eq!(pair.client.aeron_dir(), Path::new(DIRECTORY));
+}

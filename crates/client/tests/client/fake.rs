@@ -1,0 +1,676 @@
+//! A driver for tests: real shared memory, no threads, no network, and it does what the test says.
+//!
+//! [`FakeDriver::turn`] takes the commands in, keeps them for the test to look at, and answers as a driver would that
+//! knows only IPC. A test that wants other answers switches that off and sends its own with [`FakeDriver::say`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use taran::{Clock, Context, ManualClock, MemoryStorage, Now, Progress, Storage};
+use taran_core::broadcast::Transmitter;
+use taran_core::counters::{Counter, CounterSpec, CounterTable};
+use taran_core::memory::CreateOptions;
+use taran_core::ring::many_to_one::{Consumer, Producer};
+use taran_protocol::cnc::{Cnc, CncSpec};
+use taran_protocol::command::Command;
+use taran_protocol::counter::{StreamKey, type_id};
+use taran_protocol::log::{LogBuffers, LogKind, LogSpec};
+use taran_protocol::response::Response;
+
+pub(crate) const DIRECTORY: &str = "/fake/aeron";
+pub(crate) const TERM_LENGTH: i32 = 64 * 1024;
+const WINDOW: i64 = TERM_LENGTH as i64 / 2;
+
+/// A command as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    type_id: i32,
+    bytes: Vec<u8>,
+}
+
+impl Seen {
+    pub(crate) fn command(&self) -> Command<'_> {
+        Command::decode(self.type_id, &self.bytes).unwrap()
+    }
+}
+
+/// A stream that the driver keeps.
+pub(crate) struct Stream {
+    pub(crate) registration_id: i64,
+    pub(crate) stream_id: i32,
+    pub(crate) session_id: i32,
+    pub(crate) log: LogBuffers,
+    pub(crate) log_name: String,
+    pub(crate) limit: Counter,
+    registrations: Vec<i64>,
+    clean: i64,
+    /// Subscription and its position.
+    subscribers: Vec<(i64, Counter)>,
+}
+
+pub(crate) struct FakeDriver {
+    pub(crate) storage: MemoryStorage,
+    pub(crate) cnc: Cnc,
+    pub(crate) responses: Transmitter,
+    pub(crate) counters: CounterTable,
+    pub(crate) seen: Vec<Seen>,
+    pub(crate) streams: Vec<Stream>,
+    /// Answer as a driver would.
+    pub(crate) answers: bool,
+    clock: Box<dyn Clock>,
+    commands: Consumer,
+    subscriptions: Vec<(i64, i32)>,
+    clients: Vec<(i64, i32)>,
+    next_session: i32,
+}
+
+pub(crate) fn small_cnc() -> CncSpec {
+    CncSpec {
+        to_driver_length: 64 * 1024 + 768,
+        to_clients_length: 64 * 1024 + 128,
+        counters_metadata_length: 512 * 512,
+        counters_values_length: 512 * 128,
+        error_log_length: 4096,
+        ..CncSpec::default()
+    }
+}
+
+impl FakeDriver {
+    pub(crate) fn start(clock: impl Clock + 'static) -> Self {
+        Self::start_in(MemoryStorage::new(), clock)
+    }
+
+    pub(crate) fn start_in(storage: MemoryStorage, clock: impl Clock + 'static) -> Self {
+        let directory = PathBuf::from(DIRECTORY);
+        for part in ["", "publications", "images"] {
+            storage.create_dir_all(&directory.join(part)).unwrap();
+        }
+        let spec = small_cnc();
+        let length = spec.file_length() as u64;
+        let region = storage
+            .create(&directory.join("cnc.dat"), length, CreateOptions::SPARSE)
+            .unwrap();
+        let cnc = Cnc::create(&region, &spec).unwrap();
+        let mut driver = Self {
+            storage,
+            responses: Transmitter::open(&cnc.to_clients).unwrap(),
+            counters: CounterTable::new(
+                cnc.counters_metadata.clone(),
+                cnc.counters_values.clone(),
+                Duration::from_secs(1),
+            ),
+            seen: Vec::new(),
+            streams: Vec::new(),
+            answers: true,
+            clock: Box::new(clock),
+            commands: Consumer::open(&cnc.to_driver).unwrap(),
+            subscriptions: Vec::new(),
+            clients: Vec::new(),
+            next_session: 100,
+            cnc,
+        };
+        // As a driver does, so that no client has the id 0.
+        Producer::open(&driver.cnc.to_driver)
+            .unwrap()
+            .next_correlation_id();
+        driver.show_heartbeat();
+        driver.cnc.publish();
+        driver
+    }
+
+    pub(crate) fn show_heartbeat(&mut self) {
+        let now = self.clock.now();
+        self.commands.set_heartbeat_ms(now.epoch_millis);
+    }
+
+    pub(crate) fn set_heartbeat_ms(&self, epoch_ms: i64) {
+        self.commands.set_heartbeat_ms(epoch_ms);
+    }
+
+    /// Takes commands in and answers them; how many.
+    pub(crate) fn turn(&mut self) -> usize {
+        let mut taken = Vec::new();
+        let count = self
+            .commands
+            .read(usize::MAX, |type_id, bytes| {
+                taken.push(Seen {
+                    type_id,
+                    bytes: bytes.to_vec(),
+                });
+            })
+            .unwrap();
+        for seen in taken {
+            if self.answers {
+                self.answer(&seen.command());
+            }
+            self.seen.push(seen);
+        }
+        self.move_limits();
+        count
+    }
+
+    /// The commands since the last call.
+    pub(crate) fn take_seen(&mut self) -> Vec<Seen> {
+        std::mem::take(&mut self.seen)
+    }
+
+    pub(crate) fn say(&mut self, response: &Response<'_>) {
+        let mut bytes = Vec::new();
+        let type_id = response.encode(&mut bytes);
+        self.responses.transmit(type_id, &bytes).unwrap();
+    }
+
+    fn answer(&mut self, command: &Command<'_>) {
+        match *command {
+            Command::AddPublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                ..
+            } => {
+                self.meet(client_id);
+                self.add_publication(client_id, correlation_id, stream_id, true);
+            }
+            Command::AddExclusivePublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                ..
+            } => {
+                self.meet(client_id);
+                self.add_publication(client_id, correlation_id, stream_id, false);
+            }
+            Command::AddSubscription {
+                client_id,
+                correlation_id,
+                stream_id,
+                ..
+            } => {
+                self.meet(client_id);
+                self.subscriptions.push((correlation_id, stream_id));
+                self.say(&Response::SubscriptionReady {
+                    correlation_id,
+                    status_counter_id: -1,
+                });
+                for index in 0..self.streams.len() {
+                    if self.streams[index].stream_id == stream_id {
+                        self.add_image(client_id, index, correlation_id);
+                    }
+                }
+            }
+            Command::RemovePublication {
+                correlation_id,
+                registration_id,
+                revoke,
+                ..
+            } => {
+                self.say(&Response::OperationSuccess { correlation_id });
+                self.remove_publication(registration_id, revoke);
+            }
+            Command::RemoveSubscription {
+                correlation_id,
+                registration_id,
+                ..
+            } => {
+                self.say(&Response::OperationSuccess { correlation_id });
+                self.subscriptions.retain(|(id, _)| *id != registration_id);
+                for stream in &mut self.streams {
+                    stream.subscribers.retain(|(id, _)| *id != registration_id);
+                }
+            }
+            Command::AddCounter {
+                client_id,
+                correlation_id,
+                counter_type_id,
+                key,
+                label,
+            } => {
+                self.meet(client_id);
+                let spec = CounterSpec {
+                    type_id: counter_type_id,
+                    key,
+                    label,
+                    registration_id: correlation_id,
+                    owner_id: client_id,
+                    ..CounterSpec::default()
+                };
+                let counter_id = self.allocate(&spec).id();
+                self.say(&Response::CounterReady {
+                    correlation_id,
+                    counter_id,
+                });
+            }
+            Command::AddStaticCounter {
+                client_id,
+                correlation_id,
+                registration_id,
+                counter_type_id,
+                key,
+                label,
+            } => {
+                self.meet(client_id);
+                let known = self
+                    .counters
+                    .reader()
+                    .find_by_type_and_registration(counter_type_id, registration_id);
+                let counter_id = known.unwrap_or_else(|| {
+                    let spec = CounterSpec {
+                        type_id: counter_type_id,
+                        key,
+                        label,
+                        registration_id,
+                        owner_id: -1,
+                        ..CounterSpec::default()
+                    };
+                    self.allocate(&spec).id()
+                });
+                self.say(&Response::StaticCounter {
+                    correlation_id,
+                    counter_id,
+                });
+            }
+            Command::RemoveCounter {
+                correlation_id,
+                registration_id,
+                ..
+            } => {
+                let found = self
+                    .counters
+                    .reader()
+                    .find(|meta| meta.registration_id == registration_id);
+                self.say(&Response::OperationSuccess { correlation_id });
+                if let Some(meta) = found {
+                    self.say(&Response::UnavailableCounter {
+                        registration_id,
+                        counter_id: meta.id,
+                    });
+                    let now = self.clock.now().epoch_millis;
+                    self.counters.free(meta.id, now);
+                }
+            }
+            Command::NextAvailableSessionId { correlation_id, .. } => {
+                self.say(&Response::NextAvailableSessionId {
+                    correlation_id,
+                    session_id: 4242,
+                });
+            }
+            Command::AddDestination { correlation_id, .. }
+            | Command::RemoveDestination { correlation_id, .. }
+            | Command::RemoveDestinationById { correlation_id, .. }
+            | Command::AddReceiveDestination { correlation_id, .. }
+            | Command::RemoveReceiveDestination { correlation_id, .. }
+            | Command::RejectImage { correlation_id, .. } => {
+                self.say(&Response::OperationSuccess { correlation_id });
+            }
+            Command::ClientKeepalive { .. }
+            | Command::ClientClose { .. }
+            | Command::TerminateDriver { .. } => {}
+        }
+    }
+
+    /// The first command of a client makes its heartbeat counter.
+    fn meet(&mut self, client_id: i64) {
+        if self.clients.iter().any(|(id, _)| *id == client_id) {
+            return;
+        }
+        let value = self.clock.now().epoch_millis;
+        let spec = CounterSpec {
+            type_id: type_id::CLIENT_HEARTBEAT,
+            key: &client_id.to_le_bytes(),
+            label: &format!("client-heartbeat: id={client_id}"),
+            registration_id: client_id,
+            owner_id: client_id,
+            value,
+            ..CounterSpec::default()
+        };
+        let counter_id = self.allocate(&spec).id();
+        self.clients.push((client_id, counter_id));
+        self.say(&Response::CounterReady {
+            correlation_id: client_id,
+            counter_id,
+        });
+    }
+
+    /// Counter id of a client's heartbeat.
+    pub(crate) fn heartbeat_of(&self, client_id: i64) -> Option<i32> {
+        self.clients
+            .iter()
+            .find(|(id, _)| *id == client_id)
+            .map(|(_, counter_id)| *counter_id)
+    }
+
+    pub(crate) fn allocate(&mut self, spec: &CounterSpec<'_>) -> Counter {
+        let now = self.clock.now().epoch_millis;
+        self.counters.allocate_with(spec, now).unwrap()
+    }
+
+    fn add_publication(
+        &mut self,
+        client_id: i64,
+        correlation_id: i64,
+        stream_id: i32,
+        is_shared: bool,
+    ) {
+        let known = self
+            .streams
+            .iter()
+            .position(|stream| is_shared && stream.stream_id == stream_id);
+        let index = known
+            .unwrap_or_else(|| self.make_stream(client_id, correlation_id, stream_id, is_shared));
+        let stream = &mut self.streams[index];
+        stream.registrations.push(correlation_id);
+        let (registration_id, session_id) = (stream.registration_id, stream.session_id);
+        let (limit_counter_id, log_name) = (stream.limit.id(), stream.log_name.clone());
+        if is_shared {
+            self.say(&Response::PublicationReady {
+                correlation_id,
+                registration_id,
+                session_id,
+                stream_id,
+                limit_counter_id,
+                status_counter_id: -1,
+                log_name: &log_name,
+            });
+        } else {
+            self.say(&Response::ExclusivePublicationReady {
+                correlation_id,
+                registration_id,
+                session_id,
+                stream_id,
+                limit_counter_id,
+                status_counter_id: -1,
+                log_name: &log_name,
+            });
+        }
+        if known.is_none() {
+            let subscriptions = self.subscriptions.clone();
+            for (subscription_id, _) in subscriptions.iter().filter(|(_, id)| *id == stream_id) {
+                self.add_image(client_id, index, *subscription_id);
+            }
+        }
+    }
+
+    /// Makes the log and the limit of a stream; its index.
+    pub(crate) fn make_stream(
+        &mut self,
+        client_id: i64,
+        registration_id: i64,
+        stream_id: i32,
+        is_shared: bool,
+    ) -> usize {
+        self.next_session += 1;
+        let session_id = self.next_session;
+        let kind = if is_shared {
+            LogKind::Concurrent
+        } else {
+            LogKind::Exclusive
+        };
+        let spec = LogSpec {
+            correlation_id: registration_id,
+            mtu: 1408,
+            publication_window: WINDOW as i32,
+            ..LogSpec::new(kind, session_id, stream_id, 7, TERM_LENGTH)
+        };
+        let log_name = format!("{DIRECTORY}/publications/{registration_id}.logbuffer");
+        let log = self.make_log(&log_name, &spec);
+        let key = stream_key(registration_id, session_id, stream_id);
+        let limit = self.allocate(&CounterSpec {
+            type_id: type_id::PUBLISHER_LIMIT,
+            key: &key,
+            label: "pub-lmt",
+            registration_id,
+            owner_id: client_id,
+            ..CounterSpec::default()
+        });
+        self.streams.push(Stream {
+            registration_id,
+            stream_id,
+            session_id,
+            log,
+            log_name,
+            limit,
+            registrations: Vec::new(),
+            clean: 0,
+            subscribers: Vec::new(),
+        });
+        self.streams.len() - 1
+    }
+
+    pub(crate) fn make_log(&mut self, name: &str, spec: &LogSpec) -> LogBuffers {
+        let length = taran_protocol::log::file_length(spec.term_length, spec.page_size) as u64;
+        let region = self
+            .storage
+            .create(name.as_ref(), length, CreateOptions::SPARSE)
+            .unwrap();
+        LogBuffers::create(&region, spec, 0).unwrap()
+    }
+
+    /// A position counter for a subscription to a stream.
+    pub(crate) fn make_position(
+        &mut self,
+        client_id: i64,
+        index: usize,
+        subscription_id: i64,
+    ) -> Counter {
+        let stream = &self.streams[index];
+        let (session_id, stream_id, reference_id) =
+            (stream.session_id, stream.stream_id, stream.registration_id);
+        let value = stream.log.producer_position();
+        let key = stream_key(subscription_id, session_id, stream_id);
+        let position = self.allocate(&CounterSpec {
+            type_id: type_id::SUBSCRIBER_POSITION,
+            key: &key,
+            label: "sub-pos",
+            registration_id: subscription_id,
+            owner_id: client_id,
+            reference_id,
+            value,
+        });
+        self.streams[index]
+            .subscribers
+            .push((subscription_id, position.clone()));
+        position
+    }
+
+    fn add_image(&mut self, client_id: i64, index: usize, subscription_id: i64) {
+        let position = self.make_position(client_id, index, subscription_id);
+        self.announce(index, subscription_id, position.id());
+    }
+
+    pub(crate) fn announce(
+        &mut self,
+        index: usize,
+        subscription_id: i64,
+        position_counter_id: i32,
+    ) {
+        let stream = &self.streams[index];
+        stream.log.set_connected(true);
+        let (image_id, session_id, stream_id) =
+            (stream.registration_id, stream.session_id, stream.stream_id);
+        let log_name = stream.log_name.clone();
+        self.say(&Response::AvailableImage {
+            image_id,
+            session_id,
+            stream_id,
+            subscription_id,
+            position_counter_id,
+            log_name: &log_name,
+            source_identity: "aeron:ipc",
+        });
+    }
+
+    fn remove_publication(&mut self, registration_id: i64, revoke: bool) {
+        let Some(index) = self
+            .streams
+            .iter()
+            .position(|stream| stream.registrations.contains(&registration_id))
+        else {
+            return;
+        };
+        let stream = &mut self.streams[index];
+        stream.registrations.retain(|id| *id != registration_id);
+        if stream.registrations.is_empty() || revoke {
+            if revoke {
+                stream.log.set_revoked();
+            }
+            stream
+                .log
+                .set_end_of_stream_position(stream.log.producer_position());
+            stream.log.set_connected(false);
+            self.end_stream(index);
+        }
+    }
+
+    /// Ends a stream: its images become unavailable, its files and counters go.
+    pub(crate) fn end_stream(&mut self, index: usize) {
+        let stream = self.streams.remove(index);
+        let now = self.clock.now().epoch_millis;
+        for (subscription_id, position) in &stream.subscribers {
+            self.say(&Response::UnavailableImage {
+                image_id: stream.registration_id,
+                subscription_id: *subscription_id,
+                stream_id: stream.stream_id,
+                channel: "aeron:ipc",
+            });
+            self.counters.free(position.id(), now);
+        }
+        self.counters.free(stream.limit.id(), now);
+        self.storage.remove(stream.log_name.as_ref()).unwrap();
+    }
+
+    fn move_limits(&mut self) {
+        for stream in &mut self.streams {
+            let Some(consumed) = stream
+                .subscribers
+                .iter()
+                .map(|(_, position)| position.get())
+                .min()
+            else {
+                continue;
+            };
+            // As the driver does for IPC: clean what everyone has read, then let the publishers go on.
+            while stream.clean < consumed {
+                stream.clean = stream.log.clean(stream.clean, consumed);
+            }
+            stream.limit.set(consumed + WINDOW);
+        }
+    }
+}
+
+fn stream_key(registration_id: i64, session_id: i32, stream_id: i32) -> Vec<u8> {
+    let key = StreamKey {
+        registration_id,
+        session_id,
+        stream_id,
+        channel: "aeron:ipc".into(),
+    };
+    key.encode().to_vec()
+}
+
+/// A context for the fake driver's directory: invoked, in virtual time.
+pub(crate) fn context(storage: &MemoryStorage, clock: &ManualClock) -> Context {
+    Context::with_environment::<&str, &str>([])
+        .aeron_dir(DIRECTORY)
+        .storage(Arc::new(storage.clone()))
+        .invoker(true)
+        .clock(clock.clone())
+}
+
+/// A driver and a client that take turns in virtual time.
+pub(crate) struct Pair {
+    pub(crate) clock: ManualClock,
+    pub(crate) driver: FakeDriver,
+    pub(crate) client: taran::Client,
+}
+
+/// What the clocks of the tests show at first.
+pub(crate) const START: Now = Now {
+    nanos: 5_000_000_000,
+    epoch_millis: 1_700_000_000_000,
+};
+
+impl Pair {
+    pub(crate) fn new() -> Self {
+        Self::with(|context| context)
+    }
+
+    pub(crate) fn with(configure: impl FnOnce(Context) -> Context) -> Self {
+        let clock = ManualClock::new(START);
+        let driver = FakeDriver::start(clock.clone());
+        let client = connect(configure(context(&driver.storage, &clock)), &clock);
+        Self {
+            clock,
+            driver,
+            client,
+        }
+    }
+
+    /// A few turns of both without time going by.
+    pub(crate) fn turns(&mut self) {
+        for _ in 0..3 {
+            self.driver.turn();
+            self.client.do_work(self.clock.read());
+        }
+    }
+
+    /// Time goes by, in steps in which both live.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let step = Duration::from_millis(100);
+        let mut left = time;
+        while !left.is_zero() {
+            let next = step.min(left);
+            self.clock.advance(next);
+            self.driver.show_heartbeat();
+            self.turns();
+            left -= next;
+        }
+    }
+
+    /// Lets both work until the answer is there.
+    pub(crate) fn answer<T>(
+        &mut self,
+        pending: Result<taran::Pending<T>, taran::AddError>,
+    ) -> Result<T, taran::AddError> {
+        let mut pending = pending?;
+        for _ in 0..10 {
+            if let Some(answer) = pending.poll() {
+                return answer;
+            }
+            self.turns();
+        }
+        panic!("no answer");
+    }
+
+    pub(crate) fn publication(&mut self, stream_id: i32) -> taran::Publication {
+        let pending = self.client.async_add_publication("aeron:ipc", stream_id);
+        self.answer(pending).unwrap()
+    }
+
+    pub(crate) fn exclusive_publication(&mut self, stream_id: i32) -> taran::ExclusivePublication {
+        let pending = self
+            .client
+            .async_add_exclusive_publication("aeron:ipc", stream_id);
+        self.answer(pending).unwrap()
+    }
+
+    pub(crate) fn subscription(&mut self, stream_id: i32) -> taran::Subscription {
+        let pending = self.client.async_add_subscription("aeron:ipc", stream_id);
+        self.answer(pending).unwrap()
+    }
+
+    pub(crate) fn stream(&self, registration_id: i64) -> &Stream {
+        self.driver
+            .streams
+            .iter()
+            .find(|stream| stream.registration_id == registration_id)
+            .unwrap()
+    }
+}
+
+pub(crate) fn connect(context: Context, clock: &ManualClock) -> taran::Client {
+    match context.connecting().poll(clock.read()) {
+        Ok(Progress::Connected(client)) => client,
+        other => panic!("not connected: {other:?}"),
+    }
+}

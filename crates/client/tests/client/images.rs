@@ -1,0 +1,534 @@
+//! Images come, are polled in every way, and go.
+
+use std::sync::{Arc, Mutex};
+
+use taran::{Action, ImageHandlers, PollError, PositionError, Publication, Subscription};
+use taran_protocol::response::Response;
+
+use crate::fake::{Pair, TERM_LENGTH};
+
+/// A list that handlers append to.
+pub(crate) type Notes = Arc<Mutex<Vec<String>>>;
+
+pub(crate) fn note(notes: &Notes, text: impl Into<String>) {
+    notes.lock().unwrap().push(text.into());
+}
+
+pub(crate) fn taken(notes: &Notes) -> Vec<String> {
+    std::mem::take(&mut *notes.lock().unwrap())
+}
+
+/// A publication and a subscription that see each other.
+fn stream(pair: &mut Pair) -> (Publication, Subscription) {
+    let publication = pair.publication(10);
+    let subscription = pair.subscription(10);
+    pair.turns();
+    assert!(publication.is_connected() && subscription.is_connected());
+    (publication, subscription)
+}
+
+fn offer_numbers(publication: &Publication, numbers: std::ops::Range<u8>) {
+    for number in numbers {
+        publication.offer(&[number]).unwrap();
+    }
+}
+
+#[test]
+fn users_are_told_of_images_with_what_is_known_of_them() {
+    let notes = Notes::default();
+    let (come, go) = (Arc::clone(&notes), Arc::clone(&notes));
+    let mut pair = Pair::with(|context| {
+        context
+            .on_available_image(move |image| {
+                note(
+                    &come,
+                    format!("{} {}", image.session_id(), image.source_identity()),
+                );
+            })
+            .on_unavailable_image(move |image| {
+                note(
+                    &go,
+                    format!("{} gone at {}", image.session_id(), image.position()),
+                );
+            })
+    });
+    let mut subscription = pair.subscription(10);
+    let publication = pair.publication(10);
+    pair.turns();
+    let session = publication.session_id();
+    assert_eq!(taken(&notes), [format!("{session} aeron:ipc")]);
+
+    let image = subscription.image(session).unwrap();
+    assert_eq!(
+        (image.stream_id(), image.join_position(), image.position()),
+        (10, 0, 0)
+    );
+    assert_eq!(image.correlation_id(), publication.registration_id());
+    assert_eq!(
+        image.subscription_registration_id(),
+        subscription.registration_id()
+    );
+    assert_eq!(
+        (image.initial_term_id(), image.term_length(), image.mtu()),
+        (7, 65_536, 1408)
+    );
+    assert_eq!(image.end_of_stream_position(), i64::MAX);
+    assert!(!image.is_closed() && !image.is_end_of_stream() && !image.is_publication_revoked());
+
+    offer_numbers(&publication, 0..3);
+    assert_eq!(subscription.poll(|_, _| (), 2), Ok(2));
+    publication.close();
+    pair.turns();
+    assert_eq!(taken(&notes), [format!("{session} gone at 128")]);
+    assert!(
+        image.is_closed() && !image.is_end_of_stream(),
+        "one message was not read"
+    );
+    assert_eq!(
+        (image.position(), image.end_of_stream_position()),
+        (128, 192)
+    );
+    assert_eq!(image.active_transport_count(), 0);
+    assert_eq!(subscription.poll(|_, _| (), 10), Ok(0));
+    assert!(!subscription.is_connected());
+}
+
+#[test]
+fn a_subscription_may_have_handlers_of_its_own() {
+    let notes = Notes::default();
+    let (client, come, go) = (Arc::clone(&notes), Arc::clone(&notes), Arc::clone(&notes));
+    let mut pair =
+        Pair::with(|context| context.on_available_image(move |_| note(&client, "client")));
+    let handlers = ImageHandlers::new()
+        .on_available(move |_| note(&come, "own"))
+        .on_unavailable(move |_| note(&go, "gone"));
+    let pending = pair
+        .client
+        .async_add_subscription_with("aeron:ipc", 10, handlers);
+    let _own = pair.answer(pending).unwrap();
+    let _other = pair.subscription(11);
+    let (publication, _second) = (pair.publication(10), pair.publication(11));
+    pair.turns();
+    drop(publication);
+    pair.turns();
+    assert_eq!(taken(&notes), ["own", "client", "gone"]);
+}
+
+#[test]
+fn a_late_subscriber_joins_where_the_stream_is() {
+    let mut pair = Pair::new();
+    let (publication, mut early) = stream(&mut pair);
+    offer_numbers(&publication, 0..2);
+    let mut late = pair.subscription(10);
+    pair.turns();
+    offer_numbers(&publication, 2..3);
+    let mut seen = Vec::new();
+    late.poll(|message, _| seen.push(message[0]), 10).unwrap();
+    assert_eq!(seen, [2]);
+    assert_eq!(late.images()[0].join_position(), 128);
+    seen.clear();
+    early.poll(|message, _| seen.push(message[0]), 10).unwrap();
+    assert_eq!(seen, [0, 1, 2]);
+}
+
+#[test]
+fn fragments_carry_their_header() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    publication.offer(b"").unwrap();
+    publication
+        .offer_with(&[b"ab", b"", b"cde"], |payload| payload.len() as i64 + 1000)
+        .unwrap();
+    let mut headers = Vec::new();
+    let polled = subscription.poll(
+        |message, header| {
+            headers.push((
+                message.to_vec(),
+                header.position(),
+                header.term_offset(),
+                header.frame_length(),
+                header.reserved_value(),
+            ));
+            assert_eq!(
+                (header.session_id(), header.stream_id()),
+                (publication.session_id(), 10)
+            );
+            assert_eq!(
+                (
+                    header.term_id(),
+                    header.initial_term_id(),
+                    header.frame_type()
+                ),
+                (7, 7, 1)
+            );
+            assert!(
+                header.is_begin() && header.is_end() && header.is_whole() && header.flags() == 0xC0
+            );
+            assert_eq!(header.image().session_id(), publication.session_id());
+        },
+        10,
+    );
+    assert_eq!(polled, Ok(2));
+    assert_eq!(
+        headers,
+        [
+            (b"".to_vec(), 32, 0, 32, 0),
+            (b"abcde".to_vec(), 96, 32, 37, 1005)
+        ]
+    );
+}
+
+#[test]
+fn a_poll_stops_at_its_limit_and_goes_on_there() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    offer_numbers(&publication, 0..5);
+    let mut seen = Vec::new();
+    for expected in [2, 2, 1, 0] {
+        assert_eq!(
+            subscription.poll(|message, _| seen.push(message[0]), 2),
+            Ok(expected)
+        );
+    }
+    assert_eq!(seen, [0, 1, 2, 3, 4]);
+    assert_eq!(subscription.poll(|_, _| (), 0), Ok(0));
+}
+
+#[test]
+fn a_bounded_poll_stops_before_its_position() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    offer_numbers(&publication, 0..5);
+    assert_eq!(subscription.bounded_poll(|_, _| (), -1, 10), Ok(0));
+    assert_eq!(subscription.bounded_poll(|_, _| (), 0, 10), Ok(0));
+    assert_eq!(
+        subscription.bounded_poll(|_, _| (), 65, 10),
+        Ok(2),
+        "a frame that starts before the limit counts"
+    );
+    assert_eq!(subscription.bounded_poll(|_, _| (), 128, 10), Ok(0));
+    assert_eq!(subscription.bounded_poll(|_, _| (), i64::MAX, 10), Ok(3));
+}
+
+#[test]
+fn a_controlled_poll_does_as_it_is_told() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    offer_numbers(&publication, 0..6);
+    let mut seen = Vec::new();
+    let counter = pair
+        .client
+        .counters()
+        .counter(subscription.images()[0].subscriber_position_id())
+        .unwrap();
+    let actions = [
+        Action::Continue,
+        Action::Commit,
+        Action::Continue,
+        Action::Abort,
+    ];
+    let polled = subscription.controlled_poll(
+        |message, _| {
+            // Before the action of this fragment: only a commit is seen at once.
+            seen.push((message[0], counter.get()));
+            actions[message[0] as usize]
+        },
+        10,
+    );
+    assert_eq!(polled, Ok(3), "the aborted fragment does not count");
+    assert_eq!(seen, [(0, 0), (1, 0), (2, 128), (3, 128)]);
+    assert_eq!(counter.get(), 192);
+    let mut seen = Vec::new();
+    let polled = subscription.controlled_poll(
+        |message, _| {
+            seen.push(message[0]);
+            if message[0] == 4 {
+                Action::Break
+            } else {
+                Action::Continue
+            }
+        },
+        10,
+    );
+    assert_eq!((polled, seen), (Ok(2), vec![3, 4]));
+    assert_eq!(counter.get(), 320);
+}
+
+#[test]
+fn a_peek_consumes_nothing() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    offer_numbers(&publication, 0..3);
+    publication.offer(&[9; 3000]).unwrap();
+    let image = subscription.image_mut(publication.session_id()).unwrap();
+    let mut seen = 0;
+    let mut peek = |from, limit, last: Action| {
+        seen = 0;
+        let peeked = image.controlled_peek(
+            from,
+            |_, _| {
+                seen += 1;
+                if seen == 4 { last } else { Action::Continue }
+            },
+            limit,
+        );
+        (peeked, seen)
+    };
+    let whole = 192 + 2 * 1408 + 288;
+    assert_eq!(peek(0, i64::MAX, Action::Continue), (Ok(whole), 6));
+    assert_eq!(peek(64, 192, Action::Continue), (Ok(192), 2));
+    assert_eq!(
+        peek(0, i64::MAX, Action::Break),
+        (Ok(192), 4),
+        "only whole messages move the result"
+    );
+    assert_eq!(peek(0, i64::MAX, Action::Abort), (Ok(192), 4));
+    for wrong in [-32, 16, i64::from(TERM_LENGTH) + 32] {
+        assert!(matches!(
+            peek(wrong, i64::MAX, Action::Continue).0,
+            Err(PositionError::OutOfRange { .. })
+        ));
+    }
+    assert_eq!(image.position(), 0);
+}
+
+#[test]
+fn a_block_poll_hands_out_whole_frames() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    offer_numbers(&publication, 0..4);
+    let mut blocks = Vec::new();
+    for limit in [63, 200, 1000] {
+        let polled = subscription.block_poll(
+            |block| {
+                assert_eq!(
+                    (block.session_id(), block.term_id()),
+                    (publication.session_id(), 7)
+                );
+                blocks.push((block.term_offset(), block.bytes().len(), block.position()));
+            },
+            limit,
+        );
+        assert_eq!(polled.unwrap(), [0, 192, 64][blocks.len()]);
+    }
+    assert_eq!(blocks, [(0, 192, 192), (192, 64, 256)]);
+}
+
+#[test]
+fn an_image_can_be_moved_forward_within_its_term() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    offer_numbers(&publication, 0..3);
+    let image = subscription.image_mut(publication.session_id()).unwrap();
+    assert_eq!(image.set_position(64), Ok(()));
+    assert_eq!(image.position(), 64);
+    let mut seen = Vec::new();
+    image.poll(|message, _| seen.push(message[0]), 10);
+    assert_eq!(seen, [1, 2]);
+    let end = i64::from(TERM_LENGTH);
+    for wrong in [64, 200, end + 32, i64::MAX, i64::MIN] {
+        assert_eq!(
+            image.set_position(wrong),
+            Err(PositionError::OutOfRange {
+                position: wrong,
+                min: 192,
+                max: end
+            })
+        );
+    }
+    assert_eq!(image.set_position(end), Ok(()));
+    publication.close();
+    pair.turns();
+    let mut images = subscription.images().iter_mut();
+    assert!(images.next().is_none());
+}
+
+#[test]
+fn polls_go_through_terms_and_their_padding() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    let (mut sent, mut received) = (0u32, 0u32);
+    while received < 5000 {
+        let message = [sent.to_le_bytes(); 47].concat();
+        match publication.offer(&message[..(4 + sent as usize % 180)]) {
+            Ok(_) => sent += 1,
+            Err(error) => assert!(error.is_retryable(), "{error}"),
+        }
+        subscription
+            .poll(
+                |message, _| {
+                    assert_eq!(message.len(), 4 + received as usize % 180);
+                    assert_eq!(message[..4], received.to_le_bytes());
+                    received += 1;
+                },
+                3,
+            )
+            .unwrap();
+        pair.driver.turn();
+    }
+    assert!(publication.position() > 6 * i64::from(TERM_LENGTH));
+}
+
+#[test]
+fn images_take_turns_to_be_first() {
+    let mut pair = Pair::new();
+    let mut subscription = pair.subscription(10);
+    let mut publications: Vec<_> = (0..3).map(|_| pair.exclusive_publication(10)).collect();
+    pair.turns();
+    let sessions: Vec<i32> = publications
+        .iter()
+        .map(taran::ExclusivePublication::session_id)
+        .collect();
+    let mut firsts = Vec::new();
+    for _ in 0..4 {
+        for publication in &mut publications {
+            publication.offer(b"x").unwrap();
+        }
+        let mut order = Vec::new();
+        subscription
+            .poll(|_, header| order.push(header.session_id()), 10)
+            .unwrap();
+        assert_eq!(order.len(), 3);
+        firsts.push(order[0]);
+    }
+    assert_eq!(firsts, [sessions[0], sessions[1], sessions[2], sessions[0]]);
+    let mut order = Vec::new();
+    for publication in &mut publications {
+        publication.offer(b"x").unwrap();
+    }
+    assert_eq!(
+        subscription.poll(|_, header| order.push(header.session_id()), 2),
+        Ok(2),
+        "the limit is shared"
+    );
+}
+
+#[test]
+fn an_image_that_was_taken_out_is_polled_by_its_holder_until_it_comes_back() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    let session = publication.session_id();
+    offer_numbers(&publication, 0..2);
+    let mut image = subscription.take_image(session).unwrap();
+    assert!(subscription.take_image(session).is_none());
+    assert_eq!(
+        (subscription.image_count(), subscription.images().len()),
+        (1, 0)
+    );
+    assert_eq!(subscription.poll(|_, _| (), 10), Ok(0));
+    let mut seen = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(image.poll(|message, _| seen.push(message[0]), 1), 1));
+    });
+    drop(image);
+    assert_eq!(
+        subscription.poll(|message, _| seen.push(message[0]), 10),
+        Ok(1)
+    );
+    assert_eq!(seen, [0, 1]);
+}
+
+#[test]
+fn a_taken_image_ends_like_any_other() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    offer_numbers(&publication, 0..1);
+    let mut image = subscription.take_image(publication.session_id()).unwrap();
+    drop(subscription);
+    assert!(image.is_closed());
+    assert_eq!(image.poll(|_, _| (), 10), 0);
+    assert_eq!(image.set_position(64), Err(PositionError::Closed));
+    assert_eq!(image.block_poll(|_| (), 1000), 0);
+}
+
+#[test]
+fn a_log_stays_mapped_while_something_holds_it() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    offer_numbers(&publication, 0..1);
+    let mut kept = None;
+    subscription
+        .poll(|_, header| kept = Some(header.image().clone()), 1)
+        .unwrap();
+    drop(publication);
+    pair.turns();
+    drop(subscription);
+    pair.client.close();
+    let kept = kept.unwrap();
+    assert_eq!(
+        (kept.position(), kept.mtu(), kept.is_end_of_stream()),
+        (64, 1408, true)
+    );
+}
+
+#[test]
+fn a_revoked_stream_says_so() {
+    let mut pair = Pair::new();
+    let (publication, subscription) = stream(&mut pair);
+    let image = subscription.image(publication.session_id()).unwrap();
+    publication.revoke();
+    pair.turns();
+    assert!(image.is_closed() && image.is_publication_revoked());
+}
+
+#[test]
+fn a_handler_that_panics_has_consumed_its_fragment() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    offer_numbers(&publication, 0..3);
+    let poll = std::panic::AssertUnwindSafe(|| {
+        subscription.poll(|message, _| assert_ne!(message[0], 1), 10)
+    });
+    assert!(std::panic::catch_unwind(poll).is_err());
+    let mut seen = Vec::new();
+    subscription
+        .poll(|message, _| seen.push(message[0]), 10)
+        .unwrap();
+    assert_eq!(seen, [2]);
+}
+
+#[test]
+fn images_of_others_and_images_twice_pass_unnoticed() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    let counter_id = subscription.images()[0].subscriber_position_id();
+    let index = 0;
+    pair.driver
+        .announce(index, subscription.registration_id(), counter_id);
+    pair.driver.announce(index, 987_654, counter_id);
+    let (image_id, channel) = (publication.registration_id(), "aeron:ipc");
+    pair.driver.say(&Response::UnavailableImage {
+        image_id,
+        subscription_id: 987_654,
+        stream_id: 10,
+        channel,
+    });
+    pair.driver.say(&Response::UnavailableImage {
+        image_id: 987_654,
+        subscription_id: subscription.registration_id(),
+        stream_id: 10,
+        channel,
+    });
+    pair.turns();
+    assert_eq!(subscription.image_count(), 1);
+}
+
+#[test]
+fn polling_a_closed_client_is_an_error() {
+    let mut pair = Pair::new();
+    let (_publication, mut subscription) = stream(&mut pair);
+    pair.client.close();
+    for _ in 0..2 {
+        assert_eq!(subscription.poll(|_, _| (), 1), Err(PollError::Closed));
+        assert_eq!(
+            subscription.bounded_poll(|_, _| (), i64::MAX, 1),
+            Err(PollError::Closed)
+        );
+        assert_eq!(
+            subscription.controlled_poll(|_, _| Action::Continue, 1),
+            Err(PollError::Closed)
+        );
+        assert_eq!(subscription.block_poll(|_| (), 1), Err(PollError::Closed));
+    }
+    assert!(subscription.images().is_empty() && subscription.is_closed());
+}

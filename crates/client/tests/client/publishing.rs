@@ -1,0 +1,356 @@
+//! Offering in every way, and every reason not to be taken.
+
+use taran::{BlockError, FragmentAssembler, OfferError, Publication, Subscription};
+
+use crate::fake::{Pair, TERM_LENGTH};
+
+fn receive(subscription: &mut Subscription) -> Vec<Vec<u8>> {
+    let mut messages = Vec::new();
+    let mut assembler = FragmentAssembler::new();
+    while subscription
+        .poll(
+            assembler.wrap(|message, _| messages.push(message.to_vec())),
+            100,
+        )
+        .unwrap()
+        > 0
+    {}
+    messages
+}
+
+fn stream(pair: &mut Pair) -> (Publication, Subscription) {
+    let found = (pair.publication(10), pair.subscription(10));
+    pair.turns();
+    found
+}
+
+#[test]
+fn without_a_subscriber_it_is_not_connected() {
+    let mut pair = Pair::new();
+    let publication = pair.publication(10);
+    assert_eq!(publication.offer(b"x"), Err(OfferError::NotConnected));
+    assert_eq!(
+        publication.try_claim(1).map(drop),
+        Err(OfferError::NotConnected)
+    );
+    let mut exclusive = pair.exclusive_publication(11);
+    assert_eq!(exclusive.offer(b"x"), Err(OfferError::NotConnected));
+    assert!(OfferError::NotConnected.is_retryable());
+}
+
+#[test]
+fn at_the_limit_it_is_pressed_back_until_the_subscriber_reads() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    let window = publication.available_window();
+    assert_eq!(window, i64::from(TERM_LENGTH) / 2);
+    let mut offered = 0;
+    let refused = loop {
+        match publication.offer(&[0; 1000]) {
+            Ok(position) => {
+                offered += 1;
+                assert_eq!(position, publication.position());
+            }
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused, OfferError::BackPressured);
+    assert_eq!(offered, window / 1056 + 1);
+    assert_eq!(publication.available_window(), 0);
+    assert_eq!(receive(&mut subscription).len() as i64, offered);
+    pair.turns();
+    assert!(publication.offer(&[0; 1000]).is_ok());
+}
+
+#[test]
+fn the_turn_of_a_term_is_an_admin_action_and_the_next_offer_is_taken() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    let (mut turns, mut sent) = (0, 0);
+    while publication.position() < 4 * i64::from(TERM_LENGTH) {
+        match publication.offer(&[7; 999]) {
+            Ok(_) => sent += 1,
+            Err(OfferError::AdminAction) => {
+                turns += 1;
+                assert_eq!(publication.offer(&[7; 999]).map(|_| sent += 1), Ok(()));
+            }
+            Err(error) => panic!("{error}"),
+        }
+        sent -= receive(&mut subscription).len() as i32;
+        pair.driver.turn();
+    }
+    // A poll that passes nothing but padding delivers nothing, so the last message may still be there.
+    sent -= receive(&mut subscription).len() as i32;
+    assert_eq!((turns, sent), (4, 0));
+}
+
+#[test]
+fn messages_of_every_length_arrive_whole() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    let mut exclusive = pair.exclusive_publication(11);
+    let mut other = pair.subscription(11);
+    pair.turns();
+    let payload = publication.max_payload_length();
+    for length in [
+        0,
+        1,
+        31,
+        32,
+        33,
+        payload - 1,
+        payload,
+        payload + 1,
+        2 * payload,
+        2 * payload + 1,
+        8192,
+    ] {
+        let message: Vec<u8> = (0..length).map(|index| (index * 7) as u8).collect();
+        while let Err(error) = publication.offer(&message) {
+            assert_eq!(error, OfferError::AdminAction);
+        }
+        while let Err(error) = exclusive.offer(&message) {
+            assert_eq!(error, OfferError::AdminAction);
+        }
+        assert_eq!(
+            receive(&mut subscription),
+            std::slice::from_ref(&message),
+            "{length}"
+        );
+        assert_eq!(receive(&mut other), [message], "{length}");
+        pair.turns();
+    }
+}
+
+#[test]
+fn parts_arrive_as_one_message() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    let long = [3; 2000];
+    publication.offer_parts(&[]).unwrap();
+    publication
+        .offer_parts(&[b"head", &long, b"", b"tail"])
+        .unwrap();
+    let expected = [&b"head"[..], &long, b"tail"].concat();
+    assert_eq!(receive(&mut subscription), [Vec::new(), expected]);
+}
+
+#[test]
+fn each_fragment_gets_its_reserved_value() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    let message: Vec<u8> = (0..3000u32).map(|index| index as u8).collect();
+    let sum = |payload: &[u8]| {
+        payload.iter().map(|byte| i64::from(*byte)).sum::<i64>() + payload.len() as i64
+    };
+    publication
+        .offer_with(&[&message[..5], &message[5..]], sum)
+        .unwrap();
+    let mut fragments = 0;
+    subscription
+        .poll(
+            |payload, header| {
+                fragments += 1;
+                assert_eq!(header.reserved_value(), sum(payload));
+            },
+            10,
+        )
+        .unwrap();
+    assert_eq!(fragments, 3);
+}
+
+#[test]
+fn what_can_never_be_sent_says_how_long_it_may_be() {
+    let mut pair = Pair::new();
+    let (publication, _subscription) = stream(&mut pair);
+    let error = publication.offer(&[0; 8193]).unwrap_err();
+    assert_eq!(
+        error,
+        OfferError::TooLong {
+            length: 8193,
+            max: 8192
+        }
+    );
+    assert!(
+        !error.is_retryable()
+            && error.to_string().contains("8193")
+            && error.to_string().contains("term-length")
+    );
+    assert_eq!(
+        publication.try_claim(1377).map(drop),
+        Err(OfferError::TooLong {
+            length: 1377,
+            max: 1376
+        })
+    );
+    let mut exclusive = pair.exclusive_publication(11);
+    let _other = pair.subscription(11);
+    pair.turns();
+    assert_eq!(
+        exclusive.offer(&[0; 8193]),
+        Err(OfferError::TooLong {
+            length: 8193,
+            max: 8192
+        })
+    );
+    assert_eq!(
+        exclusive.try_claim(1377).map(drop),
+        Err(OfferError::TooLong {
+            length: 1377,
+            max: 1376
+        })
+    );
+    let part = [0; 5000];
+    assert_eq!(
+        exclusive.offer_parts(&[&part, &part]),
+        Err(OfferError::TooLong {
+            length: 10_000,
+            max: 8192
+        })
+    );
+}
+
+#[test]
+fn claims_are_sent_when_committed_and_skipped_otherwise() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    let mut claim = publication.try_claim(5).unwrap();
+    claim.copy_from_slice(b"first");
+    claim.set_reserved_value(77);
+    let mut second = publication.try_claim(6).unwrap();
+    second.copy_from_slice(b"second");
+    assert_eq!(second.commit(), 128);
+    assert!(
+        receive(&mut subscription).is_empty(),
+        "the second waits for the first"
+    );
+    assert_eq!(claim.commit(), 64);
+    drop(publication.try_claim(100).unwrap());
+    publication.try_claim(100).unwrap().abort();
+    let mut reserved = Vec::new();
+    let mut messages = Vec::new();
+    let poll = subscription.poll(
+        |message, header| {
+            reserved.push(header.reserved_value());
+            messages.push(message.to_vec());
+        },
+        10,
+    );
+    assert_eq!(poll, Ok(2));
+    assert_eq!(
+        (messages, reserved),
+        (vec![b"first".to_vec(), b"second".to_vec()], vec![77, 0])
+    );
+    assert_eq!(subscription.images()[0].position(), publication.position());
+
+    let mut exclusive = pair.exclusive_publication(11);
+    let mut other = pair.subscription(11);
+    pair.turns();
+    let mut claim = exclusive.try_claim(3).unwrap();
+    claim[..].copy_from_slice(b"abc");
+    claim.commit();
+    drop(exclusive.try_claim(3).unwrap());
+    assert_eq!(receive(&mut other), [b"abc".to_vec()]);
+}
+
+#[test]
+fn a_claim_outlives_the_client_without_harm() {
+    let mut pair = Pair::new();
+    let (publication, mut subscription) = stream(&mut pair);
+    let mut claim = publication.try_claim(5).unwrap();
+    pair.client.close();
+    claim.copy_from_slice(b"never");
+    claim.commit();
+    assert!(subscription.poll(|_, _| (), 1).is_err());
+    assert_eq!(publication.offer(b"x"), Err(OfferError::Closed));
+}
+
+#[test]
+fn padding_moves_the_stream_and_is_skipped() {
+    let mut pair = Pair::new();
+    let mut exclusive = pair.exclusive_publication(11);
+    let mut subscription = pair.subscription(11);
+    pair.turns();
+    exclusive.offer(b"before").unwrap();
+    assert_eq!(exclusive.append_padding(100), Ok(64 + 160));
+    exclusive.offer(b"after").unwrap();
+    assert_eq!(
+        receive(&mut subscription),
+        [b"before".to_vec(), b"after".to_vec()]
+    );
+    assert_eq!(subscription.images()[0].position(), exclusive.position());
+    assert!(matches!(
+        exclusive.append_padding(8193),
+        Err(OfferError::TooLong { length: 8193, .. })
+    ));
+}
+
+#[test]
+fn blocks_are_appended_where_they_belong_and_nowhere_else() {
+    let mut pair = Pair::new();
+    let mut exclusive = pair.exclusive_publication(11);
+    let mut subscription = pair.subscription(11);
+    pair.turns();
+    exclusive.offer(b"one").unwrap();
+    exclusive.offer(b"two").unwrap();
+    let mut block = Vec::new();
+    subscription
+        .block_poll(|polled| block.extend_from_slice(polled.bytes()), 1000)
+        .unwrap();
+    assert_eq!(block.len(), 128);
+    // The block was framed for offset 0, the stream stands at 128.
+    let error = exclusive.offer_block(&block).unwrap_err();
+    let expected = BlockError::Misplaced {
+        field: "term offset",
+        found: 0,
+        expected: 128,
+    };
+    assert_eq!(error, OfferError::InvalidBlock(expected));
+    for (index, frame) in block.chunks_mut(64).enumerate() {
+        frame[8..12].copy_from_slice(&(128 + 64 * index as i32).to_le_bytes());
+    }
+    assert_eq!(exclusive.offer_block(&block), Ok(256));
+    assert_eq!(
+        receive(&mut subscription),
+        [b"one".to_vec(), b"two".to_vec()]
+    );
+    for wrong in [&block[..0], &block[..100], &[0; 64][..]] {
+        assert!(matches!(
+            exclusive.offer_block(wrong),
+            Err(OfferError::InvalidBlock(_))
+        ));
+    }
+}
+
+#[test]
+fn the_end_of_the_position_space_is_final() {
+    let mut pair = Pair::new();
+    let (publication, _subscription) = stream(&mut pair);
+    // As if 2^31 - 1 terms had gone by.
+    let stream = pair.stream(publication.registration_id());
+    let last = stream.log.geometry().max_position() - 64;
+    let term_id = stream.log.geometry().term_id(last);
+    let metadata = stream.log.metadata();
+    let count = i32::MAX;
+    let tail = (i64::from(term_id) << 32) | i64::from(TERM_LENGTH - 64);
+    metadata.tails[count as usize % 3].store(tail, taran_core::sync::Ordering::Release);
+    metadata
+        .active_term_count
+        .store(count, taran_core::sync::Ordering::Release);
+    stream.limit.set(i64::MAX);
+    let max_position = publication.max_possible_position();
+    assert_eq!(publication.position(), last);
+    assert_eq!(
+        publication.offer(&[0; 100]),
+        Err(OfferError::MaxPositionExceeded { max_position })
+    );
+    assert_eq!(
+        publication.offer(b"x"),
+        Err(OfferError::MaxPositionExceeded { max_position })
+    );
+    pair.stream(publication.registration_id()).limit.set(0);
+    assert_eq!(
+        publication.offer(b"x"),
+        Err(OfferError::MaxPositionExceeded { max_position })
+    );
+}

@@ -1,0 +1,230 @@
+//! Real threads: many publishers on one publication, the conductor on its own thread, closing under way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use taran::{Client, Context, FragmentAssembler, ImageHandlers, MemoryStorage, SystemClock};
+
+use crate::fake::{DIRECTORY, FakeDriver};
+
+/// A fake driver on a thread of its own.
+struct Running {
+    storage: MemoryStorage,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn start() -> Self {
+        let mut driver = FakeDriver::start(SystemClock::new());
+        let (storage, stop) = (driver.storage.clone(), Arc::new(AtomicBool::new(false)));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                if driver.turn() == 0 {
+                    thread::yield_now();
+                }
+                driver.show_heartbeat();
+            }
+        });
+        Self {
+            storage,
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    fn context(&self) -> Context {
+        Context::with_environment::<&str, &str>([])
+            .aeron_dir(DIRECTORY)
+            .storage(Arc::new(self.storage.clone()))
+    }
+
+    fn connect(&self) -> Client {
+        self.context().connect().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// What thread `sender` sends as its `number`-th message: the two numbers, and bytes that follow from them.
+fn message(sender: u32, number: u32, buffer: &mut Vec<u8>) {
+    buffer.clear();
+    buffer.extend(sender.to_le_bytes());
+    buffer.extend(number.to_le_bytes());
+    let length = number.wrapping_mul(2_654_435_761).wrapping_add(sender) % 3000;
+    buffer.extend((0..length).map(|index| (index ^ number ^ sender) as u8));
+}
+
+#[test]
+fn threads_share_a_publication_and_every_message_arrives_whole_and_in_the_order_of_its_thread() {
+    const SENDERS: u32 = 4;
+    const MESSAGES: u32 = 3_000;
+    let driver = Running::start();
+    let client = driver.connect();
+    let mut subscription = client.add_subscription("aeron:ipc", 10).unwrap();
+    let publication = client.add_publication("aeron:ipc", 10).unwrap();
+    let senders: Vec<_> = (0..SENDERS)
+        .map(|sender| {
+            let publication = publication.clone();
+            thread::spawn(move || {
+                let mut buffer = Vec::new();
+                for number in 0..MESSAGES {
+                    message(sender, number, &mut buffer);
+                    loop {
+                        let outcome = match number % 3 {
+                            0 if buffer.len() <= publication.max_payload_length() => {
+                                publication.try_claim(buffer.len()).map(|mut claim| {
+                                    claim.copy_from_slice(&buffer);
+                                    claim.commit()
+                                })
+                            }
+                            1 => publication.offer_parts(&[&buffer[..3], &buffer[3..]]),
+                            _ => publication.offer(&buffer),
+                        };
+                        match outcome {
+                            Ok(_) => break,
+                            Err(error) => assert!(error.is_retryable(), "{error}"),
+                        }
+                        thread::yield_now();
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut next = [0u32; SENDERS as usize];
+    let mut assembler = FragmentAssembler::new();
+    let mut expected = Vec::new();
+    while next.iter().sum::<u32>() < SENDERS * MESSAGES {
+        let check = assembler.wrap(|received, _| {
+            let sender = u32::from_le_bytes(received[..4].try_into().unwrap());
+            message(sender, next[sender as usize], &mut expected);
+            assert_eq!(received, expected);
+            next[sender as usize] += 1;
+        });
+        if subscription.poll(check, 50).unwrap() == 0 {
+            thread::yield_now();
+        }
+    }
+    for sender in senders {
+        sender.join().unwrap();
+    }
+}
+
+#[test]
+fn blocking_calls_are_woken_by_the_answer() {
+    let driver = Running::start();
+    let client = driver.connect();
+    let begin = std::time::Instant::now();
+    for stream_id in 0..20 {
+        client.add_publication("aeron:ipc", stream_id).unwrap();
+    }
+    // With the idle sleep of 16 ms per answer it would take longer; the bound leaves room for a busy machine.
+    assert!(
+        begin.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begin.elapsed()
+    );
+    assert_eq!(client.next_available_session_id(1), Ok(4242));
+}
+
+#[test]
+fn no_callback_runs_once_close_has_returned() {
+    let driver = Running::start();
+    for round in 0..20 {
+        let client = driver.connect();
+        let (calls, closed) = (
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (count, is_closed) = (Arc::clone(&calls), Arc::clone(&closed));
+        let handlers = ImageHandlers::new().on_available(move |_| {
+            assert!(!is_closed.load(Ordering::SeqCst), "called back after close");
+            thread::sleep(Duration::from_micros(200));
+            assert!(
+                !is_closed.load(Ordering::SeqCst),
+                "close returned during the call"
+            );
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        let subscription = client
+            .add_subscription_with("aeron:ipc", 10, handlers)
+            .unwrap();
+        let publisher = driver.connect();
+        let publications: Vec<_> = (0..3)
+            .map(|_| {
+                publisher
+                    .async_add_exclusive_publication("aeron:ipc", 10)
+                    .unwrap()
+            })
+            .collect();
+        thread::sleep(Duration::from_micros(100 * round));
+        if round % 2 == 0 {
+            subscription.close();
+        } else {
+            client.close();
+        }
+        closed.store(true, Ordering::SeqCst);
+        drop(publications);
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn clients_close_from_any_thread_at_once() {
+    let driver = Running::start();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    let client = driver
+        .context()
+        .on_close(move |_| {
+            thread::sleep(Duration::from_millis(20));
+            count.fetch_add(1, Ordering::SeqCst);
+        })
+        .connect()
+        .unwrap();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                client.close();
+                assert_eq!(
+                    calls.load(Ordering::SeqCst),
+                    1,
+                    "each closer waits for the end"
+                );
+            });
+        }
+    });
+}
+
+#[test]
+fn a_callback_on_the_conductors_thread_may_drop_the_last_client() {
+    let driver = Running::start();
+    let (ended, wait) = std::sync::mpsc::channel();
+    let slot: Arc<std::sync::Mutex<Option<Client>>> = Arc::default();
+    let own = Arc::clone(&slot);
+    let client = driver
+        .context()
+        .on_available_image(move |_| drop(own.lock().unwrap().take()))
+        .on_close(move |end| ended.send(end).unwrap())
+        .connect()
+        .unwrap();
+    let mut subscription = client.add_subscription("aeron:ipc", 10).unwrap();
+    let pending = client.async_add_publication("aeron:ipc", 10).unwrap();
+    *slot.lock().unwrap() = Some(client);
+    assert_eq!(
+        wait.recv_timeout(Duration::from_secs(10)),
+        Ok(taran::ClientEnd::Closed)
+    );
+    assert!(subscription.poll(|_, _| (), 1).is_err());
+    drop(pending);
+}
