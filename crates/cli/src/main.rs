@@ -4,6 +4,7 @@
 
 mod attach;
 mod date;
+mod driver;
 mod errors;
 mod failure;
 mod stat;
@@ -25,6 +26,8 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Run a media driver
+    Driver(driver::Arguments),
     /// Show a driver's counters, live
     Stat(Box<stat::Arguments>),
     /// Show a driver's distinct errors
@@ -39,15 +42,22 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     match cli.command {
+        Command::Driver(arguments) => driver::run(&arguments),
         Command::Stat(arguments) => failure::exit_code(stat::run(&arguments)),
         Command::Errors(arguments) => failure::exit_code(errors::run(&arguments)),
         Command::Version => failure::exit_code(version::run()),
     }
 }
 
-/// Help on standard output with status 0, wrong usage on standard error with status 2.
+/// Help on standard output with status 0; wrong usage on standard error with status 2, or 1 where `aeronmd` has that.
 fn usage(error: &clap::Error) -> ExitCode {
     // Where even that cannot be printed there is nobody left to tell.
     let _ = error.print();
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    let is_driver = std::env::args_os()
+        .nth(1)
+        .is_some_and(|command| command == "driver");
+    ExitCode::from(if is_driver { 1 } else { 2 })
 }

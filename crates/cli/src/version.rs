@@ -28,3 +28,12 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     )?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// The line that `aeronmd -v` prints, for programs that take it apart (spec/03 §5.1).
+pub(crate) fn driver_line() -> String {
+    let (major, minor, patch) = AERON;
+    format!(
+        "taran driver <aeron version={major}.{minor}.{patch} taran version={VERSION} commit={COMMIT}> \
+         major {major} minor {minor} patch {patch} git {COMMIT}"
+    )
+}

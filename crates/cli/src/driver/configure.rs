@@ -1,0 +1,179 @@
+//! What the driver is told: environment, property files, `-D`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use taran_protocol::option::{
+    OptionErrors, OptionSet, PropertiesError, Source, UnknownOption, parse_define, parse_properties,
+};
+
+use super::Arguments;
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConfigureError {
+    #[error("malformed define: {text} (needs -Dname=value)")]
+    Define { text: String },
+    #[error(
+        "property files are not fetched over the network: {url}. Whoever can change the answer could change the driver; \
+         fetch the file yourself and name it by its path"
+    )]
+    Remote { url: String },
+    #[error("property file {}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("property file {}: {source}", path.display())]
+    Properties {
+        path: PathBuf,
+        source: PropertiesError,
+    },
+    #[error(transparent)]
+    Options(OptionErrors),
+}
+
+/// All options with their values, and the names that are no options. Every value that is wrong is told at once.
+pub(super) fn options(
+    arguments: &Arguments,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<(OptionSet, Vec<UnknownOption>), ConfigureError> {
+    let mut layers = Layers {
+        options: OptionSet::driver(),
+        unknown: Vec::new(),
+        refused: Vec::new(),
+    };
+    layers.apply(&Source::Environment, environment);
+    for name in &arguments.files {
+        let path = local_path(name)?;
+        let source = |source| ConfigureError::File {
+            path: path.to_path_buf(),
+            source,
+        };
+        let text = fs::read_to_string(path).map_err(source)?;
+        let properties = parse_properties(&text).map_err(|source| ConfigureError::Properties {
+            path: path.to_path_buf(),
+            source,
+        })?;
+        layers.apply(&Source::File(path.to_path_buf()), properties);
+    }
+    for text in &arguments.defines {
+        let define =
+            parse_define(text).ok_or_else(|| ConfigureError::Define { text: text.clone() })?;
+        layers.apply(&Source::CommandLine, [define]);
+    }
+    if layers.refused.is_empty() {
+        Ok((layers.options, layers.unknown))
+    } else {
+        Err(ConfigureError::Options(OptionErrors(layers.refused)))
+    }
+}
+
+struct Layers {
+    options: OptionSet,
+    unknown: Vec<UnknownOption>,
+    refused: Vec<taran_protocol::option::OptionError>,
+}
+
+impl Layers {
+    fn apply(&mut self, source: &Source, pairs: impl IntoIterator<Item = (String, String)>) {
+        // One by one: where one value is refused, the others' names are looked at all the same.
+        for pair in pairs {
+            match self.options.apply(source, [pair]) {
+                Ok(unknown) => self.unknown.extend(unknown),
+                Err(OptionErrors(errors)) => self.refused.extend(errors),
+            }
+        }
+    }
+}
+
+fn local_path(name: &str) -> Result<&Path, ConfigureError> {
+    match name.split_once("://") {
+        Some(("file", path)) => Ok(Path::new(path.strip_prefix("localhost").unwrap_or(path))),
+        Some(("http" | "https", _)) => Err(ConfigureError::Remote {
+            url: name.to_owned(),
+        }),
+        _ => Ok(Path::new(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taran_protocol::option::OptionId;
+
+    fn arguments(files: &[&str], defines: &[&str]) -> Arguments {
+        Arguments {
+            files: files.iter().map(ToString::to_string).collect(),
+            defines: defines.iter().map(ToString::to_string).collect(),
+            version: false,
+        }
+    }
+
+    fn variables(pairs: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect::<Vec<_>>()
+            .into_iter()
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_environment() {
+        let (options, unknown) = options(
+            &arguments(&[], &["aeron.mtu.length=8k", "AERON_MAX_RESEND=3"]),
+            variables(&[
+                ("AERON_MTU_LENGTH", "4k"),
+                ("AERON_DIR", "/x"),
+                ("PATH", "/bin"),
+            ]),
+        )
+        .unwrap();
+        assert_eq!(
+            (options.mtu_length(), options.max_resend(), options.dir()),
+            (8192, 3, Some("/x"))
+        );
+        assert_eq!(options.source(OptionId::MtuLength), &Source::CommandLine);
+        assert!(unknown.is_empty());
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_told_at_once() {
+        let error = options(
+            &arguments(&[], &["aeron.max.resend=900", "aeron.threading.mode=FAST"]),
+            variables(&[("AERON_MTU_LENGTH", "big")]),
+        )
+        .unwrap_err();
+        let ConfigureError::Options(OptionErrors(errors)) = &error else {
+            panic!("{error}")
+        };
+        assert_eq!(errors.len(), 3, "{error}");
+    }
+
+    #[test]
+    fn mistakes_in_names_are_noticed() {
+        let (_, unknown) =
+            options(&arguments(&[], &["aeron.mtu.lenght=8k"]), variables(&[])).unwrap();
+        assert_eq!(unknown[0].nearest, Some("aeron.mtu.length"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        for (arguments, text) in [
+            (arguments(&[], &["nothing"]), "malformed define: nothing"),
+            (
+                arguments(&["http://host/a.properties"], &[]),
+                "http://host/a.properties",
+            ),
+            (
+                arguments(&["/nowhere/a.properties"], &[]),
+                "property file /nowhere/a.properties: ",
+            ),
+            (
+                arguments(&["file:///nowhere/a.properties"], &[]),
+                "property file /nowhere/a.properties: ",
+            ),
+        ] {
+            let error = options(&arguments, variables(&[])).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+}

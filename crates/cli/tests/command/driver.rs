@@ -1,0 +1,254 @@
+//! `taran driver`: start, stop, refusals.
+
+use crate::process::{Directory, Driver, run, taran};
+
+const FAREWELL: &str = "Shutting down driver...\n";
+
+#[test]
+fn signals_end_it_in_order_with_their_number() {
+    for (signal, code) in [("TERM", 15), ("INT", 2)] {
+        for mode in ["DEDICATED", "SHARED_NETWORK", "SHARED", "INVOKER"] {
+            let directory = Directory::new("signal");
+            let driver =
+                Driver::start(directory.path(), &[&format!("aeron.threading.mode={mode}")]);
+            let outcome = driver.stop(signal);
+            outcome.assert_code(code).assert_silent();
+            assert_eq!(outcome.stdout, FAREWELL, "{mode}");
+            assert!(directory.path().join("cnc.dat").exists(), "{mode}");
+        }
+    }
+}
+
+#[test]
+fn a_client_may_end_it_where_that_is_allowed() {
+    for mode in ["DEDICATED", "INVOKER"] {
+        let directory = Directory::new("terminate");
+        let driver = Driver::start(
+            directory.path(),
+            &[
+                "aeron.driver.termination.validator=allow",
+                &format!("aeron.threading.mode={mode}"),
+            ],
+        );
+        driver.request_termination(b"please");
+        let outcome = driver.wait();
+        outcome.assert_code(0).assert_silent();
+        assert_eq!(outcome.stdout, FAREWELL, "{mode}");
+    }
+}
+
+#[test]
+fn a_client_may_not_end_it_by_default() {
+    let directory = Directory::new("deny");
+    let mut driver = Driver::start(directory.path(), &[]);
+    driver.request_termination(b"please");
+    driver.await_commands_taken();
+    assert!(driver.is_running());
+    driver.stop("TERM").assert_code(15).assert_silent();
+}
+
+#[test]
+fn the_environment_alone_will_do() {
+    let directory = Directory::new("environment");
+    let mut command = taran(&["driver"]);
+    command
+        .env("AERON_DIR", directory.path())
+        .env("AERON_THREADING_MODE", "SHARED")
+        .env("AERON_DIR_DELETE_ON_SHUTDOWN", "1");
+    Driver::start_with(&mut command, directory.path())
+        .stop("TERM")
+        .assert_code(15)
+        .assert_silent();
+    assert!(!directory.path().exists());
+}
+
+#[test]
+fn property_files_count_more_than_the_environment_and_less_than_defines() {
+    let directory = Directory::new("files");
+    let files = Directory::new("files-config");
+    let first = files.file(
+        "first.properties",
+        "# comment\naeron.mtu.length=2k\naeron.max.resend=7\n",
+    );
+    let second = files.file(
+        "second.properties",
+        "aeron.max.resend: 8\naeron.print.configuration=true",
+    );
+    let second = format!("file://{}", second.display());
+    let mut command = taran(&[
+        "driver",
+        "-D",
+        "aeron.term.buffer.length=1m",
+        &first.display().to_string(),
+        &second,
+    ]);
+    command
+        .env("AERON_DIR", directory.path())
+        .env("AERON_MTU_LENGTH", "4k")
+        .env("AERON_TERM_BUFFER_LENGTH", "64k");
+    let outcome = Driver::start_with(&mut command, directory.path()).stop("TERM");
+    outcome.assert_code(15).assert_silent();
+    let lines: Vec<&str> = outcome.stdout.lines().map(str::trim).collect();
+    assert_eq!(
+        lines.first(),
+        Some(&"aeron_driver_context_t {"),
+        "{outcome:?}"
+    );
+    for line in [
+        "mtu_length=2048",
+        "max_resend=8",
+        "term_buffer_length=1048576",
+    ] {
+        assert!(lines.contains(&line), "no {line} in {outcome:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_reason() {
+    let directory = Directory::new("refusals");
+    let malformed = directory
+        .file(
+            "malformed.properties",
+            "aeron.mtu.length=8k\nwhat is this\n",
+        )
+        .display()
+        .to_string();
+    let bad_value = directory
+        .file("bad.properties", "aeron.timer.interval=soon\n")
+        .display()
+        .to_string();
+    let below_a_file = format!("aeron.dir={malformed}/driver");
+    let cases: &[(&[&str], &[&str])] = &[
+        (
+            &["-Daeron.mtu.length=1400"],
+            &["context init", "aeron.mtu.length=1400", "multiple of 32"],
+        ),
+        (
+            &["-Daeron.max.resend=900"],
+            &["aeron.max.resend=900", "1..256"],
+        ),
+        (
+            &["-Daeron.threading.mode=shared"],
+            &["aeron.threading.mode=shared", "SHARED_NETWORK"],
+        ),
+        (
+            &["-Daeron.event.log=admin"],
+            &["aeron.event.log=admin", "not built"],
+        ),
+        (
+            &["-Daeron.conductor.idle.strategy=nap"],
+            &["aeron.conductor.idle.strategy=nap", "backoff"],
+        ),
+        (&["-Dnothing"], &["malformed define: nothing"]),
+        (
+            &["-Daeron.client.liveness.timeout=20s"],
+            &["aeron.publication.unblock.timeout", "20s"],
+        ),
+        (
+            &["/nowhere/x.properties"],
+            &["property file /nowhere/x.properties"],
+        ),
+        (
+            &["http://localhost/x.properties"],
+            &["http://localhost/x.properties", "not fetched"],
+        ),
+        (
+            &[&malformed],
+            &["malformed.properties", "line 2", "what is this"],
+        ),
+        (
+            &[&bad_value],
+            &["bad.properties", "aeron.timer.interval=soon", "100ms"],
+        ),
+        (&[&below_a_file], &["property file aeron.dir="]),
+    ];
+    for (arguments, texts) in cases {
+        let mut command = taran(&["driver"]);
+        let outcome = run(command
+            .args(*arguments)
+            .env("AERON_DIR", directory.path().join("driver")));
+        outcome.assert_code(1).assert_stderr("ERROR: ");
+        for text in *texts {
+            outcome.assert_stderr(text);
+        }
+        assert_eq!(outcome.stdout, "", "{outcome:?}");
+    }
+    assert!(!directory.path().join("driver").exists());
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_refused() {
+    let directory = Directory::new("unwritable");
+    let file = directory.file("file", "");
+    let inside = file.join("driver");
+    let outcome = run(taran(&["driver"]).env("AERON_DIR", &inside));
+    outcome
+        .assert_code(1)
+        .assert_stderr("ERROR: driver init")
+        .assert_stderr(&file.display().to_string());
+}
+
+#[test]
+fn unknown_options_of_the_command_get_the_usage() {
+    let outcome = run(&mut taran(&["driver", "--fast"]));
+    outcome.assert_code(1).assert_stderr("Usage: taran driver");
+    assert_eq!(outcome.stdout, "");
+}
+
+#[test]
+fn a_mistake_in_a_name_is_reported_once() {
+    let directory = Directory::new("mistake");
+    let outcome = Driver::start(
+        directory.path(),
+        &["aeron.mtu.lenght=8k", "aeron.archive.dir=x", "user.home=y"],
+    )
+    .stop("TERM");
+    outcome.assert_code(15);
+    assert_eq!(
+        outcome.stderr,
+        "WARNING: unknown option aeron.mtu.lenght (command line), did you mean aeron.mtu.length?\n"
+    );
+}
+
+#[test]
+fn a_second_driver_is_refused_and_harms_nobody() {
+    let directory = Directory::new("second");
+    let mut first = Driver::start(directory.path(), &[]);
+    let mut command = taran(&["driver", "-Daeron.dir.delete.on.shutdown=true"]);
+    let outcome = run(command.env("AERON_DIR", directory.path()));
+    outcome
+        .assert_code(1)
+        .assert_stderr("ERROR: driver init")
+        .assert_stderr("active")
+        .assert_stderr(&first.pid().to_string());
+    assert!(first.is_running());
+    assert!(directory.path().join("cnc.dat").exists());
+    first.stop("TERM").assert_code(15).assert_silent();
+}
+
+#[test]
+fn the_next_driver_takes_over_the_directory() {
+    let directory = Directory::new("again");
+    Driver::start(directory.path(), &[])
+        .stop("TERM")
+        .assert_code(15);
+    let outcome =
+        Driver::start(directory.path(), &["aeron.dir.delete.on.shutdown=true"]).stop("INT");
+    outcome.assert_code(2).assert_silent();
+    assert!(!directory.path().exists());
+}
+
+#[test]
+fn versions_are_told() {
+    let outcome = run(&mut taran(&["driver", "-v"]));
+    outcome.assert_code(0).assert_silent();
+    assert!(
+        outcome.stdout.contains("<aeron version=1.51.0 "),
+        "{outcome:?}"
+    );
+    assert!(
+        outcome.stdout.contains(" major 1 minor 51 patch 0 git "),
+        "{outcome:?}"
+    );
+    assert_eq!(outcome.stdout.lines().count(), 1);
+}

@@ -1,0 +1,5 @@
+//! The `taran` command as its users run it: as a process, with exit codes and texts.
+
+mod driver;
+mod process;
+mod tools;

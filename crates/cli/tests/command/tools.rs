@@ -1,0 +1,291 @@
+//! `taran stat`, `taran errors`, `taran version`: on drivers that live, have shut down, died, or never were.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+
+use taran_core::clock::{Clock, SystemClock};
+use taran_core::error_log::ErrorLog;
+use taran_core::memory::{CreateOptions, FileStorage, Region, Storage};
+use taran_core::ring::many_to_one::Consumer;
+use taran_protocol::cnc::{Cnc, CncSpec, Version};
+
+use crate::process::{Directory, Driver, Outcome, run, taran};
+
+/// The `cnc.dat` of a driver that exists only in this file.
+fn forge(directory: &Path, heartbeat_ms: i64) -> (Region, Cnc) {
+    std::fs::create_dir_all(directory).expect("a file can be forged");
+    let spec = CncSpec {
+        driver_pid: 4_711,
+        ..CncSpec::default()
+    };
+    let path = directory.join("cnc.dat");
+    let region = FileStorage
+        .create(&path, spec.file_length() as u64, CreateOptions::SPARSE)
+        .expect("a file can be forged");
+    let cnc = Cnc::create(&region, &spec).expect("a file can be forged");
+    Consumer::open(&cnc.to_driver)
+        .expect("a file can be forged")
+        .set_heartbeat_ms(heartbeat_ms);
+    cnc.publish();
+    (region, cnc)
+}
+
+fn on(directory: &Directory, arguments: &[&str]) -> Outcome {
+    run(taran(arguments).env("AERON_DIR", directory.path()))
+}
+
+#[test]
+fn stat_shows_a_header_and_a_line_for_each_counter() {
+    let directory = Directory::new("stat");
+    let driver = Driver::start(directory.path(), &[]);
+    let outcome = on(&directory, &["stat", "--watch", "false"]);
+    outcome.assert_code(0).assert_silent();
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    let header = format!(
+        " - Taran Stat (CnC v0.2.0), pid {}, heartbeat age ",
+        driver.pid()
+    );
+    assert!(
+        lines[0].contains(&header) && lines[0].ends_with("ms"),
+        "{outcome:?}"
+    );
+    assert_eq!(lines[1], "=".repeat(70));
+    assert_eq!(lines[2], " 0:                          0 - Bytes sent");
+    let ids: Vec<usize> = lines[2..]
+        .iter()
+        .map(|line| line.split(':').next().unwrap().trim().parse().unwrap())
+        .collect();
+    assert!(ids.len() >= 46 && ids.is_sorted(), "{outcome:?}");
+
+    let filtered = on(
+        &directory,
+        &[
+            "stat",
+            "-w",
+            "false",
+            "--type",
+            "^0$",
+            "--identity",
+            "^1[0-2]$",
+        ],
+    );
+    filtered.assert_code(0);
+    assert_eq!(filtered.stdout.lines().count(), 5, "{filtered:?}");
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
+fn stat_goes_on_until_its_reader_goes_away() {
+    let directory = Directory::new("watch");
+    let driver = Driver::start(directory.path(), &[]);
+    let mut stat = taran(&["stat", "-u", "1"])
+        .env("AERON_DIR", directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut headers = 0;
+    let mut lines = BufReader::new(stat.stdout.take().unwrap()).lines();
+    while headers < 3 {
+        headers += usize::from(lines.next().unwrap().unwrap().contains("Taran Stat"));
+    }
+    drop(lines);
+    let output = stat.wait_with_output().unwrap();
+    assert_eq!(
+        (output.status.code(), output.stderr.as_slice()),
+        (Some(0), &[][..])
+    );
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
+fn what_a_driver_left_is_shown_and_said_to_be_that() {
+    let directory = Directory::new("left");
+    let driver = Driver::start(directory.path(), &[]);
+    let pid = driver.pid().to_string();
+    driver.stop("TERM").assert_code(15);
+    for tool in ["stat", "errors"] {
+        let outcome = on(&directory, &[tool]);
+        outcome
+            .assert_code(1)
+            .assert_stderr("has shut down")
+            .assert_stderr(&pid);
+        assert!(!outcome.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_driver_that_died_is_told_from_one_that_lives() {
+    let directory = Directory::new("died");
+    let (_region, cnc) = forge(directory.path(), 1_000);
+    let mut log = ErrorLog::open(cnc.error_log.clone());
+    log.record(1_000, 0, "last words").unwrap();
+    for tool in ["stat", "errors"] {
+        let outcome = on(&directory, &[tool]);
+        outcome
+            .assert_code(1)
+            .assert_stderr("last sign of life")
+            .assert_stderr("pid 4711");
+    }
+    assert!(on(&directory, &["errors"]).stdout.contains("last words"));
+    // The next driver saves them beside the directory.
+    Driver::start(directory.path(), &[])
+        .stop("TERM")
+        .assert_code(15)
+        .assert_silent();
+    let name = directory
+        .path()
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned()
+        + "-";
+    let saved: Vec<_> = std::fs::read_dir("/dev/shm")
+        .unwrap()
+        .flatten()
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_str()
+                .is_some_and(|file| file.starts_with(&name))
+        })
+        .collect();
+    assert_eq!(saved.len(), 1);
+    let text = std::fs::read_to_string(saved[0].path()).unwrap();
+    std::fs::remove_file(saved[0].path()).unwrap();
+    assert!(text.contains("last words"), "{text}");
+}
+
+#[test]
+fn no_driver_is_an_error_that_says_what_to_do() {
+    let directory = Directory::new("none");
+    for tool in ["stat", "errors"] {
+        let outcome = on(&directory, &[tool, "-t", "1"]);
+        outcome
+            .assert_code(1)
+            .assert_stderr("no driver is running")
+            .assert_stderr("taran driver")
+            .assert_stderr(&directory.path().display().to_string());
+        assert_eq!(outcome.stdout, "");
+    }
+}
+
+#[test]
+fn other_versions_and_garbage_are_refused() {
+    let directory = Directory::new("version");
+    let (region, _cnc) = forge(directory.path(), 1_000);
+    region.write(0, &Version::new(1, 0, 0).0.to_le_bytes());
+    for tool in ["stat", "errors"] {
+        on(&directory, &[tool])
+            .assert_code(1)
+            .assert_stderr("version 1.0.0")
+            .assert_stderr("0.2.0");
+    }
+    drop(region);
+    for garbage in ["", "short", &"x".repeat(200), &"\u{1}\0\0\0".repeat(100)] {
+        directory.file("cnc.dat", garbage);
+        for tool in ["stat", "errors"] {
+            let outcome = on(&directory, &[tool, "-t", "1"]);
+            outcome.assert_code(1).assert_stderr("cnc.dat");
+        }
+    }
+}
+
+#[test]
+fn errors_are_listed_with_times_and_counts() {
+    let directory = Directory::new("errors");
+    let now = SystemClock::new().now().epoch_millis;
+    let (_region, cnc) = forge(directory.path(), now);
+    let mut log = ErrorLog::open(cnc.error_log.clone());
+    for text in ["first", "second", "first"] {
+        log.record(now, 0, text).unwrap();
+    }
+    let outcome = on(&directory, &["errors"]);
+    outcome.assert_code(0).assert_silent();
+    assert!(
+        outcome.stdout.starts_with("***\n2 observations from "),
+        "{outcome:?}"
+    );
+    assert!(outcome.stdout.contains(" for:\nfirst"), "{outcome:?}");
+    assert!(
+        outcome
+            .stdout
+            .ends_with("\n\n2 distinct errors observed.\n"),
+        "{outcome:?}"
+    );
+
+    let file = directory.path().join("cnc.dat").display().to_string();
+    let before = [
+        &cnc.to_driver,
+        &cnc.to_clients,
+        &cnc.counters_metadata,
+        &cnc.counters_values,
+    ];
+    let offset = 128 + before.iter().map(|section| section.len()).sum::<usize>();
+    let from_file = run(&mut taran(&[
+        "errors",
+        "-f",
+        &file,
+        "-o",
+        &offset.to_string(),
+    ]));
+    from_file.assert_code(0).assert_silent();
+    assert_eq!(from_file.stdout, outcome.stdout);
+
+    run(&mut taran(&["errors", "-f", &file, "-o", "999999999999"]))
+        .assert_code(1)
+        .assert_stderr("offset 999999999999");
+    run(&mut taran(&["errors", "-f", "/nowhere"]))
+        .assert_code(1)
+        .assert_stderr("/nowhere");
+}
+
+#[test]
+fn versions_are_told() {
+    for arguments in [&["version"][..], &["--version"]] {
+        let outcome = run(&mut taran(arguments));
+        outcome.assert_code(0).assert_silent();
+        assert!(
+            outcome.stdout.contains(env!("CARGO_PKG_VERSION")),
+            "{outcome:?}"
+        );
+    }
+    assert!(
+        run(&mut taran(&["version"]))
+            .stdout
+            .contains("Aeron 1.51.0")
+    );
+}
+
+#[test]
+fn wrong_usage_has_status_2() {
+    for arguments in [
+        &["stat", "--type", "("][..],
+        &["stat", "--watch", "perhaps"],
+        &["stat", "-u", "soon"],
+        &["errors", "-o", "5"],
+        &["nonsense"],
+        &[],
+    ] {
+        let outcome = run(&mut taran(arguments));
+        outcome.assert_code(2);
+        assert!(!outcome.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn every_command_has_help() {
+    for arguments in [
+        &["--help"][..],
+        &["driver", "--help"],
+        &["stat", "--help"],
+        &["errors", "-h"],
+        &["version", "-h"],
+    ] {
+        let outcome = run(&mut taran(arguments));
+        outcome.assert_code(0).assert_silent();
+        assert!(outcome.stdout.contains("Usage: taran"), "{outcome:?}");
+    }
+}
