@@ -235,6 +235,9 @@ impl Connecting {
             attached,
             self.context.take_clock(),
         ));
+        for text in std::mem::take(&mut self.context.suspicious) {
+            link.handlers.report(&ClientError::UnknownOption(text));
+        }
         // From here on a client that is dropped closes the link.
         let client = Client::new(Arc::clone(&link));
         if !self.context.invoked {

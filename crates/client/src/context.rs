@@ -26,7 +26,9 @@ const KEEPALIVE: Duration = Duration::from_millis(500);
 /// Every option has a default. [`Context::new`] takes what the environment sets (`AERON_DIR`, `AERON_DRIVER_TIMEOUT`,
 /// `AERON_CLIENT_NAME`, …), [`properties_file`](Self::properties_file) and [`property`](Self::property) take properties
 /// (`aeron.dir`, …), and what is set by the methods below counts most, whatever the order of the calls. A bad value is
-/// an error of [`connect`](Self::connect).
+/// an error of [`connect`](Self::connect). The linger durations of other clients
+/// (`aeron.client.resource.linger.duration`, `aeron.client.close.linger.duration`) have no effect: memory stays mapped
+/// as long as it is used.
 ///
 /// Handlers run on the client conductor: its own thread, or the thread that [invokes](Self::invoker) it. They may use
 /// the client and close what they like, but they can not wait for the driver: use `async_` calls there. A handler that
@@ -49,6 +51,8 @@ pub struct Context {
     options: OptionSet,
     /// Why the options can not be used.
     refused: Vec<String>,
+    /// What to tell the error handler once there is one.
+    pub(crate) suspicious: Vec<String>,
     aeron_dir: Option<PathBuf>,
     driver_timeout: Option<Duration>,
     keepalive: Duration,
@@ -97,6 +101,7 @@ impl Context {
         let context = Self {
             options: OptionSet::client(),
             refused: Vec::new(),
+            suspicious: Vec::new(),
             aeron_dir: None,
             driver_timeout: None,
             keepalive: KEEPALIVE,
@@ -119,11 +124,15 @@ impl Context {
         pairs: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
         match self.options.apply(source, pairs) {
-            // A variable may be meant for another program; a property is meant for this one.
-            Ok(unknown) if *source != Source::Environment => {
-                self.refused.extend(unknown.iter().map(ToString::to_string));
+            Ok(unknown) => {
+                let unknown = unknown.iter().map(ToString::to_string);
+                if *source == Source::Environment {
+                    // It may be meant for another program: no reason to stop.
+                    self.suspicious.extend(unknown);
+                } else {
+                    self.refused.extend(unknown);
+                }
             }
-            Ok(_) => {}
             Err(errors) => self.refused.push(errors.to_string()),
         }
         self

@@ -33,9 +33,29 @@ impl Conductor {
     }
 
     pub(super) fn check_liveness(&mut self, link: &Arc<Link>, now: Now) -> Result<(), Lost> {
-        check_driver(link, now)?;
+        self.check_driver(link, now)?;
         self.show_heartbeat(link, now)?;
         super::image::report_damage(link);
+        Ok(())
+    }
+
+    /// The driver lives as long as its heartbeat changes. Its value is a time of day, but is not compared with ours: a
+    /// clock that is set must not kill anybody.
+    fn check_driver(&mut self, link: &Arc<Link>, now: Now) -> Result<(), Lost> {
+        let heartbeat = link.driver_heartbeat_ms();
+        if heartbeat == SHUT_DOWN {
+            return Err(Lost::DriverShutdown);
+        }
+        let (last, since_ns) = *self.driver_heartbeat.get_or_insert((heartbeat, now.nanos));
+        if heartbeat != last {
+            self.driver_heartbeat = Some((heartbeat, now.nanos));
+            return Ok(());
+        }
+        let timeout = link.settings.driver_timeout;
+        let age = Duration::from_nanos(now.nanos.saturating_sub(since_ns).max(0).unsigned_abs());
+        if age > timeout {
+            return Err(Lost::DriverTimeout { age, timeout });
+        }
         Ok(())
     }
 
@@ -66,22 +86,4 @@ impl Conductor {
         }
         Ok(())
     }
-}
-
-fn check_driver(link: &Arc<Link>, now: Now) -> Result<(), Lost> {
-    let heartbeat = link.driver_heartbeat_ms();
-    if heartbeat == SHUT_DOWN {
-        return Err(Lost::DriverShutdown);
-    }
-    let timeout = link.settings.driver_timeout;
-    let age = Duration::from_millis(
-        now.epoch_millis
-            .saturating_sub(heartbeat)
-            .max(0)
-            .unsigned_abs(),
-    );
-    if age > timeout {
-        return Err(Lost::DriverTimeout { age, timeout });
-    }
-    Ok(())
 }

@@ -33,6 +33,8 @@ pub(crate) struct Conductor {
     /// When the turn before this one was.
     last_turn_ns: Option<i64>,
     next_check_ns: i64,
+    /// The driver's last sign of life, and when it was first seen.
+    driver_heartbeat: Option<(i64, i64)>,
     /// The counter that shows the driver that this client lives, once the driver has made it.
     heartbeat: Option<Counter>,
     /// Times that responses were overwritten before they were read.
@@ -45,6 +47,7 @@ impl Conductor {
             responses,
             last_turn_ns: None,
             next_check_ns: i64::MIN,
+            driver_heartbeat: None,
             heartbeat: None,
             overwritten: 0,
         }

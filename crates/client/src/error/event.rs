@@ -58,6 +58,9 @@ pub enum ClientError {
         /// What is wrong with it.
         reason: String,
     },
+    /// An environment variable looks like a misspelt option. It has no effect.
+    #[error("{0}")]
+    UnknownOption(String),
     /// The conductor's thread runs, but not on the CPU that was asked for.
     #[error("{reason}")]
     NotPinned {

@@ -11,6 +11,7 @@ use taran_core::memory::CreateOptions;
 use taran_core::sync::Ordering;
 
 use crate::fake::{DIRECTORY, FakeDriver, Pair, START, connect, context};
+use crate::images::{Notes, note, taken};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -295,6 +296,27 @@ fn bad_options_are_refused_before_anything_is_looked_for() {
     assert!(refused(none().client_name("x".repeat(101))).contains("101"));
     assert!(refused(none().driver_timeout(Duration::ZERO)).contains("aeron.driver.timeout"));
     assert!(refused(none().properties_file("/no/such/file")).contains("/no/such/file"));
+}
+
+#[test]
+fn a_variable_that_looks_misspelt_is_told_to_the_error_handler() {
+    let clock = ManualClock::new(START);
+    let driver = FakeDriver::start(clock.clone());
+    let notes = Notes::default();
+    let told = Arc::clone(&notes);
+    let context = Context::with_environment([
+        ("AERON_CLIENT_NAM", "x"),
+        ("AERON_MTU_LENGTH", "8k"),
+        ("HOME", "/"),
+    ])
+    .aeron_dir(DIRECTORY)
+    .storage(Arc::new(driver.storage.clone()))
+    .invoker(true)
+    .on_error(move |error| note(&told, error.to_string()));
+    let _client = connect(context, &clock);
+    let reports = taken(&notes);
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert!(reports[0].contains("AERON_CLIENT_NAME"), "{reports:?}");
 }
 
 #[test]

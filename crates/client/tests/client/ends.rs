@@ -276,6 +276,22 @@ fn an_idle_client_lives_as_long_as_the_driver() {
 }
 
 #[test]
+fn clocks_that_are_set_end_nothing() {
+    let mut pair = Pair::new();
+    let _subscription = pair.subscription(10);
+    for jump in [3_600_000, -7_200_000] {
+        pair.clock
+            .set_epoch_millis(pair.clock.read().epoch_millis + jump);
+        // The driver shows itself once a second only.
+        pair.clock.advance(Duration::from_millis(500));
+        pair.client.do_work(pair.clock.read());
+        assert_eq!(pair.client.end(), None);
+        pair.pass(Duration::from_secs(12));
+        assert_eq!(pair.client.end(), None);
+    }
+}
+
+#[test]
 fn dropping_the_last_clone_closes() {
     let (mut pair, notes) = noted();
     let publication = pair.publication(10);

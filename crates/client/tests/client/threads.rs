@@ -121,6 +121,21 @@ fn threads_share_a_publication_and_every_message_arrives_whole_and_in_the_order_
 }
 
 #[test]
+fn handles_go_where_they_are_needed() {
+    fn sent<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    shared::<Client>();
+    shared::<taran::Publication>();
+    shared::<taran::Counter>();
+    shared::<taran::ImageView>();
+    sent::<taran::ExclusivePublication>();
+    sent::<taran::Subscription>();
+    sent::<taran::Image>();
+    sent::<taran::Pending<taran::Subscription>>();
+    sent::<Context>();
+}
+
+#[test]
 fn blocking_calls_are_woken_by_the_answer() {
     let driver = Running::start();
     let client = driver.connect();
