@@ -5,11 +5,15 @@
 //! program of its own (`taran driver`, or any Aeron 1.51 driver) with which this library shares memory; see
 //! [`Context`] for how to find it.
 //!
-//! ```no_run
-//! use taran::{Context, OfferError};
+//! ```
+//! use taran::Context;
+//! # use taran_driver::{DriverContext, MediaDriver};
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     let client = Context::new().connect()?;
+//!     # let driver = MediaDriver::launch_embedded(DriverContext::new().ipc_term_buffer_length(65_536))?;
+//!     # let directory = driver.aeron_dir();
+//!     // Where the driver runs; without this line: AERON_DIR, or where drivers run by default.
+//!     let client = Context::new().aeron_dir(directory).connect()?;
 //!     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
 //!     let publication = client.add_publication("aeron:ipc", 1001)?;
 //!
@@ -22,7 +26,8 @@
 //!     let mut received = false;
 //!     while !received {
 //!         subscription.poll(|message, header| {
-//!             println!("{:?} from session {}", message, header.session_id());
+//!             assert_eq!(message, b"hello");
+//!             println!("received a message that ends at {}", header.position());
 //!             received = true;
 //!         }, 10)?;
 //!     }

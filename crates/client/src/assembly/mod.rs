@@ -3,12 +3,24 @@
 //! A message longer than the mtu allows travels as several frames, and a poll delivers each on its own. An assembler
 //! sits between the poll and the handler of whole messages:
 //!
-//! ```no_run
-//! # fn run(subscription: &mut taran::Subscription) -> Result<(), taran::PollError> {
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let driver = taran_driver::MediaDriver::launch_embedded(
+//! #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+//! # )?;
+//! # let client = taran::Context::new().aeron_dir(driver.aeron_dir()).connect()?;
+//! # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
+//! # let publication = client.add_publication("aeron:ipc", 1001)?;
+//! # while publication.offer(&[7; 5000]).is_err() { std::thread::yield_now(); }
 //! let mut assembler = taran::FragmentAssembler::new();
-//! subscription.poll(assembler.wrap(|message, header| {
-//!     println!("{} bytes from session {}", message.len(), header.session_id());
-//! }), 10)?;
+//! let mut messages = 0;
+//! while messages == 0 {
+//!     subscription.poll(assembler.wrap(|message, header| {
+//!         assert_eq!(message.len(), 5000);
+//!         println!("from session {}", header.session_id());
+//!         messages += 1;
+//!     }), 10)?;
+//! }
 //! # Ok(())
 //! # }
 //! ```

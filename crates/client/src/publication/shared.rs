@@ -71,15 +71,19 @@ impl Publication {
     /// Sends a message; returns the position of the stream after it. A message longer than
     /// [`max_payload_length`](Self::max_payload_length) travels in fragments.
     ///
-    /// ```no_run
-    /// # fn run(publication: &taran::Publication) -> Result<(), taran::OfferError> {
-    /// use taran::OfferError;
-    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = taran_driver::MediaDriver::launch_embedded(
+    /// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+    /// # )?;
+    /// # let client = taran::Context::new().aeron_dir(driver.aeron_dir()).connect()?;
+    /// # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
+    /// # let publication = client.add_publication("aeron:ipc", 1001)?;
     /// loop {
     ///     match publication.offer(b"hello") {
     ///         Ok(position) => break println!("sent, up to {position}"),
     ///         Err(error) if error.is_retryable() => std::thread::yield_now(),
-    ///         Err(error) => return Err(error),
+    ///         Err(error) => return Err(error.into()),
     ///     }
     /// }
     /// # Ok(())
@@ -137,8 +141,15 @@ impl Publication {
     /// [`commit`](crate::BufferClaim::commit); a claim that is dropped is aborted. Later messages of the stream wait
     /// for it, so do not keep it.
     ///
-    /// ```no_run
-    /// # fn run(publication: &taran::Publication) -> Result<(), taran::OfferError> {
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = taran_driver::MediaDriver::launch_embedded(
+    /// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+    /// # )?;
+    /// # let client = taran::Context::new().aeron_dir(driver.aeron_dir()).connect()?;
+    /// # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
+    /// # let publication = client.add_publication("aeron:ipc", 1001)?;
+    /// # while !publication.is_connected() { std::thread::yield_now(); }
     /// let mut claim = publication.try_claim(8)?;
     /// claim.copy_from_slice(&42u64.to_le_bytes());
     /// claim.commit();

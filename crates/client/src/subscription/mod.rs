@@ -56,11 +56,21 @@ impl Subscription {
     /// A message longer than the mtu comes in several fragments; see [`FragmentAssembler`](crate::FragmentAssembler).
     /// If the handler panics the fragment counts as consumed.
     ///
-    /// ```no_run
-    /// # fn run(subscription: &mut taran::Subscription) -> Result<(), taran::PollError> {
-    /// let fragments = subscription.poll(|message, header| {
-    ///     println!("{:?} ends at position {}", message, header.position());
-    /// }, 10)?;
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = taran_driver::MediaDriver::launch_embedded(
+    /// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+    /// # )?;
+    /// # let client = taran::Context::new().aeron_dir(driver.aeron_dir()).connect()?;
+    /// # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
+    /// # let publication = client.add_publication("aeron:ipc", 1001)?;
+    /// # while publication.offer(b"hello").is_err() { std::thread::yield_now(); }
+    /// let mut received = 0;
+    /// while received == 0 {
+    ///     received = subscription.poll(|message, header| {
+    ///         println!("{message:?} ends at position {}", header.position());
+    ///     }, 10)?;
+    /// }
     /// # Ok(())
     /// # }
     /// ```
