@@ -54,6 +54,13 @@ impl Producer {
         Ok(unsafe { RingClaim::begin(&self.buffer, index, record, type_id) })
     }
 
+    /// For models: reserves room and leaves no trace in it, as a producer does that dies at the worst moment.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn reserve_and_die(&self, length: usize) {
+        let _ = self.reserve(aligned(HEADER_LENGTH + length));
+    }
+
     /// Makes `required` bytes in one piece the caller's, a multiple of 8 and at most half of the ring.
     #[inline]
     fn reserve(&self, required: usize) -> Result<Index, WriteError> {

@@ -176,12 +176,7 @@ impl<const CLEAR: bool> Batch<'_, CLEAR> {
                 reader.buffer.clear(reader.index(), released);
             }
             reader.head = reader.head.wrapping_add(released as i64);
-            // Releases the cleared bytes, and our last look at them, to the acquire of the head in `reserve`.
-            reader
-                .buffer
-                .trailer
-                .head
-                .store(reader.head, Ordering::Release);
+            reader.show_head();
         }
         released
     }

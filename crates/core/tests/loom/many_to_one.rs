@@ -1,0 +1,202 @@
+//! The ring of commands: two producers and the consumer.
+
+use std::mem::forget;
+
+use loom::thread;
+use taran_core::{
+    memory::Region,
+    ring::{
+        TRAILER_LENGTH, WriteError,
+        many_to_one::{Consumer, Producer},
+    },
+};
+
+use super::explore;
+
+/// A ring in which two records of 16 bytes fit, with head and tail at `start`.
+fn ring(start: usize) -> (Producer, Consumer) {
+    let region = Region::anonymous(32 + TRAILER_LENGTH).unwrap();
+    let (producer, mut consumer) = (
+        Producer::open(&region).unwrap(),
+        Consumer::open(&region).unwrap(),
+    );
+    for _ in 0..start / 8 {
+        producer.write(1, &[]).unwrap();
+        assert_eq!(Ok(1), consumer.read(1, |_, _| ()));
+    }
+    (producer, consumer)
+}
+
+fn payload(type_id: i32) -> [u8; 4] {
+    [type_id as u8; 4]
+}
+
+/// Reads what is there and notes it.
+fn read(consumer: &mut Consumer, seen: &mut Vec<i32>) -> usize {
+    let read = consumer.read(4, |type_id, bytes| {
+        assert_eq!(payload(type_id), bytes);
+        seen.push(type_id);
+    });
+    read.unwrap()
+}
+
+/// Reads until nothing is between head and tail.
+fn drain(consumer: &mut Consumer, seen: &mut Vec<i32>) {
+    while consumer.head() != consumer.tail() {
+        read(consumer, seen);
+    }
+}
+
+/// Each of two producers writes a message while the consumer reads; what was accepted arrives once.
+fn write_and_read(preemptions: usize, start: usize) {
+    explore(preemptions, move || {
+        let (producer, mut consumer) = ring(start);
+        let producers = [1, 2].map(|type_id| {
+            let producer = producer.clone();
+            thread::spawn(move || match producer.write(type_id, &payload(type_id)) {
+                Ok(()) => Some(type_id),
+                Err(error) => {
+                    assert_eq!(WriteError::Full, error);
+                    None
+                }
+            })
+        });
+        let mut seen = Vec::new();
+        read(&mut consumer, &mut seen);
+        read(&mut consumer, &mut seen);
+        let accepted = producers.map(|producer| producer.join().unwrap());
+        drain(&mut consumer, &mut seen);
+        seen.sort_unstable();
+        assert_eq!(accepted.into_iter().flatten().collect::<Vec<_>>(), seen);
+    });
+}
+
+#[test]
+fn two_producers_write_side_by_side() {
+    write_and_read(4, 0);
+}
+
+#[test]
+fn two_producers_wrap_around_the_end() {
+    write_and_read(4, 24);
+}
+
+#[test]
+fn space_that_was_given_back_is_clean() {
+    explore(5, || {
+        let (producer, mut consumer) = ring(0);
+        producer.write(1, &payload(1)).unwrap();
+        producer.write(2, &payload(2)).unwrap();
+        let writer = thread::spawn(move || {
+            // Full until the consumer has given back the first record; then its bytes are written again.
+            [3, 4].map(|type_id| producer.write(type_id, &payload(type_id)).is_ok())
+        });
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            let _ = consumer.read(1, |type_id, bytes| {
+                assert_eq!(payload(type_id), bytes);
+                seen.push(type_id);
+            });
+        }
+        let written = writer.join().unwrap();
+        drain(&mut consumer, &mut seen);
+        let mut expected = vec![1, 2];
+        expected.extend(
+            [3, 4]
+                .into_iter()
+                .zip(written)
+                .filter_map(|(type_id, ok)| ok.then_some(type_id)),
+        );
+        assert_eq!(expected, seen);
+    });
+}
+
+#[test]
+fn space_that_one_producer_saw_given_back_is_clean_for_the_other() {
+    explore(4, || {
+        let (producer, mut consumer) = ring(0);
+        producer.write(1, &payload(1)).unwrap();
+        producer.write(2, &payload(2)).unwrap();
+        let writers = [3, 4].map(|type_id| {
+            let producer = producer.clone();
+            thread::spawn(move || {
+                producer
+                    .write(type_id, &payload(type_id))
+                    .ok()
+                    .map(|()| type_id)
+            })
+        });
+        let mut seen = Vec::new();
+        read(&mut consumer, &mut seen);
+        let written = writers.map(|writer| writer.join().unwrap());
+        drain(&mut consumer, &mut seen);
+        assert_eq!([1, 2], seen[..2]);
+        seen[2..].sort_unstable();
+        assert_eq!(written.into_iter().flatten().collect::<Vec<_>>(), seen[2..]);
+    });
+}
+
+/// A producer has died on its claim when others write, and the consumer frees the ring.
+fn unblock_while_another_writes(start: usize, die: impl Fn(&Producer) + Sync + Send + 'static) {
+    explore(5, move || {
+        let (producer, mut consumer) = ring(start);
+        die(&producer);
+        let writing = thread::spawn(move || producer.write(2, &payload(2)));
+        let mut seen = Vec::new();
+        assert_eq!(0, read(&mut consumer, &mut seen));
+        let freed = consumer.unblock();
+        read(&mut consumer, &mut seen);
+        let written = writing.join().unwrap();
+        // The head is at the dead claim still, or the claim is gone: a live one is never given up.
+        assert!(freed || consumer.unblock());
+        drain(&mut consumer, &mut seen);
+        assert_eq!(if written.is_ok() { vec![2] } else { vec![] }, seen);
+    });
+}
+
+#[test]
+fn a_claim_that_was_marked_is_skipped() {
+    unblock_while_another_writes(0, |producer| forget(producer.try_claim(1, 4).unwrap()));
+}
+
+#[test]
+fn a_claim_that_was_not_marked_is_skipped() {
+    unblock_while_another_writes(0, |producer| producer.reserve_and_die(4));
+}
+
+#[test]
+fn a_claim_before_the_end_that_was_not_marked_is_skipped() {
+    unblock_while_another_writes(16, |producer| producer.reserve_and_die(4));
+}
+
+#[test]
+fn an_aborted_claim_is_skipped() {
+    explore(5, || {
+        let (producer, mut consumer) = ring(16);
+        let other = producer.clone();
+        let aborting = thread::spawn(move || drop(other.try_claim(1, 4)));
+        let writing = thread::spawn(move || producer.write(2, &payload(2)));
+        let mut seen = Vec::new();
+        read(&mut consumer, &mut seen);
+        aborting.join().unwrap();
+        let written = writing.join().unwrap();
+        drain(&mut consumer, &mut seen);
+        assert_eq!(usize::from(written.is_ok()), seen.len());
+    });
+}
+
+#[test]
+fn correlation_ids_are_unique() {
+    explore(5, || {
+        let (producer, consumer) = ring(0);
+        let other = producer.clone();
+        let taking = thread::spawn(move || other.next_correlation_id());
+        let mut ids = [
+            producer.next_correlation_id(),
+            consumer.next_correlation_id(),
+            taking.join().unwrap(),
+        ];
+        ids.sort_unstable();
+        assert_eq!([0, 1, 2], ids);
+    });
+}
