@@ -1,0 +1,459 @@
+//! Each command and what it is answered, in order (spec/01 §9.4).
+
+use taran_protocol::command::Command;
+use taran_protocol::counter::SystemCounter;
+use taran_protocol::error_code::ErrorCode;
+use taran_protocol::response::Response;
+
+use crate::bench::{Bench, Message, refusal};
+
+const IPC: &str = "aeron:ipc";
+const UDP: &str = "aeron:udp?endpoint=localhost:40123";
+
+/// The kinds of messages, by name.
+fn kinds(messages: &[Message]) -> Vec<&'static str> {
+    messages
+        .iter()
+        .map(|message| kind(&message.get()))
+        .collect()
+}
+
+fn kind(response: &Response<'_>) -> &'static str {
+    match response {
+        Response::Error { .. } => "error",
+        Response::AvailableImage { .. } => "available",
+        Response::PublicationReady { .. } => "publication",
+        Response::OperationSuccess { .. } => "success",
+        Response::UnavailableImage { .. } => "unavailable",
+        Response::ExclusivePublicationReady { .. } => "exclusive",
+        Response::SubscriptionReady { .. } => "subscription",
+        Response::CounterReady { .. } => "counter",
+        Response::UnavailableCounter { .. } => "no-counter",
+        Response::ClientTimeout { .. } => "timeout",
+        Response::StaticCounter { .. } => "static",
+        Response::PublicationError { .. } => "publication-error",
+        Response::NextAvailableSessionId { .. } => "session",
+    }
+}
+
+#[test]
+fn the_first_command_of_a_client_announces_its_heartbeat() {
+    for channel in [IPC, UDP] {
+        let mut bench = Bench::new();
+        let client_id = bench.client();
+        let correlation_id = bench.id();
+        let answers = bench.ask(&Command::AddPublication {
+            client_id,
+            correlation_id,
+            stream_id: 10,
+            channel,
+        });
+        assert_eq!(kinds(&answers), ["counter", "publication"], "{channel}");
+        let Response::CounterReady {
+            correlation_id: announced,
+            counter_id,
+        } = answers[0].get()
+        else {
+            panic!()
+        };
+        assert_eq!(announced, client_id);
+        assert_eq!(bench.value(counter_id), bench.now().epoch_millis);
+        let again = bench.id();
+        let answers = bench.ask(&Command::AddSubscription {
+            client_id,
+            correlation_id: again,
+            stream_id: 11,
+            channel,
+        });
+        assert_eq!(kinds(&answers), ["subscription"], "{channel}");
+    }
+}
+
+#[test]
+fn a_bad_channel_leaves_no_client_behind() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    let refused = bench.add_publication(client, "aeron:udp", 10).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidChannel);
+    assert!(bench.counters().is_empty());
+}
+
+#[test]
+fn a_counter_command_makes_the_client_first_of_all() {
+    let mut bench = Bench::new();
+    let (client_id, correlation_id) = (bench.client(), bench.id());
+    let answers = bench.ask(&Command::AddCounter {
+        client_id,
+        correlation_id,
+        counter_type_id: 1001,
+        key: b"key",
+        label: "label",
+    });
+    assert_eq!(kinds(&answers), ["counter", "counter"]);
+    let Response::CounterReady { counter_id, .. } = answers[1].get() else {
+        panic!()
+    };
+    let meta = bench.parts.counters.meta(counter_id).unwrap();
+    assert_eq!(
+        (meta.type_id, meta.registration_id, meta.owner_id),
+        (1001, correlation_id, client_id)
+    );
+    assert_eq!(
+        (&meta.key[..4], meta.label.to_string().as_str()),
+        (&b"key\0"[..], "label")
+    );
+}
+
+#[test]
+fn ipc_publication_and_subscription_meet_in_either_order() {
+    for publication_first in [true, false] {
+        let mut bench = Bench::new();
+        let client_id = bench.client();
+        let (publish, subscribe) = (bench.id(), bench.id());
+        let add_publication = Command::AddPublication {
+            client_id,
+            correlation_id: publish,
+            stream_id: 10,
+            channel: IPC,
+        };
+        let add_subscription = Command::AddSubscription {
+            client_id,
+            correlation_id: subscribe,
+            stream_id: 10,
+            channel: IPC,
+        };
+        let (first, second) = if publication_first {
+            (add_publication, add_subscription)
+        } else {
+            (add_subscription, add_publication)
+        };
+        bench.ask(&first);
+        let answers = bench.ask(&second);
+        let expected = if publication_first {
+            "subscription"
+        } else {
+            "publication"
+        };
+        assert_eq!(kinds(&answers), [expected, "available"]);
+        let Response::AvailableImage {
+            image_id,
+            stream_id,
+            subscription_id,
+            position_counter_id,
+            source_identity,
+            ..
+        } = answers[1].get()
+        else {
+            panic!()
+        };
+        assert_eq!(
+            (image_id, stream_id, subscription_id),
+            (publish, 10, subscribe)
+        );
+        assert_eq!(source_identity, "aeron:ipc");
+        let meta = bench.parts.counters.meta(position_counter_id).unwrap();
+        assert_eq!(
+            (meta.registration_id, meta.reference_id),
+            (subscribe, publish)
+        );
+    }
+}
+
+#[test]
+fn what_is_not_there_has_its_code() {
+    let mut bench = Bench::new();
+    let client_id = bench.client();
+    let (registration_id, channel) = (4711, UDP);
+    let commands = |correlation_id: i64| {
+        [
+            (
+                ErrorCode::UnknownPublication,
+                Command::RemovePublication {
+                    client_id,
+                    correlation_id,
+                    registration_id,
+                    revoke: false,
+                },
+            ),
+            (
+                ErrorCode::UnknownSubscription,
+                Command::RemoveSubscription {
+                    client_id,
+                    correlation_id,
+                    registration_id,
+                },
+            ),
+            (
+                ErrorCode::UnknownCounter,
+                Command::RemoveCounter {
+                    client_id,
+                    correlation_id,
+                    registration_id,
+                },
+            ),
+            (
+                ErrorCode::UnknownPublication,
+                Command::AddDestination {
+                    client_id,
+                    correlation_id,
+                    registration_id,
+                    channel,
+                },
+            ),
+            (
+                ErrorCode::UnknownSubscription,
+                Command::AddReceiveDestination {
+                    client_id,
+                    correlation_id,
+                    registration_id,
+                    channel,
+                },
+            ),
+            (
+                ErrorCode::UnknownSubscription,
+                Command::RemoveReceiveDestination {
+                    client_id,
+                    correlation_id,
+                    registration_id,
+                    channel,
+                },
+            ),
+            (
+                ErrorCode::GenericError,
+                Command::RejectImage {
+                    client_id,
+                    correlation_id,
+                    image_id: registration_id,
+                    position: 0,
+                    reason: b"no",
+                },
+            ),
+        ]
+    };
+    for index in 0..commands(0).len() {
+        let correlation_id = bench.id();
+        let (code, command) = &commands(correlation_id)[index];
+        let answers = bench.ask(command);
+        let refused = refusal(&answers[0], correlation_id).unwrap();
+        assert_eq!((refused.code, answers.len()), (*code, 1), "{refused:?}");
+        assert_eq!(bench.system(SystemCounter::Errors), index as i64 + 1);
+        assert!(
+            bench
+                .errors()
+                .iter()
+                .any(|(text, _)| text.contains(&refused.text)),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
+fn removed_resources_are_answered_and_gone() {
+    let mut bench = Bench::new();
+    let client_id = bench.client();
+    for channel in [IPC, UDP] {
+        let publication = bench.add_publication(client_id, channel, 10).unwrap();
+        let (subscription, _) = bench.add_subscription(client_id, channel, 10).unwrap();
+        bench.run_for(std::time::Duration::from_millis(500));
+        let answers = bench.ask(&Command::RemoveSubscription {
+            client_id,
+            correlation_id: bench.id(),
+            registration_id: subscription,
+        });
+        assert_eq!(
+            kinds(&answers),
+            ["success"],
+            "no unavailable image for a subscription that is removed"
+        );
+        let answers = bench.ask(&Command::RemovePublication {
+            client_id,
+            correlation_id: bench.id(),
+            registration_id: publication.correlation_id,
+            revoke: false,
+        });
+        assert_eq!(kinds(&answers), ["success"]);
+        bench.run_for(std::time::Duration::from_secs(30));
+        assert_eq!(bench.log_files(), [""; 0], "{channel}");
+        // Only the client's heartbeat is left.
+        assert_eq!(bench.counters().len(), 1, "{channel} {:?}", bench.labels());
+        assert_eq!(bench.wires.open_ports(), [0u16; 0]);
+    }
+}
+
+#[test]
+fn a_counter_can_be_removed_by_its_client_alone() {
+    let mut bench = Bench::new();
+    let (owner, other) = (bench.client(), bench.client());
+    let registration_id = bench.id();
+    bench.ask(&Command::AddCounter {
+        client_id: owner,
+        correlation_id: registration_id,
+        counter_type_id: 1001,
+        key: b"",
+        label: "",
+    });
+    let correlation_id = bench.id();
+    let answers = bench.ask(&Command::RemoveCounter {
+        client_id: other,
+        correlation_id,
+        registration_id,
+    });
+    assert_eq!(
+        refusal(&answers[0], correlation_id).unwrap().code,
+        ErrorCode::UnknownCounter
+    );
+    let answers = bench.ask(&Command::RemoveCounter {
+        client_id: owner,
+        correlation_id: bench.id(),
+        registration_id,
+    });
+    assert_eq!(kinds(&answers), ["success", "no-counter"]);
+}
+
+#[test]
+fn a_static_counter_is_found_again_and_outlives_its_client() {
+    let mut bench = Bench::new();
+    let client_id = bench.client();
+    let command = |correlation_id, registration_id| Command::AddStaticCounter {
+        client_id,
+        correlation_id,
+        registration_id,
+        counter_type_id: 1002,
+        key: b"k",
+        label: "static",
+    };
+    let answers = bench.ask(&command(bench.id(), 99));
+    assert_eq!(kinds(&answers), ["counter", "static"]);
+    let Response::StaticCounter { counter_id, .. } = answers[1].get() else {
+        panic!()
+    };
+    let answers = bench.ask(&command(bench.id(), 99));
+    let Response::StaticCounter {
+        counter_id: found, ..
+    } = answers[0].get()
+    else {
+        panic!()
+    };
+    assert_eq!(found, counter_id);
+    assert_eq!(bench.parts.counters.owner_id(counter_id), Some(-1));
+
+    bench.ask(&Command::ClientClose {
+        client_id,
+        correlation_id: -1,
+    });
+    bench.run_for(std::time::Duration::from_secs(3));
+    assert_eq!(
+        bench
+            .counters()
+            .iter()
+            .map(|meta| meta.id)
+            .collect::<Vec<_>>(),
+        [counter_id]
+    );
+
+    let owner = bench.client();
+    let registration_id = bench.id();
+    bench.ask(&Command::AddCounter {
+        client_id: owner,
+        correlation_id: registration_id,
+        counter_type_id: 1002,
+        key: b"",
+        label: "mine",
+    });
+    let correlation_id = bench.id();
+    let answers = bench.ask(&Command::AddStaticCounter {
+        client_id: owner,
+        correlation_id,
+        registration_id,
+        counter_type_id: 1002,
+        key: b"",
+        label: "",
+    });
+    assert_eq!(
+        refusal(&answers[0], correlation_id).unwrap().code,
+        ErrorCode::GenericError
+    );
+}
+
+#[test]
+fn session_ids_are_unique_on_a_stream_and_avoid_the_reserved_range() {
+    let mut bench = Bench::with(&[
+        ("aeron.publication.reserved.session.id.low", "-2147483648"),
+        ("aeron.publication.reserved.session.id.high", "-2"),
+    ]);
+    let client_id = bench.client();
+    let mut sessions = Vec::new();
+    for _ in 0..4 {
+        sessions.push(bench.add_exclusive(client_id, IPC, 10).unwrap().session_id);
+    }
+    let answers = bench.ask(&Command::NextAvailableSessionId {
+        client_id,
+        correlation_id: bench.id(),
+        stream_id: 10,
+    });
+    let Response::NextAvailableSessionId { session_id, .. } = answers[0].get() else {
+        panic!()
+    };
+    sessions.push(session_id);
+    let mut distinct = sessions.clone();
+    distinct.dedup();
+    assert_eq!(distinct.len(), 5, "{sessions:?}");
+    assert!(sessions.iter().all(|id| *id >= -1), "{sessions:?}");
+}
+
+#[test]
+fn termination_is_denied_unless_allowed() {
+    let token = b"let me";
+    let terminate = Command::TerminateDriver {
+        client_id: 0,
+        correlation_id: -1,
+        token,
+    };
+    let mut bench = Bench::new();
+    assert!(bench.ask(&terminate).is_empty());
+    assert_eq!(*bench.terminations.lock().unwrap(), 0);
+    let mut bench = Bench::with(&[("aeron.driver.termination.validator", "allow")]);
+    assert!(bench.ask(&terminate).is_empty());
+    assert_eq!(*bench.terminations.lock().unwrap(), 1);
+}
+
+#[test]
+fn destinations_of_channels_without_manual_control_are_refused() {
+    let mut bench = Bench::new();
+    let client_id = bench.client();
+    let udp = bench.add_publication(client_id, UDP, 10).unwrap();
+    let ipc = bench.add_publication(client_id, IPC, 10).unwrap();
+    let (subscription, _) = bench.add_subscription(client_id, UDP, 10).unwrap();
+    for (registration_id, code) in [
+        (udp.registration_id, ErrorCode::GenericError),
+        (ipc.registration_id, ErrorCode::UnknownPublication),
+    ] {
+        let correlation_id = bench.id();
+        let answers = bench.ask(&Command::AddDestination {
+            client_id,
+            correlation_id,
+            registration_id,
+            channel: UDP,
+        });
+        assert_eq!(refusal(&answers[0], correlation_id).unwrap().code, code);
+        let correlation_id = bench.id();
+        let answers = bench.ask(&Command::RemoveDestinationById {
+            client_id,
+            correlation_id,
+            registration_id,
+            destination_id: 1,
+        });
+        assert_eq!(refusal(&answers[0], correlation_id).unwrap().code, code);
+    }
+    let correlation_id = bench.id();
+    let answers = bench.ask(&Command::AddReceiveDestination {
+        client_id,
+        correlation_id,
+        registration_id: subscription,
+        channel: UDP,
+    });
+    assert_eq!(
+        refusal(&answers[0], correlation_id).unwrap().code,
+        ErrorCode::InvalidChannel
+    );
+}

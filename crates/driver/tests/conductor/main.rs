@@ -1,0 +1,15 @@
+//! The driver as its clients see it: whole, in memory, in virtual time.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod bench;
+mod clients;
+mod commands;
+mod counters;
+mod hostile;
+mod images;
+mod ipc;
+mod names;
+mod storage;
+mod uri_table;
+mod wires;

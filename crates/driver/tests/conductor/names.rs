@@ -1,0 +1,160 @@
+//! Host names that take their time (spec/03 §1.4): only the command that needs one waits.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use taran_protocol::command::Command;
+use taran_protocol::counter::SystemCounter;
+use taran_protocol::error_code::ErrorCode;
+use taran_protocol::response::Response;
+
+use crate::bench::{Bench, refusal};
+
+const NAMED: &str = "aeron:udp?endpoint=some.host:40123";
+
+fn subscribe(client_id: i64, correlation_id: i64, channel: &str) -> Command<'_> {
+    Command::AddSubscription {
+        client_id,
+        correlation_id,
+        stream_id: 10,
+        channel,
+    }
+}
+
+fn address() -> Result<Vec<IpAddr>, String> {
+    Ok(vec!["::1".parse().unwrap(), "127.0.0.1".parse().unwrap()])
+}
+
+#[test]
+fn a_name_holds_up_its_own_client_only() {
+    let mut bench = Bench::new();
+    let (slow, other) = (bench.client(), bench.client());
+    let (named, behind) = (bench.id(), bench.id());
+    bench.send(&subscribe(slow, named, NAMED));
+    bench.send(&subscribe(slow, behind, "aeron:ipc"));
+    bench.settle();
+    assert!(bench.messages().is_empty());
+    assert!(
+        bench.counters().is_empty(),
+        "no client before its channel is accepted"
+    );
+    bench.add_subscription(other, "aeron:ipc", 10).unwrap();
+
+    assert_eq!(bench.hosts.asked(), ["some.host"]);
+    bench.messages();
+    bench.hosts.answer("some.host", &address());
+    bench.settle();
+    let order: Vec<i64> = bench
+        .messages()
+        .iter()
+        .filter_map(|message| match message.get() {
+            Response::SubscriptionReady { correlation_id, .. } => Some(correlation_id),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order, [named, behind]);
+    let bound: Vec<String> = bench
+        .counters()
+        .iter()
+        .map(|meta| meta.label.to_string())
+        .collect();
+    assert!(
+        bound
+            .iter()
+            .any(|label| label.ends_with(" 127.0.0.1:40123")),
+        "IPv4 is preferred: {bound:?}"
+    );
+}
+
+#[test]
+fn an_unknown_host_is_told_with_its_reason() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    let correlation_id = bench.id();
+    bench.send(&subscribe(client, correlation_id, NAMED));
+    bench.settle();
+    bench
+        .hosts
+        .answer("some.host", &Err("no such name".to_owned()));
+    bench.settle();
+    let refused = refusal(&bench.messages()[0], correlation_id).unwrap();
+    assert_eq!(refused.code, ErrorCode::UnknownHost);
+    assert!(
+        refused.text.contains("some.host") && refused.text.contains("no such name"),
+        "{}",
+        refused.text
+    );
+    assert!(bench.counters().is_empty());
+}
+
+#[test]
+fn a_resolver_that_does_not_answer_is_given_up() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    let correlation_id = bench.id();
+    bench.send(&subscribe(client, correlation_id, NAMED));
+    bench.run_for(Duration::from_secs(4));
+    assert!(bench.messages().is_empty());
+    bench.run_for(Duration::from_secs(2));
+    let refused = refusal(&bench.messages()[0], correlation_id).unwrap();
+    assert_eq!(refused.code, ErrorCode::UnknownHost);
+    assert!(bench.system(SystemCounter::NameResolverMaxTime) >= 5_000_000_000);
+    // The answer comes when nobody waits any more.
+    bench.hosts.answer("some.host", &address());
+    bench.settle();
+    assert!(bench.messages().is_empty());
+}
+
+#[test]
+fn two_names_of_one_channel_are_looked_up_together() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    let correlation_id = bench.id();
+    bench.send(&subscribe(
+        client,
+        correlation_id,
+        "aeron:udp?endpoint=one.host:40123|control=two.host:40124",
+    ));
+    bench.settle();
+    assert_eq!(bench.hosts.asked(), ["one.host", "two.host"]);
+    bench.hosts.answer("one.host", &address());
+    bench.settle();
+    assert!(bench.messages().is_empty());
+    bench.hosts.answer("two.host", &address());
+    bench.settle();
+    assert!(!bench.messages().is_empty());
+}
+
+#[test]
+fn a_client_that_leaves_takes_its_question_along() {
+    let mut bench = Bench::new();
+    let client_id = bench.client();
+    bench.send(&subscribe(client_id, bench.id(), NAMED));
+    bench.send(&Command::ClientClose {
+        client_id,
+        correlation_id: -1,
+    });
+    bench.settle();
+    bench.hosts.answer("some.host", &address());
+    bench.run_for(Duration::from_secs(2));
+    assert!(bench.messages().is_empty());
+    assert!(bench.counters().is_empty());
+}
+
+#[test]
+fn a_client_cannot_pile_up_commands_without_end() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    bench.send(&subscribe(client, bench.id(), NAMED));
+    for _ in 0..2000 {
+        bench.send(&subscribe(client, bench.id(), "aeron:ipc"));
+    }
+    bench.run_for(Duration::from_secs(3));
+    assert!(
+        bench.commands.size() > 0,
+        "what does not fit stays in the ring"
+    );
+    bench.hosts.answer("some.host", &address());
+    bench.run_for(Duration::from_secs(10));
+    assert_eq!(bench.commands.size(), 0);
+}

@@ -1,0 +1,286 @@
+//! The test vectors of spec/03 §1.14, with the codes of the C driver; where this driver does better or does not have the
+//! feature, its own code stands with the reason.
+
+use taran_protocol::error_code::ErrorCode;
+
+use crate::bench::Bench;
+
+const OK: i32 = 0;
+const INVALID_CHANNEL: i32 = ErrorCode::InvalidChannel.code();
+const NOT_BUILT: i32 = ErrorCode::NotSupported.code();
+const UNKNOWN_HOST: i32 = ErrorCode::UnknownHost.code();
+const GENERIC: i32 = ErrorCode::GenericError.code();
+
+const U: &str = "udp?endpoint=localhost:40001";
+const M: &str = "udp?endpoint=224.0.1.1:40001|interface=localhost";
+
+fn channel(vector: &str) -> String {
+    let expanded = if let Some(rest) = vector.strip_prefix("U|") {
+        format!("{U}|{rest}")
+    } else if let Some(rest) = vector.strip_prefix("M|") {
+        format!("{M}|{rest}")
+    } else {
+        match vector {
+            "U" => U.to_owned(),
+            "M" => M.to_owned(),
+            other => other.to_owned(),
+        }
+    };
+    if expanded.starts_with("aeron-spy:") {
+        expanded
+    } else {
+        format!("aeron:{expanded}")
+    }
+}
+
+/// Adds channels one after the other to one driver; the code of the last answer.
+fn code(vectors: &[&str], add: fn(&mut Bench, i64, &str) -> i32) -> i32 {
+    let mut bench = Bench::with(&[("aeron.term.buffer.length", "16m")]);
+    let client = bench.client();
+    let mut last = OK;
+    for vector in vectors {
+        last = add(&mut bench, client, &channel(vector));
+    }
+    last
+}
+
+fn publish(bench: &mut Bench, client: i64, channel: &str) -> i32 {
+    answered(bench, |bench| {
+        bench.add_publication(client, channel, 10).map(|_| ())
+    })
+}
+
+fn publish_exclusive(bench: &mut Bench, client: i64, channel: &str) -> i32 {
+    answered(bench, |bench| {
+        bench.add_exclusive(client, channel, 10).map(|_| ())
+    })
+}
+
+fn subscribe(bench: &mut Bench, client: i64, channel: &str) -> i32 {
+    answered(bench, |bench| {
+        bench.add_subscription(client, channel, 10).map(|_| ())
+    })
+}
+
+fn answered(
+    bench: &mut Bench,
+    add: impl Fn(&mut Bench) -> Result<(), crate::bench::Refusal>,
+) -> i32 {
+    bench.hosts.fail_all();
+    match add(bench) {
+        Ok(()) => OK,
+        Err(refused) => {
+            assert!(!refused.text.is_empty());
+            refused.code.code()
+        }
+    }
+}
+
+fn check(table: &[(i32, &[&[&str]])], add: fn(&mut Bench, i64, &str) -> i32) {
+    for (expected, rows) in table {
+        for vectors in *rows {
+            assert_eq!(code(vectors, add), *expected, "{vectors:?}");
+        }
+    }
+}
+
+#[test]
+fn publications() {
+    check(
+        &[
+            (
+                OK,
+                &[
+                    &["U|foo=bar"],
+                    &["udp?endpoint=[::1]:40002"],
+                    &["U|mtu=2K|term-length=1M"],
+                    &["U|linger=5S"],
+                    &["U|session-id=-1"],
+                    &["U|alias=a=b"],
+                    &["U|init-term-id=1|term-id=3|term-offset=64"],
+                    &["U|tags=31,32", "udp?tags=31"],
+                    &["U|ats=false"],
+                    &["ipc?term-length=64k"],
+                    &["ipc?"],
+                    &["ipc"],
+                    &["U|mtu=65504|term-length=64k"],
+                    &["ipc?mtu=65504|term-length=64k"],
+                    &["U|session-id=0x10"],
+                    &["U|stream-id=11"],
+                    &["U|so-sndbuf=3g"],
+                    &["U|tags=31,32", "U|tags=31,32"],
+                    &["U|term-length=64kb"],
+                    &["U|fc=bogus"],
+                    &["U|fc=max"],
+                ],
+            ),
+            (
+                INVALID_CHANNEL,
+                &[
+                    &["udp"],
+                    &["udp?"],
+                    &["udp?=x"],
+                    &["udp?endpoint"],
+                    &["udp?endpoint="],
+                    &["tcp?endpoint=localhost:40001"],
+                    &["udp?control-mode=dynamic"],
+                    &["udp?tags=abc|endpoint=localhost:40005"],
+                    &["ipcx"],
+                    &["ipc|foo"],
+                    &["UDP?endpoint=localhost:40001"],
+                    &["udp?Endpoint=localhost:40001"],
+                    // A trailing separator, an unknown control-mode and a spy are refused, as recommended.
+                    &["U|"],
+                    &["udp?control-mode=bogus|control=localhost:40004"],
+                    &["aeron-spy:aeron:udp?endpoint=localhost:40001"],
+                ],
+            ),
+            (UNKNOWN_HOST, &[&["udp?endpoint=nosuch.invalid:40001"]]),
+            (
+                GENERIC,
+                &[
+                    &["U|sparse=maybe"],
+                    &["U|ats=true"],
+                    &["udp?endpoint=localhost"],
+                    &["udp?endpoint=localhost:99999"],
+                    &["udp?endpoint=localhost:abc"],
+                    // An unbracketed IPv6 address, and minutes, which the C driver takes for milliseconds.
+                    &["udp?endpoint=::1:41521"],
+                    &["U|linger=5m"],
+                    &["udp?endpoint=224.0.1.2:40001"],
+                    &["U|pub-wnd=1k"],
+                    &["U|pub-wnd=16m"],
+                    &["U|max-resend=0"],
+                    &["U|max-resend=257"],
+                    &["U|session-id=abc"],
+                    &["U|session-id=4294967295"],
+                    &["U|init-term-id=1"],
+                    &["U|init-term-id=5|term-id=3|term-offset=0"],
+                    &["U|init-term-id=1|term-id=3|term-offset=33"],
+                    &["U|init-term-id=1|term-id=3|term-offset=33554432"],
+                    &["udp?tags=99"],
+                    &["U|tags=41,abc"],
+                    &["U", "U|so-sndbuf=1k"],
+                    &["U|channel-snd-ts-offset=abc"],
+                    &["U|channel-snd-ts-offset=0|channel-rcv-ts-offset=4"],
+                    &["udp?endpoint=localhost:0"],
+                    &["udp?control=localhost:40003"],
+                    &["U|term-length=100k"],
+                    &["U|term-length=32k"],
+                    &["U|term-length=2g"],
+                    &["U|term-length=-64k"],
+                    &["U|mtu=31"],
+                    &["U|mtu=1400"],
+                    &["U|linger=10x"],
+                    &["U|linger=10sx"],
+                    &["U|linger=-1"],
+                    &["U|linger=1h"],
+                    &["U|so-sndbuf=1k|mtu=1408"],
+                    &["U|untethered-window-limit-timeout=abc"],
+                    &["U|term-length=64k", "U|term-length=128k"],
+                    &["U|term-length=64k", "U|mtu=2048"],
+                    &["U|term-length=64k", "U|session-id=7"],
+                ],
+            ),
+            (
+                NOT_BUILT,
+                &[
+                    &["udp?control-mode=dynamic|control=localhost:40003"],
+                    &["udp?control-mode=dynamic|control=localhost:0"],
+                    &["udp?control-mode=manual"],
+                    &["M"],
+                    &["M|fc=min,t:5s,g:/2"],
+                    &["U|session-id=tag:77"],
+                    &["U|ssc=true"],
+                    &["U|channel-snd-ts-offset=0"],
+                    &["U|response-correlation-id=123456"],
+                    &[
+                        "udp?control-mode=response|control=localhost:40020|response-correlation-id=prototype",
+                    ],
+                ],
+            ),
+        ],
+        publish,
+    );
+}
+
+#[test]
+fn exclusive_publications_do_not_share_session_ids() {
+    check(
+        &[(
+            GENERIC,
+            &[
+                &["U|session-id=55", "U|session-id=55"],
+                &["ipc?session-id=55", "ipc?session-id=55"],
+            ],
+        )],
+        publish_exclusive,
+    );
+}
+
+#[test]
+fn subscriptions() {
+    check(
+        &[
+            (
+                OK,
+                &[
+                    &["udp?endpoint=localhost:0"],
+                    &["U|cc=bogus"],
+                    &["U|stream-id=44"],
+                    &["U|group=maybe"],
+                    &["U|rcv-wnd=100"],
+                    &["U|rcv-wnd=4m|so-rcvbuf=4m"],
+                    &["U|interface={lo}:41507"],
+                    &["U|gtag=0x10"],
+                    &["U|so-rcvbuf=3g"],
+                    &["U|session-id=0x5"],
+                    &["U|init-term-id=1"],
+                    &["U|tether=false"],
+                    &["U|tags=5", "udp?tags=5"],
+                    &["udp?endpoint=localhost:40113|control=localhost:40112"],
+                ],
+            ),
+            (
+                INVALID_CHANNEL,
+                &[
+                    // A tag that nobody has, as recommended.
+                    &["udp?tags=59"],
+                    &["aeron-spy:aeron:ipc"],
+                ],
+            ),
+            (
+                GENERIC,
+                &[
+                    &["U|nak-delay=abc"],
+                    &["U|reliable=false", "U"],
+                    &["U", "U|so-rcvbuf=256k"],
+                    &["U|gtag=abc"],
+                    &["U|rcv-wnd=xyz"],
+                    &["U|tether=no"],
+                    &["udp?control=localhost:0"],
+                    &["udp?control=localhost:0|endpoint=localhost:40001"],
+                    &["U|rcv-wnd=4m"],
+                    &["U|session-id=tag:2"],
+                    &["U|session-id=abc"],
+                    &["U|untethered-resting-timeout=abc"],
+                    &["ipc?session-id=abc"],
+                ],
+            ),
+            (
+                NOT_BUILT,
+                &[
+                    &["udp?control=localhost:40112|endpoint=localhost:40113|control-mode=dynamic"],
+                    &["udp?control-mode=response|control=localhost:40133"],
+                    &["udp?control-mode=manual"],
+                    &["U|media-rcv-ts-offset=0"],
+                    &["U|channel-rcv-ts-offset=reserved"],
+                    &["aeron-spy:aeron:udp?endpoint=localhost:40001"],
+                    &["U|cc=cubic"],
+                    &["M"],
+                ],
+            ),
+        ],
+        subscribe,
+    );
+}
