@@ -58,12 +58,14 @@ impl Plan {
             is_blocked: false,
         };
         let mut at = offset;
-        let mut bytes = bounds.window.min(i64::from(TURN_BYTES)) as i32;
+        // Padding takes 32 bytes of the limit that it is under, but all of its length of the limits of what follows.
+        let mut window = bounds.window;
+        let mut bytes = TURN_BYTES;
         let mut datagrams = bounds.datagrams;
-        while plan.count < MAX_RUNS && datagrams > 0 && at < term.len() as i32 {
+        while plan.count < MAX_RUNS && datagrams > 0 && window > 0 && at < term.len() as i32 {
             let limit = RunLimit {
                 datagram: bounds.mtu,
-                window: bytes,
+                window: window.min(i64::from(bytes)) as i32,
                 datagrams,
                 bytes,
             };
@@ -76,6 +78,7 @@ impl Plan {
                     plan.count += 1;
                     plan.bytes += frames.length as usize;
                     at += frames.advance();
+                    window -= i64::from(frames.advance());
                     bytes -= frames.length;
                     datagrams -= frames.datagrams();
                 }
@@ -225,6 +228,18 @@ mod tests {
         assert_eq!(runs(&plan), [(0, 1280, 1280, 0)]);
         let plan = Plan::scan(&term(&[320; 10]), 0, Bounds { window: 319, ..ALL }).unwrap();
         assert!(plan.is_empty() && plan.is_blocked());
+    }
+
+    #[test]
+    fn nothing_follows_padding_that_leads_beyond_the_window() {
+        let bounds = |window| Bounds { window, ..ALL };
+        let term = term(&[64, -640, 64]);
+        let plan = Plan::scan(&term, 0, bounds(704)).unwrap();
+        assert_eq!(runs(&plan), [(0, 96, 96, 608)]);
+        let plan = Plan::scan(&term, 0, bounds(767)).unwrap();
+        assert_eq!(runs(&plan), [(0, 96, 96, 608)]);
+        let plan = Plan::scan(&term, 0, bounds(768)).unwrap();
+        assert_eq!(runs(&plan), [(0, 96, 96, 608), (704, 64, 64, 0)]);
     }
 
     #[test]
