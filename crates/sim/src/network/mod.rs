@@ -87,6 +87,14 @@ impl SimNetwork {
         self.lock().next_arrival()
     }
 
+    /// How many sockets of a host are open.
+    #[must_use]
+    pub fn open_sockets(&self, host: HostId) -> usize {
+        let world = self.lock();
+        let sockets = world.sockets.iter().flatten();
+        sockets.filter(|socket| socket.host == host).count()
+    }
+
     /// What happened so far.
     #[must_use]
     pub fn counts(&self) -> NetworkCounts {

@@ -1,0 +1,81 @@
+//! Nothing stays allocated after its owner is gone.
+//!
+//! For a driver all of whose clients are gone for longer than its timeouts: it has its own counters and files left, as at
+//! its start, and no socket.
+
+use std::path::{Path, PathBuf};
+
+use taran_core::counters::CountersReader;
+use taran_core::memory::MemoryStorage;
+use taran_protocol::counter::{SystemCounter, type_id};
+
+use super::{Violation, violation};
+
+/// Files that a driver has for itself.
+const OWN_FILES: [&str; 2] = ["cnc.dat", "loss-report.dat"];
+
+/// What is held against what a driver had at its start.
+#[derive(Debug)]
+pub struct LeaksCheck {
+    bytes_mapped: i64,
+}
+
+impl LeaksCheck {
+    /// Notes what a driver has at its start.
+    #[must_use]
+    pub fn new(counters: &CountersReader) -> Self {
+        Self {
+            bytes_mapped: bytes_mapped(counters),
+        }
+    }
+
+    /// Looks for what is left.
+    ///
+    /// # Errors
+    /// Something is.
+    pub fn look(
+        &self,
+        counters: &CountersReader,
+        storage: &MemoryStorage,
+        directory: &Path,
+        open_sockets: usize,
+    ) -> Result<(), Violation> {
+        let mut left = Vec::new();
+        counters.for_each(|counter| {
+            if counter.type_id != type_id::SYSTEM {
+                left.push(format!("counter {}: {}", counter.id, counter.label));
+            }
+        });
+        let own: Vec<PathBuf> = OWN_FILES.iter().map(|name| directory.join(name)).collect();
+        let files = storage.mapped_files().into_iter();
+        left.extend(
+            files
+                .filter(|file| !own.contains(file))
+                .map(|file| format!("file {}", file.display())),
+        );
+        if open_sockets > 0 {
+            left.push(format!("{open_sockets} sockets"));
+        }
+        let bytes = bytes_mapped(counters);
+        if bytes != self.bytes_mapped {
+            left.push(format!(
+                "{bytes} bytes mapped, {} at the start",
+                self.bytes_mapped
+            ));
+        }
+        if !left.is_empty() {
+            violation!(
+                "{}: still there:\n  {}",
+                directory.display(),
+                left.join("\n  ")
+            );
+        }
+        Ok(())
+    }
+}
+
+fn bytes_mapped(counters: &CountersReader) -> i64 {
+    counters
+        .value(SystemCounter::BytesCurrentlyMapped.id())
+        .unwrap_or_default()
+}

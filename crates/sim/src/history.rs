@@ -1,0 +1,134 @@
+//! What happened in a world, in order.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// How many of the last events are kept, to be shown when a run fails.
+const TAIL: usize = 150;
+
+/// Something that happened. Ids are those of the world, in the order of creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// An agent of a driver did something.
+    Driver {
+        /// Which host.
+        host: usize,
+        /// Which of its agents.
+        agent: &'static str,
+        /// How much.
+        work: usize,
+    },
+    /// A client's conductor did something.
+    Client {
+        /// Which client.
+        client: usize,
+        /// How much.
+        work: usize,
+    },
+    /// A message was accepted.
+    Offered {
+        /// Which publisher.
+        publisher: usize,
+        /// Index of the message in its stream.
+        index: usize,
+        /// Position of the stream after it.
+        position: i64,
+    },
+    /// A message was claimed and given up.
+    Aborted {
+        /// Which publisher.
+        publisher: usize,
+        /// Position of the stream after it.
+        position: i64,
+    },
+    /// A message was not accepted.
+    Refused {
+        /// Which publisher.
+        publisher: usize,
+        /// Why; repeated refusals for the same reason are one event.
+        reason: &'static str,
+    },
+    /// A subscriber got a message.
+    Delivered {
+        /// Which subscriber.
+        subscriber: usize,
+        /// Session of the image.
+        session: i32,
+        /// Position of the stream after it.
+        position: i64,
+    },
+    /// A subscriber got an image.
+    Available {
+        /// Which subscriber.
+        subscriber: usize,
+        /// Session of the image.
+        session: i32,
+        /// Where it joined.
+        position: i64,
+    },
+    /// A subscriber lost an image.
+    Unavailable {
+        /// Which subscriber.
+        subscriber: usize,
+        /// Session of the image.
+        session: i32,
+        /// Where it was left.
+        position: i64,
+    },
+    /// Something that the story of the test did to a thing with this number.
+    Told(&'static str, usize),
+}
+
+/// A running hash over all events with their times, and the last of them.
+#[derive(Debug)]
+pub(crate) struct History {
+    hasher: DefaultHasher,
+    count: u64,
+    tail: VecDeque<(i64, Event)>,
+}
+
+impl History {
+    pub(crate) fn new() -> Self {
+        // The default hasher, made by `new`, has no random state.
+        Self {
+            hasher: DefaultHasher::new(),
+            count: 0,
+            tail: VecDeque::with_capacity(TAIL),
+        }
+    }
+
+    pub(crate) fn note(&mut self, now_ns: i64, event: Event) {
+        self.count += 1;
+        (now_ns, event).hash(&mut self.hasher);
+        if self.tail.len() == TAIL {
+            self.tail.pop_front();
+        }
+        self.tail.push_back((now_ns, event));
+    }
+
+    /// Something that is no event but must be the same in each run.
+    pub(crate) fn mix(&mut self, value: impl Hash) {
+        value.hash(&mut self.hasher);
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.hasher.finish()
+    }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.tail.len();
+        writeln!(f, "the last {shown} of {} events:", self.count)?;
+        for (now_ns, event) in &self.tail {
+            let (seconds, nanos) = (now_ns / 1_000_000_000, now_ns % 1_000_000_000);
+            writeln!(f, "  {seconds:>5}.{nanos:09} {event:?}")?;
+        }
+        Ok(())
+    }
+}

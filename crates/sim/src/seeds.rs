@@ -1,0 +1,64 @@
+//! Running a story with many seeds, and saying how to repeat the one that failed.
+//!
+//! `TARAN_SIM_SEED=n` runs that seed only, `TARAN_SIM_SEEDS=n` runs n seeds instead of the default number.
+
+use std::env;
+use std::panic::{self, AssertUnwindSafe};
+
+/// One seed instead of all.
+const ONE: &str = "TARAN_SIM_SEED";
+/// Another number of seeds.
+const COUNT: &str = "TARAN_SIM_SEEDS";
+
+/// Runs `story` with `count` seeds, or as the environment says. `name` is that of the test, `file::function`.
+///
+/// # Panics
+/// If a story panics: its panic, after the seed and the command that repeats it were printed.
+pub fn run(name: &str, count: u64, story: impl Fn(u64)) {
+    for seed in seeds(count) {
+        // What a story leaves behind is thrown away with it.
+        let Err(failure) = panic::catch_unwind(AssertUnwindSafe(|| story(seed))) else {
+            continue;
+        };
+        eprintln!("\nseed {seed} of {name} failed; it happens again with");
+        eprintln!("    {}\n", command(name, seed));
+        panic::resume_unwind(failure);
+    }
+}
+
+fn command(name: &str, seed: u64) -> String {
+    match name.split_once("::") {
+        Some((file, test)) => {
+            format!("{ONE}={seed} cargo test -p taran-sim --test {file} -- --exact {test}")
+        }
+        None => format!("{ONE}={seed} cargo test -p taran-sim {name}"),
+    }
+}
+
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    match (number(ONE), number(COUNT)) {
+        (Some(seed), _) => seed..seed.saturating_add(1),
+        (None, count_wanted) => 0..count_wanted.unwrap_or(count),
+    }
+}
+
+/// A variable that is set and is no number would silently run something else than was asked for.
+fn number(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    match text.parse() {
+        Ok(number) => Some(number),
+        Err(_) => panic!("{variable}={text} is not a number"),
+    }
+}
+
+/// A test that runs a story with a number of seeds: `seeded!(name, 40, |seed| { .. });`.
+#[macro_export]
+macro_rules! seeded {
+    ($(#[$attribute:meta])* $name:ident, $count:expr, $story:expr) => {
+        $(#[$attribute])*
+        #[test]
+        fn $name() {
+            $crate::seeds::run(concat!(module_path!(), "::", stringify!($name)), $count, $story);
+        }
+    };
+}

@@ -1,0 +1,21 @@
+//! Who publishes and consumes, and the record of what was sent.
+//!
+//! A [`Publisher`] fills its messages with a pattern made from the stream and the index of the message in it, and writes
+//! each into the [`Ledger`]; a [`Subscriber`] holds what it gets against that. Both take one turn in each step of their
+//! world, like any other agent.
+
+mod ledger;
+mod pattern;
+mod publisher;
+mod publishing;
+mod subscriber;
+mod subscribing;
+
+pub use ledger::{Fate, Ledger, Message, Stream, StreamKey};
+pub use pattern::Lengths;
+pub use publisher::Publisher;
+pub use publishing::Publishing;
+pub use subscriber::Subscriber;
+pub use subscribing::Subscribing;
+
+pub(crate) use pattern::fill;

@@ -1,0 +1,80 @@
+//! What messages look like.
+
+/// How long messages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lengths {
+    /// A few bytes, or none.
+    Small,
+    /// One frame at most.
+    Framed,
+    /// All that is possible, the borders oftener.
+    Any,
+    /// Always this.
+    Fixed(usize),
+}
+
+impl Lengths {
+    /// The length of a message, where a frame takes `max_payload` bytes and a message `max_message`.
+    pub(crate) fn next(
+        self,
+        random: &mut fastrand::Rng,
+        max_payload: usize,
+        max_message: usize,
+    ) -> usize {
+        match self {
+            Self::Small => random.usize(0..100),
+            Self::Framed => random.usize(0..=max_payload),
+            Self::Fixed(length) => length,
+            Self::Any => match random.u32(0..16) {
+                0 => 0,
+                1..6 => random.usize(0..64),
+                6..12 => random.usize(0..=max_payload),
+                12 => (max_payload - 2 + random.usize(0..5)).min(max_message),
+                13 => (2 * max_payload - 2 + random.usize(0..5)).min(max_message),
+                14 => random.usize(0..=max_message),
+                _ => max_message - random.usize(0..2),
+            },
+        }
+    }
+}
+
+/// Makes `content` the message with this index of the stream with this tag.
+pub(crate) fn fill(tag: u64, index: usize, length: usize, content: &mut Vec<u8>) {
+    content.clear();
+    content.reserve(length + 8);
+    let mut word = (tag << 40 ^ index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    while content.len() < length {
+        word ^= word << 13;
+        word ^= word >> 7;
+        word ^= word << 17;
+        content.extend_from_slice(&word.to_le_bytes());
+    }
+    content.truncate(length);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_differ_by_stream_and_index() {
+        let made = |tag, index| {
+            let mut content = Vec::new();
+            fill(tag, index, 19, &mut content);
+            content
+        };
+        assert_eq!(made(1, 2).len(), 19);
+        assert_eq!(made(1, 2), made(1, 2));
+        assert_ne!(made(1, 2), made(1, 3));
+        assert_ne!(made(1, 2), made(2, 2));
+    }
+
+    #[test]
+    fn lengths_stay_within_what_is_possible() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..10_000 {
+            assert!(Lengths::Any.next(&mut random, 1376, 8192) <= 8192);
+            assert!(Lengths::Any.next(&mut random, 8160, 8192) <= 8192);
+        }
+    }
+}

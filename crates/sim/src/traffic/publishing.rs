@@ -1,0 +1,53 @@
+//! What a publisher shall do.
+
+use super::Lengths;
+
+/// A publication and what is published on it.
+#[derive(Clone, Debug)]
+pub struct Publishing {
+    pub(super) channel: String,
+    pub(super) stream_id: i32,
+    pub(super) exclusive: bool,
+    pub(super) messages: u64,
+    pub(super) lengths: Lengths,
+    pub(super) burst: usize,
+}
+
+impl Publishing {
+    /// A shared publication, on which nothing is published.
+    #[must_use]
+    pub fn new(channel: impl Into<String>, stream_id: i32) -> Self {
+        Self {
+            channel: channel.into(),
+            stream_id,
+            exclusive: false,
+            messages: 0,
+            lengths: Lengths::Any,
+            burst: 8,
+        }
+    }
+
+    /// An exclusive publication, or not.
+    #[must_use]
+    pub fn exclusive(self, exclusive: bool) -> Self {
+        Self { exclusive, ..self }
+    }
+
+    /// How many messages are published.
+    #[must_use]
+    pub fn messages(self, messages: u64) -> Self {
+        Self { messages, ..self }
+    }
+
+    /// How long they are.
+    #[must_use]
+    pub fn lengths(self, lengths: Lengths) -> Self {
+        Self { lengths, ..self }
+    }
+
+    /// How many are published in one turn at most.
+    #[must_use]
+    pub fn burst(self, burst: usize) -> Self {
+        Self { burst, ..self }
+    }
+}

@@ -1,0 +1,35 @@
+//! What a subscriber shall do.
+
+/// A subscription and how it is consumed.
+#[derive(Clone, Debug)]
+pub struct Subscribing {
+    pub(super) channel: String,
+    pub(super) stream_id: i32,
+    pub(super) limit: usize,
+    pub(super) laziness: f64,
+}
+
+impl Subscribing {
+    /// A subscription that is polled in most turns.
+    #[must_use]
+    pub fn new(channel: impl Into<String>, stream_id: i32) -> Self {
+        Self {
+            channel: channel.into(),
+            stream_id,
+            limit: 32,
+            laziness: 0.1,
+        }
+    }
+
+    /// How many fragments a poll delivers at most.
+    #[must_use]
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// In which part of its turns the subscriber does nothing, from 0 to 1.
+    #[must_use]
+    pub fn laziness(self, laziness: f64) -> Self {
+        Self { laziness, ..self }
+    }
+}

@@ -1,0 +1,246 @@
+//! Machines: memory, clock, driver.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use taran_core::agent::Agent;
+use taran_core::clock::{Now, saturating_nanos};
+use taran_core::counters::CountersReader;
+use taran_core::memory::MemoryStorage;
+use taran_driver::{DriverContext, DriverError, DriverParts, Environment};
+use taran_protocol::counter::SystemCounter;
+
+use super::resolver::SimResolver;
+use super::{HostIndex, World, address};
+use crate::check::leaks::LeaksCheck;
+use crate::check::positions::PositionsCheck;
+use crate::network::{HostId, SimHost};
+
+/// How a host differs from others.
+#[derive(Clone, Debug, Default)]
+pub struct HostSpec {
+    options: Vec<(&'static str, String)>,
+    ahead: Duration,
+}
+
+impl HostSpec {
+    /// A host with small terms, and the driver's defaults otherwise.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+            .option("aeron.term.buffer.length", "64k")
+            .option("aeron.ipc.term.buffer.length", "64k")
+    }
+
+    /// Sets an option of the driver.
+    #[must_use]
+    pub fn option(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.options.push((name, value.into()));
+        self
+    }
+
+    /// Sets the host's clocks ahead of the others'.
+    #[must_use]
+    pub fn clocks_ahead(self, ahead: Duration) -> Self {
+        Self { ahead, ..self }
+    }
+}
+
+/// A machine.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) storage: MemoryStorage,
+    pub(super) directory: PathBuf,
+    pub(super) network: SimHost,
+    pub(super) driver: Option<Driver>,
+    spec: HostSpec,
+}
+
+/// A driver that lives.
+#[derive(Debug)]
+pub(super) struct Driver {
+    pub(super) parts: DriverParts,
+    pub(super) positions: PositionsCheck,
+    leaks: LeaksCheck,
+}
+
+impl Host {
+    /// The time as this host sees it.
+    pub(super) fn at(&self, now: Now) -> Now {
+        let nanos = saturating_nanos(self.spec.ahead);
+        Now {
+            nanos: now.nanos + nanos,
+            epoch_millis: now.epoch_millis + nanos / 1_000_000,
+        }
+    }
+}
+
+impl World {
+    /// Adds a host and starts its driver. Its address is 10.0.0.1 for the first, 10.0.0.2 for the second, and so on.
+    pub fn add_host(&mut self, spec: HostSpec) -> HostIndex {
+        let index = self.hosts.len();
+        let host = Host {
+            storage: MemoryStorage::new(),
+            directory: PathBuf::from(format!("/aeron-{index}")),
+            network: self.network.host(&[address(index)]),
+            driver: None,
+            spec,
+        };
+        self.hosts.push(host);
+        let host = HostIndex(index);
+        self.start_driver(host);
+        host
+    }
+
+    /// Starts a driver on a host that has none.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start_driver(&mut self, host: HostIndex) {
+        let started = self.try_start_driver(host);
+        started.unwrap_or_else(|error| panic!("driver of host {}: {error}", host.0));
+    }
+
+    /// Starts a driver on a host.
+    ///
+    /// # Errors
+    /// As [`DriverParts::build`].
+    pub fn try_start_driver(&mut self, index: HostIndex) -> Result<(), DriverError> {
+        self.tell("start driver", index.0);
+        let (now, seed) = (self.clock.read(), self.random.u64(..));
+        let host = &mut self.hosts[index.0];
+        let context = DriverContext::new().aeron_dir(&host.directory);
+        let options = host.spec.options.iter();
+        let context = options.fold(context, |context, (name, value)| {
+            context.option(name, value)
+        });
+        let environment = Environment {
+            storage: Arc::new(host.storage.clone()),
+            network: Box::new(host.network.clone()),
+            resolver: Box::new(SimResolver::default()),
+            seed,
+            now: host.at(now),
+            pid: index.0 as i64 + 1,
+        };
+        let mut parts = DriverParts::build(context, environment)?;
+        parts.conductor.on_start();
+        parts.sender.on_start();
+        parts.receiver.on_start();
+        host.driver = Some(Driver {
+            positions: PositionsCheck::new(parts.counters.clone()),
+            leaks: LeaksCheck::new(&parts.counters),
+            parts,
+        });
+        Ok(())
+    }
+
+    /// Stops a driver in an orderly way.
+    pub fn stop_driver(&mut self, host: HostIndex) {
+        self.tell("stop driver", host.0);
+        if let Some(Driver { mut parts, .. }) = self.hosts[host.0].driver.take() {
+            parts.sender.on_close();
+            parts.receiver.on_close();
+            parts.conductor.on_close();
+        }
+    }
+
+    /// Ends a driver as `kill -9` does: its sockets are closed, its files stay as they are.
+    pub fn kill_driver(&mut self, host: HostIndex) {
+        self.tell("kill driver", host.0);
+        self.hosts[host.0].driver = None;
+    }
+
+    /// The host on the network, for faults of its links.
+    #[must_use]
+    pub fn network_id(&self, host: HostIndex) -> HostId {
+        self.hosts[host.0].network.id()
+    }
+
+    /// The files of a host.
+    #[must_use]
+    pub fn storage(&self, host: HostIndex) -> &MemoryStorage {
+        &self.hosts[host.0].storage
+    }
+
+    /// Where the driver of a host has its files.
+    #[must_use]
+    pub fn directory(&self, host: HostIndex) -> &Path {
+        &self.hosts[host.0].directory
+    }
+
+    /// The counters of a host's driver.
+    ///
+    /// # Panics
+    /// If it has none.
+    #[must_use]
+    pub fn counters(&self, host: HostIndex) -> &CountersReader {
+        match &self.hosts[host.0].driver {
+            Some(driver) => &driver.parts.counters,
+            None => panic!("host {} has no driver", host.0),
+        }
+    }
+
+    /// A system counter of a host's driver.
+    ///
+    /// # Panics
+    /// If the host has no driver.
+    #[must_use]
+    pub fn system(&self, host: HostIndex, counter: SystemCounter) -> i64 {
+        self.counters(host).value(counter.id()).unwrap_or_default()
+    }
+
+    /// Checks that no driver that lives has recorded an error.
+    ///
+    /// # Panics
+    /// If one has, with what it recorded.
+    pub fn expect_no_errors(&self) {
+        for (index, host) in self.hosts.iter().enumerate() {
+            if host.driver.is_some() && self.system(HostIndex(index), SystemCounter::Errors) != 0 {
+                panic!(
+                    "host {index}: errors:\n{}",
+                    self.error_log(HostIndex(index))
+                );
+            }
+        }
+    }
+
+    /// What a driver has recorded in its error log.
+    #[must_use]
+    pub fn error_log(&self, host: HostIndex) -> String {
+        use taran_core::memory::Storage;
+        use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
+
+        let host = &self.hosts[host.0];
+        let cnc = host.storage.open(&host.directory.join(CNC_FILE_NAME));
+        let Some(cnc) = cnc.ok().and_then(|region| Cnc::open(&region).ok()) else {
+            return "no cnc.dat".to_owned();
+        };
+        let mut text = String::new();
+        taran_core::error_log::read(&cnc.error_log, 0, |observation| {
+            text.push_str(&format!("{observation:?}\n"));
+        });
+        text
+    }
+
+    /// Checks that drivers whose clients are all gone have nothing left. To be called some time after
+    /// [`close_all`](Self::close_all), which waits long enough for that.
+    ///
+    /// # Panics
+    /// If something is left.
+    pub fn expect_nothing_left(&self) {
+        for host in &self.hosts {
+            let Some(driver) = &host.driver else { continue };
+            let sockets = self.network.open_sockets(host.network.id());
+            let checked = driver.leaks.look(
+                &driver.parts.counters,
+                &host.storage,
+                &host.directory,
+                sockets,
+            );
+            if let Err(violation) = checked {
+                panic!("{violation}");
+            }
+        }
+    }
+}

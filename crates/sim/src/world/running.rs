@@ -1,0 +1,198 @@
+//! Letting time pass.
+
+use std::time::Duration;
+
+use taran_core::agent::Agent;
+use taran_core::clock::{Now, saturating_nanos};
+
+use super::World;
+use crate::check::Violation;
+use crate::history::Event;
+
+/// Of how many turns an agent gets none, and of how many it gets two.
+const IRREGULAR: u32 = 12;
+
+/// Something that takes turns.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Actor {
+    Conductor(usize),
+    Sender(usize),
+    Receiver(usize),
+    Client(usize),
+    Publisher(usize),
+    Subscriber(usize),
+}
+
+impl World {
+    /// One step: time passes, then everybody takes a turn. Returns how much was done.
+    ///
+    /// # Panics
+    /// If something does not hold that must always hold.
+    pub fn step(&mut self) -> usize {
+        let now_ns = self.clock.read().nanos;
+        let next_arrival_ns = self.network.next_arrival().map(|arrival| arrival - now_ns);
+        let by = self.pace.next_ns(next_arrival_ns);
+        self.clock.advance(Duration::from_nanos(by.unsigned_abs()));
+        let now = self.clock.read();
+        self.history.mix(now.nanos);
+        let mut order = self.shuffle();
+        let mut work = 0;
+        for actor in order.drain(..) {
+            match self.turn(actor, now) {
+                Ok(done) => work += done,
+                Err(violation) => panic!("{violation}"),
+            }
+        }
+        self.order = order;
+        for (index, host) in self.hosts.iter_mut().enumerate() {
+            if let Some(driver) = &mut host.driver
+                && let Err(violation) = driver.positions.look()
+            {
+                panic!("host {index}: {violation}");
+            }
+        }
+        self.pace.worked(work);
+        work
+    }
+
+    /// Steps for some time.
+    ///
+    /// # Panics
+    /// As [`step`](Self::step).
+    pub fn run_for(&mut self, time: Duration) {
+        let until = self.clock.read().nanos + saturating_nanos(time);
+        while self.clock.read().nanos < until {
+            self.step();
+        }
+    }
+
+    /// Steps until `condition` holds.
+    ///
+    /// # Panics
+    /// As [`step`](Self::step), and if the time is over before.
+    pub fn run_until(&mut self, what: &str, within: Duration, condition: impl Fn(&Self) -> bool) {
+        let until = self.clock.read().nanos + saturating_nanos(within);
+        while !condition(self) {
+            if self.clock.read().nanos > until {
+                panic!("not within {within:?}: {what}\n{}", self.describe());
+            }
+            self.step();
+        }
+    }
+
+    /// Everybody in a random order, some left out, some twice.
+    fn shuffle(&mut self) -> Vec<Actor> {
+        let mut order = std::mem::take(&mut self.order);
+        let hosts = self.hosts.iter().enumerate();
+        for (index, _) in hosts.filter(|(_, host)| host.driver.is_some()) {
+            order.extend([
+                Actor::Conductor(index),
+                Actor::Sender(index),
+                Actor::Receiver(index),
+            ]);
+        }
+        order.extend((0..self.clients.len()).map(Actor::Client));
+        order.extend((0..self.publishers.len()).map(Actor::Publisher));
+        order.extend((0..self.subscribers.len()).map(Actor::Subscriber));
+        for index in 0..order.len() {
+            if self.random.u32(0..IRREGULAR) == 0 {
+                let other = self.random.usize(0..order.len());
+                order[index] = order[other];
+            } else {
+                let other = self.random.usize(index..order.len());
+                order.swap(index, other);
+            }
+        }
+        order
+    }
+
+    fn turn(&mut self, actor: Actor, now: Now) -> Result<usize, Violation> {
+        match actor {
+            Actor::Conductor(host) => Ok(self.drive(host, "conductor", now)),
+            Actor::Sender(host) => Ok(self.drive(host, "sender", now)),
+            Actor::Receiver(host) => Ok(self.drive(host, "receiver", now)),
+            Actor::Client(client) => {
+                let slot = &mut self.clients[client];
+                let work = slot.turn(self.hosts[slot.host.0].at(now));
+                if work > 0 {
+                    self.history.note(now.nanos, Event::Client { client, work });
+                }
+                Ok(work)
+            }
+            Actor::Publisher(index) => {
+                let publisher = &mut self.publishers[index].it;
+                Ok(publisher.turn(now.nanos, &mut self.ledger, &mut self.history))
+            }
+            Actor::Subscriber(index) => {
+                let subscriber = &mut self.subscribers[index].it;
+                subscriber.turn(now.nanos, &self.ledger, &mut self.history)
+            }
+        }
+    }
+
+    fn drive(&mut self, host: usize, agent: &'static str, now: Now) -> usize {
+        let at = self.hosts[host].at(now);
+        let Some(driver) = &mut self.hosts[host].driver else {
+            return 0;
+        };
+        let parts = &mut driver.parts;
+        let work = match agent {
+            "conductor" => parts.conductor.do_work(at),
+            "sender" => parts.sender.do_work(at),
+            _ => parts.receiver.do_work(at),
+        };
+        if work > 0 {
+            self.history
+                .note(now.nanos, Event::Driver { host, agent, work });
+        }
+        work
+    }
+
+    /// How things stand, for a failure.
+    fn describe(&self) -> String {
+        let mut text = String::new();
+        let mut line = |what: String| {
+            text.push_str("  ");
+            text.push_str(&what);
+            text.push('\n');
+        };
+        for publisher in self.publishers.iter().map(|it| &it.it) {
+            line(format!(
+                "publisher of {:?}: open {}, connected {}, {} offered (done {}), at {} of {}, refusal {:?}, failure {:?}",
+                publisher.key(),
+                publisher.is_open(),
+                publisher.is_connected(),
+                publisher.offered(),
+                publisher.is_done(),
+                publisher.position(),
+                publisher.limit(),
+                publisher.refusal(),
+                publisher.failure(),
+            ));
+        }
+        for subscriber in self.subscribers.iter().map(|it| &it.it) {
+            line(format!(
+                "subscriber: open {}, failure {:?}, error {:?}, ended {:?}",
+                subscriber.is_open(),
+                subscriber.failure(),
+                subscriber.error(),
+                subscriber.ended()
+            ));
+            for image in subscriber.images() {
+                line(format!("  {:?} at {}", image.key(), image.position()));
+            }
+        }
+        for (index, host) in self.hosts.iter().enumerate() {
+            let Some(driver) = &host.driver else { continue };
+            line(format!("counters of host {index}:"));
+            driver.parts.counters.for_each(|counter| {
+                let value = driver.parts.counters.value(counter.id).unwrap_or_default();
+                if counter.id > 45 || value != 0 {
+                    line(format!("  {:>3} {value:>20} {}", counter.id, counter.label));
+                }
+            });
+        }
+        line(format!("network: {:?}", self.network.counts()));
+        text
+    }
+}
