@@ -5,6 +5,11 @@ use std::process::ExitCode;
 
 use crate::attach::{AttachError, Gone};
 
+/// Exit status of wrong usage.
+pub(crate) const USAGE: u8 = 2;
+/// Exit status after a signal, as shells have it for SIGINT.
+const INTERRUPTED: u8 = 130;
+
 /// Why a tool ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -17,6 +22,12 @@ pub(crate) enum Failure {
     /// Whoever reads the output has gone, or its disk is full.
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
+    /// Arguments that do not go together.
+    #[error("{0}")]
+    Usage(String),
+    /// A signal ended it.
+    #[error("interrupted")]
+    Interrupted,
     /// Anything else, as a text that says what to do.
     #[error("{0}")]
     Other(String),
@@ -32,7 +43,11 @@ pub(crate) fn exit_code(result: Result<ExitCode, Failure>) -> ExitCode {
         }
         Err(failure) => {
             eprintln!("taran: {failure}");
-            ExitCode::FAILURE
+            ExitCode::from(match failure {
+                Failure::Usage(_) => USAGE,
+                Failure::Interrupted => INTERRUPTED,
+                _ => 1,
+            })
         }
     }
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod attach;
+mod bench;
 mod date;
 mod driver;
 mod errors;
@@ -28,6 +29,8 @@ struct Cli {
 enum Command {
     /// Run a media driver
     Driver(driver::Arguments),
+    /// Measure latency and throughput
+    Bench(bench::Arguments),
     /// Show a driver's counters, live
     Stat(Box<stat::Arguments>),
     /// Show a driver's distinct errors
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
     };
     match cli.command {
         Command::Driver(arguments) => driver::run(&arguments),
+        Command::Bench(arguments) => failure::exit_code(bench::run(&arguments)),
         Command::Stat(arguments) => failure::exit_code(stat::run(&arguments)),
         Command::Errors(arguments) => failure::exit_code(errors::run(&arguments)),
         Command::Version => failure::exit_code(version::run()),
@@ -59,5 +63,5 @@ fn usage(error: &clap::Error) -> ExitCode {
     let is_driver = std::env::args_os()
         .nth(1)
         .is_some_and(|command| command == "driver");
-    ExitCode::from(if is_driver { 1 } else { 2 })
+    ExitCode::from(if is_driver { 1 } else { failure::USAGE })
 }

@@ -1,6 +1,8 @@
 //! One side of a benchmark: a client, and the driver below it where none is running.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use taran::{Client, Context, ExclusivePublication, Pending, Subscription};
@@ -34,6 +36,9 @@ pub enum RunError {
     /// Something that had to happen did not.
     #[error("waited {0:?} for {1}, in vain")]
     TimedOut(Duration, &'static str),
+    /// Somebody raised the stop flag.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// What a side is made of.
@@ -47,6 +52,8 @@ pub struct SideSpec {
     pub driver_options: Vec<(String, String)>,
     /// Core of the calling thread, and of the threads that it starts.
     pub cpu: Option<usize>,
+    /// Raised when the side shall end early.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// A client, and the driver that it embeds. Closed in that order when dropped.
@@ -56,6 +63,7 @@ pub struct Side {
     driver: Option<MediaDriver>,
     is_invoked: bool,
     turns: u32,
+    stop: Arc<AtomicBool>,
 }
 
 impl Side {
@@ -84,6 +92,7 @@ impl Side {
             driver,
             is_invoked,
             turns: 0,
+            stop: Arc::clone(&spec.stop),
         })
     }
 
@@ -97,9 +106,12 @@ impl Side {
     /// threads of their own.
     ///
     /// # Errors
-    /// The client lost its driver.
+    /// [`RunError::Interrupted`] once the stop flag is raised.
     #[inline]
     pub fn turn(&mut self) -> Result<(), RunError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted);
+        }
         if !self.is_invoked {
             return Ok(());
         }

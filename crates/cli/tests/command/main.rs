@@ -1,5 +1,6 @@
 //! The `taran` command as its users run it: as a process, with exit codes and texts.
 
+mod bench;
 mod driver;
 mod process;
 mod tools;

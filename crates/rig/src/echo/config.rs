@@ -42,7 +42,7 @@ pub struct EchoConfig {
     pub iterations: u32,
     /// Time at the same rate before measuring.
     pub warmup: Duration,
-    /// Directory of a running driver; `None` embeds one for each side.
+    /// Directory of a running driver; `None` embeds one for each side, or one for both where a channel is IPC.
     pub aeron_dir: Option<PathBuf>,
     /// Options of embedded drivers, by name.
     pub driver_options: Vec<(String, String)>,
@@ -81,6 +81,14 @@ impl Default for EchoConfig {
 }
 
 impl EchoConfig {
+    /// Whether the two sides meet in one driver, because a channel goes through its memory.
+    #[must_use]
+    pub fn is_ipc(&self) -> bool {
+        [&self.channel, &self.reply_channel]
+            .iter()
+            .any(|channel| channel.starts_with("aeron:ipc"))
+    }
+
     /// What cannot be run, as a text that says what to change.
     ///
     /// # Errors

@@ -1,7 +1,5 @@
 //! The side that sends everything back.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use taran::{Action, OfferError};
 
 use super::config::EchoConfig;
@@ -9,15 +7,23 @@ use crate::side::{RunError, Side};
 
 const FRAGMENT_LIMIT: usize = 64;
 
-/// Echoes until `stop` is raised.
+/// Echoes until its side is stopped.
 ///
 /// Fragments are sent back one by one as they come: putting messages together is the client's business. A fragment
 /// that cannot be sent back yet stays in the log and is met again by the next poll.
-pub(super) fn run(config: &EchoConfig, side: &mut Side, stop: &AtomicBool) -> Result<(), RunError> {
+pub(super) fn run(config: &EchoConfig, side: &mut Side) -> Result<(), RunError> {
+    match echo_until_stopped(config, side) {
+        // This is how it ends.
+        Err(RunError::Interrupted) => Ok(()),
+        other => other,
+    }
+}
+
+fn echo_until_stopped(config: &EchoConfig, side: &mut Side) -> Result<(), RunError> {
     let mut publication =
         side.add_exclusive_publication(&config.reply_channel, config.reply_stream_id)?;
     let mut subscription = side.add_subscription(&config.channel, config.stream_id)?;
-    while !stop.load(Ordering::Relaxed) {
+    loop {
         side.turn()?;
         let mut failure = None;
         subscription.controlled_poll(
@@ -35,7 +41,6 @@ pub(super) fn run(config: &EchoConfig, side: &mut Side, stop: &AtomicBool) -> Re
             return Err(error.into());
         }
     }
-    Ok(())
 }
 
 fn echo(

@@ -1,0 +1,235 @@
+//! `taran bench stream`: throughput from one process to another.
+
+mod child;
+mod subscriber;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use taran_rig::payload::MIN_LENGTH;
+use taran_rig::side::{Side, SideSpec};
+use taran_rig::stream::{StreamConfig, StreamReport, publish, subscribe};
+
+use crate::failure::Failure;
+
+use super::values::{Cores, Cpus, bytes, duration};
+use super::{DriverChoice, failure, interrupt};
+use subscriber::Subscriber;
+
+/// Stream of both ends.
+const STREAM_ID: i32 = 1_001;
+/// How long a publisher stays after its last message, for what is still on its way.
+const SETTLE: Duration = Duration::from_secs(1);
+/// Exit status where messages were missing, repeated or damaged.
+const LOST: u8 = 3;
+
+/// The arguments.
+#[derive(Args, Debug)]
+#[command(
+    args_override_self = true,
+    after_help = "\
+One process publishes as fast as it is let, another one receives, counts and checks. With --role both this process
+publishes and starts the other one by itself; over IPC both use the same driver, over UDP each has its own.
+
+  taran bench stream                                               288 bytes over IPC
+  taran bench stream --channel 'aeron:udp?endpoint=127.0.0.1:20130' --length 1344
+  taran bench stream --aeron-dir /dev/shm/aeron-me                 through a driver that runs already
+
+On two machines, the subscriber first (A receives, B sends):
+  A: taran bench stream --role subscriber --channel 'aeron:udp?endpoint=A:20130'
+  B: taran bench stream --role publisher --channel 'aeron:udp?endpoint=A:20130'
+
+Exit status: 0 nothing lost, 3 messages missing or damaged, 1 the benchmark could not run, 2 wrong usage, 130
+interrupted."
+)]
+pub(super) struct Arguments {
+    /// Which end to run here
+    #[arg(long, value_enum, default_value = "both")]
+    role: RoleName,
+
+    /// Channel of both ends
+    #[arg(long, value_name = "URI", default_value = "aeron:ipc")]
+    channel: String,
+
+    /// Payload bytes of a message (k = 1024)
+    #[arg(long, value_name = "BYTES", default_value = "288", value_parser = bytes)]
+    length: usize,
+
+    /// Time that is measured
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    duration: Duration,
+
+    /// Time before it that is not
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
+    warmup: Duration,
+
+    #[command(flatten)]
+    driver: DriverChoice,
+
+    /// Cores of publisher and subscriber: numbers, auto, or none
+    #[arg(long, value_name = "LIST", default_value = "auto")]
+    cpus: Cpus,
+
+    /// How long to wait for the other end
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    patience: Duration,
+
+    /// Talk to the process that started this one, in lines; end when standard input does
+    #[arg(long, hide = true)]
+    for_parent: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RoleName {
+    /// Publish here, and subscribe in a process that is started for it
+    Both,
+    /// Publish
+    Publisher,
+    /// Subscribe
+    Subscriber,
+}
+
+/// Runs it.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let cpus = arguments.cpus.resolve();
+    let config = StreamConfig {
+        channel: arguments.channel.clone(),
+        stream_id: STREAM_ID,
+        length: arguments.length,
+        duration: arguments.duration,
+        warmup: arguments.warmup,
+        aeron_dir: arguments.driver.aeron_dir.clone(),
+        driver_options: arguments.driver.driver_options.clone(),
+        threading: arguments.driver.threading(),
+        cpu: cpus.first().copied(),
+        patience: arguments.patience,
+    };
+    check(&config)?;
+    let stop = interrupt::flag().map_err(|error| Failure::Other(error.to_string()))?;
+    if !arguments.for_parent {
+        announce(arguments, &cpus)?;
+    }
+    match arguments.role {
+        RoleName::Both => both(&config, &cpus, &stop),
+        RoleName::Publisher => {
+            let mut side = side(&config, &stop)?;
+            let report = publish(&config, &mut side).map_err(failure)?;
+            settle(&mut side)?;
+            print_sent(&report)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        RoleName::Subscriber if arguments.for_parent => child::serve(&config, &stop),
+        RoleName::Subscriber => {
+            let mut side = side(&config, &stop)?;
+            let report = subscribe(&config, &mut side, || {}).map_err(failure)?;
+            print_received(&report)
+        }
+    }
+}
+
+fn check(config: &StreamConfig) -> Result<(), Failure> {
+    if config.length < MIN_LENGTH {
+        return Err(Failure::Usage(format!(
+            "length is {} bytes; a message carries its number, so it needs at least {MIN_LENGTH}",
+            config.length
+        )));
+    }
+    if config.duration.is_zero() {
+        return Err(Failure::Usage("duration must not be zero".to_owned()));
+    }
+    Ok(())
+}
+
+/// Publishes here, while another process subscribes.
+fn both(
+    config: &StreamConfig,
+    cpus: &[usize],
+    stop: &Arc<AtomicBool>,
+) -> Result<ExitCode, Failure> {
+    let mut side = side(config, stop)?;
+    let subscriber = StreamConfig {
+        aeron_dir: if is_ipc(config) {
+            Some(side.aeron_dir().to_path_buf())
+        } else {
+            config.aeron_dir.clone()
+        },
+        cpu: cpus.get(1).copied(),
+        ..config.clone()
+    };
+    let mut subscriber = Subscriber::start(&subscriber)?;
+    subscriber.await_ready(&mut side)?;
+    let sent = publish(config, &mut side).map_err(failure)?;
+    let received = subscriber.report(&mut side)?;
+    print_sent(&sent)?;
+    print_received(&received)
+}
+
+fn is_ipc(config: &StreamConfig) -> bool {
+    config.channel.starts_with("aeron:ipc")
+}
+
+fn side(config: &StreamConfig, stop: &Arc<AtomicBool>) -> Result<Side, Failure> {
+    Side::start(&SideSpec {
+        aeron_dir: config.aeron_dir.clone(),
+        threading: config.threading.clone(),
+        driver_options: config.driver_options.clone(),
+        cpu: config.cpu,
+        stop: Arc::clone(stop),
+    })
+    .map_err(failure)
+}
+
+/// Lets an embedded driver send what is left.
+fn settle(side: &mut Side) -> Result<(), Failure> {
+    let end = Instant::now() + SETTLE;
+    while Instant::now() < end {
+        side.turn().map_err(failure)?;
+    }
+    Ok(())
+}
+
+fn announce(arguments: &Arguments, cpus: &[usize]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "stream of {} bytes on {}; warm-up {:?}, then {:?}; {}, {}",
+        arguments.length,
+        arguments.channel,
+        arguments.warmup,
+        arguments.duration,
+        arguments.driver.describe(),
+        Cores(cpus)
+    )?;
+    out.flush()
+}
+
+fn print_sent(report: &StreamReport) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "sent, msg/s          {:>14.0}", report.rate())?;
+    writeln!(out, "met back-pressure    {:>14}", report.troubles)?;
+    out.flush()
+}
+
+#[allow(clippy::cast_precision_loss)] // counts of messages are far below 2^53
+fn print_received(report: &StreamReport) -> Result<ExitCode, Failure> {
+    const MIB: f64 = 1_048_576.0;
+    let mut out = io::stdout().lock();
+    writeln!(out, "messages received    {:>14}", report.messages)?;
+    writeln!(out, "missing or damaged   {:>14}", report.troubles)?;
+    writeln!(out, "received, msg/s      {:>14.0}", report.rate())?;
+    writeln!(
+        out,
+        "received, MiB/s      {:>14.1}",
+        report.bytes_rate() / MIB
+    )?;
+    out.flush()?;
+    Ok(if report.troubles == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(LOST)
+    })
+}

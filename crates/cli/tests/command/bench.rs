@@ -1,0 +1,454 @@
+//! `taran bench`: roles, exit codes, texts, files. No figure is judged: the machine may be busy with anything.
+
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use taran::{Action, Context};
+
+use crate::process::{Directory, Driver, Outcome, Process, run, taran};
+
+/// A rate that a busy machine holds, or nearly.
+const GENTLE: &[&str] = &[
+    "--rate",
+    "500",
+    "--duration",
+    "400ms",
+    "--warmup",
+    "100ms",
+    "--cpus",
+    "none",
+];
+const CLIENT_TO_SERVER: i32 = 1_001;
+const SERVER_TO_CLIENT: i32 = 1_002;
+
+/// Two channels that nobody uses.
+fn channels() -> [String; 2] {
+    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a port is free"));
+    sockets.map(|socket| {
+        let address = socket.local_addr().expect("a bound socket has an address");
+        format!("aeron:udp?endpoint={address}")
+    })
+}
+
+/// `taran bench echo` at a gentle rate; its histogram goes to `directory`.
+fn echo(directory: &Directory, channels: &[String; 2], arguments: &[&str]) -> Command {
+    std::fs::create_dir_all(directory.path()).expect("the directory can be made");
+    let mut command = taran(&["bench", "echo"]);
+    command
+        .current_dir(directory.path())
+        .args(["--channel", &channels[0], "--reply-channel", &channels[1]])
+        .args(GENTLE)
+        .args(arguments);
+    command
+}
+
+/// All came back; whether the rate was held depends on what else the machine does.
+#[track_caller]
+fn assert_complete(outcome: &Outcome) {
+    assert!(matches!(outcome.code, Some(0 | 4)), "{outcome:?}");
+    for text in [
+        "messages sent                   200",
+        "messages received               200",
+        "p99.99",
+        "verdict: ",
+    ] {
+        assert!(outcome.stdout.contains(text), "no {text:?} in {outcome:?}");
+    }
+}
+
+#[test]
+fn echo_prints_a_table_and_leaves_a_histogram() {
+    let directory = Directory::new("echo");
+    let outcome = run(&mut echo(&directory, &channels(), &[]));
+    assert_complete(&outcome);
+    assert!(
+        outcome.stdout.starts_with("echo of 288 bytes at 500/s"),
+        "{outcome:?}"
+    );
+    assert!(
+        outcome.stdout.contains("histogram: taran-echo.hgrm"),
+        "{outcome:?}"
+    );
+    let histogram = std::fs::read_to_string(directory.path().join("taran-echo.hgrm")).unwrap();
+    let columns: Vec<&str> = histogram
+        .lines()
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    assert_eq!(
+        columns,
+        ["Value", "Percentile", "TotalCount", "1/(1-Percentile)"]
+    );
+    assert!(
+        histogram.contains("Total count    =          200]"),
+        "{histogram}"
+    );
+}
+
+#[test]
+fn echo_runs_in_every_threading_mode() {
+    for mode in ["shared", "SHARED_NETWORK", "DEDICATED"] {
+        let directory = Directory::new("modes");
+        let outcome = run(&mut echo(
+            &directory,
+            &channels(),
+            &[
+                "--threading",
+                mode,
+                "--quiet",
+                "--driver-option",
+                "aeron.term.buffer.length=1m",
+            ],
+        ));
+        assert_complete(&outcome);
+        outcome.assert_silent();
+        assert!(outcome.stdout.contains(&mode.to_uppercase()), "{outcome:?}");
+    }
+}
+
+#[test]
+fn echo_goes_over_ipc_and_in_batches_of_long_messages() {
+    let directory = Directory::new("ipc");
+    std::fs::create_dir_all(directory.path()).unwrap();
+    let mut command = taran(&[
+        "bench",
+        "echo",
+        "--channel",
+        "aeron:ipc?term-length=1m",
+        "--length",
+        "8k",
+    ]);
+    command.args([
+        "--batch",
+        "4",
+        "--iterations",
+        "2",
+        "--output",
+        "my.hgrm",
+        "-q",
+    ]);
+    command.args([
+        "--rate",
+        "250",
+        "--duration",
+        "400ms",
+        "--warmup",
+        "0",
+        "--cpus",
+        "none",
+    ]);
+    let outcome = run(command.current_dir(directory.path()));
+    assert_complete(&outcome);
+    assert!(directory.path().join("my.hgrm").exists());
+}
+
+#[test]
+fn client_and_server_may_be_two_processes_on_a_running_driver() {
+    let home = Directory::new("two-driver");
+    let driver = Driver::start(home.path(), &[]);
+    let dir = home.path().display().to_string();
+    let directory = Directory::new("two");
+    let channels = channels();
+    let server = Process::start(&mut echo(
+        &directory,
+        &channels,
+        &["--role", "server", "--aeron-dir", &dir],
+    ));
+    let client = run(&mut echo(
+        &directory,
+        &channels,
+        &["--role", "client", "--aeron-dir", &dir],
+    ));
+    assert_complete(&client);
+    server.signal("INT");
+    let server = server.wait();
+    server.assert_code(0).assert_silent();
+    assert!(server.stdout.contains("echoing"), "{server:?}");
+    driver.stop("TERM").assert_code(15).assert_silent();
+}
+
+/// Whether a server sends back the message with this number.
+type Likes = fn(u64) -> bool;
+
+/// A server that sends back only what it likes.
+struct Picky {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Picky {
+    fn start(dir: PathBuf, channels: &[String; 2], likes: Likes) -> Picky {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, channels) = (Arc::clone(&stop), channels.clone());
+        let thread = thread::spawn(move || {
+            let client = Context::new()
+                .aeron_dir(dir)
+                .connect()
+                .expect("the driver runs");
+            let mut back = client
+                .add_exclusive_publication(&channels[1], SERVER_TO_CLIENT)
+                .expect("a publication is added");
+            let mut from = client
+                .add_subscription(&channels[0], CLIENT_TO_SERVER)
+                .expect("a subscription is added");
+            let mut count = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                let fragments = from
+                    .controlled_poll(
+                        |message, _| {
+                            if likes(count)
+                                && back.offer(message).is_err_and(|error| error.is_retryable())
+                            {
+                                return Action::Abort;
+                            }
+                            count += 1;
+                            Action::Continue
+                        },
+                        10,
+                    )
+                    .expect("the client lives");
+                if fragments == 0 {
+                    thread::yield_now();
+                }
+            }
+        });
+        Picky {
+            stop,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Picky {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[test]
+fn lost_messages_and_silence_have_exit_codes_of_their_own() {
+    let home = Directory::new("picky-driver");
+    let driver = Driver::start(home.path(), &[]);
+    let dir = home.path().display().to_string();
+    let cases: [(Likes, i32, &str); 2] = [
+        (|index| index % 2 == 0, 3, "lost or damaged"),
+        (|_| false, 5, "nothing came back"),
+    ];
+    for (likes, code, text) in cases {
+        let channels = channels();
+        let _server = Picky::start(home.path().to_path_buf(), &channels, likes);
+        let directory = Directory::new("picky");
+        let arguments = [
+            "--role",
+            "client",
+            "--aeron-dir",
+            &dir,
+            "--patience",
+            "2s",
+            "--warmup",
+            "0",
+        ];
+        let mut command = taran(&[
+            "bench",
+            "echo",
+            "--rate",
+            "500",
+            "--duration",
+            "400ms",
+            "--cpus",
+            "none",
+            "-q",
+        ]);
+        std::fs::create_dir_all(directory.path()).unwrap();
+        command.current_dir(directory.path()).args([
+            "--channel",
+            &channels[0],
+            "--reply-channel",
+            &channels[1],
+        ]);
+        let outcome = run(command.args(arguments));
+        outcome.assert_code(code).assert_silent();
+        assert!(outcome.stdout.contains(text), "{outcome:?}");
+    }
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
+fn a_benchmark_that_cannot_run_says_why() {
+    let directory = Directory::new("cannot");
+    let channels = channels();
+    let cases: &[(&[&str], &str)] = &[
+        (&["--role", "client", "--patience", "50ms"], "in vain"),
+        (
+            &["--aeron-dir", "/nowhere/at/all", "--patience", "50ms"],
+            "/nowhere/at/all",
+        ),
+        (&["--output", "/nowhere/x.hgrm"], "/nowhere/x.hgrm"),
+        (
+            &["--driver-option", "aeron.mtu.length=1400"],
+            "aeron.mtu.length=1400",
+        ),
+        (
+            &["--driver-option", "aeron.mtu.lenght=8k"],
+            "did you mean aeron.mtu.length",
+        ),
+        (&["--length", "100m"], "term-length"),
+        (&["--cpus", "1000,1001"], "1000"),
+    ];
+    for (arguments, text) in cases {
+        let mut command = echo(&directory, &channels, arguments);
+        let outcome = run(command.env("AERON_DRIVER_TIMEOUT", "200"));
+        outcome
+            .assert_code(1)
+            .assert_stderr("taran: ")
+            .assert_stderr(text);
+        assert!(
+            !directory.path().join("taran-echo.hgrm").exists(),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn wrong_usage_has_status_2() {
+    for arguments in [
+        &["bench"][..],
+        &["bench", "echo", "--rate", "0"],
+        &["bench", "echo", "--duration", "5"],
+        &["bench", "echo", "--duration", "0"],
+        &["bench", "echo", "--length", "8"],
+        &["bench", "echo", "--batch", "0"],
+        &["bench", "echo", "--threading", "FAST"],
+        &[
+            "bench",
+            "echo",
+            "--channel",
+            "aeron:udp?endpoint=localhost:1",
+        ],
+        &["bench", "echo", "--aeron-dir", "x", "--threading", "SHARED"],
+        &["bench", "echo", "--driver-option", "x"],
+        &["bench", "stream", "--length", "15"],
+        &["bench", "stream", "--duration", "0"],
+        &["bench", "stream", "--role", "client"],
+    ] {
+        let outcome = run(&mut taran(arguments));
+        outcome.assert_code(2);
+        assert!(!outcome.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_benchmark_leaves_nothing_behind() {
+    // Embedded drivers name their directories after the user.
+    let user = format!("taran-test-{}-interrupted", std::process::id());
+    let left = || {
+        std::fs::read_dir("/dev/shm")
+            .expect("there is shared memory")
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().contains(&user))
+            .count()
+    };
+    for benchmark in ["echo", "stream"] {
+        let mut command = taran(&[
+            "bench",
+            benchmark,
+            "--channel",
+            "aeron:ipc",
+            "--cpus",
+            "none",
+            "--duration",
+            "100s",
+        ]);
+        let process = Process::start(command.env("USER", &user).current_dir(std::env::temp_dir()));
+        while left() == 0 {
+            thread::yield_now();
+        }
+        process.signal("INT");
+        process.wait().assert_code(130).assert_stderr("interrupted");
+        assert_eq!(left(), 0);
+    }
+}
+
+#[test]
+fn stream_goes_from_process_to_process() {
+    let [udp, _] = channels();
+    for arguments in [
+        &["--channel", "aeron:ipc?term-length=1m"][..],
+        &["--channel", &udp, "--length", "1344"],
+        &[
+            "--channel",
+            "aeron:ipc?term-length=1m",
+            "--threading",
+            "SHARED",
+            "--length",
+            "32",
+        ],
+    ] {
+        let mut command = taran(&[
+            "bench",
+            "stream",
+            "--duration",
+            "200ms",
+            "--warmup",
+            "50ms",
+            "--cpus",
+            "none",
+        ]);
+        let outcome = run(command.args(arguments));
+        outcome.assert_code(0).assert_silent();
+        for text in [
+            "sent, msg/s",
+            "messages received",
+            "missing or damaged                0",
+            "received, MiB/s",
+        ] {
+            assert!(outcome.stdout.contains(text), "no {text:?} in {outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn stream_uses_a_running_driver() {
+    let home = Directory::new("stream-driver");
+    let driver = Driver::start(home.path(), &[]);
+    let dir = home.path().display().to_string();
+    let [udp, _] = channels();
+    for channel in ["aeron:ipc?term-length=1m", &udp] {
+        let mut command = taran(&[
+            "bench",
+            "stream",
+            "--duration",
+            "200ms",
+            "--warmup",
+            "50ms",
+            "--cpus",
+            "none",
+        ]);
+        let outcome = run(command.args(["--channel", channel, "--aeron-dir", &dir]));
+        outcome.assert_code(0).assert_silent();
+    }
+    driver.stop("TERM").assert_code(15).assert_silent();
+}
+
+#[test]
+fn the_subscriber_s_troubles_end_the_stream() {
+    let outcome = run(&mut taran(&[
+        "bench",
+        "stream",
+        "--channel",
+        "aeron:ipc?term-length=64k",
+        "--length",
+        "5000",
+        "--cpus",
+        "none",
+    ]));
+    outcome.assert_code(1).assert_stderr("raise its mtu");
+}
