@@ -5,8 +5,8 @@
 
 /// Every frame starts on a multiple of this many bytes.
 pub const FRAME_ALIGNMENT: i32 = 32;
-/// Smallest term a log may have, in bytes.
-pub const TERM_LENGTH_MIN: i32 = 64 * 1024;
+/// Smallest term a log may have, in bytes. Models of the lock-free parts explore tiny terms.
+pub const TERM_LENGTH_MIN: i32 = if cfg!(loom) { 128 } else { 64 * 1024 };
 /// Largest term a log may have, in bytes.
 pub const TERM_LENGTH_MAX: i32 = 1024 * 1024 * 1024;
 /// Terms in one log.

@@ -25,10 +25,10 @@ impl LogBuffers {
         let term = self.term_at(from_aligned);
         let offset = geometry.term_offset(from_aligned) as usize;
         let length = (to - from_aligned) as usize;
-        // The first word last: a reader that has fallen so far behind finds a frame or nothing, not half a frame.
-        term.zero(offset + 8, length - 8);
+        // The first length last: a reader that has fallen so far behind finds a frame or nothing, not half a frame.
+        term.zero(offset + 4, length - 4);
         // Release: orders the zeros above before the empty length, for whoever acquires it.
-        term.atomic_i64(offset).store(0, Ordering::Release);
+        term.atomic_i32(offset).store(0, Ordering::Release);
         to
     }
 }
