@@ -462,6 +462,14 @@ fn a_log_stays_mapped_while_something_holds_it() {
 }
 
 #[test]
+fn logs_can_be_touched_before_they_are_used() {
+    let mut pair = Pair::with(|context| context.pre_touch_mapped_memory(true));
+    let (publication, mut subscription) = stream(&mut pair);
+    offer_numbers(&publication, 0..3);
+    assert_eq!(subscription.poll(|_, _| (), 10), Ok(3));
+}
+
+#[test]
 fn a_revoked_stream_says_so() {
     let mut pair = Pair::new();
     let (publication, subscription) = stream(&mut pair);
