@@ -1,6 +1,6 @@
 //! The official jar, run as other processes: found or built once, spoken to by lines.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a program may stay silent before the test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// `None` where there is no JDK or Maven: the caller reports itself as skipped. With
 /// `TARAN_REQUIRE_INTEROP=1` that is a failure instead.
@@ -40,7 +40,8 @@ macro_rules! require_java {
 
 fn build() -> Result<String, String> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
-    let jars = ["interop.jar", "aeron-all-1.51.0.jar"].map(|name| project.join("target").join(name));
+    let jars =
+        ["interop.jar", "aeron-all-1.51.0.jar"].map(|name| project.join("target").join(name));
     let sources_newer = newest(&project.join("src")) > newest(&jars[0]);
     if sources_newer || !jars.iter().all(|jar| jar.exists()) {
         let output = Command::new("mvn")
@@ -99,7 +100,12 @@ impl Java {
     pub(crate) fn start_with(program: &str, options: &[String], arguments: &[String]) -> Java {
         let class_path = jar().expect("require_java! comes first");
         let mut child = Command::new("java")
-            .args(["-XX:+UseSerialGC", "-Xshare:auto", "-Xmx512m", "-XX:+PerfDisableSharedMem"])
+            .args([
+                "-XX:+UseSerialGC",
+                "-Xshare:auto",
+                "-Xmx512m",
+                "-XX:+PerfDisableSharedMem",
+            ])
             .args(["--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED"])
             .args(["--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED"])
             .args(options)
@@ -192,7 +198,11 @@ impl Java {
 
     fn fail(&mut self, reason: &str) -> ! {
         self.seen.extend(self.lines.try_iter());
-        panic!("java {}: {reason}; it said:\n{}", self.name, self.seen.join("\n"));
+        panic!(
+            "java {}: {reason}; it said:\n{}",
+            self.name,
+            self.seen.join("\n")
+        );
     }
 }
 
@@ -212,14 +222,8 @@ pub(crate) fn argument(key: &str, value: impl std::fmt::Display) -> String {
 pub(crate) fn directory(name: &str) -> PathBuf {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    PathBuf::from(format!("/dev/shm/taran-test-{}-{number}-{name}", std::process::id()))
-}
-
-/// Reads what is left of a stream as text.
-pub(crate) fn drain(stream: Option<impl Read>) -> String {
-    let mut text = String::new();
-    if let Some(mut stream) = stream {
-        let _ = stream.read_to_string(&mut text);
-    }
-    text
+    PathBuf::from(format!(
+        "/dev/shm/taran-test-{}-{number}-{name}",
+        std::process::id()
+    ))
 }

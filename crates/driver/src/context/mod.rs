@@ -12,7 +12,7 @@ use std::time::Duration;
 use taran_core::clock::saturating_nanos;
 use taran_core::memory::Storage;
 use taran_net::Network;
-use taran_protocol::option::{OptionErrors, OptionId, OptionSet, Source, ThreadingMode};
+use taran_protocol::option::{IdleRole, OptionErrors, OptionId, OptionSet, Source, ThreadingMode};
 
 pub use print::print_configuration;
 pub use settings::{
@@ -208,11 +208,19 @@ impl DriverContext {
             return Err(self.errors.remove(0));
         }
         let conflicts = validate(&self.options);
-        if conflicts.is_empty() {
-            Ok(Settings::from_options(&self.options))
-        } else {
-            Err(DriverError::Conflicts(conflicts))
+        if !conflicts.is_empty() {
+            return Err(DriverError::Conflicts(conflicts));
         }
+        for role in [
+            IdleRole::Conductor,
+            IdleRole::Sender,
+            IdleRole::Receiver,
+            IdleRole::SharedNetwork,
+            IdleRole::Shared,
+        ] {
+            self.options.idle(role)?;
+        }
+        Ok(Settings::from_options(&self.options))
     }
 }
 

@@ -44,6 +44,7 @@ pub(crate) fn tenant(
         Ok(region) => region,
         Err(MemoryError::NotFound { .. }) => return Ok(Tenant::None),
         Err(MemoryError::Empty { .. }) => return Ok(Tenant::Unfinished),
+        Err(MemoryError::Io { path, source, .. }) => return Err(failed("look at", &path)(source)),
         Err(error) => return Err(error.into()),
     };
     let cnc = match Cnc::open(&region) {

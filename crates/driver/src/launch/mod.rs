@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use taran_core::agent::RunningAgent;
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::counters::CountersReader;
 use taran_core::memory::{FileStorage, Storage};
@@ -170,9 +171,9 @@ impl MediaDriver {
     fn shut_down(&mut self) -> Result<(), DriverError> {
         match self.running.take() {
             None => return Ok(()),
-            Some(Running::Threads(threads)) => threads
-                .into_iter()
-                .for_each(taran_core::agent::RunningAgent::close),
+            Some(Running::Threads(threads)) => {
+                threads.into_iter().rev().for_each(RunningAgent::close);
+            }
             Some(Running::Invoker(mut invoker)) => invoker.close(),
         }
         if self.delete_on_shutdown {

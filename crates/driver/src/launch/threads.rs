@@ -15,7 +15,7 @@ use crate::error::DriverError;
 
 /// The agents, running.
 pub(crate) enum Running {
-    /// In the order in which they are to be closed: the conductor, whose end clients see, comes last.
+    /// In the order in which they were started: the conductor first, whose end clients see and which is closed last.
     Threads(Vec<RunningAgent>),
     Invoker(Box<AgentInvoker<Composite, SystemClock>>),
 }
@@ -40,22 +40,22 @@ pub(crate) fn start(parts: DriverParts, plan: &Plan<'_>) -> Result<Running, Driv
     let cores = Cores::new(plan.options, mode);
     let threads = match mode {
         ThreadingMode::Dedicated => vec![
-            plan.thread("receiver", receiver, IdleRole::Receiver, cores.receiver)?,
-            plan.thread("sender", sender, IdleRole::Sender, cores.sender)?,
             plan.thread("conductor", conductor, IdleRole::Conductor, cores.conductor)?,
+            plan.thread("sender", sender, IdleRole::Sender, cores.sender)?,
+            plan.thread("receiver", receiver, IdleRole::Receiver, cores.receiver)?,
         ],
         ThreadingMode::SharedNetwork => {
             // What arrives must not wait for the end of a park.
             let network =
                 Composite::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1);
             vec![
+                plan.thread("conductor", conductor, IdleRole::Conductor, cores.conductor)?,
                 plan.thread(
                     "[sender, receiver]",
                     network,
                     IdleRole::SharedNetwork,
                     cores.sender,
                 )?,
-                plan.thread("conductor", conductor, IdleRole::Conductor, cores.conductor)?,
             ]
         }
         ThreadingMode::Shared => {

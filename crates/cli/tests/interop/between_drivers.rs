@@ -1,0 +1,91 @@
+//! Our driver and the official one over UDP, in both directions, while our side loses datagrams.
+
+use std::path::Path;
+
+use taran_driver::{DriverContext, MediaDriver};
+use taran_net::{FaultRates, FaultSpec, Faulty, SocketNetwork};
+use taran_protocol::option::ThreadingMode;
+
+use crate::drivers::Driver;
+use crate::exchange::{Exchange, Party, udp};
+use crate::java::directory;
+use crate::require_java;
+
+/// Term length and MTU of the stream; the largest MTU needs terms of at least eight times its size.
+const SHAPES: &[(&str, &str)] = &[
+    ("64k", "1408"),
+    ("1m", "8192"),
+    ("16m", "1408"),
+    ("16m", "65504"),
+];
+
+/// Runs every shape in both directions while our side loses `loss` of what it sends and of what it receives.
+fn exchange_with_loss(loss: f64, count: u64) {
+    require_java!();
+    let official = Driver::official(
+        "peer",
+        &[
+            ("aeron.publication.linger.timeout", "1s"),
+            ("aeron.socket.so_sndbuf", "2m"),
+            ("aeron.socket.so_rcvbuf", "2m"),
+        ],
+    );
+    let dir = directory("lossy");
+    let rates = FaultRates {
+        loss,
+        ..FaultRates::default()
+    };
+    let network = Faulty::new(
+        SocketNetwork::new(),
+        FaultSpec {
+            incoming: rates,
+            outgoing: rates,
+            seed: 0x7a72_616e,
+        },
+    );
+    let ours = MediaDriver::launch(
+        DriverContext::new()
+            .aeron_dir(&dir)
+            .delete_dir_on_shutdown(true)
+            .threading_mode(ThreadingMode::Shared)
+            .network(network),
+    )
+    .expect("our driver starts");
+    for (term_length, mtu) in SHAPES {
+        for from_us in [true, false] {
+            let ends: [&Path; 2] = [&dir, official.dir()];
+            let (publisher, subscriber) = if from_us {
+                (ends[0], ends[1])
+            } else {
+                (ends[1], ends[0])
+            };
+            let longest = if *term_length == "64k" {
+                8_192
+            } else {
+                100_000
+            };
+            Exchange {
+                lengths: vec![64, 1_000, 1_376, 20, longest],
+                count,
+                ..Exchange::on(udp(&format!("|term-length={term_length}|mtu={mtu}")))
+            }
+            .run((Party::Rust, publisher), (Party::Rust, subscriber));
+        }
+    }
+    drop(ours);
+}
+
+#[test]
+fn streams_cross_without_loss() {
+    exchange_with_loss(0.0, 5_000);
+}
+
+#[test]
+fn streams_survive_one_per_cent_of_loss() {
+    exchange_with_loss(0.01, 1_000);
+}
+
+#[test]
+fn streams_survive_ten_per_cent_of_loss() {
+    exchange_with_loss(0.10, 300);
+}

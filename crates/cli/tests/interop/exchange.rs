@@ -1,0 +1,229 @@
+//! One publisher, one subscriber, each in Java or Rust, and every byte compared.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use taran::{Client, Context, FragmentAssembler, OfferError, Subscription};
+
+use crate::java::{Java, argument};
+use crate::pattern::{self, Check};
+
+/// How long an exchange may take, on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// What a party that cannot go on leaves to the others: there are more of them than cores.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// Who plays a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Party {
+    /// The official Java client, in a process of its own.
+    Java,
+    /// Our client, in this process.
+    Rust,
+}
+
+/// What is exchanged.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    pub(crate) channel: String,
+    pub(crate) stream_id: i32,
+    pub(crate) exclusive: bool,
+    pub(crate) claim: bool,
+    pub(crate) lengths: Vec<usize>,
+    pub(crate) count: u64,
+    pub(crate) threads: usize,
+}
+
+impl Exchange {
+    pub(crate) fn on(channel: impl Into<String>) -> Exchange {
+        Exchange {
+            channel: channel.into(),
+            stream_id: 1_001,
+            exclusive: false,
+            claim: false,
+            lengths: vec![64],
+            count: 10_000,
+            threads: 1,
+        }
+    }
+
+    /// Runs it between `publisher_dir` and `subscriber_dir`, which are the same where one driver serves both. The
+    /// subscriber stays until the stream has ended and its image is gone.
+    pub(crate) fn run(&self, publisher: (Party, &Path), subscriber: (Party, &Path)) {
+        eprintln!("{:?} -> {:?}: {self:?}", publisher.0, subscriber.0);
+        match subscriber.0 {
+            Party::Java => {
+                let mut receiving =
+                    self.java("subscribe", subscriber.1, &[argument("await", "eos")]);
+                receiving.expect("SUBSCRIBED");
+                self.publish(publisher);
+                let said = receiving.finish();
+                let events = ["AVAILABLE", "RECEIVED", "END_OF_STREAM", "UNAVAILABLE"];
+                for event in events {
+                    assert!(
+                        said.iter().any(|line| line.starts_with(event)),
+                        "no {event} in {said:#?}"
+                    );
+                }
+            }
+            Party::Rust => {
+                let client = connect(subscriber.1);
+                let mut subscription = client
+                    .add_subscription(&self.channel, self.stream_id)
+                    .expect("the driver takes the subscription");
+                thread::scope(|scope| {
+                    let publishing = scope.spawn(|| self.publish(publisher));
+                    self.receive(&mut subscription);
+                    publishing.join().expect("the publisher does its part");
+                });
+            }
+        }
+    }
+
+    fn publish(&self, (party, dir): (Party, &Path)) {
+        match party {
+            Party::Java => {
+                self.java("publish", dir, &[]).finish();
+            }
+            Party::Rust => publish(self, &connect(dir)),
+        }
+    }
+
+    fn java(&self, program: &str, dir: &Path, more: &[String]) -> Java {
+        let lengths: Vec<String> = self.lengths.iter().map(ToString::to_string).collect();
+        let mut arguments = vec![
+            argument("dir", dir.display()),
+            argument("channel", &self.channel),
+            argument("stream", self.stream_id),
+            argument("exclusive", self.exclusive),
+            argument("claim", self.claim),
+            argument("lengths", lengths.join(",")),
+            argument("count", self.count),
+            argument("threads", self.threads),
+            argument("timeout", PATIENCE.as_secs()),
+        ];
+        arguments.extend_from_slice(more);
+        Java::start(program, &arguments)
+    }
+
+    /// Receives everything, then waits for the end of the stream and for the image to go.
+    fn receive(&self, subscription: &mut Subscription) {
+        let mut check = Check::new(&self.lengths, self.threads, 0);
+        let wanted = self.count * self.threads as u64;
+        let mut assembler = FragmentAssembler::new();
+        let deadline = Instant::now() + PATIENCE;
+        let mut ended = false;
+        while check.received < wanted || subscription.is_connected() {
+            let fragments = subscription
+                .poll(assembler.wrap(|message, _| check.take(message)), 64)
+                .expect("the driver lives");
+            ended |= subscription
+                .images()
+                .iter()
+                .any(|image| image.is_end_of_stream());
+            if fragments == 0 {
+                thread::sleep(PAUSE);
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{} of {wanted} messages, ended: {ended}",
+                check.received
+            );
+        }
+        assert_eq!(check.received, wanted);
+        assert!(ended, "the image went without an end of stream");
+    }
+}
+
+/// A client on the driver of `dir`.
+pub(crate) fn connect(dir: &Path) -> Client {
+    Context::new()
+        .aeron_dir(dir)
+        .connect()
+        .expect("the driver is running")
+}
+
+/// Publishes with our client, from as many threads as asked for.
+fn publish(exchange: &Exchange, client: &Client) {
+    if exchange.exclusive {
+        let mut publication = client
+            .add_exclusive_publication(&exchange.channel, exchange.stream_id)
+            .expect("the driver takes the publication");
+        await_true("connection", || publication.is_connected());
+        produce(exchange, 0, |message| {
+            if exchange.claim {
+                let mut claim = publication.try_claim(message.len())?;
+                claim.copy_from_slice(message);
+                claim.commit();
+                Ok(())
+            } else {
+                publication.offer(message).map(|_| ())
+            }
+        });
+    } else {
+        let publication = client
+            .add_publication(&exchange.channel, exchange.stream_id)
+            .expect("the driver takes the publication");
+        await_true("connection", || publication.is_connected());
+        thread::scope(|scope| {
+            for producer in 0..exchange.threads {
+                let publication = publication.clone();
+                scope.spawn(move || {
+                    produce(exchange, producer, |message| {
+                        if exchange.claim {
+                            let mut claim = publication.try_claim(message.len())?;
+                            claim.copy_from_slice(message);
+                            claim.commit();
+                            Ok(())
+                        } else {
+                            publication.offer(message).map(|_| ())
+                        }
+                    });
+                });
+            }
+        });
+    }
+}
+
+fn produce(
+    exchange: &Exchange,
+    producer: usize,
+    mut offer: impl FnMut(&[u8]) -> Result<(), OfferError>,
+) {
+    let deadline = Instant::now() + PATIENCE;
+    let longest = exchange.lengths.iter().copied().max().unwrap_or(0);
+    let mut buffer = vec![0; longest];
+    for sequence in 0..exchange.count {
+        let length = exchange.lengths[usize::try_from(sequence).unwrap() % exchange.lengths.len()];
+        let message = &mut buffer[..length];
+        let producer = i32::try_from(producer).unwrap();
+        pattern::fill(message, producer, sequence, exchange.threads > 1);
+        while let Err(error) = offer(message) {
+            assert!(error.is_retryable(), "message {sequence}: {error}");
+            assert!(
+                Instant::now() < deadline,
+                "message {sequence}: {error} for too long"
+            );
+            thread::yield_now();
+        }
+    }
+}
+
+/// Waits, with patience, until something is true.
+pub(crate) fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited for {what} in vain");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A UDP channel on a port that no other test of this process uses.
+pub(crate) fn udp(parameters: &str) -> String {
+    static NEXT: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(0);
+    let offset = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let base = 21_000 + std::process::id() as u16 % 100 * 100;
+    format!("aeron:udp?endpoint=127.0.0.1:{}{parameters}", base + offset)
+}

@@ -1,0 +1,135 @@
+//! What the official readers see in the directory of our driver, and how it answers the official client.
+
+use crate::drivers::Driver;
+use crate::exchange::{connect, udp};
+use crate::java::{Java, argument};
+use crate::require_java;
+
+fn run(program: &str, driver: &Driver, more: &[String]) -> Vec<String> {
+    let mut arguments = vec![argument("dir", driver.dir().display())];
+    arguments.extend_from_slice(more);
+    Java::start(program, &arguments).finish()
+}
+
+#[test]
+fn the_official_counters_reader_sees_system_and_stream_counters() {
+    require_java!();
+    let driver = Driver::taran("counters", &[]);
+    let client = connect(driver.dir());
+    let channel = udp("");
+    let _subscription = client.add_subscription(&channel, 5).unwrap();
+    let publication = client.add_publication(&channel, 5).unwrap();
+    let session = publication.session_id();
+    crate::exchange::await_true("connection", || publication.is_connected());
+
+    let said = run("counters", &driver, &[]);
+    for (id, label) in [
+        (0, "Bytes sent"),
+        (14, "Invalid packets"),
+        (18, "Sender flow control limits, i.e. back-pressure events"),
+        (22, "ControllableIdleStrategy status"),
+        (45, "Failed offers to AsyncExecutorProxy"),
+    ] {
+        let line = said
+            .iter()
+            .find(|line| line.starts_with(&format!("COUNTER {id} 0 {id} -1 ")))
+            .unwrap_or_else(|| panic!("no system counter {id} in {said:#?}"));
+        assert!(line.ends_with(label), "{line}");
+    }
+    let registration = publication.registration_id();
+    for (type_id, name) in [
+        (1, "pub-lmt"),
+        (2, "snd-pos"),
+        (9, "snd-lmt"),
+        (12, "pub-pos (concurrent)"),
+        (13, "snd-bpe"),
+        (19, "snd-naks-received"),
+    ] {
+        let label = format!("{name}: {registration} {session} 5 {channel}");
+        assert!(
+            said.iter().any(|line| {
+                let fields: Vec<&str> = line.splitn(7, ' ').collect();
+                fields[0] == "COUNTER" && fields[2] == type_id.to_string() && fields[6] == label
+            }),
+            "no {label:?} in {said:#?}"
+        );
+    }
+    for name in [
+        "sub-pos",
+        "rcv-hwm",
+        "rcv-pos",
+        "rcv-naks-sent",
+        "snd-channel",
+        "rcv-channel",
+    ] {
+        assert!(
+            said.iter().any(|line| line.contains(&format!(" {name}: "))),
+            "no {name} in {said:#?}"
+        );
+    }
+}
+
+#[test]
+fn the_official_liveness_check_sees_our_driver() {
+    require_java!();
+    let driver = Driver::taran("alive", &[]);
+    let _client = connect(driver.dir());
+    assert_eq!(run("alive", &driver, &[]), ["ALIVE true"]);
+}
+
+#[test]
+fn the_official_error_reader_sees_what_went_wrong() {
+    require_java!();
+    let driver = Driver::taran("errors", &[]);
+    let client = connect(driver.dir());
+    assert_eq!(run("errors", &driver, &[]), ["DISTINCT 0"]);
+    for _ in 0..3 {
+        let refused = client.add_publication("aeron:udp?endpoint=localhost:0", 1);
+        assert!(refused.is_err());
+    }
+    let said = run("errors", &driver, &[]);
+    assert_eq!(
+        said.last().map(String::as_str),
+        Some("DISTINCT 1"),
+        "{said:#?}"
+    );
+    assert!(said[0].starts_with("ERROR 3 "), "{said:#?}");
+}
+
+/// The codes are those of the C driver (spec/03 §1.14).
+#[test]
+fn the_official_client_is_told_why_a_channel_is_refused() {
+    require_java!();
+    let driver = Driver::taran("refused", &[]);
+    let channels = [
+        ("aeron:udp?endpoint=localhost:0", "11"),
+        ("aeron:udp", "1"),
+        ("aeron:udp?endpoint=localhost", "11"),
+        ("aeron:udp?endpoint=localhost:40001|mtu=1400", "11"),
+        ("aeron:udp?endpoint=localhost:40001|term-length=100k", "11"),
+        ("aeron:udp?endpoint=nosuch.invalid:40001", "9"),
+        ("aeron:ipc?session-id=abc", "11"),
+    ];
+    let list: Vec<&str> = channels.iter().map(|(channel, _)| *channel).collect();
+    let said = run("fails", &driver, &[argument("channels", list.join(" "))]);
+    for ((channel, code), line) in channels.iter().zip(&said) {
+        assert!(
+            line.starts_with(&format!("REFUSED {code} {channel} ")),
+            "{channel} should be refused with code {code}: {line}"
+        );
+    }
+    assert_eq!(said.len(), channels.len(), "{said:#?}");
+}
+
+#[test]
+fn the_official_client_may_end_our_driver_where_that_is_allowed() {
+    require_java!();
+    let driver = Driver::taran(
+        "terminate",
+        &[("AERON_DRIVER_TERMINATION_VALIDATOR", "allow")],
+    );
+    drop(connect(driver.dir()));
+    assert_eq!(run("terminate", &driver, &[]), ["REQUESTED true"]);
+    let dir = driver.dir().to_owned();
+    crate::exchange::await_true("the driver to remove its directory", || !dir.exists());
+}

@@ -1,0 +1,13 @@
+//! Taran beside the official Java driver and client. Skipped, loudly, where there is no JDK or Maven.
+
+#![expect(clippy::unwrap_used, reason = "a test says by a panic what went wrong")]
+
+mod drivers;
+mod exchange;
+mod java;
+mod pattern;
+
+mod between_drivers;
+mod clean_up;
+mod clients;
+mod inspection;

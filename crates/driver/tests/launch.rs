@@ -1,0 +1,360 @@
+//! Starting and closing a driver on real files, with real threads (spec/01 §1.3, spec/03 §5.2).
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use taran_core::error_log::ErrorLog;
+use taran_core::memory::{FileStorage, MemoryStorage, Storage};
+use taran_core::ring::many_to_one::{Consumer, Producer};
+use taran_driver::{DriverContext, DriverError, MediaDriver, Termination};
+use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
+use taran_protocol::command::Command;
+use taran_protocol::option::ThreadingMode;
+
+/// A directory for one test, gone afterwards.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+        let parent = Path::new("/dev/shm");
+        let parent = if parent.is_dir() {
+            parent.to_owned()
+        } else {
+            std::env::temp_dir()
+        };
+        let path = parent.join(format!("taran-launch-{}-{nth}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.0.join("aeron")
+    }
+
+    fn context(&self) -> DriverContext {
+        DriverContext::new().aeron_dir(self.directory())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn cnc(directory: &Path) -> Cnc {
+    Cnc::open(&FileStorage.open(&directory.join(CNC_FILE_NAME)).unwrap()).unwrap()
+}
+
+fn wait_until(mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < deadline, "it does not come true");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Sends a command to a driver.
+fn send(directory: &Path, command: &Command<'_>) {
+    let mut bytes = Vec::new();
+    let type_id = command.encode(&mut bytes);
+    Producer::open(&cnc(directory).to_driver)
+        .unwrap()
+        .write(type_id, &bytes)
+        .unwrap();
+}
+
+#[test]
+fn every_threading_mode_serves_clients_and_closes() {
+    for mode in [
+        ThreadingMode::Dedicated,
+        ThreadingMode::SharedNetwork,
+        ThreadingMode::Shared,
+        ThreadingMode::Invoker,
+    ] {
+        let scratch = Scratch::new();
+        let mut driver = MediaDriver::launch(scratch.context().threading_mode(mode)).unwrap();
+        let directory = driver.aeron_dir().to_owned();
+        let ring = Producer::open(&cnc(&directory).to_driver).unwrap();
+        send(
+            &directory,
+            &Command::AddSubscription {
+                client_id: 8,
+                correlation_id: 9,
+                stream_id: 10,
+                channel: "aeron:ipc",
+            },
+        );
+        wait_until(|| {
+            driver.invoke();
+            driver
+                .counters()
+                .find_by_type_and_registration(11, 8)
+                .is_some()
+        });
+        let before = ring.consumer_heartbeat_ms();
+        wait_until(|| {
+            driver.invoke();
+            ring.consumer_heartbeat_ms() > before
+        });
+        driver.close().unwrap();
+        assert_eq!(ring.consumer_heartbeat_ms(), -1, "{mode:?}");
+        assert!(
+            directory.join(CNC_FILE_NAME).exists(),
+            "the directory stays unless asked otherwise"
+        );
+    }
+}
+
+#[test]
+fn a_second_driver_is_turned_away_and_leaves_the_first_alone() {
+    let scratch = Scratch::new();
+    let first = MediaDriver::launch(scratch.context()).unwrap();
+    let refused = MediaDriver::launch(scratch.context().delete_dir_on_shutdown(true)).unwrap_err();
+    let DriverError::ActiveDriver { pid, age_ms, .. } = &refused else {
+        panic!("{refused}")
+    };
+    assert_eq!(*pid, i64::from(std::process::id()));
+    assert!(*age_ms < 10_000);
+    assert!(refused.to_string().contains("aeron.dir"), "{refused}");
+    assert!(first.aeron_dir().join(CNC_FILE_NAME).exists());
+}
+
+#[test]
+fn a_closed_drivers_directory_is_taken_over() {
+    let scratch = Scratch::new();
+    MediaDriver::launch(scratch.context())
+        .unwrap()
+        .close()
+        .unwrap();
+    fs::write(scratch.directory().join("publications/5.logbuffer"), b"old").unwrap();
+    fs::write(scratch.directory().join("notes.txt"), b"not the driver's").unwrap();
+    let driver = MediaDriver::launch(scratch.context().delete_dir_on_shutdown(true)).unwrap();
+    assert!(!driver.aeron_dir().join("publications/5.logbuffer").exists());
+    driver.close().unwrap();
+    let left: Vec<_> = fs::read_dir(scratch.directory())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["notes.txt"], "only what the driver made is deleted");
+}
+
+#[test]
+fn a_directory_that_is_the_drivers_alone_goes_at_the_end() {
+    let scratch = Scratch::new();
+    let driver = MediaDriver::launch(scratch.context().delete_dir_on_shutdown(true)).unwrap();
+    drop(driver);
+    assert!(!scratch.directory().exists());
+}
+
+#[test]
+fn the_errors_of_a_dead_driver_are_saved() {
+    let scratch = Scratch::new();
+    MediaDriver::launch(scratch.context())
+        .unwrap()
+        .close()
+        .unwrap();
+    let dead = cnc(&scratch.directory());
+    ErrorLog::open(dead.error_log.clone())
+        .record(1_700_000_000_000, 11, "something went wrong")
+        .unwrap();
+    drop(MediaDriver::launch(scratch.context()).unwrap());
+    let saved = fs::read_dir(&scratch.0)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.to_string_lossy().ends_with("-error.log"))
+        .unwrap();
+    let text = fs::read_to_string(saved).unwrap();
+    assert!(text.contains("1 observations from 2023-11-1"), "{text}");
+    assert!(
+        text.contains("something went wrong") && text.contains("1 distinct errors observed."),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_driver_that_died_long_ago_is_replaced_and_a_stalled_one_is_not() {
+    let scratch = Scratch::new();
+    MediaDriver::launch(scratch.context())
+        .unwrap()
+        .close()
+        .unwrap();
+    let ring = Consumer::open(&cnc(&scratch.directory()).to_driver).unwrap();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    ring.set_heartbeat_ms(now.as_millis() as i64 - 5_000);
+    assert!(matches!(
+        MediaDriver::launch(scratch.context()),
+        Err(DriverError::ActiveDriver { .. })
+    ));
+    let impatient = scratch.context().option("aeron.driver.timeout", 1000);
+    drop(MediaDriver::launch(impatient).unwrap());
+}
+
+#[test]
+fn a_cnc_file_that_never_gets_ready_is_given_up_after_the_driver_timeout() {
+    let scratch = Scratch::new();
+    fs::create_dir_all(scratch.directory()).unwrap();
+    fs::write(scratch.directory().join(CNC_FILE_NAME), [0; 4096]).unwrap();
+    let began = Instant::now();
+    drop(MediaDriver::launch(scratch.context().option("aeron.driver.timeout", 50)).unwrap());
+    assert!(began.elapsed() >= Duration::from_millis(50));
+}
+
+#[test]
+fn a_directory_of_another_version_is_not_touched() {
+    let scratch = Scratch::new();
+    fs::create_dir_all(scratch.directory()).unwrap();
+    let mut file = vec![0; 65_536];
+    file[..4].copy_from_slice(&(7i32 << 16).to_le_bytes());
+    fs::write(scratch.directory().join(CNC_FILE_NAME), &file).unwrap();
+    let refused = MediaDriver::launch(scratch.context()).unwrap_err();
+    assert!(
+        matches!(refused, DriverError::ForeignVersion { .. }),
+        "{refused}"
+    );
+    assert!(refused.to_string().contains("7.0.0"), "{refused}");
+    assert_eq!(
+        fs::read(scratch.directory().join(CNC_FILE_NAME)).unwrap(),
+        file
+    );
+    drop(MediaDriver::launch(scratch.context().delete_dir_on_start(true)).unwrap());
+}
+
+#[test]
+fn a_place_where_no_directory_can_be_is_told() {
+    let scratch = Scratch::new();
+    let file = scratch.0.join("file");
+    fs::write(&file, b"").unwrap();
+    let refused =
+        MediaDriver::launch(DriverContext::new().aeron_dir(file.join("aeron"))).unwrap_err();
+    assert!(
+        matches!(refused, DriverError::Directory { .. }),
+        "{refused}"
+    );
+    assert!(refused.to_string().contains("aeron.dir"), "{refused}");
+}
+
+#[test]
+fn too_little_shared_memory_is_told_with_what_to_do() {
+    let storage = Arc::new(MemoryStorage::with_capacity(1 << 20));
+    let refused =
+        MediaDriver::launch(DriverContext::new().aeron_dir("/aeron").storage(storage)).unwrap_err();
+    let text = refused.to_string();
+    for expected in ["48238592", "1048576", "--shm-size"] {
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn options_that_cannot_be_are_told_with_name_and_value() {
+    for (name, value, expected) in [
+        (
+            "aeron.conductor.buffer.length",
+            "1m",
+            "aeron.conductor.buffer.length",
+        ),
+        (
+            "aeron.counters.buffer.length",
+            "500m",
+            "aeron.counters.buffer.length",
+        ),
+        (
+            "aeron.client.liveness.timeout",
+            "1s",
+            "aeron.timer.interval",
+        ),
+        (
+            "aeron.publication.unblock.timeout",
+            "10s",
+            "aeron.client.liveness.timeout",
+        ),
+        (
+            "aeron.untethered.resting.timeout",
+            "1s",
+            "aeron.untethered.resting.timeout",
+        ),
+        ("aeron.mtu.length", "65504", "aeron.socket.so_sndbuf"),
+        (
+            "aeron.rcv.initial.window.length",
+            "1m",
+            "aeron.socket.so_rcvbuf",
+        ),
+        ("aeron.rcv.initial.window.length", "1k", "aeron.mtu.length"),
+        (
+            "aeron.publication.reserved.session.id.low",
+            "2000",
+            "aeron.publication.reserved.session.id.high",
+        ),
+        (
+            "aeron.conductor.idle.strategy.init.args",
+            "nonsense",
+            "nonsense",
+        ),
+        ("aeron.no.such.option", "1", "aeron.no.such.option"),
+        ("aeron.threading.mode", "MANY", "DEDICATED"),
+    ] {
+        let scratch = Scratch::new();
+        // So that the check of the send buffer finds something to say.
+        let context = scratch
+            .context()
+            .option("aeron.socket.so_sndbuf", "32k")
+            .option(name, value);
+        let refused = MediaDriver::launch(context).unwrap_err().to_string();
+        assert!(refused.contains(expected), "{name}={value}: {refused}");
+        assert!(
+            !scratch.directory().exists(),
+            "{name}: nothing is made before all is checked"
+        );
+    }
+}
+
+#[test]
+fn an_accepted_request_to_terminate_reaches_whoever_waits() {
+    let scratch = Scratch::new();
+    let context = scratch
+        .context()
+        .termination_validator(|_, token| token == b"open sesame");
+    let driver = MediaDriver::launch(context).unwrap();
+    let directory = driver.aeron_dir().to_owned();
+    send(
+        &directory,
+        &Command::TerminateDriver {
+            client_id: 1,
+            correlation_id: 2,
+            token: b"please",
+        },
+    );
+    assert_eq!(driver.wait_for_termination(Duration::from_millis(50)), None);
+    send(
+        &directory,
+        &Command::TerminateDriver {
+            client_id: 1,
+            correlation_id: 2,
+            token: b"open sesame",
+        },
+    );
+    assert_eq!(
+        driver.wait_for_termination(Duration::from_secs(30)),
+        Some(Termination::Requested)
+    );
+}
+
+#[test]
+fn an_embedded_driver_has_a_directory_of_its_own() {
+    let first = MediaDriver::launch_embedded(DriverContext::new()).unwrap();
+    let second = MediaDriver::launch_embedded(DriverContext::new()).unwrap();
+    assert_ne!(first.aeron_dir(), second.aeron_dir());
+    let directory = first.aeron_dir().to_owned();
+    first.close().unwrap();
+    assert!(!directory.exists());
+}
