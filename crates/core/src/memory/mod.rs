@@ -28,6 +28,8 @@ mod mapping;
 mod region;
 #[cfg(not(loom))]
 mod reserve;
+#[cfg(not(loom))]
+mod view;
 
 #[cfg(loom)]
 #[path = "model.rs"]
@@ -38,8 +40,12 @@ pub use error::{MemoryError, OutOfBounds};
 pub use file_storage::FileStorage;
 pub use memory_storage::MemoryStorage;
 pub use overlay::{Gap, Overlay, OverlayField};
-pub use region::{Claim, Region, Shared};
+pub use region::Region;
+#[cfg(loom)]
+pub use region::{Claim, Shared};
 pub use storage::{CreateOptions, Storage};
+#[cfg(not(loom))]
+pub use view::{Claim, Shared};
 
 #[cfg(test)]
 #[cfg(not(loom))]

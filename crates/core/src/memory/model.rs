@@ -22,7 +22,7 @@ use std::{
 };
 
 use super::{MemoryError, OutOfBounds, Overlay};
-use crate::sync::{AtomicI32, AtomicI64, Ordering, UnsafeCell as Watched};
+use crate::sync::{self, AtomicI32, AtomicI64, Ordering};
 
 const GRANULE: usize = 8;
 
@@ -39,7 +39,7 @@ struct Memory {
 struct Granule {
     words: [UnsafeCell<AtomicI32>; 2],
     wide: OnceLock<AtomicI64>,
-    bytes: Watched<()>,
+    bytes: sync::UnsafeCell<()>,
 }
 
 // SAFETY: loom runs one thread of a model at a time, and watches the accesses that would race.
@@ -55,7 +55,7 @@ impl Memory {
                 UnsafeCell::new(AtomicI32::new(0)),
             ],
             wide: OnceLock::new(),
-            bytes: Watched::new(()),
+            bytes: sync::UnsafeCell::new(()),
         })
     }
 

@@ -1,15 +1,12 @@
 //! Checked views of mapped memory.
 
-use std::{
-    fmt, io,
-    marker::PhantomData,
-    ops::{Deref, DerefMut},
-    ptr::NonNull,
-    slice,
-    sync::Arc,
-};
+use std::{fmt, io, ptr::NonNull, slice, sync::Arc};
 
-use super::{MemoryError, OutOfBounds, Overlay, mapping::Mapping};
+use super::{
+    MemoryError, OutOfBounds, Overlay,
+    mapping::Mapping,
+    view::{Claim, Shared},
+};
 use crate::sync::{AtomicI32, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 /// Alignment of every region's first byte.
@@ -113,11 +110,8 @@ impl Region {
     /// The overlay at an offset that is a multiple of 8.
     pub fn overlay<T: Overlay>(&self, offset: usize) -> Result<Shared<T>, OutOfBounds> {
         self.check(offset, T::SIZE, ALIGN)?;
-        Ok(Shared {
-            overlay: self.at(offset).cast(),
-            mapping: Arc::clone(&self.mapping),
-            owns: PhantomData,
-        })
+        // SAFETY: just checked.
+        Ok(unsafe { Shared::new(self.at(offset), Arc::clone(&self.mapping)) })
     }
 
     /// A range of bytes that nobody writes while the slice is used: a committed record or frame. The contents are
@@ -195,11 +189,8 @@ impl Region {
     #[inline]
     pub fn claim(&self, offset: usize, len: usize) -> Claim<'_> {
         self.require(offset, len, 1);
-        Claim {
-            base: self.at(offset),
-            len,
-            region: PhantomData,
-        }
+        // SAFETY: just checked, and the claim borrows `self`.
+        unsafe { Claim::new(self.at(offset), len) }
     }
 
     /// As [`claim`](Self::claim), for the time of a borrow.
@@ -317,86 +308,6 @@ fn refuse(error: OutOfBounds) -> ! {
 impl fmt::Debug for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Region")
-            .field("base", &self.base)
-            .field("len", &self.len)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A typed view of a piece of a region. Keeps the mapping alive.
-pub struct Shared<T: Overlay> {
-    overlay: NonNull<T>,
-    mapping: Arc<Mapping>,
-    owns: PhantomData<fn() -> T>,
-}
-
-// SAFETY: `Overlay` is `Send + Sync`, and the mapping may be shared between threads (see `Region`).
-unsafe impl<T: Overlay> Send for Shared<T> {}
-// SAFETY: as above.
-unsafe impl<T: Overlay> Sync for Shared<T> {}
-
-impl<T: Overlay> Deref for Shared<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: `Region::overlay` checked bounds and alignment, `mapping` keeps the memory, and an `Overlay` consists
-        // of atomics and gaps, for which every bit pattern is valid and may change.
-        unsafe { self.overlay.as_ref() }
-    }
-}
-
-impl<T: Overlay> Clone for Shared<T> {
-    fn clone(&self) -> Self {
-        Self {
-            overlay: self.overlay,
-            mapping: Arc::clone(&self.mapping),
-            owns: PhantomData,
-        }
-    }
-}
-
-impl<T: Overlay + fmt::Debug> fmt::Debug for Shared<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-/// Bytes of a region that are the holder's alone by the protocol. Borrows the region, as counting references for each
-/// message would make the threads of a process wait for each other.
-pub struct Claim<'region> {
-    base: NonNull<u8>,
-    len: usize,
-    region: PhantomData<&'region Region>,
-}
-
-// SAFETY: the memory belongs to the process, and the bytes to the holder of the claim, on whatever thread.
-unsafe impl Send for Claim<'_> {}
-// SAFETY: through a shared reference the bytes are only read.
-unsafe impl Sync for Claim<'_> {}
-
-impl Deref for Claim<'_> {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        // SAFETY: `Region::claim` checked the bounds, the borrowed region keeps the memory, and the protocol gives the
-        // bytes to the holder alone.
-        unsafe { slice::from_raw_parts(self.base.as_ptr(), self.len) }
-    }
-}
-
-impl DerefMut for Claim<'_> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `deref`.
-        unsafe { slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
-    }
-}
-
-impl fmt::Debug for Claim<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Claim")
             .field("base", &self.base)
             .field("len", &self.len)
             .finish_non_exhaustive()

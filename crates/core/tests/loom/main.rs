@@ -5,6 +5,7 @@
 //! target/loom`. A model opens everything before it spawns (see `memory/model.rs`), never spins, and is small: a ring
 //! of 32 bytes wraps as well as one of a megabyte.
 #![cfg(loom)]
+#![allow(clippy::unwrap_used)] // all of this is tests
 
 mod broadcast;
 mod many_to_one;
