@@ -17,7 +17,10 @@ pub struct LogBuffers {
     metadata: Shared<LogMetadata>,
     geometry: TermGeometry,
     ids: StreamIds,
-    mtu: i32,
+    // Kept as they are needed for each message.
+    term_length: i32,
+    max_payload_length: i32,
+    max_message_length: i32,
     kind: LogKind,
     correlation_id: i64,
 }
@@ -76,7 +79,9 @@ impl LogBuffers {
                 session_id: spec.session_id,
                 stream_id: spec.stream_id,
             },
-            mtu: spec.mtu,
+            term_length: spec.term_length,
+            max_payload_length: spec.mtu - DATA_HEADER_LENGTH,
+            max_message_length: geometry.max_message_length(),
             kind: spec.kind,
             correlation_id: spec.correlation_id,
         })
@@ -109,7 +114,7 @@ impl LogBuffers {
     #[inline]
     #[must_use]
     pub fn term_length(&self) -> i32 {
-        self.geometry.term_length()
+        self.term_length
     }
 
     /// The term in a partition, 0 to 2.
@@ -130,21 +135,21 @@ impl LogBuffers {
     #[inline]
     #[must_use]
     pub fn mtu(&self) -> i32 {
-        self.mtu
+        self.max_payload_length + DATA_HEADER_LENGTH
     }
 
     /// Longest message that fits one frame.
     #[inline]
     #[must_use]
     pub fn max_payload_length(&self) -> i32 {
-        self.mtu - DATA_HEADER_LENGTH
+        self.max_payload_length
     }
 
     /// Longest message.
     #[inline]
     #[must_use]
     pub fn max_message_length(&self) -> i32 {
-        self.geometry.max_message_length()
+        self.max_message_length
     }
 
     /// Session of the stream.
@@ -223,14 +228,14 @@ impl LogBuffers {
                 Err(found) => raw = found,
             }
         }
-        // Release: whoever acquires the new count sees the tail above.
+        // Release: pairs with the acquire in `active_term_count`; whoever sees the new count sees the tail above.
         self.metadata
             .active_term_count
             .compare_exchange(term_count, next_count, AcqRel, Acquire)
             .is_ok()
     }
 
-    /// True if somebody receives.
+    /// True if somebody receives. Acquire: pairs with [`Self::set_connected`].
     #[inline]
     #[must_use]
     pub fn is_connected(&self) -> bool {
@@ -270,7 +275,7 @@ impl LogBuffers {
         self.metadata.is_revoked.store(1, Release);
     }
 
-    /// Transports of an image that were heard of lately.
+    /// Transports of an image that were heard of lately. Acquire: pairs with [`Self::set_active_transport_count`].
     #[must_use]
     pub fn active_transport_count(&self) -> i32 {
         self.metadata.active_transport_count.load(Acquire)

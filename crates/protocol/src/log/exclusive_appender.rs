@@ -13,6 +13,7 @@ use crate::position::{FRAME_ALIGNMENT, RawTail, partition_of_count};
 pub struct ExclusiveAppender {
     log: LogBuffers,
     term_count: i32,
+    partition: usize,
     term_id: i32,
     term_offset: i32,
     term_begin: i64,
@@ -39,6 +40,7 @@ impl ExclusiveAppender {
         }
         Ok(Self {
             term_count,
+            partition: partition_of_count(term_count),
             term_id: tail.term_id(),
             term_offset,
             term_begin: geometry.position(tail.term_id(), 0),
@@ -163,7 +165,7 @@ impl ExclusiveAppender {
     }
 
     /// Moves the tail over `required` bytes, a multiple of 32.
-    #[inline]
+    #[inline(always)]
     pub(super) fn reserve(&mut self, required: i32) -> Result<Space<'_>, AppendError> {
         let offset = self.term_offset;
         // A term and what is required are at most 2^30 each.
@@ -174,7 +176,7 @@ impl ExclusiveAppender {
         self.store_tail(end);
         self.term_offset = end;
         Ok(Space {
-            term: self.log.term(partition_of_count(self.term_count)),
+            term: self.log.term(self.partition),
             ids: self.log.ids(),
             term_id: self.term_id,
             offset,
@@ -185,7 +187,7 @@ impl ExclusiveAppender {
     #[inline]
     fn store_tail(&self, end: i32) {
         // Release: pairs with the acquire in `LogBuffers::raw_tail` (driver).
-        self.log.metadata().tails[partition_of_count(self.term_count)]
+        self.log.metadata().tails[self.partition]
             .store(RawTail::new(self.term_id, end as u32).0, Ordering::Release);
     }
 
@@ -195,7 +197,7 @@ impl ExclusiveAppender {
         self.store_tail(end);
         let (offset, term_length) = (self.term_offset, self.log.term_length());
         if offset < term_length {
-            let term = self.log.term(partition_of_count(self.term_count));
+            let term = self.log.term(self.partition);
             write_padding(
                 term,
                 self.log.ids(),
@@ -218,12 +220,12 @@ impl ExclusiveAppender {
             return Err(AppendError::MaxPositionExceeded);
         }
         self.term_count += 1;
+        self.partition = partition_of_count(self.term_count);
         self.term_id = self.term_id.wrapping_add(1);
         self.term_offset = 0;
         self.term_begin += term_length;
         let metadata = self.log.metadata();
-        metadata.tails[partition_of_count(self.term_count)]
-            .store(RawTail::new(self.term_id, 0).0, Ordering::Relaxed);
+        metadata.tails[self.partition].store(RawTail::new(self.term_id, 0).0, Ordering::Relaxed);
         // Release: pairs with the acquire in `LogBuffers::active_term_count` (driver), which then sees the tail above.
         metadata
             .active_term_count

@@ -129,7 +129,7 @@ impl SharedAppender {
     }
 
     /// Moves the tail over `space` bytes, a multiple of 32. They are the caller's then, who writes frames there.
-    #[inline]
+    #[inline(always)]
     fn reserve(&self, tail: Tail, space: i32) -> Result<(Space<'_>, i64), AppendError> {
         let partition = partition_of_count(tail.term_count);
         // Hands out disjoint space, which needs atomicity only. AcqRel chains this appender to those before it, so that

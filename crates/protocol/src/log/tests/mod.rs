@@ -3,6 +3,7 @@
 mod append;
 mod append_model;
 mod buffers;
+mod hostile;
 mod insert;
 mod maintenance;
 mod poll;
