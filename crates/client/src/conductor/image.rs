@@ -96,23 +96,25 @@ pub(super) fn end(link: &Link, subscription: &SubscriptionState, image_id: i64) 
     }
 }
 
-/// Tells of logs in which a poll has met something that can not be.
+/// Tells of logs in which a poll has met something that can not be. Nothing is allocated while there is none: this runs
+/// beside the polls of an invoked client.
 pub(super) fn report_damage(link: &Link) {
-    let subscriptions: Vec<_> = link.registry().subscriptions.values().cloned().collect();
-    for image in subscriptions
-        .iter()
-        .flat_map(|subscription| subscription.images())
-    {
-        if image.take_damage() {
-            link.handlers.report(&ClientError::Image {
-                correlation_id: image.correlation_id(),
-                subscription_id: image.subscription_registration_id(),
-                path: PathBuf::new(),
-                reason: format!(
-                    "the frame at position {} has a length that no frame can have; another process has damaged the log",
-                    image.position()
-                ),
-            });
-        }
+    loop {
+        let damaged = link
+            .registry()
+            .subscriptions
+            .values()
+            .find_map(|subscription| subscription.take_damaged());
+        // The handler runs without the lock.
+        let Some(image) = damaged else { return };
+        link.handlers.report(&ClientError::Image {
+            correlation_id: image.correlation_id(),
+            subscription_id: image.subscription_registration_id(),
+            path: PathBuf::new(),
+            reason: format!(
+                "the frame at position {} has a length that no frame can have; another process has damaged the log",
+                image.position()
+            ),
+        });
     }
 }

@@ -50,6 +50,12 @@ impl SubscriptionState {
         self.lock().clone()
     }
 
+    /// An image that a poll has found damaged, told once.
+    pub(crate) fn take_damaged(&self) -> Option<ImageView> {
+        let images = self.lock();
+        images.iter().find(|image| image.take_damage()).cloned()
+    }
+
     #[inline]
     pub(crate) fn version(&self) -> u64 {
         // Acquire: partner of the release in `note_change`.
