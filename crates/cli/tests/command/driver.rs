@@ -1,6 +1,8 @@
 //! `taran driver`: start, stop, refusals.
 
-use crate::process::{Directory, Driver, run, taran};
+use taran_protocol::cnc::Version;
+
+use crate::process::{Directory, Driver, forge, run, taran};
 
 const FAREWELL: &str = "Shutting down driver...\n";
 
@@ -185,6 +187,7 @@ fn a_directory_that_cannot_be_made_is_refused() {
     outcome
         .assert_code(1)
         .assert_stderr("ERROR: driver init")
+        .assert_stderr("aeron.dir must name a directory")
         .assert_stderr(&file.display().to_string());
 }
 
@@ -224,6 +227,19 @@ fn a_second_driver_is_refused_and_harms_nobody() {
     assert!(first.is_running());
     assert!(directory.path().join("cnc.dat").exists());
     first.stop("TERM").assert_code(15).assert_silent();
+}
+
+#[test]
+fn a_directory_of_another_version_is_refused() {
+    let directory = Directory::new("foreign");
+    let (region, _cnc) = forge(directory.path(), 1_000);
+    region.write(0, &Version::new(1, 0, 0).0.to_le_bytes());
+    let outcome = run(taran(&["driver"]).env("AERON_DIR", directory.path()));
+    outcome
+        .assert_code(1)
+        .assert_stderr("1.0.0")
+        .assert_stderr("0.2.0")
+        .assert_stderr("aeron.dir");
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use taran_core::memory::{FileStorage, Storage};
-use taran_core::ring::many_to_one::Producer;
-use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
+use taran_core::memory::{CreateOptions, FileStorage, Region, Storage};
+use taran_core::ring::many_to_one::{Consumer, Producer};
+use taran_protocol::cnc::{CNC_FILE_NAME, Cnc, CncSpec};
 use taran_protocol::command::Command as DriverCommand;
 
 /// How long a process may take for anything before the test gives up on it.
@@ -277,4 +277,23 @@ impl Driver {
 fn open(path: &Path) -> Result<Cnc, String> {
     let region = FileStorage.open(path).map_err(|error| error.to_string())?;
     Cnc::open(&region).map_err(|error| error.to_string())
+}
+
+/// The `cnc.dat` of a driver that exists only in this file.
+pub(crate) fn forge(directory: &Path, heartbeat_ms: i64) -> (Region, Cnc) {
+    std::fs::create_dir_all(directory).expect("a file can be forged");
+    let spec = CncSpec {
+        driver_pid: 4_711,
+        ..CncSpec::default()
+    };
+    let path = directory.join("cnc.dat");
+    let region = FileStorage
+        .create(&path, spec.file_length() as u64, CreateOptions::SPARSE)
+        .expect("a file can be forged");
+    let cnc = Cnc::create(&region, &spec).expect("a file can be forged");
+    Consumer::open(&cnc.to_driver)
+        .expect("a file can be forged")
+        .set_heartbeat_ms(heartbeat_ms);
+    cnc.publish();
+    (region, cnc)
 }

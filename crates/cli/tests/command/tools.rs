@@ -1,35 +1,13 @@
 //! `taran stat`, `taran errors`, `taran version`: on drivers that live, have shut down, died, or never were.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::Stdio;
 
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::error_log::ErrorLog;
-use taran_core::memory::{CreateOptions, FileStorage, Region, Storage};
-use taran_core::ring::many_to_one::Consumer;
-use taran_protocol::cnc::{Cnc, CncSpec, Version};
+use taran_protocol::cnc::Version;
 
-use crate::process::{Directory, Driver, Outcome, run, taran};
-
-/// The `cnc.dat` of a driver that exists only in this file.
-fn forge(directory: &Path, heartbeat_ms: i64) -> (Region, Cnc) {
-    std::fs::create_dir_all(directory).expect("a file can be forged");
-    let spec = CncSpec {
-        driver_pid: 4_711,
-        ..CncSpec::default()
-    };
-    let path = directory.join("cnc.dat");
-    let region = FileStorage
-        .create(&path, spec.file_length() as u64, CreateOptions::SPARSE)
-        .expect("a file can be forged");
-    let cnc = Cnc::create(&region, &spec).expect("a file can be forged");
-    Consumer::open(&cnc.to_driver)
-        .expect("a file can be forged")
-        .set_heartbeat_ms(heartbeat_ms);
-    cnc.publish();
-    (region, cnc)
-}
+use crate::process::{Directory, Driver, Outcome, forge, run, taran};
 
 fn on(directory: &Directory, arguments: &[&str]) -> Outcome {
     run(taran(arguments).env("AERON_DIR", directory.path()))

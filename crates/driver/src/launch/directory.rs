@@ -44,6 +44,10 @@ pub(crate) fn tenant(
         Ok(region) => region,
         Err(MemoryError::NotFound { .. }) => return Ok(Tenant::None),
         Err(MemoryError::Empty { .. }) => return Ok(Tenant::Unfinished),
+        // There can be no such directory, as whoever tries to make it will say.
+        Err(MemoryError::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
+            return Ok(Tenant::None);
+        }
         Err(MemoryError::Io { path, source, .. }) => return Err(failed("look at", &path)(source)),
         Err(error) => return Err(error.into()),
     };
