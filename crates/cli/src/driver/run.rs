@@ -1,11 +1,11 @@
 //! The life of a driver's process.
 
 use std::io;
-use std::thread;
 use std::time::Duration;
 
 use taran_core::idle::IdleError;
 use taran_driver::{DriverContext, DriverError, MediaDriver, Termination};
+use taran_protocol::counter::SystemCounter;
 use taran_protocol::option::{IdleRole, OptionSet, ThreadingMode};
 
 use super::stop::{Signals, Stop};
@@ -46,9 +46,14 @@ pub(super) fn run(options: OptionSet) -> Result<Stop, RunError> {
     let mut signals = Signals::register()?;
     let mut bell = signals.bell()?;
     let mode = options.threading_mode();
-    let mut idle = options.idle(IdleRole::Shared)?.build();
+    let idle = options.idle(IdleRole::Shared)?;
     let context = DriverContext::from_options(options).termination_hook(move || bell.ring());
     let mut driver = MediaDriver::launch(context).map_err(RunError::Launch)?;
+    let status = SystemCounter::ControllableIdleStrategy.id();
+    let mut idle = match driver.counters().counter(status) {
+        Some(status) => idle.build_controlled(&status),
+        None => idle.build(),
+    };
 
     let stop = loop {
         if let Some(stop) = stopped(&driver, &signals) {
@@ -56,7 +61,7 @@ pub(super) fn run(options: OptionSet) -> Result<Stop, RunError> {
         }
         if mode == ThreadingMode::Invoker {
             let work = driver.invoke();
-            idle.idle(work, &mut thread::sleep);
+            idle.idle(work, &mut |longest| driver.park(longest));
         } else {
             signals.wait(CHECK)?;
         }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use taran_core::agent::Agent;
 use taran_core::agent::RunningAgent;
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::counters::CountersReader;
@@ -144,6 +145,14 @@ impl MediaDriver {
         match &mut self.running {
             Some(Running::Invoker(invoker)) => invoker.invoke(),
             Some(Running::Threads(_)) | None => 0,
+        }
+    }
+
+    /// Sleeps until a datagram comes, for `longest` at most: for whoever invokes and has nothing else to do.
+    pub fn park(&mut self, longest: Duration) {
+        match &mut self.running {
+            Some(Running::Invoker(invoker)) => invoker.agent_mut().park(longest),
+            Some(Running::Threads(_)) | None => thread::sleep(longest),
         }
     }
 
