@@ -3,13 +3,15 @@
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::response::Response;
 
+use super::failure::Failure;
+use super::log_files::LogFile;
 use super::owners::Owners;
 use crate::boundary::{ConductorEvent, PublicationError};
 
 impl Owners {
     pub(crate) fn on_event(&mut self, event: ConductorEvent) {
         match event {
-            ConductorEvent::CreateImage(request) => self.on_image_requested(&request),
+            ConductorEvent::CreateImage(request) => self.on_image_requested(request),
             ConductorEvent::PublicationReleased(publication) => {
                 let id = publication.id();
                 // Its views of the log go first, then the log itself.
@@ -83,5 +85,22 @@ impl Owners {
             error_code: error.code,
             message: error.text.as_bytes(),
         });
+    }
+
+    /// A log file was made, or not. Gives it back if it is not for an image.
+    pub(crate) fn on_file(
+        &mut self,
+        ticket: u64,
+        file: Result<LogFile, Failure>,
+    ) -> Option<Result<LogFile, Failure>> {
+        let pending = &mut self.networking.pending_images;
+        match pending.iter().position(|image| image.ticket == ticket) {
+            Some(index) => {
+                let image = pending.swap_remove(index);
+                self.on_image_file(image, file);
+                None
+            }
+            None => Some(file),
+        }
     }
 }

@@ -1,11 +1,10 @@
-//! The log buffer files of the Aeron directory: created reserved and checked for space, deleted in small portions.
+//! The log buffer files of the Aeron directory: checked for space, made reserved, deleted in small portions.
 //!
-//! `create` brings a file into being, `retire` takes one back when nobody in the driver uses it any more, and
-//! `free_some` (once each duty cycle) unmaps and deletes a few of those. Bytes mapped are counted (system counter 35),
-//! failed deletions too (17); a failed deletion is tried again later.
+//! `request` asks for a file, `poll` brings it, `retire` takes it back when nobody in the driver uses it any more, and
+//! `free_some` (once each duty cycle) sends a few of those to be deleted. Bytes mapped are counted (system counter 35),
+//! failed deletions too (17); a failed deletion is tried again with the next timer.
 
 use std::collections::VecDeque;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,9 +12,9 @@ use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::memory::{CreateOptions, MemoryError, Region, Storage};
 use taran_protocol::error_code::ErrorCode;
-use taran_protocol::log::LogSpec;
 
 use super::failure::Failure;
+use super::file_worker::{FileRequest, FileResult, FileWorker};
 
 /// Which folder of the Aeron directory a log lives in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +30,18 @@ impl LogFolder {
             Self::Images => "images",
         }
     }
+}
+
+/// A log file to be made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogRequest {
+    pub(crate) folder: LogFolder,
+    /// Registration id of the publication, correlation id of the image.
+    pub(crate) id: i64,
+    /// Of the file, in bytes.
+    pub(crate) length: usize,
+    /// Whether the pages are touched when they are first used (true) or at once. They are reserved in any case.
+    pub(crate) sparse: bool,
 }
 
 /// A mapped log file. Goes back through [`LogFiles::retire`], so that it is counted and deleted.
@@ -50,10 +61,6 @@ impl LogFile {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
-
-    fn length(&self) -> i64 {
-        self.region.len() as i64
-    }
 }
 
 /// How log files are made.
@@ -70,58 +77,73 @@ pub(crate) struct LogFileSettings {
 #[derive(Debug)]
 pub(crate) struct LogFiles {
     storage: Arc<dyn Storage>,
+    worker: Box<dyn FileWorker>,
     settings: LogFileSettings,
+    next_ticket: u64,
+    /// Results that are still to come from the worker.
+    under_way: usize,
     retired: VecDeque<LogFile>,
+    /// Files that are unmapped and could not be removed.
+    stuck: Vec<PathBuf>,
     bytes_mapped: Counter,
     failed_frees: Counter,
     errors: ErrorHandler,
 }
 
+/// The counters that log files move.
+#[derive(Debug)]
+pub(crate) struct LogFileCounters {
+    pub(crate) bytes_mapped: Counter,
+    pub(crate) failed_frees: Counter,
+}
+
 impl LogFiles {
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
+        worker: Box<dyn FileWorker>,
         settings: LogFileSettings,
-        bytes_mapped: Counter,
-        failed_frees: Counter,
+        counters: LogFileCounters,
         errors: ErrorHandler,
     ) -> Self {
         Self {
             storage,
+            worker,
             settings,
+            next_ticket: 0,
+            under_way: 0,
             retired: VecDeque::new(),
-            bytes_mapped,
-            failed_frees,
+            stuck: Vec::new(),
+            bytes_mapped: counters.bytes_mapped,
+            failed_frees: counters.failed_frees,
             errors,
         }
     }
 
-    /// Creates `<folder>/<id>.logbuffer` of the length that `spec` calls for, zeroed, its pages reserved.
-    ///
-    /// `spec.is_sparse` only decides whether the pages are touched at once (false) or when first used.
-    pub(crate) fn create(
+    /// Asks for `<folder>/<id>.logbuffer`, zeroed, its pages reserved. The file comes out of `poll` under the ticket
+    /// that is returned.
+    pub(crate) fn request(
         &mut self,
-        folder: LogFolder,
-        id: i64,
-        spec: &LogSpec,
+        request: &LogRequest,
         now_epoch_ms: i64,
-    ) -> Result<LogFile, Failure> {
-        let length = spec.file_length() as u64;
-        let directory = self.settings.directory.join(folder.name());
+    ) -> Result<u64, Failure> {
+        let length = request.length as u64;
+        let directory = self.settings.directory.join(request.folder.name());
         if self.settings.check_storage {
             self.check_space(&directory, length, now_epoch_ms)?;
         }
-        let path = directory.join(format!("{id}.logbuffer"));
-        let options = CreateOptions {
-            reserve: true,
-            populate: !spec.is_sparse,
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.under_way += 1;
+        let file = FileRequest {
+            path: directory.join(format!("{}.logbuffer", request.id)),
+            length,
+            options: CreateOptions {
+                reserve: true,
+                populate: !request.sparse,
+            },
         };
-        let region = self
-            .storage
-            .create(&path, length, options)
-            .map_err(|error| creation_failure(&path, &error))?;
-        self.bytes_mapped.add(length as i64);
-        let name = path.to_string_lossy().into_owned();
-        Ok(LogFile { path, name, region })
+        self.worker.create(ticket, file);
+        Ok(ticket)
     }
 
     fn check_space(&self, directory: &Path, length: u64, now_epoch_ms: i64) -> Result<(), Failure> {
@@ -146,31 +168,65 @@ impl LogFiles {
         Ok(())
     }
 
+    /// A file that was asked for, or why there is none.
+    pub(crate) fn poll(&mut self) -> Option<(u64, Result<LogFile, Failure>)> {
+        while self.under_way > 0 {
+            let result = self.worker.poll()?;
+            self.under_way -= 1;
+            match result {
+                FileResult::Created {
+                    ticket,
+                    path,
+                    result,
+                } => return Some((ticket, self.created(path, result))),
+                FileResult::Deleted {
+                    path,
+                    length,
+                    result,
+                } => {
+                    self.bytes_mapped.add(-(length as i64));
+                    if result.is_err() {
+                        self.failed_frees.increment();
+                        self.stuck.push(path);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn created(
+        &mut self,
+        path: PathBuf,
+        result: Result<Region, MemoryError>,
+    ) -> Result<LogFile, Failure> {
+        let region = result.map_err(|error| creation_failure(&path, &error))?;
+        self.bytes_mapped.add(region.len() as i64);
+        let name = path.to_string_lossy().into_owned();
+        Ok(LogFile { path, name, region })
+    }
+
     /// Takes a log back. The file goes with one of the next calls of `free_some`.
     pub(crate) fn retire(&mut self, file: LogFile) {
         self.retired.push_back(file);
     }
 
-    /// Deletes up to `limit` retired files; returns how many went.
+    /// Sends up to `limit` retired files to be deleted; returns how many.
     pub(crate) fn free_some(&mut self, limit: usize) -> usize {
-        let mut freed = 0;
-        for _ in 0..limit.min(self.retired.len()) {
-            let Some(file) = self.retired.pop_front() else {
-                break;
-            };
-            match self.storage.remove(&file.path) {
-                // Somebody else's deletion serves as well.
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    self.failed_frees.increment();
-                    self.retired.push_back(file);
-                }
-                _ => {
-                    self.bytes_mapped.add(-file.length());
-                    freed += 1;
-                }
-            }
+        let count = limit.min(self.retired.len());
+        for file in self.retired.drain(..count) {
+            self.under_way += 1;
+            self.worker.delete(file.path, Some(file.region));
         }
-        freed
+        count
+    }
+
+    /// Once per timer interval: tries again what could not be removed.
+    pub(crate) fn retry_stuck(&mut self) {
+        for path in self.stuck.drain(..) {
+            self.under_way += 1;
+            self.worker.delete(path, None);
+        }
     }
 }
 

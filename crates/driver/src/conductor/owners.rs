@@ -20,9 +20,10 @@ use taran_protocol::response::Response;
 use super::clients::Clients;
 use super::counters::Counters;
 use super::failure::Failure;
+use super::file_worker::FileWorker;
 use super::ipc::IpcPublications;
 use super::line::Line;
-use super::log_files::{LogFileSettings, LogFiles};
+use super::log_files::{LogFileCounters, LogFileSettings, LogFiles};
 use super::network::{Endpoints, Images, NetworkPublications, Networking, Sockets};
 use super::replies::Replies;
 use super::session_ids::SessionIds;
@@ -72,6 +73,7 @@ pub(crate) struct OwnersSpec {
     pub(crate) system: SystemCounters,
     pub(crate) errors: ErrorHandler,
     pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) files: Box<dyn FileWorker>,
     pub(crate) network: Box<dyn Network>,
     pub(crate) limits: BufferLimits,
     pub(crate) sender: queue::Sender<SenderCommand>,
@@ -93,13 +95,16 @@ impl Owners {
         let mut random = fastrand::Rng::with_seed(spec.seed);
         let logs = LogFiles::new(
             spec.storage,
+            spec.files,
             LogFileSettings {
                 directory: settings.directory.path.clone(),
                 check_storage: settings.perform_storage_checks,
                 low_storage_warning: settings.low_storage_warning,
             },
-            system.get(SystemCounter::BytesCurrentlyMapped).clone(),
-            system.get(SystemCounter::FreeFails).clone(),
+            LogFileCounters {
+                bytes_mapped: system.get(SystemCounter::BytesCurrentlyMapped).clone(),
+                failed_frees: system.get(SystemCounter::FreeFails).clone(),
+            },
             errors.clone(),
         );
         let sockets = Sockets::new(spec.network, spec.limits, &settings.sockets);
@@ -117,6 +122,7 @@ impl Owners {
             receive_endpoints: Endpoints::default(),
             publications: NetworkPublications::default(),
             images: Images::default(),
+            pending_images: Vec::new(),
             next_receiver_id: random.i64(..),
         };
         Self {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use taran_protocol::log::{LogKind, LogSpec, SocketBufferLengths};
-use taran_protocol::position::TermGeometry;
 use taran_protocol::uri::{
     InitialPosition, LivePublication, PublicationParams, ResponseCorrelation, SessionChoice,
 };
@@ -35,10 +34,12 @@ impl PublicationTerms {
     }
 
     /// Where the publication starts.
-    pub(crate) fn start_position(&self) -> Result<i64, Failure> {
-        let geometry = TermGeometry::new(self.position.initial_term_id, self.term_length())
-            .map_err(|error| Failure::generic(error.to_string()))?;
-        Ok(geometry.position(self.position.term_id, self.position.term_offset as i32))
+    pub(crate) fn start_position(&self) -> i64 {
+        let count = self
+            .position
+            .term_id
+            .wrapping_sub(self.position.initial_term_id);
+        i64::from(count) * i64::from(self.term_length()) + self.position.term_offset as i64
     }
 
     /// What an add command that would share this publication is compared with. IPC does not compare

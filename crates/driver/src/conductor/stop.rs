@@ -1,13 +1,15 @@
 //! Why a command did not run to its end.
 
 use super::failure::Failure;
+use super::waiting::Need;
 
 /// Either the command cannot be done, or it cannot be done yet.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Failed(Failure),
-    /// These hosts have to be looked up first; then the command runs again from its start. Nothing has been changed.
-    NeedsNames(Vec<String>),
+    /// It runs again from its start when it has this. Nothing has been changed that a second run would not find as it
+    /// is.
+    Waits(Need),
 }
 
 impl From<Failure> for Stop {

@@ -21,6 +21,7 @@ impl Owners {
         for &departure in &departures {
             self.depart(departure);
         }
+        self.logs.retry_stuck();
         self.tick_ipc();
         self.tick_network_publications();
         self.tick_images();

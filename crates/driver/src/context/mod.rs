@@ -21,7 +21,7 @@ pub use settings::{
 };
 pub use validate::{Conflict, validate, validate_limits};
 
-use crate::conductor::{NameResolver, TerminationHook, TerminationValidator};
+use crate::conductor::{FileWorker, NameResolver, TerminationHook, TerminationValidator};
 use crate::error::DriverError;
 
 /// The configuration of a driver.
@@ -45,6 +45,7 @@ pub struct DriverContext {
     errors: Vec<DriverError>,
     pub(crate) network: Option<Box<dyn Network>>,
     pub(crate) storage: Option<Arc<dyn Storage>>,
+    pub(crate) files: Option<Box<dyn FileWorker>>,
     pub(crate) resolver: Option<Box<dyn NameResolver>>,
     pub(crate) validator: Option<TerminationValidator>,
     pub(crate) hook: Option<TerminationHook>,
@@ -77,6 +78,7 @@ impl DriverContext {
             errors: Vec::new(),
             network: None,
             storage: None,
+            files: None,
             resolver: None,
             validator: None,
             hook: None,

@@ -1,6 +1,7 @@
 //! Starting and closing a driver.
 
 mod directory;
+mod files;
 mod parts;
 mod resolver;
 mod saved_errors;
@@ -24,6 +25,7 @@ pub use parts::{DriverParts, Environment};
 pub use signal::Termination;
 
 use directory::Tenant;
+use files::FileThread;
 use resolver::SystemResolver;
 use signal::Signal;
 use threads::{Plan, Running};
@@ -78,6 +80,7 @@ impl MediaDriver {
         if !settings.directory.delete_on_start {
             await_starting_driver(storage.as_ref(), &settings.directory, &mut clock)?;
         }
+        context.files = Some(Box::new(FileThread::start(Arc::clone(&storage))?));
         let environment = Environment {
             storage: Arc::clone(&storage),
             network: context

@@ -19,7 +19,9 @@ use taran_protocol::option::OptionSet;
 
 use super::directory::{self, LOSS_REPORT_FILE};
 use crate::boundary::{ReceiverCounters, SenderCounters};
-use crate::conductor::{Conductor, ConductorSpec, NameResolver, SystemCounters};
+use crate::conductor::{
+    Conductor, ConductorSpec, InlineFiles, NameResolver, OwnersSpec, SystemCounters,
+};
 use crate::context::{DriverContext, Settings, validate_limits};
 use crate::error::DriverError;
 use crate::receiver::{Receiver, ReceiverSpec};
@@ -153,29 +155,36 @@ impl DriverParts {
         let reader = counters.reader();
         let idle_status = system.get(SystemCounter::ControllableIdleStrategy).clone();
         let is_allowed = context.options().termination_allowed();
+        let log_files = context
+            .files
+            .take()
+            .unwrap_or_else(|| Box::new(InlineFiles::new(Arc::clone(&storage))));
         let conductor = Conductor::new(ConductorSpec {
-            settings: Arc::new(settings),
             cnc: files.region,
             commands: files.commands,
-            replies: files.replies,
-            correlation_ids: files.correlation_ids,
-            counters,
-            system,
-            errors: errors.clone(),
-            storage,
-            network,
-            limits,
-            resolver,
-            sender: sender_commands,
-            receiver: receiver_commands,
             events: [sender_events, receiver_events],
-            validator: context
-                .validator
-                .take()
-                .unwrap_or_else(|| Box::new(move |_, _| is_allowed)),
-            hook: context.hook.take().unwrap_or_else(|| Box::new(|| {})),
-            seed,
-            now,
+            resolver,
+            owners: OwnersSpec {
+                settings: Arc::new(settings),
+                replies: files.replies,
+                correlation_ids: files.correlation_ids,
+                counters,
+                system,
+                errors: errors.clone(),
+                storage,
+                files: log_files,
+                network,
+                limits,
+                sender: sender_commands,
+                receiver: receiver_commands,
+                validator: context
+                    .validator
+                    .take()
+                    .unwrap_or_else(|| Box::new(move |_, _| is_allowed)),
+                hook: context.hook.take().unwrap_or_else(|| Box::new(|| {})),
+                seed,
+                now,
+            },
         });
         // Everything is in its place: from here on clients may come.
         files.cnc.publish();

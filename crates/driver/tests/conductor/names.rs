@@ -144,17 +144,25 @@ fn a_client_that_leaves_takes_its_question_along() {
 #[test]
 fn a_client_cannot_pile_up_commands_without_end() {
     let mut bench = Bench::new();
-    let client = bench.client();
+    let (client, other) = (bench.client(), bench.client());
     bench.send(&subscribe(client, bench.id(), NAMED));
-    for _ in 0..2000 {
-        bench.send(&subscribe(client, bench.id(), "aeron:ipc"));
+    let mut last = 0;
+    for _ in 0..1000 {
+        last = bench.id();
+        bench.send(&subscribe(client, last, "aeron:ipc"));
     }
     bench.run_for(Duration::from_secs(3));
-    assert!(
-        bench.commands.size() > 0,
-        "what does not fit stays in the ring"
-    );
+    assert_eq!(bench.commands.size(), 0, "nobody else is held up");
+    let messages = bench.messages();
+    let refused = refusal(messages.last().unwrap(), last).unwrap();
+    assert_eq!(refused.code, ErrorCode::ResourceTemporarilyUnavailable);
+    bench.add_subscription(other, "aeron:ipc", 10).unwrap();
     bench.hosts.answer("some.host", &address());
-    bench.run_for(Duration::from_secs(10));
-    assert_eq!(bench.commands.size(), 0);
+    bench.run_for(Duration::from_secs(1));
+    let ready = bench
+        .messages()
+        .iter()
+        .filter(|message| matches!(message.get(), Response::SubscriptionReady { .. }))
+        .count();
+    assert_eq!(ready, 256, "what had room is done");
 }

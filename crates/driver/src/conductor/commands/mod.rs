@@ -5,20 +5,26 @@
 
 mod counters;
 mod driver;
+mod ipc_publications;
 mod network_publications;
 mod network_subscriptions;
 mod publications;
+mod send_endpoints;
 mod subscriptions;
 
 use taran_protocol::command::Command;
 
-use super::names::Answers;
 use super::owners::Owners;
 use super::stop::Stop;
+use super::waiting::Answers;
 
 impl Owners {
     /// Runs one command to its end, if it can be done now.
-    pub(crate) fn execute(&mut self, command: &Command<'_>, answers: &Answers) -> Result<(), Stop> {
+    pub(crate) fn execute(
+        &mut self,
+        command: &Command<'_>,
+        answers: &mut Answers,
+    ) -> Result<(), Stop> {
         match *command {
             Command::AddPublication {
                 client_id,

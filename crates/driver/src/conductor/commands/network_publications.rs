@@ -2,34 +2,33 @@
 
 use std::sync::Arc;
 
-use taran_protocol::counter::{StreamCounter, type_id};
-use taran_protocol::uri::{ChannelKind, UdpChannel};
+use taran_protocol::counter::StreamCounter;
+use taran_protocol::uri::UdpChannel;
 
 use super::super::clients::Publication;
 use super::super::failure::Failure;
 use super::super::features;
-use super::super::names::Answers;
-use super::super::network::{
-    Endpoint, NetworkPublication, PublicationCounters, ResolvedChannel, resolve, status,
-};
+use super::super::log_files::LogFile;
+use super::super::network::{NetworkPublication, PublicationCounters, ResolvedChannel, resolve};
 use super::super::owners::Owners;
 use super::super::publication_log::PublicationLog;
 use super::super::publication_terms::PublicationTerms;
 use super::super::stop::Stop;
+use super::super::waiting::Answers;
 use super::publications::{
     NewPublication, PublicationNotice, identity, publisher_position, session_clash,
 };
 use crate::boundary::{
-    Destination, EndpointId, FlowControlSpec, PublicationId, PublicationShared, RetransmitSpec,
-    SendEndpointSpec, SenderCommand, SenderPublicationSpec,
+    EndpointId, FlowControlSpec, PublicationId, PublicationShared, RetransmitSpec, SenderCommand,
+    SenderPublicationSpec,
 };
-use crate::sender::{SendEndpoint, SenderPublication};
+use crate::sender::SenderPublication;
 
 impl Owners {
     pub(super) fn add_network_publication(
         &mut self,
         new: &NewPublication,
-        answers: &Answers,
+        answers: &mut Answers,
     ) -> Result<(), Stop> {
         let Some(udp) = new.channel.udp() else {
             return Ok(());
@@ -74,11 +73,22 @@ impl Owners {
                 return Err(session_clash(new, session_id).into());
             }
         }
-        let endpoint_id = match endpoint_id {
-            Some(id) => id,
-            None => self.open_send_endpoint(new, resolved, canonical)?,
+        if endpoint_id.is_none() {
+            self.check_new_send_endpoint(new, &resolved)?;
+        }
+        let file = self.log_file(new, answers)?;
+        let opened = match endpoint_id {
+            Some(id) => Ok(id),
+            None => self.open_send_endpoint(new, resolved, canonical),
         };
-        let made = self.make_network_publication(new, endpoint_id);
+        let endpoint_id = match opened {
+            Ok(id) => id,
+            Err(failure) => {
+                self.logs.retire(file);
+                return Err(failure.into());
+            }
+        };
+        let made = self.make_network_publication(new, endpoint_id, file);
         if made.is_err() {
             self.networking.abandon_send_endpoint(endpoint_id);
         }
@@ -102,128 +112,14 @@ impl Owners {
         Ok(resolved)
     }
 
-    fn open_send_endpoint(
-        &mut self,
-        new: &NewPublication,
-        resolved: ResolvedChannel,
-        canonical: String,
-    ) -> Result<EndpointId, Failure> {
-        let id = EndpointId(new.correlation_id);
-        if resolved.channel.kind() == ChannelKind::ByTag {
-            return Err(Failure::generic(format!(
-                "no publication's channel has this tag, and there is no endpoint to send to: channel={}",
-                resolved.text()
-            )));
-        }
-        if self.networking.send_endpoints.contains(id) {
-            return Err(Failure::generic(format!(
-                "registration id {} is in use by another endpoint",
-                id.0
-            )));
-        }
-        let transport = self.networking.sockets.open_sender(&resolved)?;
-        let bound = transport.local_address().to_string();
-        let channel = resolved.text();
-        let status = self.counters.channel_status(
-            type_id::SEND_CHANNEL_STATUS,
-            "snd-channel",
-            id.0,
-            channel,
-            &bound,
-        )?;
-        let local_address =
-            match self
-                .counters
-                .local_address("snd-local-sockaddr", id.0, status.id(), &bound)
-            {
-                Ok(counter) => counter,
-                Err(failure) => {
-                    self.counters.free(status.id());
-                    return Err(failure);
-                }
-            };
-        let sockets = &self.networking.sockets;
-        let spec = SendEndpointSpec {
-            id,
-            channel: Arc::from(channel),
-            data: transport,
-            control: None,
-            destination: if sockets.connect {
-                Destination::Connected
-            } else {
-                Destination::Address(resolved.roles.remote_data)
-            },
-            unheard_timeout_ns: None,
-        };
-        self.networking
-            .sender
-            .post(SenderCommand::AddEndpoint(Box::new(SendEndpoint::new(
-                spec,
-            ))));
-        status.set(status::ACTIVE);
-        local_address.set(status::ACTIVE);
-        let buffers = self.networking.sockets.wanted(&resolved);
-        self.networking.send_endpoints.insert(Endpoint {
-            id,
-            resolved,
-            canonical,
-            buffers,
-            receive_params: None,
-            status,
-            local_address,
-            references: 0,
-            closing: false,
-        });
-        Ok(id)
-    }
-
     fn make_network_publication(
         &mut self,
         new: &NewPublication,
         endpoint: EndpointId,
+        file: LogFile,
     ) -> Result<(), Failure> {
         let terms = self.terms(new);
-        let start = terms.start_position()?;
-        let identity = identity(&terms);
-        let kinds = [
-            publisher_position(new.exclusive),
-            StreamCounter::PUBLISHER_LIMIT,
-            StreamCounter::SENDER_POSITION,
-            StreamCounter::SENDER_LIMIT,
-        ];
-        let [
-            publisher_position,
-            publisher_limit,
-            sender_position,
-            sender_limit,
-        ] = self
-            .counters
-            .stream(kinds, &identity, new.client_id, start)?;
-        let events = [
-            StreamCounter::SENDER_BACK_PRESSURE_EVENTS,
-            StreamCounter::SENDER_NAKS_RECEIVED,
-        ];
-        let [back_pressure_events, naks_received] =
-            match self.counters.stream(events, &identity, new.client_id, 0) {
-                Ok(counters) => counters,
-                Err(failure) => {
-                    self.counters.free_all([
-                        &publisher_position,
-                        &publisher_limit,
-                        &sender_position,
-                        &sender_limit,
-                    ]);
-                    return Err(failure);
-                }
-            };
-        let counters = PublicationCounters {
-            publisher_position,
-            publisher_limit,
-            sender_position,
-            sender_limit,
-            back_pressure_events,
-            naks_received,
-        };
+        let start = terms.start_position();
         let wanted = self
             .networking
             .send_endpoints
@@ -231,10 +127,11 @@ impl Owners {
             .map(|e| e.buffers)
             .unwrap_or_default();
         let buffers = self.networking.sockets.log_buffers(Some(wanted));
-        let log = match self.make_log(&terms, start, buffers) {
-            Ok(log) => log,
+        let log = self.make_log(&terms, file, start, buffers)?;
+        let counters = match self.publication_counters(new, &terms, start) {
+            Ok(counters) => counters,
             Err(failure) => {
-                self.counters.free_all(&counters.all());
+                self.logs.retire(log.into_file());
                 return Err(failure);
             }
         };
@@ -251,6 +148,51 @@ impl Owners {
             endpoint, terms, log, counters, shared, unblock_ns, start,
         ));
         Ok(())
+    }
+
+    /// All counters of a new publication; all or none.
+    fn publication_counters(
+        &mut self,
+        new: &NewPublication,
+        terms: &PublicationTerms,
+        start: i64,
+    ) -> Result<PublicationCounters, Failure> {
+        let identity = identity(terms);
+        let positions = [
+            publisher_position(new.exclusive),
+            StreamCounter::PUBLISHER_LIMIT,
+            StreamCounter::SENDER_POSITION,
+            StreamCounter::SENDER_LIMIT,
+        ];
+        let events = [
+            StreamCounter::SENDER_BACK_PRESSURE_EVENTS,
+            StreamCounter::SENDER_NAKS_RECEIVED,
+        ];
+        let positions = self
+            .counters
+            .stream(positions, &identity, new.client_id, start)?;
+        match self.counters.stream(events, &identity, new.client_id, 0) {
+            Ok([back_pressure_events, naks_received]) => {
+                let [
+                    publisher_position,
+                    publisher_limit,
+                    sender_position,
+                    sender_limit,
+                ] = positions;
+                Ok(PublicationCounters {
+                    publisher_position,
+                    publisher_limit,
+                    sender_position,
+                    sender_limit,
+                    back_pressure_events,
+                    naks_received,
+                })
+            }
+            Err(failure) => {
+                self.counters.free_all(&positions);
+                Err(failure)
+            }
+        }
     }
 
     fn sender_half(

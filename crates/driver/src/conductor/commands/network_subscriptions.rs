@@ -8,12 +8,12 @@ use taran_protocol::uri::ChannelKind;
 
 use super::super::failure::Failure;
 use super::super::links::{announce_image, image_position};
-use super::super::names::Answers;
 use super::super::network::{Endpoint, ResolvedChannel, status};
 use super::super::owners::Owners;
 use super::super::stop::Stop;
 use super::super::subscribers::Subscriber;
 use super::super::subscriptions::{Source, Subscription};
+use super::super::waiting::Answers;
 use super::subscriptions::NewSubscription;
 use crate::boundary::{
     EndpointId, ImageId, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverCommand,

@@ -6,7 +6,7 @@ use taran_protocol::counter::{
     CONCURRENT_PUBLISHER_POSITION, EXCLUSIVE_PUBLISHER_POSITION, StreamCounter,
 };
 use taran_protocol::error_code::ErrorCode;
-use taran_protocol::log::LogBuffers;
+use taran_protocol::log::{LogBuffers, file_length};
 use taran_protocol::response::Response;
 use taran_protocol::uri::{Channel, PublicationParams, Role};
 
@@ -14,18 +14,14 @@ use super::super::clients::{Publication, PublicationLink};
 use super::super::counters::StreamIdentity;
 use super::super::failure::Failure;
 use super::super::features;
-use super::super::ipc::{IpcPublication, PublisherCounters, Timeouts};
-use super::super::log_files::LogFolder;
-use super::super::names::Answers;
+use super::super::log_files::{LogFile, LogFolder, LogRequest};
 use super::super::owners::Owners;
 use super::super::publication_log::PublicationLog;
 use super::super::publication_terms::{
     LogSocketBuffers, PublicationTerms, initial_position, wanted_session,
 };
 use super::super::stop::Stop;
-
-/// Status counter id that says "none": IPC has no channel of its own.
-const NO_STATUS: i32 = -1;
+use super::super::waiting::{Answers, Need};
 
 /// An add command, its channel read.
 #[derive(Debug)]
@@ -57,7 +53,7 @@ impl Owners {
         stream_id: i32,
         channel: &str,
         exclusive: bool,
-        answers: &Answers,
+        answers: &mut Answers,
     ) -> Result<(), Stop> {
         let channel = Channel::for_publication(channel).map_err(Failure::from)?;
         features::check_channel(&channel, Role::Publication)?;
@@ -75,7 +71,7 @@ impl Owners {
             session_id,
         };
         match &new.channel {
-            Channel::Ipc(_) => Ok(self.add_ipc_publication(&new)?),
+            Channel::Ipc(_) => self.add_ipc_publication(&new, answers),
             Channel::Udp(_) | Channel::Spy(_) => self.add_network_publication(&new, answers),
         }
     }
@@ -89,60 +85,6 @@ impl Owners {
             )));
         }
         Ok(())
-    }
-
-    fn add_ipc_publication(&mut self, new: &NewPublication) -> Result<(), Failure> {
-        self.ensure_client(new.client_id)?;
-        if !new.exclusive
-            && let Some(existing) = self.ipc.find_shared(new.stream_id)
-        {
-            new.params
-                .check_shared(&existing.terms.live(false), &new.channel)?;
-            existing.add_reference();
-            let notice = ipc_notice(existing);
-            self.finish_publication(new, Publication::Ipc(notice.registration_id), notice);
-            return Ok(());
-        }
-        if let Some(session_id) = new.session_id
-            && self.ipc.uses_session(new.stream_id, session_id)
-        {
-            return Err(session_clash(new, session_id));
-        }
-        let publication = self.make_ipc_publication(new)?;
-        let notice = ipc_notice(&publication);
-        self.ipc.insert(publication);
-        self.finish_publication(new, Publication::Ipc(new.correlation_id), notice);
-        self.join_ipc_subscriptions(new.correlation_id);
-        Ok(())
-    }
-
-    fn make_ipc_publication(&mut self, new: &NewPublication) -> Result<IpcPublication, Failure> {
-        let terms = self.terms(new);
-        let start = terms.start_position()?;
-        let [position, limit] = self.counters.stream(
-            [
-                publisher_position(new.exclusive),
-                StreamCounter::PUBLISHER_LIMIT,
-            ],
-            &identity(&terms),
-            new.client_id,
-            start,
-        )?;
-        let buffers = self.networking.sockets.log_buffers(None);
-        match self.make_log(&terms, start, buffers) {
-            Ok(log) => {
-                let timeouts = Timeouts {
-                    unblock_ns: self.settings.publication.unblock_timeout_ns,
-                    untethered: terms.params.untethered,
-                };
-                let counters = PublisherCounters { position, limit };
-                Ok(IpcPublication::new(terms, log, counters, timeouts, start))
-            }
-            Err(failure) => {
-                self.counters.free_all([&position, &limit]);
-                Err(failure)
-            }
-        }
     }
 
     /// Identity and parameters of a publication that is about to be made.
@@ -162,21 +104,38 @@ impl Owners {
         }
     }
 
-    /// The log of a new publication.
+    /// The file for the log of a new publication: to be asked for before anything is changed, because a first run of the
+    /// command stops here and waits for it.
+    pub(super) fn log_file(
+        &mut self,
+        new: &NewPublication,
+        answers: &mut Answers,
+    ) -> Result<LogFile, Stop> {
+        if let Some(made) = answers.log.take() {
+            return Ok(made?);
+        }
+        let length = file_length(new.params.term_length as i32, self.settings.file_page_size);
+        let request = LogRequest {
+            folder: LogFolder::Publications,
+            id: new.correlation_id,
+            length,
+            sparse: new.params.sparse,
+        };
+        let ticket = self.logs.request(&request, self.now.epoch_millis)?;
+        Err(Stop::Waits(Need::Log(ticket)))
+    }
+
+    /// Writes the log of a new publication into its file.
     pub(super) fn make_log(
         &mut self,
         terms: &PublicationTerms,
+        file: LogFile,
         start: i64,
         buffers: LogSocketBuffers,
     ) -> Result<PublicationLog, Failure> {
         let spec = terms.log_spec(self.settings.file_page_size, buffers, false);
-        let now = self.now;
-        let folder = LogFolder::Publications;
-        let file = self
-            .logs
-            .create(folder, terms.registration_id, &spec, now.epoch_millis)?;
         match LogBuffers::create(file.region(), &spec, start) {
-            Ok(buffers) => Ok(PublicationLog::new(file, buffers, start, now.nanos)),
+            Ok(buffers) => Ok(PublicationLog::new(file, buffers, start, self.now.nanos)),
             Err(error) => {
                 self.logs.retire(file);
                 Err(Failure::generic(format!(
@@ -288,14 +247,4 @@ pub(super) fn session_clash(new: &NewPublication, session_id: i32) -> Failure {
         new.stream_id,
         new.channel.uri()
     ))
-}
-
-fn ipc_notice(publication: &IpcPublication) -> PublicationNotice {
-    PublicationNotice {
-        registration_id: publication.registration_id,
-        session_id: publication.terms.session_id,
-        limit_counter_id: publication.counters.limit.id(),
-        status_counter_id: NO_STATUS,
-        log_name: publication.log.name().to_owned(),
-    }
 }

@@ -9,11 +9,11 @@ use taran_protocol::uri::{Channel, Role, SubscriptionParams};
 use super::super::failure::Failure;
 use super::super::features;
 use super::super::links::{attach_ipc, ipc_position};
-use super::super::names::Answers;
 use super::super::owners::Owners;
 use super::super::stop::Stop;
 use super::super::subscribers::Subscriber;
 use super::super::subscriptions::{Source, Subscription};
+use super::super::waiting::Answers;
 
 /// Status counter id that says "none": IPC has no channel of its own.
 const NO_STATUS: i32 = -1;

@@ -7,8 +7,8 @@ use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::{Address, AddressRoles, Host, Interface, LocalInterface, UdpChannel};
 
 use super::super::failure::Failure;
-use super::super::names::Answers;
 use super::super::stop::Stop;
+use super::super::waiting::{Answers, Need};
 
 /// A channel whose names have become addresses.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub(crate) fn resolve(
         _ => None,
     };
     if !names.missing.is_empty() {
-        return Err(Stop::NeedsNames(names.missing));
+        return Err(Stop::Waits(Need::Names(names.missing)));
     }
     // Only a chosen interface, or a group to join on one, needs to know what there is.
     let needs_interfaces =
@@ -107,7 +107,7 @@ impl Names<'_> {
         match host {
             Host::Ip(ip) => Ok(Some(*ip)),
             Host::Name(name) if name == "localhost" => Ok(Some(Ipv4Addr::LOCALHOST.into())),
-            Host::Name(name) => match self.answers.find(name) {
+            Host::Name(name) => match self.answers.host(name) {
                 Some(Ok(found)) => match preferred(found) {
                     Some(ip) => Ok(Some(ip)),
                     None => Err(unknown_host(key, name, "no address is known for it")),

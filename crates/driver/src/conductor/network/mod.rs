@@ -18,6 +18,7 @@ pub(crate) use publications::NetworkPublications;
 pub(crate) use sockets::Sockets;
 
 use super::line::Line;
+use super::setup::PendingImage;
 use crate::boundary::{EndpointId, ImageId, PublicationId, ReceiverCommand, SenderCommand};
 
 /// The network side of the driver.
@@ -30,6 +31,7 @@ pub(crate) struct Networking {
     pub(crate) receive_endpoints: Endpoints,
     pub(crate) publications: NetworkPublications,
     pub(crate) images: Images,
+    pub(crate) pending_images: Vec<PendingImage>,
     /// Told in status messages of the next receive endpoint.
     pub(crate) next_receiver_id: i64,
 }

@@ -30,9 +30,10 @@ impl PortRange {
         &mut self,
         network: &mut dyn Network,
         spec: &SocketSpec,
+        channel: &str,
     ) -> Result<Box<dyn Transport>, Failure> {
         let Some(range) = self.range.clone().filter(|_| spec.bind.port() == 0) else {
-            return network.open(spec).map_err(|error| refused(&error));
+            return network.open(spec).map_err(|error| refused(&error, channel));
         };
         for _ in range.clone() {
             let port = self.next;
@@ -47,7 +48,7 @@ impl PortRange {
                 ..spec.clone()
             }) {
                 Err(error) if error.is_address_in_use() => {}
-                other => return other.map_err(|error| refused(&error)),
+                other => return other.map_err(|error| refused(&error, channel)),
             }
         }
         Err(Failure::generic(format!(
@@ -58,8 +59,8 @@ impl PortRange {
     }
 }
 
-fn refused(error: &NetError) -> Failure {
-    Failure::generic(error.to_string())
+fn refused(error: &NetError, channel: &str) -> Failure {
+    Failure::generic(format!("{error}: channel={channel}"))
 }
 
 /// Opens sockets, and knows what lengths their buffers have.
@@ -137,8 +138,13 @@ impl Sockets {
         }
         match resolved.control {
             // Only a sender that receivers have to find gets a port of the range.
-            Some(_) => self.sender_ports.open(self.network.as_mut(), &spec),
-            None => self.network.open(&spec).map_err(|error| refused(&error)),
+            Some(_) => self
+                .sender_ports
+                .open(self.network.as_mut(), &spec, resolved.text()),
+            None => self
+                .network
+                .open(&spec)
+                .map_err(|error| refused(&error, resolved.text())),
         }
     }
 
@@ -148,7 +154,8 @@ impl Sockets {
         resolved: &ResolvedChannel,
     ) -> Result<Box<dyn Transport>, Failure> {
         let spec = self.spec(resolved, resolved.roles.remote_data);
-        self.receiver_ports.open(self.network.as_mut(), &spec)
+        self.receiver_ports
+            .open(self.network.as_mut(), &spec, resolved.text())
     }
 
     fn spec(&self, resolved: &ResolvedChannel, bind: SocketAddr) -> SocketSpec {

@@ -1,0 +1,92 @@
+//! Adding IPC publications.
+
+use taran_protocol::counter::StreamCounter;
+
+use super::super::clients::Publication;
+use super::super::failure::Failure;
+use super::super::ipc::{IpcPublication, PublisherCounters, Timeouts};
+use super::super::log_files::LogFile;
+use super::super::owners::Owners;
+use super::super::stop::Stop;
+use super::super::waiting::Answers;
+use super::publications::{
+    NewPublication, PublicationNotice, identity, publisher_position, session_clash,
+};
+
+/// Status counter id that says "none": IPC has no channel of its own.
+const NO_STATUS: i32 = -1;
+
+impl Owners {
+    pub(super) fn add_ipc_publication(
+        &mut self,
+        new: &NewPublication,
+        answers: &mut Answers,
+    ) -> Result<(), Stop> {
+        self.ensure_client(new.client_id)?;
+        if !new.exclusive
+            && let Some(existing) = self.ipc.find_shared(new.stream_id)
+        {
+            new.params
+                .check_shared(&existing.terms.live(false), &new.channel)
+                .map_err(Failure::from)?;
+            existing.add_reference();
+            let notice = notice(existing);
+            self.finish_publication(new, Publication::Ipc(notice.registration_id), notice);
+            return Ok(());
+        }
+        if let Some(session_id) = new.session_id
+            && self.ipc.uses_session(new.stream_id, session_id)
+        {
+            return Err(session_clash(new, session_id).into());
+        }
+        let file = self.log_file(new, answers)?;
+        let publication = self.make_ipc_publication(new, file)?;
+        let notice = notice(&publication);
+        self.ipc.insert(publication);
+        self.finish_publication(new, Publication::Ipc(new.correlation_id), notice);
+        self.join_ipc_subscriptions(new.correlation_id);
+        Ok(())
+    }
+
+    fn make_ipc_publication(
+        &mut self,
+        new: &NewPublication,
+        file: LogFile,
+    ) -> Result<IpcPublication, Failure> {
+        let terms = self.terms(new);
+        let start = terms.start_position();
+        let buffers = self.networking.sockets.log_buffers(None);
+        let log = self.make_log(&terms, file, start, buffers)?;
+        let kinds = [
+            publisher_position(new.exclusive),
+            StreamCounter::PUBLISHER_LIMIT,
+        ];
+        match self
+            .counters
+            .stream(kinds, &identity(&terms), new.client_id, start)
+        {
+            Ok([position, limit]) => {
+                let timeouts = Timeouts {
+                    unblock_ns: self.settings.publication.unblock_timeout_ns,
+                    untethered: terms.params.untethered,
+                };
+                let counters = PublisherCounters { position, limit };
+                Ok(IpcPublication::new(terms, log, counters, timeouts, start))
+            }
+            Err(failure) => {
+                self.logs.retire(log.into_file());
+                Err(failure)
+            }
+        }
+    }
+}
+
+fn notice(publication: &IpcPublication) -> PublicationNotice {
+    PublicationNotice {
+        registration_id: publication.registration_id,
+        session_id: publication.terms.session_id,
+        limit_counter_id: publication.counters.limit.id(),
+        status_counter_id: NO_STATUS,
+        log_name: publication.log.name().to_owned(),
+    }
+}

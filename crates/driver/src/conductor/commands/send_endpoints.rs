@@ -1,0 +1,101 @@
+//! Opening the sockets of network publications.
+
+use std::sync::Arc;
+
+use taran_protocol::counter::type_id;
+use taran_protocol::uri::ChannelKind;
+
+use super::super::failure::Failure;
+use super::super::network::{Endpoint, ResolvedChannel, status};
+use super::super::owners::Owners;
+use super::publications::NewPublication;
+use crate::boundary::{Destination, EndpointId, SendEndpointSpec, SenderCommand};
+use crate::sender::SendEndpoint;
+
+impl Owners {
+    /// Refuses what can be known to fail before anything is made.
+    pub(super) fn check_new_send_endpoint(
+        &self,
+        new: &NewPublication,
+        resolved: &ResolvedChannel,
+    ) -> Result<(), Failure> {
+        if resolved.channel.kind() == ChannelKind::ByTag {
+            return Err(Failure::generic(format!(
+                "no publication's channel has this tag, and there is no endpoint to send to: channel={}",
+                resolved.text()
+            )));
+        }
+        let id = EndpointId(new.correlation_id);
+        if self.networking.send_endpoints.contains(id) {
+            return Err(Failure::generic(format!(
+                "registration id {} is in use by another endpoint",
+                id.0
+            )));
+        }
+        Ok(())
+    }
+
+    /// Opens the endpoint of a channel and hands it to the sender. Nobody uses it yet.
+    pub(super) fn open_send_endpoint(
+        &mut self,
+        new: &NewPublication,
+        resolved: ResolvedChannel,
+        canonical: String,
+    ) -> Result<EndpointId, Failure> {
+        let id = EndpointId(new.correlation_id);
+        let transport = self.networking.sockets.open_sender(&resolved)?;
+        let bound = transport.local_address().to_string();
+        let channel = resolved.text();
+        let status = self.counters.channel_status(
+            type_id::SEND_CHANNEL_STATUS,
+            "snd-channel",
+            id.0,
+            channel,
+            &bound,
+        )?;
+        let local_address =
+            match self
+                .counters
+                .local_address("snd-local-sockaddr", id.0, status.id(), &bound)
+            {
+                Ok(counter) => counter,
+                Err(failure) => {
+                    self.counters.free(status.id());
+                    return Err(failure);
+                }
+            };
+        let sockets = &self.networking.sockets;
+        let spec = SendEndpointSpec {
+            id,
+            channel: Arc::from(channel),
+            data: transport,
+            control: None,
+            destination: if sockets.connect {
+                Destination::Connected
+            } else {
+                Destination::Address(resolved.roles.remote_data)
+            },
+            unheard_timeout_ns: None,
+        };
+        self.networking
+            .sender
+            .post(SenderCommand::AddEndpoint(Box::new(SendEndpoint::new(
+                spec,
+            ))));
+        status.set(status::ACTIVE);
+        local_address.set(status::ACTIVE);
+        let buffers = self.networking.sockets.wanted(&resolved);
+        self.networking.send_endpoints.insert(Endpoint {
+            id,
+            resolved,
+            canonical,
+            buffers,
+            receive_params: None,
+            status,
+            local_address,
+            references: 0,
+            closing: false,
+        });
+        Ok(id)
+    }
+}

@@ -1,0 +1,215 @@
+//! Commands of clients: out of the ring, in order for each client, run or set aside until they can be run.
+
+use std::collections::VecDeque;
+
+use taran_core::agent::DutyCycle;
+use taran_core::ring::Action;
+use taran_core::ring::many_to_one::Consumer;
+use taran_protocol::command::{Command, CommandError};
+use taran_protocol::counter::SystemCounter;
+use taran_protocol::error_code::ErrorCode;
+
+use super::failure::Failure;
+use super::log_files::LogFile;
+use super::owners::Owners;
+use super::stop::Stop;
+use super::waiting::{Answers, NameResolver, Need, StoredCommand, WaitingRoom};
+
+/// Most commands taken from the ring in one duty cycle, so that limits are moved in between.
+const COMMANDS_PER_CYCLE: usize = 4;
+
+/// How long a command waits for host names. Clients wait ten seconds for an answer.
+const NAME_TIMEOUT_NS: i64 = 5_000_000_000;
+
+/// The to-driver ring and the commands that were taken from it and wait.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    ring: Consumer,
+    waiting: WaitingRoom,
+    watch: RingWatch,
+}
+
+/// Notices a command that its writer never finished.
+#[derive(Debug)]
+struct RingWatch {
+    head: i64,
+    since_ns: i64,
+}
+
+impl Intake {
+    /// `lookups` watches how long names take.
+    pub(crate) fn new(
+        ring: Consumer,
+        resolver: Box<dyn NameResolver>,
+        lookups: DutyCycle,
+        now_ns: i64,
+    ) -> Self {
+        Self {
+            ring,
+            waiting: WaitingRoom::new(resolver, NAME_TIMEOUT_NS, lookups),
+            watch: RingWatch {
+                head: 0,
+                since_ns: now_ns,
+            },
+        }
+    }
+
+    /// Takes commands from the ring.
+    pub(crate) fn take(&mut self, owners: &mut Owners) -> usize {
+        let Self { ring, waiting, .. } = self;
+        let taken = ring.controlled_read(COMMANDS_PER_CYCLE, |type_id, payload| {
+            take_one(owners, waiting, type_id, payload)
+        });
+        taken.unwrap_or_else(|corrupt| {
+            // The ring was emptied and goes on; who wrote what is lost finds out by its own deadline.
+            owners.record(ErrorCode::MalformedCommand, &corrupt.to_string());
+            1
+        })
+    }
+
+    /// Goes on with commands that have what they waited for.
+    pub(crate) fn resume(&mut self, owners: &mut Owners) -> usize {
+        let Some(mut ready) = self.waiting.poll(owners.now.nanos) else {
+            return 0;
+        };
+        let mut work = 0;
+        let mut answers = ready.answers;
+        while let Some(stored) = ready.commands.pop_front() {
+            work += 1;
+            let Ok(command) = Command::decode(stored.type_id, &stored.payload) else {
+                continue;
+            };
+            if let Some(need) = run(owners, &command, &mut answers) {
+                ready.commands.push_front(stored);
+                let now_ns = owners.now.nanos;
+                self.waiting
+                    .wait(ready.client_id, ready.commands, answers, need, now_ns);
+                break;
+            }
+            // The next command may mean the same name, but at another time.
+            answers = Answers::default();
+        }
+        work
+    }
+
+    /// A log file was made, or not. Gives it back if no command waits for it.
+    pub(crate) fn on_file(
+        &mut self,
+        ticket: u64,
+        file: Result<LogFile, Failure>,
+    ) -> Option<Result<LogFile, Failure>> {
+        self.waiting.log_made(ticket, file)
+    }
+
+    /// A client is gone, and what it waited for is of no interest.
+    pub(crate) fn forget(&mut self, owners: &mut Owners, client_id: i64) {
+        forget(&mut self.waiting, owners, client_id);
+    }
+
+    pub(crate) fn set_heartbeat_ms(&self, epoch_ms: i64) {
+        self.ring.set_heartbeat_ms(epoch_ms);
+    }
+
+    /// A client that died while it wrote a command must not stop the others (spec/01 §3.5).
+    pub(crate) fn check_blocked(&mut self, owners: &Owners) {
+        let now_ns = owners.now.nanos;
+        let head = self.ring.head();
+        if self.ring.tail() == head || head != self.watch.head {
+            self.watch = RingWatch {
+                head,
+                since_ns: now_ns,
+            };
+        } else if now_ns - self.watch.since_ns > owners.settings.timers.client_liveness_ns
+            && self.ring.unblock()
+        {
+            owners.count(SystemCounter::UnblockedCommands);
+            self.watch.since_ns = now_ns;
+        }
+    }
+}
+
+/// Decides about one record of the ring: run it, keep it in the ring, or set it aside.
+fn take_one(
+    owners: &mut Owners,
+    waiting: &mut WaitingRoom,
+    type_id: i32,
+    payload: &[u8],
+) -> Action {
+    if !owners.networking.flush_lines() {
+        // The agents are behind: what is in the ring stays there.
+        return Action::Abort;
+    }
+    let command = match Command::decode(type_id, payload) {
+        Ok(command) => command,
+        Err(error) => {
+            refuse(owners, &error);
+            return Action::Continue;
+        }
+    };
+    let client_id = command.client_id();
+    if waiting.is_waiting(client_id) {
+        match command {
+            // A client that leaves takes what it waits for along.
+            Command::ClientClose { .. } => forget(waiting, owners, client_id),
+            // Signs of life do not wait.
+            Command::ClientKeepalive { .. } => {}
+            _ if !waiting.has_room(client_id) => {
+                owners.fail(command.correlation_id(), &crowded());
+                return Action::Continue;
+            }
+            _ => {
+                let payload = payload.to_vec();
+                waiting.push(client_id, StoredCommand { type_id, payload });
+                return Action::Continue;
+            }
+        }
+    }
+    let mut answers = Answers::default();
+    match run(owners, &command, &mut answers) {
+        None => {}
+        Some(need) if waiting.has_room(client_id) => {
+            let payload = payload.to_vec();
+            let commands = VecDeque::from([StoredCommand { type_id, payload }]);
+            waiting.wait(client_id, commands, answers, need, owners.now.nanos);
+        }
+        Some(_) => owners.fail(command.correlation_id(), &crowded()),
+    }
+    // Consumed one by one, so that a handler that does not come back would not repeat the commands before.
+    Action::Commit
+}
+
+/// Runs a command; what it needs if it has to wait.
+fn run(owners: &mut Owners, command: &Command<'_>, answers: &mut Answers) -> Option<Need> {
+    match owners.execute(command, answers) {
+        Ok(()) => {}
+        Err(Stop::Waits(need)) => return Some(need),
+        Err(Stop::Failed(failure)) => owners.fail(command.correlation_id(), &failure),
+    }
+    if let Some(Ok(unused)) = answers.log.take() {
+        owners.logs.retire(unused);
+    }
+    None
+}
+
+fn forget(waiting: &mut WaitingRoom, owners: &mut Owners, client_id: i64) {
+    if let Some(unused) = waiting.forget(client_id) {
+        owners.logs.retire(unused);
+    }
+}
+
+/// Limits on what waits keep one client from filling the driver's memory.
+fn crowded() -> Failure {
+    Failure::new(
+        ErrorCode::ResourceTemporarilyUnavailable,
+        "too many commands wait for host names or log files, try again",
+    )
+}
+
+/// A record that is no command: logged and counted, not answered, since its ids cannot be trusted.
+fn refuse(owners: &Owners, error: &CommandError) {
+    let code = match error {
+        CommandError::Unknown(_) => ErrorCode::UnknownCommandTypeId,
+        CommandError::Malformed { .. } => ErrorCode::MalformedCommand,
+    };
+    owners.record(code, &error.to_string());
+}

@@ -1,0 +1,281 @@
+//! From a SETUP to an image (spec/02 §5.2).
+//!
+//! The receiver asks; the plan is checked; a file is asked for, which takes its time; then the plan is made again, as
+//! everything may have changed, and the image with it. Whatever goes wrong, the receiver is told that there will be no
+//! image, so that the next SETUP may ask again.
+
+mod plan;
+
+use std::sync::Arc;
+
+use taran_protocol::counter::StreamCounter;
+use taran_protocol::log::{LogBuffers, file_length};
+
+use super::counters::StreamIdentity;
+use super::failure::Failure;
+use super::links::{announce_image, image_position};
+use super::log_files::{LogFile, LogFolder, LogRequest};
+use super::network::{Image, ImageCounters, ImageParts, ImageTimeouts};
+use super::owners::Owners;
+use super::subscribers::Subscribers;
+use crate::boundary::{
+    CongestionControlSpec, CreateImage, ImageId, ImageShared, ReceiverCommand, ReceiverImageSpec,
+    SubscriberPosition,
+};
+use crate::receiver::ReceiverImage;
+use plan::Plan;
+
+/// An image that waits for its log file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PendingImage {
+    pub(crate) ticket: u64,
+    id: ImageId,
+    request: CreateImage,
+}
+
+impl Owners {
+    /// A SETUP asks for an image.
+    pub(crate) fn on_image_requested(&mut self, request: CreateImage) {
+        match self.request_image_file(&request) {
+            Ok(Some((ticket, id))) => self.networking.pending_images.push(PendingImage {
+                ticket,
+                id,
+                request,
+            }),
+            Ok(None) => self.refuse_image(&request, None),
+            Err(failure) => self.refuse_image(&request, Some(failure)),
+        }
+    }
+
+    fn request_image_file(
+        &mut self,
+        request: &CreateImage,
+    ) -> Result<Option<(u64, ImageId)>, Failure> {
+        let Some(plan) = self.plan_image(request)? else {
+            return Ok(None);
+        };
+        let id = ImageId(self.correlation_ids.next_correlation_id());
+        let file = LogRequest {
+            folder: LogFolder::Images,
+            id: id.0,
+            length: file_length(request.term_length, self.settings.file_page_size),
+            sparse: plan.first.params.sparse,
+        };
+        let ticket = self.logs.request(&file, self.now.epoch_millis)?;
+        Ok(Some((ticket, id)))
+    }
+
+    /// The file of an image was made, or not.
+    pub(crate) fn on_image_file(&mut self, pending: PendingImage, file: Result<LogFile, Failure>) {
+        let PendingImage { id, request, .. } = pending;
+        let file = match file {
+            Ok(file) => file,
+            Err(failure) => return self.refuse_image(&request, Some(failure)),
+        };
+        match self.plan_image(&request) {
+            Ok(Some(plan)) => {
+                if let Err(failure) = self.make_image(id, &request, &plan, file) {
+                    self.refuse_image(&request, Some(failure));
+                }
+            }
+            Ok(None) => {
+                self.logs.retire(file);
+                self.refuse_image(&request, None);
+            }
+            Err(failure) => {
+                self.logs.retire(file);
+                self.refuse_image(&request, Some(failure));
+            }
+        }
+    }
+
+    fn refuse_image(&mut self, request: &CreateImage, failure: Option<Failure>) {
+        if let Some(failure) = failure {
+            self.record(failure.code, &failure.text);
+        }
+        self.networking
+            .receiver
+            .post(ReceiverCommand::ImageRefused {
+                endpoint: request.endpoint,
+                session_id: request.session_id,
+                stream_id: request.stream_id,
+            });
+    }
+
+    fn make_image(
+        &mut self,
+        id: ImageId,
+        request: &CreateImage,
+        plan: &Plan,
+        file: LogFile,
+    ) -> Result<(), Failure> {
+        let spec = plan.log_spec(id, request, self.settings.file_page_size);
+        let buffers = match LogBuffers::create(file.region(), &spec, 0) {
+            Ok(buffers) => buffers,
+            Err(error) => {
+                self.logs.retire(file);
+                return Err(Failure::generic(format!(
+                    "cannot make the log of an image from {}: {error}",
+                    request.source
+                )));
+            }
+        };
+        let (counters, subscribers) = match self.image_counters(id, request, plan) {
+            Ok(made) => made,
+            Err(failure) => {
+                self.logs.retire(file);
+                return Err(failure);
+            }
+        };
+        let shared = Arc::new(ImageShared::new(
+            plan.join_position,
+            plan.window,
+            self.now.nanos,
+        ));
+        let half = ReceiverImageSpec {
+            id,
+            endpoint: request.endpoint,
+            transport: request.transport,
+            session_id: request.session_id,
+            stream_id: request.stream_id,
+            log: buffers.clone(),
+            join_position: plan.join_position,
+            mtu: request.mtu as usize,
+            source: request.source,
+            control: request.control,
+            nak_delay: plan.nak_delay(&self.settings.receiver),
+            congestion_control: CongestionControlSpec::Static {
+                window: plan.window,
+            },
+            status_message_timeout_ns: self.settings.receiver.status_message_timeout_ns,
+            liveness_timeout_ns: self.settings.receiver.image_liveness_ns,
+            channel: Arc::clone(&plan.endpoint_channel),
+            source_identity: Arc::from(request.source.to_string()),
+            high_water_mark: counters.high_water_mark.clone(),
+            rebuild_position: counters.rebuild_position.clone(),
+            naks_sent: counters.naks_sent.clone(),
+            subscribers: receiver_positions(&subscribers),
+            seed: self.random.u64(..),
+            shared: Arc::clone(&shared),
+        };
+        let image = Image::new(
+            ImageParts {
+                id,
+                endpoint: request.endpoint,
+                session_id: request.session_id,
+                stream_id: request.stream_id,
+                source_identity: request.source.to_string(),
+                rejoin: plan.first.params.rejoin,
+                subscribers,
+                counters,
+                file,
+                buffers,
+                shared,
+                timeouts: ImageTimeouts {
+                    status_message_ns: self.settings.receiver.status_message_timeout_ns,
+                    liveness_ns: self.settings.receiver.image_liveness_ns,
+                    untethered: plan.endpoint_params.untethered,
+                },
+            },
+            plan.join_position,
+            self.now.nanos,
+        );
+        self.enter_image(image, half);
+        Ok(())
+    }
+
+    /// Tells clients and receiver of an image that is ready.
+    fn enter_image(&mut self, image: Image, half: ReceiverImageSpec) {
+        for (subscription_id, counter_id) in image.subscribers.positions() {
+            announce_image(&mut self.replies, &image, subscription_id, counter_id);
+        }
+        let networking = &mut self.networking;
+        networking.receive_endpoints.add_reference(image.endpoint);
+        networking.images.insert(image);
+        networking
+            .receiver
+            .post(ReceiverCommand::AddImage(Box::new(ReceiverImage::new(
+                half,
+            ))));
+    }
+
+    /// All counters of a new image and its subscribers; all or none.
+    fn image_counters(
+        &mut self,
+        id: ImageId,
+        request: &CreateImage,
+        plan: &Plan,
+    ) -> Result<(ImageCounters, Subscribers), Failure> {
+        let identity = StreamIdentity {
+            registration_id: id.0,
+            session_id: request.session_id,
+            stream_id: request.stream_id,
+            channel: &plan.first.text,
+        };
+        let owner_id = plan.first.client_id;
+        let positions = [
+            StreamCounter::RECEIVER_HIGH_WATER_MARK,
+            StreamCounter::RECEIVER_POSITION,
+        ];
+        let [high_water_mark, rebuild_position] =
+            self.counters
+                .stream(positions, &identity, owner_id, plan.join_position)?;
+        let naks = [StreamCounter::RECEIVER_NAKS_SENT];
+        let naks_sent = match self.counters.stream(naks, &identity, owner_id, 0) {
+            Ok([naks_sent]) => naks_sent,
+            Err(failure) => {
+                self.counters
+                    .free_all([&high_water_mark, &rebuild_position]);
+                return Err(failure);
+            }
+        };
+        let counters = ImageCounters {
+            high_water_mark,
+            rebuild_position,
+            naks_sent,
+        };
+        match self.join_all(id, request, plan) {
+            Ok(subscribers) => Ok((counters, subscribers)),
+            Err(failure) => {
+                self.counters.free_all(counters.all());
+                Err(failure)
+            }
+        }
+    }
+
+    /// A position at the start of the image for everybody; all or none.
+    fn join_all(
+        &mut self,
+        id: ImageId,
+        request: &CreateImage,
+        plan: &Plan,
+    ) -> Result<Subscribers, Failure> {
+        let mut subscribers = Subscribers::default();
+        let (join_position, now_ns) = (plan.join_position, self.now.nanos);
+        for subscription in plan.subscriptions() {
+            let (counters, session_id) = (&mut self.counters, request.session_id);
+            match image_position(
+                counters,
+                id,
+                session_id,
+                subscription,
+                join_position,
+                now_ns,
+            ) {
+                Ok(subscriber) => subscribers.add(subscriber),
+                Err(failure) => {
+                    counters.free_all(subscribers.iter().map(|joined| &joined.position));
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(subscribers)
+    }
+}
+
+fn receiver_positions(subscribers: &Subscribers) -> Vec<SubscriberPosition> {
+    let positions = subscribers.iter().map(|joined| joined.position.clone());
+    positions
+        .map(|position| SubscriberPosition { position })
+        .collect()
+}

@@ -1,0 +1,154 @@
+//! What is decided about an image before anything is made for it (spec/02 §5.2).
+
+use std::iter;
+use std::sync::Arc;
+
+use taran_protocol::log::{LogKind, LogSpec};
+use taran_protocol::position::TermGeometry;
+use taran_protocol::uri::{CongestionControl, Group, SubscriptionParams};
+
+use super::super::failure::Failure;
+use super::super::owners::Owners;
+use super::super::publication_terms::LogSocketBuffers;
+use super::super::subscriptions::{Source, Subscription};
+use crate::boundary::{CreateImage, ImageId, NakDelaySpec};
+use crate::context::ReceiverSettings;
+
+/// Everything about a new image that follows from its SETUP and from who wants it.
+pub(super) struct Plan {
+    pub(super) join_position: i64,
+    /// Receiver window in bytes.
+    pub(super) window: i32,
+    pub(super) is_group: bool,
+    /// What the subscription that opened the endpoint says.
+    pub(super) endpoint_params: SubscriptionParams,
+    pub(super) endpoint_channel: Arc<str>,
+    /// The oldest of those who want the stream: it decides on what they all share.
+    pub(super) first: Subscription,
+    others: Vec<Subscription>,
+    buffers: LogSocketBuffers,
+}
+
+impl Plan {
+    /// Everybody who wants the stream, the oldest first.
+    pub(super) fn subscriptions(&self) -> impl Iterator<Item = &Subscription> {
+        iter::once(&self.first).chain(&self.others)
+    }
+
+    /// The metadata of the image's log.
+    pub(super) fn log_spec(&self, id: ImageId, request: &CreateImage, page_size: i32) -> LogSpec {
+        let params = &self.endpoint_params;
+        LogSpec {
+            correlation_id: id.0,
+            page_size,
+            mtu: request.mtu,
+            receiver_window: self.window,
+            send_buffer: self.buffers.send,
+            receive_buffer: self.buffers.receive,
+            untethered_window_limit_timeout_ns: params.untethered.window_limit_timeout_ns,
+            untethered_linger_timeout_ns: params.untethered.linger_ns(),
+            untethered_resting_timeout_ns: params.untethered.resting_timeout_ns,
+            is_group: self.is_group,
+            is_response: params.is_response,
+            is_rejoining: params.rejoin,
+            is_reliable: self.first.params.reliable,
+            is_sparse: self.first.params.sparse,
+            is_tethered: params.tether,
+            ..LogSpec::new(
+                LogKind::Image,
+                request.session_id,
+                request.stream_id,
+                request.initial_term_id,
+                request.term_length,
+            )
+        }
+    }
+
+    /// When the receiver asks again for what is missing.
+    pub(super) fn nak_delay(&self, settings: &ReceiverSettings) -> NakDelaySpec {
+        if !self.first.params.reliable {
+            return NakDelaySpec::Unreliable;
+        }
+        if self.is_group {
+            return NakDelaySpec::Group {
+                max_backoff_ns: settings.nak_max_backoff_ns,
+                group_size: settings.nak_group_size,
+            };
+        }
+        let delay_ns = self.endpoint_params.nak_delay_ns.max(1_000);
+        NakDelaySpec::Unicast {
+            delay_ns,
+            retry_ns: delay_ns.saturating_mul(settings.nak_retry_ratio),
+        }
+    }
+}
+
+impl Owners {
+    /// Checks everything; nothing if nobody wants the stream any more.
+    pub(super) fn plan_image(&self, request: &CreateImage) -> Result<Option<Plan>, Failure> {
+        let Some(endpoint) = self.networking.receive_endpoints.get(request.endpoint) else {
+            return Ok(None);
+        };
+        let Some(params) = &endpoint.receive_params else {
+            return Ok(None);
+        };
+        let source = Source::Network(request.endpoint);
+        let mut wanted = self
+            .subscriptions
+            .matching(source, request.stream_id, request.session_id);
+        let Some(first) = wanted.next() else {
+            return Ok(None);
+        };
+        let channel = endpoint.resolved.text();
+        let window = params
+            .receiver_window
+            .min(request.term_length.unsigned_abs() as usize / 2);
+        let join_position =
+            check(request, params, window).map_err(|reason| refusal(request, channel, &reason))?;
+        let is_group = match first.params.group {
+            Group::Yes => true,
+            Group::No => false,
+            Group::Infer => endpoint.resolved.roles.multicast || request.is_group,
+        };
+        Ok(Some(Plan {
+            join_position,
+            window: window as i32,
+            is_group,
+            endpoint_params: params.clone(),
+            endpoint_channel: Arc::from(channel),
+            first: first.clone(),
+            others: wanted.cloned().collect(),
+            buffers: self.networking.sockets.log_buffers(Some(endpoint.buffers)),
+        }))
+    }
+}
+
+/// The join position, or what is wrong.
+fn check(request: &CreateImage, params: &SubscriptionParams, window: usize) -> Result<i64, String> {
+    let geometry = TermGeometry::new(request.initial_term_id, request.term_length)
+        .map_err(|error| error.to_string())?;
+    let position = geometry.position(request.active_term_id, request.term_offset);
+    if position < 0 {
+        return Err("its active term lies before its initial term".to_owned());
+    }
+    if request.mtu <= 0 || request.mtu as usize > window {
+        return Err(format!(
+            "mtuLength={} > initialWindowLength={window}, raise rcv-wnd or aeron.rcv.initial.window.length",
+            request.mtu
+        ));
+    }
+    match &params.congestion_control {
+        CongestionControl::Static => Ok(position),
+        CongestionControl::Cubic => Err("cc=cubic is not built yet".to_owned()),
+        CongestionControl::Unknown(name) => Err(format!(
+            "unknown congestion control, must be static or cubic: cc={name}"
+        )),
+    }
+}
+
+fn refusal(request: &CreateImage, channel: &str, reason: &str) -> Failure {
+    Failure::generic(format!(
+        "no image for SETUP from {}: {reason}: session-id={} stream={} channel={channel}",
+        request.source, request.session_id, request.stream_id
+    ))
+}

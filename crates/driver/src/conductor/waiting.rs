@@ -1,0 +1,238 @@
+//! Commands that wait: for host names to be looked up, or for a log file to be made.
+//!
+//! A command that needs either is first run without it; it stops, saying what it needs, and is stored here with
+//! everything its client sends afterwards. `poll` is asked once each duty cycle, and hands back a client's commands when
+//! the first one has all it waited for, or when names took too long. It runs again from its start then. Other clients go
+//! on meanwhile, and the commands of one client stay in order.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Debug;
+use std::net::IpAddr;
+
+use taran_core::agent::DutyCycle;
+
+use super::failure::Failure;
+use super::log_files::LogFile;
+
+/// Looks up host names without ever making its caller wait.
+pub trait NameResolver: Send + Debug {
+    /// Begins to look up `host`. Its answer comes out of [`poll`](Self::poll) under the same ticket.
+    fn start(&mut self, ticket: u64, host: &str);
+
+    /// An answer that has come in: at least one address, or why there is none.
+    fn poll(&mut self) -> Option<(u64, Result<Vec<IpAddr>, String>)>;
+}
+
+/// A command as it came from its client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredCommand {
+    pub(crate) type_id: i32,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// What a command has waited for and got.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    hosts: BTreeMap<String, Result<Vec<IpAddr>, String>>,
+    /// The log file it asked for; taken out by whoever uses it.
+    pub(crate) log: Option<Result<LogFile, Failure>>,
+}
+
+impl Answers {
+    /// What the resolver said of `host`, if it was asked.
+    pub(crate) fn host(&self, host: &str) -> Option<&Result<Vec<IpAddr>, String>> {
+        self.hosts.get(host)
+    }
+}
+
+/// What a command waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// These hosts are to be looked up.
+    Names(Vec<String>),
+    /// The log file that was asked for under this ticket.
+    Log(u64),
+}
+
+/// Most commands that one client may have waiting, and most clients that may wait; what is beyond is refused.
+const COMMANDS_PER_CLIENT: usize = 256;
+const CLIENTS: usize = 1024;
+
+#[derive(Debug)]
+struct Waiting {
+    commands: VecDeque<StoredCommand>,
+    answers: Answers,
+    /// Ticket and host of what was asked and not answered.
+    hosts: Vec<(u64, String)>,
+    log: Option<u64>,
+    since_ns: i64,
+}
+
+impl Waiting {
+    fn is_ready(&self) -> bool {
+        self.hosts.is_empty() && self.log.is_none()
+    }
+}
+
+/// Commands whose turn has come.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) client_id: i64,
+    pub(crate) commands: VecDeque<StoredCommand>,
+    pub(crate) answers: Answers,
+}
+
+/// All commands that wait, by client.
+#[derive(Debug)]
+pub(crate) struct WaitingRoom {
+    resolver: Box<dyn NameResolver>,
+    /// How long lookups take (system counters 32 and 33).
+    watch: DutyCycle,
+    name_timeout_ns: i64,
+    next_ticket: u64,
+    unanswered: usize,
+    clients: BTreeMap<i64, Waiting>,
+}
+
+impl WaitingRoom {
+    /// `name_timeout_ns` bounds the time that a command waits for names.
+    pub(crate) fn new(
+        resolver: Box<dyn NameResolver>,
+        name_timeout_ns: i64,
+        watch: DutyCycle,
+    ) -> Self {
+        Self {
+            resolver,
+            watch,
+            name_timeout_ns,
+            next_ticket: 0,
+            unanswered: 0,
+            clients: BTreeMap::new(),
+        }
+    }
+
+    /// Whether commands of this client have to queue behind one that waits.
+    pub(crate) fn is_waiting(&self, client_id: i64) -> bool {
+        self.clients.contains_key(&client_id)
+    }
+
+    /// Whether another command of this client may wait.
+    pub(crate) fn has_room(&self, client_id: i64) -> bool {
+        match self.clients.get(&client_id) {
+            Some(waiting) => waiting.commands.len() < COMMANDS_PER_CLIENT,
+            None => self.clients.len() < CLIENTS,
+        }
+    }
+
+    /// Stores a command behind the one that waits.
+    pub(crate) fn push(&mut self, client_id: i64, command: StoredCommand) {
+        if let Some(waiting) = self.clients.get_mut(&client_id) {
+            waiting.commands.push_back(command);
+        }
+    }
+
+    /// Stores `commands`, of which the first has `answers` and still needs `need`.
+    pub(crate) fn wait(
+        &mut self,
+        client_id: i64,
+        commands: VecDeque<StoredCommand>,
+        answers: Answers,
+        need: Need,
+        now_ns: i64,
+    ) {
+        let mut waiting = Waiting {
+            commands,
+            answers,
+            hosts: Vec::new(),
+            log: None,
+            since_ns: now_ns,
+        };
+        match need {
+            Need::Log(ticket) => waiting.log = Some(ticket),
+            Need::Names(hosts) => {
+                for host in hosts {
+                    let ticket = self.next_ticket;
+                    self.next_ticket += 1;
+                    self.unanswered += 1;
+                    self.resolver.start(ticket, &host);
+                    waiting.hosts.push((ticket, host));
+                }
+            }
+        }
+        self.clients.insert(client_id, waiting);
+    }
+
+    /// A log file was made, or not. Gives it back if nobody waits for it any more.
+    pub(crate) fn log_made(
+        &mut self,
+        ticket: u64,
+        file: Result<LogFile, Failure>,
+    ) -> Option<Result<LogFile, Failure>> {
+        let waiting = self
+            .clients
+            .values_mut()
+            .find(|waiting| waiting.log == Some(ticket));
+        match waiting {
+            Some(waiting) => {
+                waiting.log = None;
+                waiting.answers.log = Some(file);
+                None
+            }
+            None => Some(file),
+        }
+    }
+
+    /// Takes in answers, and returns the commands of one client that need wait no longer.
+    pub(crate) fn poll(&mut self, now_ns: i64) -> Option<Ready> {
+        // Answers come late too, to questions that nobody has any more.
+        while self.unanswered > 0 {
+            let Some((ticket, answer)) = self.resolver.poll() else {
+                break;
+            };
+            self.unanswered -= 1;
+            self.answered(ticket, answer, now_ns);
+        }
+        self.give_up_overdue(now_ns);
+        let ready = self.clients.iter().find(|(_, waiting)| waiting.is_ready());
+        let client_id = *ready?.0;
+        let Waiting {
+            commands, answers, ..
+        } = self.clients.remove(&client_id)?;
+        Some(Ready {
+            client_id,
+            commands,
+            answers,
+        })
+    }
+
+    fn answered(&mut self, ticket: u64, answer: Result<Vec<IpAddr>, String>, now_ns: i64) {
+        for waiting in self.clients.values_mut() {
+            let asked = waiting.hosts.iter().position(|(open, _)| *open == ticket);
+            if let Some(index) = asked {
+                let (_, host) = waiting.hosts.swap_remove(index);
+                self.watch.record(now_ns.saturating_sub(waiting.since_ns));
+                waiting.answers.hosts.insert(host, answer);
+                return;
+            }
+        }
+    }
+
+    fn give_up_overdue(&mut self, now_ns: i64) {
+        for waiting in self.clients.values_mut() {
+            let waited_ns = now_ns.saturating_sub(waiting.since_ns);
+            if waiting.hosts.is_empty() || waited_ns < self.name_timeout_ns {
+                continue;
+            }
+            self.watch.record(waited_ns);
+            for (_, host) in waiting.hosts.drain(..) {
+                let text = format!("no answer within {} ms", self.name_timeout_ns / 1_000_000);
+                waiting.answers.hosts.insert(host, Err(text));
+            }
+        }
+    }
+
+    /// The client is gone: what it waited for is of no interest. A log file that it had got already is given back.
+    pub(crate) fn forget(&mut self, client_id: i64) -> Option<LogFile> {
+        self.clients.remove(&client_id)?.answers.log?.ok()
+    }
+}
