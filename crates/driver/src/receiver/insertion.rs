@@ -123,11 +123,13 @@ impl ReceiverImage {
     }
 
     /// Beyond what the sender was invited to send. Counted as the sender counts: the body of padding is not sent, and
-    /// nothing is written for it, so that padding at the end of a term may lead further; a heartbeat that repeats where
-    /// it led is none either.
+    /// nothing is written for it, so that padding may lead further, to the end of its term at most. Heartbeats tell where
+    /// it led. They count also if the padding itself was lost: without them nobody would ask for it, and the image would
+    /// time out while its sender speaks.
     fn is_over_run(&self, walk: &Walk<'_>, position: i64) -> bool {
         if walk.length_in_term() == 0 {
-            return position > self.overrun_threshold.max(self.high_water);
+            let term_begin = self.geometry.term_begin(self.overrun_threshold);
+            return position > term_begin + i64::from(self.geometry.term_length());
         }
         position + walk.datagram().len() as i64 > self.overrun_threshold
     }

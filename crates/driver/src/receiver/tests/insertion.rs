@@ -106,7 +106,7 @@ fn what_is_beyond_half_a_term_is_an_over_run() {
         (0, (32_768, 0))
     );
     rig.arrive(&data(START + 32_768, &[32]));
-    rig.heartbeat(0xC0, START + 32_800);
+    rig.heartbeat(0xC0, START + 65_536 + 32);
     assert_eq!(
         (rig.counters.over_runs.get(), rig.positions()),
         (2, (32_768, 0))
@@ -127,8 +127,22 @@ fn padding_at_the_edge_of_the_window_may_lead_beyond_it() {
         ),
         (0, 1)
     );
-    rig.heartbeat(0xC0, START + 32_768 + 4096);
-    assert_eq!(rig.counters.over_runs.get(), 1);
+}
+
+#[test]
+fn padding_beyond_the_window_that_was_lost_is_asked_for() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[32_768 - 1024]));
+    let end_of_term = 131_072;
+    rig.heartbeat(0xC0, end_of_term);
+    assert_eq!(
+        (
+            rig.counters.over_runs.get(),
+            rig.counters.heartbeats_received.get()
+        ),
+        (0, 1)
+    );
+    assert_eq!(rig.positions(), (end_of_term - START, 32_768 - 1024));
 }
 
 #[test]
