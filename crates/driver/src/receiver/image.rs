@@ -120,6 +120,8 @@ impl ReceiverImage {
             status: StatusMessages::new(
                 join_position,
                 congestion.initial_window(),
+                // At most 65,504.
+                spec.mtu as i32,
                 spec.status_message_timeout_ns,
             ),
             loss: Loss::new(NakDelay::new(spec.nak_delay, spec.seed)),

@@ -8,6 +8,8 @@ pub(super) struct StatusMessages {
     /// What the next message will say.
     position: i64,
     window: i32,
+    /// The sender's largest datagram.
+    mtu: i32,
     /// Told a sender already.
     told: i64,
     is_scheduled: bool,
@@ -16,10 +18,11 @@ pub(super) struct StatusMessages {
 }
 
 impl StatusMessages {
-    pub(super) fn new(join_position: i64, window: i32, timeout_ns: i64) -> Self {
+    pub(super) fn new(join_position: i64, window: i32, mtu: i32, timeout_ns: i64) -> Self {
         Self {
             position: join_position,
             window,
+            mtu,
             told: join_position,
             is_scheduled: false,
             deadline_ns: 0,
@@ -46,9 +49,11 @@ impl StatusMessages {
     }
 
     /// Schedules a message if the position moved by more than a quarter of the window, the window changed, or it is
-    /// urgent. True if it did.
+    /// urgent. In a window of hardly more than a datagram a quarter is too much: the sender would wait for room for its
+    /// next frame, and the receiver for that frame, for ever. True if it did.
     pub(super) fn advance(&mut self, position: i64, window: i32, is_urgent: bool) -> bool {
-        let is_far = position > self.position + i64::from(self.window / 4);
+        let step = (self.window / 4).min(self.window - self.mtu).max(0);
+        let is_far = position > self.position + i64::from(step);
         let is_news = is_far || window != self.window || is_urgent;
         if is_news {
             self.position = self.position.max(position);
@@ -81,7 +86,7 @@ mod tests {
     const TIMEOUT_NS: i64 = 200_000_000;
 
     fn started() -> StatusMessages {
-        let mut status = StatusMessages::new(1024, 4096, TIMEOUT_NS);
+        let mut status = StatusMessages::new(1024, 4096, 1408, TIMEOUT_NS);
         status.start(0);
         status
     }
@@ -105,6 +110,16 @@ mod tests {
         assert_eq!(status.told(), 1024);
         status.sent(1);
         assert_eq!(status.told(), 2080);
+    }
+
+    #[test]
+    fn a_window_that_holds_one_datagram_is_told_whenever_it_moves() {
+        let mut status = StatusMessages::new(1024, 4096, 4096, TIMEOUT_NS);
+        assert!(!status.advance(1024, 4096, false));
+        assert!(status.advance(1024 + 32, 4096, false));
+        let mut status = StatusMessages::new(1024, 4096, 3584, TIMEOUT_NS);
+        assert!(!status.advance(1024 + 512, 4096, false));
+        assert!(status.advance(1024 + 544, 4096, false));
     }
 
     #[test]
