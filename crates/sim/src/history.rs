@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+/// Prints all events as they happen, if it is set.
+const TRACE: &str = "TARAN_SIM_TRACE";
+
 /// How many of the last events are kept, to be shown when a run fails.
 const TAIL: usize = 150;
 
@@ -86,6 +89,7 @@ pub(crate) struct History {
     hasher: DefaultHasher,
     count: u64,
     tail: VecDeque<(i64, Event)>,
+    is_traced: bool,
 }
 
 impl History {
@@ -95,12 +99,20 @@ impl History {
             hasher: DefaultHasher::new(),
             count: 0,
             tail: VecDeque::with_capacity(TAIL),
+            is_traced: std::env::var_os(TRACE).is_some(),
         }
     }
 
     pub(crate) fn note(&mut self, now_ns: i64, event: Event) {
         self.count += 1;
         (now_ns, event).hash(&mut self.hasher);
+        if self.is_traced {
+            eprintln!("{} {event:?}", Time(now_ns));
+        }
+        // Turns are many, and say little.
+        if matches!(event, Event::Driver { .. } | Event::Client { .. }) {
+            return;
+        }
         if self.tail.len() == TAIL {
             self.tail.pop_front();
         }
@@ -121,13 +133,22 @@ impl History {
     }
 }
 
+/// Nanoseconds as seconds.
+struct Time(i64);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, nanos) = (self.0 / 1_000_000_000, self.0 % 1_000_000_000);
+        write!(f, "{seconds:>5}.{nanos:09}")
+    }
+}
+
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.tail.len();
-        writeln!(f, "the last {shown} of {} events:", self.count)?;
+        writeln!(f, "the last {shown} events, turns left out:")?;
         for (now_ns, event) in &self.tail {
-            let (seconds, nanos) = (now_ns / 1_000_000_000, now_ns % 1_000_000_000);
-            writeln!(f, "  {seconds:>5}.{nanos:09} {event:?}")?;
+            writeln!(f, "  {} {event:?}", Time(*now_ns))?;
         }
         Ok(())
     }

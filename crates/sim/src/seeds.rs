@@ -1,6 +1,7 @@
 //! Running a story with many seeds, and saying how to repeat the one that failed.
 //!
-//! `TARAN_SIM_SEED=n` runs that seed only, `TARAN_SIM_SEEDS=n` runs n seeds instead of the default number.
+//! `TARAN_SIM_SEED=n` runs that seed only, `TARAN_SIM_SEEDS=n` runs n seeds instead of the default number, and
+//! `TARAN_SIM_TRACE=1` prints all that happens.
 
 use std::env;
 use std::panic::{self, AssertUnwindSafe};

@@ -80,18 +80,16 @@ impl Stream {
         self.messages.len() - 1
     }
 
+    /// Fills in the message with this index: for a story that claims by itself.
+    pub fn fill(&self, index: usize, content: &mut [u8]) {
+        let mut pattern = Vec::new();
+        super::fill(self.tag, index, content.len(), &mut pattern);
+        content.copy_from_slice(&pattern);
+    }
+
     /// Says what became of a message that was held.
     pub fn settle(&mut self, index: usize, fate: Fate) {
         self.messages[index].fate = fate;
-    }
-
-    /// All that is held will never be sent: its publishers are dead.
-    pub fn give_up_held(&mut self) {
-        for message in &mut self.messages {
-            if message.fate == Fate::Held {
-                message.fate = Fate::Gone;
-            }
-        }
     }
 }
 

@@ -19,3 +19,9 @@ pub use subscriber::Subscriber;
 pub use subscribing::Subscribing;
 
 pub(crate) use pattern::fill;
+
+/// True for an answer of the driver after which one asks again: what was closed last is still about to go.
+fn passes(error: &taran::AddError) -> bool {
+    matches!(error, taran::AddError::Registration(refused)
+        if refused.code == taran::ErrorCode::ResourceTemporarilyUnavailable)
+}

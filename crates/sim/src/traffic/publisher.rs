@@ -5,7 +5,7 @@
 
 use taran::{AddError, Client, ExclusivePublication, OfferError, Pending, Publication};
 
-use super::{Fate, Ledger, Publishing, Stream, StreamKey, fill};
+use super::{Fate, Ledger, Publishing, Stream, StreamKey, fill, passes};
 use crate::history::{Event, History};
 
 /// The stream of a publication of whatever kind.
@@ -42,6 +42,7 @@ pub struct Publisher {
     key: Option<StreamKey>,
     refused: &'static str,
     refusal: Option<OfferError>,
+    was_back_pressured: bool,
     content: Vec<u8>,
     paused: bool,
     position: i64,
@@ -57,6 +58,23 @@ enum State {
     Closed,
 }
 
+impl State {
+    /// Asks the driver for a publication.
+    fn add(client: &Client, spec: &Publishing) -> Self {
+        let (channel, stream_id) = (&spec.channel, spec.stream_id);
+        let adding = if spec.exclusive {
+            client
+                .async_add_exclusive_publication(channel, stream_id)
+                .map(Self::AddingExclusive)
+        } else {
+            client
+                .async_add_publication(channel, stream_id)
+                .map(Self::AddingShared)
+        };
+        adding.unwrap_or_else(Self::Failed)
+    }
+}
+
 impl Publisher {
     pub(crate) fn new(
         number: usize,
@@ -64,25 +82,16 @@ impl Publisher {
         spec: Publishing,
         random: fastrand::Rng,
     ) -> Self {
-        let (channel, stream_id) = (&spec.channel, spec.stream_id);
-        let state = if spec.exclusive {
-            client
-                .async_add_exclusive_publication(channel, stream_id)
-                .map(State::AddingExclusive)
-        } else {
-            client
-                .async_add_publication(channel, stream_id)
-                .map(State::AddingShared)
-        };
         Self {
             number,
-            state: state.unwrap_or_else(State::Failed),
+            state: State::add(client, &spec),
             spec,
             random,
             offered: 0,
             key: None,
             refused: "",
             refusal: None,
+            was_back_pressured: false,
             content: Vec::new(),
             paused: false,
             position: 0,
@@ -92,11 +101,12 @@ impl Publisher {
     /// One turn; how much was done.
     pub(crate) fn turn(
         &mut self,
+        client: Option<&Client>,
         now_ns: i64,
         ledger: &mut Ledger,
         history: &mut History,
     ) -> usize {
-        self.take_answer(ledger);
+        self.take_answer(client, ledger);
         let Some(stream) = self.key.and_then(|key| ledger.stream_mut(&key)) else {
             return 0;
         };
@@ -121,7 +131,7 @@ impl Publisher {
         sent
     }
 
-    fn take_answer(&mut self, ledger: &mut Ledger) {
+    fn take_answer(&mut self, client: Option<&Client>, ledger: &mut Ledger) {
         let state = match &mut self.state {
             State::AddingShared(pending) => pending.poll().map(|added| added.map(State::Shared)),
             State::AddingExclusive(pending) => {
@@ -130,7 +140,10 @@ impl Publisher {
             _ => None,
         };
         let Some(state) = state else { return };
-        self.state = state.unwrap_or_else(State::Failed);
+        self.state = match (state, client) {
+            (Err(error), Some(client)) if passes(&error) => State::add(client, &self.spec),
+            (state, _) => state.unwrap_or_else(State::Failed),
+        };
         let (key, max_payload) = match &self.state {
             State::Shared(it) => (key!(it), it.max_payload_length()),
             State::Exclusive(it) => (key!(it), it.max_payload_length()),
@@ -206,6 +219,7 @@ impl Publisher {
             _ => panic!("publisher {}: {error}", self.number),
         };
         self.refusal = Some(error);
+        self.was_back_pressured |= error == OfferError::BackPressured;
         if self.refused != reason {
             self.refused = reason;
             let publisher = self.number;
@@ -290,6 +304,12 @@ impl Publisher {
     #[must_use]
     pub fn refusal(&self) -> Option<OfferError> {
         self.refusal
+    }
+
+    /// True when a message was ever refused for the sake of a slow subscriber.
+    #[must_use]
+    pub fn was_back_pressured(&self) -> bool {
+        self.was_back_pressured
     }
 
     /// True when all messages were accepted.

@@ -11,7 +11,7 @@ use taran::{
     ImageView, Pending, PollError, Subscription,
 };
 
-use super::{Ledger, StreamKey, Subscribing};
+use super::{Ledger, StreamKey, Subscribing, passes};
 use crate::check::delivery::ImageCheck;
 use crate::check::{Violation, violation};
 use crate::history::{Event, History};
@@ -40,6 +40,24 @@ enum State {
     Closed,
 }
 
+impl State {
+    /// Asks the driver for a subscription whose images are told to `news`.
+    fn add(client: &Client, spec: &Subscribing, news: &Arc<Mutex<Vec<News>>>) -> Self {
+        let tell = |what: fn(ImageView) -> News| {
+            let news = Arc::clone(news);
+            move |image: &ImageView| {
+                let mut news = news.lock().unwrap_or_else(PoisonError::into_inner);
+                news.push(what(image.clone()));
+            }
+        };
+        let handlers = ImageHandlers::new()
+            .on_available(tell(News::Available))
+            .on_unavailable(tell(News::Unavailable));
+        let adding = client.async_add_subscription_with(&spec.channel, spec.stream_id, handlers);
+        adding.map_or_else(Self::Failed, Self::Adding)
+    }
+}
+
 /// How a subscription is read; each keeps its unfinished messages.
 #[derive(Debug)]
 enum Reader {
@@ -65,6 +83,8 @@ pub struct EndedImage {
     pub position: i64,
     /// Whether that was the end of its stream.
     pub at_end_of_stream: bool,
+    /// Whether all that was sent until then was delivered.
+    pub is_complete: bool,
 }
 
 impl Subscriber {
@@ -75,21 +95,10 @@ impl Subscriber {
         mut random: fastrand::Rng,
         checks_content: bool,
     ) -> Self {
-        let news = Arc::new(Mutex::new(Vec::new()));
-        let tell = |news: &Arc<Mutex<Vec<News>>>, what: fn(ImageView) -> News| {
-            let news = Arc::clone(news);
-            move |image: &ImageView| {
-                let mut news = news.lock().unwrap_or_else(PoisonError::into_inner);
-                news.push(what(image.clone()));
-            }
-        };
-        let handlers = ImageHandlers::new()
-            .on_available(tell(&news, News::Available))
-            .on_unavailable(tell(&news, News::Unavailable));
-        let adding = client.async_add_subscription_with(&spec.channel, spec.stream_id, handlers);
+        let news = Arc::default();
         Self {
             number,
-            state: adding.map_or_else(State::Failed, State::Adding),
+            state: State::add(client, &spec, &news),
             spec,
             reader: if random.bool() {
                 Reader::Plain(FragmentAssembler::new())
@@ -108,6 +117,7 @@ impl Subscriber {
     /// One turn; how much was done.
     pub(crate) fn turn(
         &mut self,
+        client: Option<&Client>,
         now_ns: i64,
         ledger: &Ledger,
         history: &mut History,
@@ -115,7 +125,12 @@ impl Subscriber {
         if let State::Adding(pending) = &mut self.state
             && let Some(answer) = pending.poll()
         {
-            self.state = answer.map_or_else(State::Failed, State::Open);
+            self.state = match (answer, client) {
+                (Err(error), Some(client)) if passes(&error) => {
+                    State::add(client, &self.spec, &self.news)
+                }
+                (answer, _) => answer.map_or_else(State::Failed, State::Open),
+            };
         }
         self.take_news(now_ns, ledger, history)?;
         if self.error.is_some() || self.random.f64() < self.spec.laziness {
@@ -188,7 +203,9 @@ impl Subscriber {
         if let Some(stream) = ledger.stream(check.key()).filter(|_| self.checks_content) {
             check.consumed(stream, image.position())?;
         }
+        let stream = ledger.stream(check.key());
         self.ended.push(EndedImage {
+            is_complete: stream.is_some_and(|stream| check.has_all(stream)),
             key: *check.key(),
             join: check.join(),
             position: image.position(),

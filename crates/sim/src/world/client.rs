@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use taran::{Client, ClientEnd, ClientError, ConnectError, Connecting, Context, Progress};
-use taran_core::clock::Now;
+use taran_core::clock::{Now, saturating_nanos};
 
 use super::{ClientId, HostIndex, World};
 
@@ -35,11 +35,21 @@ pub(super) struct ClientSlot {
     pub(super) state: ClientState,
     /// When it looks for its driver again.
     look_ns: i64,
+    /// It and what is its take no turn before.
+    pub(super) stalled_until_ns: i64,
     errors: Arc<Mutex<Vec<ClientError>>>,
     ended: Arc<Mutex<Vec<ClientEnd>>>,
 }
 
 impl ClientSlot {
+    /// The client, while it is connected.
+    pub(super) fn connected(&self) -> Option<&Client> {
+        match &self.state {
+            ClientState::Connected(client) => Some(client),
+            _ => None,
+        }
+    }
+
     /// One turn; how much was done.
     pub(super) fn turn(&mut self, now: Now) -> usize {
         match &mut self.state {
@@ -85,6 +95,7 @@ impl World {
             host,
             state: ClientState::Connecting(Box::new(context.connecting())),
             look_ns: 0,
+            stalled_until_ns: 0,
             errors,
             ended,
         });
@@ -159,6 +170,13 @@ impl World {
             remains.push(subscriber.it.kill());
         }
         self.graveyard.extend(remains);
+    }
+
+    /// Stops a client's process for some time, as `SIGSTOP` does.
+    pub fn stall_client(&mut self, id: ClientId, pause: Duration) {
+        self.tell("stall client", id.0);
+        let until_ns = self.clock.read().nanos + saturating_nanos(pause);
+        self.clients[id.0].stalled_until_ns = until_ns;
     }
 
     /// Closes all clients, and waits until drivers must have noticed and all their timeouts are over.

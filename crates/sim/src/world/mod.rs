@@ -34,6 +34,20 @@ use running::Actor;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostIndex(pub(crate) usize);
 
+impl HostIndex {
+    /// The host with this number, from 0.
+    #[must_use]
+    pub fn at(number: usize) -> Self {
+        Self(number)
+    }
+
+    /// Its number, from 0.
+    #[must_use]
+    pub fn number(self) -> usize {
+        self.0
+    }
+}
+
 /// Which client, in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClientId(pub(crate) usize);
@@ -134,6 +148,11 @@ impl World {
         self.checks_content = false;
     }
 
+    /// Subscribers made from now on hold messages against what was sent again.
+    pub fn trust_content(&mut self) {
+        self.checks_content = true;
+    }
+
     // --- looking ---
 
     /// A publisher.
@@ -164,10 +183,17 @@ impl World {
     /// If it is not connected.
     #[must_use]
     pub fn client(&self, id: ClientId) -> &Client {
-        match &self.clients[id.0].state {
-            ClientState::Connected(client) => client,
-            other => panic!("client {} is not connected but {other:?}", id.0),
+        let slot = &self.clients[id.0];
+        match slot.connected() {
+            Some(client) => client,
+            None => panic!("client {} is not connected but {:?}", id.0, slot.state),
         }
+    }
+
+    /// The host of a client.
+    #[must_use]
+    pub fn host_of(&self, client: ClientId) -> HostIndex {
+        self.clients[client.0].host
     }
 
     /// What was sent.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use taran_core::agent::Agent;
 use taran_core::clock::{Now, saturating_nanos};
 
-use super::World;
+use super::{Owned, World};
 use crate::check::Violation;
 use crate::history::Event;
 
@@ -106,7 +106,23 @@ impl World {
         order
     }
 
+    /// True for an agent of a process that is stopped.
+    fn is_stalled(&self, actor: Actor, now: Now) -> bool {
+        let client = match actor {
+            Actor::Conductor(host) | Actor::Sender(host) | Actor::Receiver(host) => {
+                return now.nanos < self.hosts[host].stalled_until_ns;
+            }
+            Actor::Client(client) => client,
+            Actor::Publisher(index) => self.publishers[index].client.0,
+            Actor::Subscriber(index) => self.subscribers[index].client.0,
+        };
+        now.nanos < self.clients[client].stalled_until_ns
+    }
+
     fn turn(&mut self, actor: Actor, now: Now) -> Result<usize, Violation> {
+        if self.is_stalled(actor, now) {
+            return Ok(0);
+        }
         match actor {
             Actor::Conductor(host) => Ok(self.drive(host, "conductor", now)),
             Actor::Sender(host) => Ok(self.drive(host, "sender", now)),
@@ -120,12 +136,14 @@ impl World {
                 Ok(work)
             }
             Actor::Publisher(index) => {
-                let publisher = &mut self.publishers[index].it;
-                Ok(publisher.turn(now.nanos, &mut self.ledger, &mut self.history))
+                let Owned { client, it } = &mut self.publishers[index];
+                let client = self.clients[client.0].connected();
+                Ok(it.turn(client, now.nanos, &mut self.ledger, &mut self.history))
             }
             Actor::Subscriber(index) => {
-                let subscriber = &mut self.subscribers[index].it;
-                subscriber.turn(now.nanos, &self.ledger, &mut self.history)
+                let Owned { client, it } = &mut self.subscribers[index];
+                let client = self.clients[client.0].connected();
+                it.turn(client, now.nanos, &self.ledger, &mut self.history)
             }
         }
     }

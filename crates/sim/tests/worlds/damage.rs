@@ -1,0 +1,50 @@
+//! Networks that damage datagrams: contents cannot be trusted then, but drivers and clients stay alive and sound.
+
+use std::time::Duration;
+
+use taran_sim::network::LinkFaults;
+use taran_sim::{Publishing, Subscribing, seeded, weather};
+
+use super::common::{Pair, STREAM, await_all, channel, end};
+
+seeded! {
+    /// Bits turn over in one of ten datagrams. Afterwards new streams are perfect, and nothing of the old ones is left.
+    corruption, 60, |seed| {
+        let Pair { mut world, clients, .. } = Pair::new(seed);
+        world.distrust_content();
+        let faults = weather::corrupting(world.random());
+        world.set_faults(faults);
+        for stream_id in 0..4 {
+            let (from, to) = if stream_id % 2 == 0 { (0, 1) } else { (1, 0) };
+            world.subscribe(clients[to], Subscribing::new(channel(to), stream_id));
+            let publishing = Publishing::new(channel(to), stream_id).exclusive(stream_id < 2);
+            world.publish(clients[from], publishing.messages(300));
+        }
+        world.run_for(Duration::from_secs(5));
+        world.set_faults(LinkFaults::default());
+        for client in clients {
+            world.close_client(client);
+        }
+        world.run_for(Duration::from_secs(30));
+        world.trust_content();
+        let clients = [0, 1].map(|index| world.connect(taran_sim::HostIndex::at(index)));
+        let subscriber = world.subscribe(clients[1], Subscribing::new(channel(1), STREAM));
+        let publisher = world.publish(clients[0], Publishing::new(channel(1), STREAM).messages(100));
+        await_all(&mut world, &[(subscriber, publisher)]);
+        world.close_all();
+        world.expect_nothing_left();
+    }
+}
+
+seeded! {
+    /// Shortened datagrams are noticed and repaired, whatever of them is missing.
+    truncation, 40, |seed| {
+        let Pair { mut world, clients, .. } = Pair::new(seed);
+        let faults = LinkFaults { truncate: 0.2, ..weather::fair(world.random()) };
+        world.set_faults(faults);
+        let subscriber = world.subscribe(clients[1], Subscribing::new(channel(1), STREAM));
+        let publisher = world.publish(clients[0], Publishing::new(channel(1), STREAM).messages(300));
+        await_all(&mut world, &[(subscriber, publisher)]);
+        end(world);
+    }
+}

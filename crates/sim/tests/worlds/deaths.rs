@@ -1,0 +1,105 @@
+//! Clients that die.
+
+use std::time::Duration;
+
+use taran::{ClientEnd, Lost, OfferError, PollError};
+use taran_protocol::counter::SystemCounter;
+use taran_sim::{HostSpec, Publishing, Subscribing, World, seeded};
+
+use super::common::{LONG, Pair, STREAM, await_all, await_offered, between, channel, end};
+
+seeded! {
+    /// A publisher dies: what it had published is delivered, then its streams end.
+    publisher, 40, |seed| {
+        let mut pair = Pair::in_any_weather(seed);
+        let (subscriber, publisher) = pair.flow(400);
+        await_offered(&mut pair.world, publisher, 100);
+        let pause = between(&mut pair.world, Duration::ZERO, Duration::from_millis(50));
+        pair.world.run_for(pause);
+        let key = pair.world.publisher(publisher).key().unwrap();
+        pair.world.kill_client(pair.clients[0]);
+        pair.world.run_until("the image has ended", LONG, |world| {
+            !world.subscriber(subscriber).ended().is_empty()
+        });
+        let ended = pair.world.subscriber(subscriber).ended()[0];
+        assert_eq!(ended.key, key);
+        assert!(ended.is_complete, "{ended:?}");
+        assert_eq!(pair.world.system(pair.hosts[0], SystemCounter::ClientTimeouts), 1);
+        pair.end();
+    }
+}
+
+seeded! {
+    /// A subscriber dies: it holds the publisher back until the driver notices, and nobody else loses anything.
+    subscriber, 40, |seed| {
+        let mut pair = Pair::in_any_weather(seed);
+        let dies = pair.world.connect(pair.hosts[1]);
+        pair.world.subscribe(dies, Subscribing::new(channel(1), STREAM));
+        let (stays, publisher) = pair.flow(600);
+        await_offered(&mut pair.world, publisher, 50);
+        pair.world.kill_client(dies);
+        pair.await_all((stays, publisher));
+        pair.end();
+    }
+}
+
+seeded! {
+    /// Several clients with all they have die at random moments, even before the driver has answered them.
+    massacre, 40, |seed| {
+        let Pair { mut world, hosts, clients } = Pair::in_any_weather(seed);
+        let survivor = world.subscribe(clients[1], Subscribing::new(channel(1), STREAM));
+        let stays = world.publish(clients[0], Publishing::new(channel(1), STREAM).messages(300));
+        for _ in 0..6 {
+            let host = hosts[world.random().usize(0..2)];
+            let client = world.connect(host);
+            for _ in 0..world.random().u32(0..3) {
+                let stream_id = STREAM + world.random().i32(0..2);
+                let to = world.random().usize(0..2);
+                let exclusive = world.random().bool();
+                if to == host_number(host) {
+                    world.subscribe(client, Subscribing::new(channel(to), stream_id));
+                    world.subscribe(client, Subscribing::new("aeron:ipc", stream_id));
+                } else {
+                    let publishing = Publishing::new(channel(to), stream_id).exclusive(exclusive);
+                    world.publish(client, publishing.messages(50));
+                }
+            }
+            let pause = between(&mut world, Duration::ZERO, Duration::from_millis(300));
+            world.run_for(pause);
+            world.kill_client(client);
+        }
+        await_all(&mut world, &[(survivor, stays)]);
+        end(world);
+    }
+}
+
+fn host_number(host: taran_sim::HostIndex) -> usize {
+    host.number()
+}
+
+seeded! {
+    /// A client that was stopped for longer than the driver waits ends with a typed reason, and its process can connect
+    /// again.
+    stopped, 30, |seed| {
+        let mut world = World::new(seed);
+        let host = world.add_host(HostSpec::new());
+        let client = world.connect(host);
+        let subscriber = world.subscribe(client, Subscribing::new("aeron:ipc", STREAM));
+        let publishing = Publishing::new("aeron:ipc", STREAM).messages(1_000_000);
+        let publisher = world.publish(client, publishing);
+        await_offered(&mut world, publisher, 10);
+        let pause = between(&mut world, Duration::from_millis(10_100), Duration::from_secs(30));
+        world.stall_client(client, pause);
+        world.run_for(pause + Duration::from_secs(2));
+        let end = world.client_end(client);
+        let Some(ClientEnd::Lost(lost)) = end else { panic!("{end:?}") };
+        assert!(matches!(lost, Lost::ServiceInterval { .. } | Lost::ClientTimeout { .. }), "{lost:?}");
+        assert_eq!(world.publisher(publisher).refusal(), Some(OfferError::DriverLost(lost)));
+        assert_eq!(world.subscriber(subscriber).error(), Some(PollError::DriverLost(lost)));
+        let again = world.connect(host);
+        let subscriber = world.subscribe(again, Subscribing::new("aeron:ipc", STREAM));
+        let publisher = world.publish(again, Publishing::new("aeron:ipc", STREAM).messages(20));
+        await_all(&mut world, &[(subscriber, publisher)]);
+        super::common::end(world);
+    }
+}

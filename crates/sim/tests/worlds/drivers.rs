@@ -1,0 +1,135 @@
+//! Drivers that come late, stop, die and return.
+
+use std::time::Duration;
+
+use taran::{ClientEnd, Lost, OfferError, PollError};
+use taran_sim::{ClientState, HostIndex, HostSpec, Publishing, Subscribing, World, seeded};
+
+use super::common::{LONG, Pair, STREAM, await_all, await_offered, between, channel, end};
+
+seeded! {
+    /// A client that is there before its driver waits for it.
+    late, 20, |seed| {
+        let mut world = World::new(seed);
+        let host = world.add_host(HostSpec::new());
+        world.kill_driver(host);
+        world.forget_files(host);
+        let client = world.begin_connect(host);
+        let pause = between(&mut world, Duration::ZERO, Duration::from_secs(9));
+        world.run_for(pause);
+        world.start_driver(host);
+        world.run_until("the client has connected", Duration::from_secs(1), |world| {
+            matches!(world.client_state(client), ClientState::Connected(_))
+        });
+        end(world);
+    }
+}
+
+/// Until the clients of a driver that is gone have noticed; how they did.
+fn await_loss(pair: &mut Pair) -> Lost {
+    let client = pair.clients[0];
+    pair.world
+        .run_until("the client has noticed", Duration::from_secs(15), |world| {
+            world.client_end(client).is_some()
+        });
+    match pair.world.client_end(client) {
+        Some(ClientEnd::Lost(lost)) => lost,
+        end => panic!("{end:?}"),
+    }
+}
+
+/// The first host has a new driver: what is done there works again.
+fn begins_anew(mut pair: Pair, host: HostIndex) {
+    let client = pair.world.connect(host);
+    let (here, there) = (pair.world.connect(host), pair.clients[1]);
+    let mut flows = Vec::new();
+    for (from, to, to_host) in [(client, there, 1), (there, here, 0)] {
+        let subscriber = pair
+            .world
+            .subscribe(to, Subscribing::new(channel(to_host), STREAM + 1));
+        let publishing = Publishing::new(channel(to_host), STREAM + 1).messages(100);
+        flows.push((subscriber, pair.world.publish(from, publishing)));
+    }
+    await_all(&mut pair.world, &flows);
+    pair.end();
+}
+
+seeded! {
+    /// A driver is killed: its clients learn it by a typed state, its peers lose the image; its successor works.
+    killed, 30, |seed| {
+        let mut pair = Pair::in_any_weather(seed);
+        let (subscriber, publisher) = pair.flow(1_000_000);
+        await_offered(&mut pair.world, publisher, 100);
+        pair.world.kill_driver(pair.hosts[0]);
+        let lost = await_loss(&mut pair);
+        assert!(matches!(lost, Lost::DriverTimeout { .. }), "{lost:?}");
+        pair.world.run_until("the publisher has noticed", Duration::from_secs(1), |world| {
+            world.publisher(publisher).refusal() == Some(OfferError::DriverLost(lost))
+        });
+        pair.world.run_until("the image has gone", Duration::from_secs(15), |world| {
+            !world.subscriber(subscriber).ended().is_empty()
+        });
+        let ended = pair.world.subscriber(subscriber).ended()[0];
+        assert!(!ended.at_end_of_stream);
+        pair.world.start_driver(pair.hosts[0]);
+        let host = pair.hosts[0];
+        begins_anew(pair, host);
+    }
+}
+
+seeded! {
+    /// A driver with a subscriber is killed: the publisher on the other host is told that nobody is there.
+    killed_receiver, 30, |seed| {
+        let mut pair = Pair::in_any_weather(seed);
+        let (subscriber, publisher) = pair.flow(1_000_000);
+        await_offered(&mut pair.world, publisher, 100);
+        pair.world.kill_driver(pair.hosts[1]);
+        pair.world.run_until("the publisher is told", Duration::from_secs(10), |world| {
+            world.publisher(publisher).refusal() == Some(OfferError::NotConnected)
+        });
+        pair.world.run_until("the subscriber has noticed", Duration::from_secs(15), |world| {
+            world.subscriber(subscriber).error().is_some()
+        });
+        let error = pair.world.subscriber(subscriber).error();
+        assert!(matches!(error, Some(PollError::DriverLost(Lost::DriverTimeout { .. }))), "{error:?}");
+        pair.world.start_driver(pair.hosts[1]);
+        pair.clients[1] = pair.world.connect(pair.hosts[1]);
+        let subscriber = pair.subscribe();
+        pair.world.run_until("the stream goes on", LONG, |world| {
+            world.subscriber(subscriber).images().any(|image| image.delivered() > 100)
+        });
+        pair.end();
+    }
+}
+
+seeded! {
+    /// A driver is stopped in an orderly way: its clients learn it within a second.
+    stopped, 20, |seed| {
+        let mut pair = Pair::new(seed);
+        let (_, publisher) = pair.flow(1_000_000);
+        await_offered(&mut pair.world, publisher, 100);
+        pair.world.stop_driver(pair.hosts[0]);
+        let before = pair.world.elapsed();
+        assert_eq!(await_loss(&mut pair), Lost::DriverShutdown);
+        assert!(pair.world.elapsed() - before < Duration::from_secs(1));
+        pair.world.start_driver(pair.hosts[0]);
+        let host = pair.hosts[0];
+        begins_anew(pair, host);
+    }
+}
+
+seeded! {
+    /// A driver that was stopped for some seconds goes on, and nobody loses anything.
+    paused, 30, |seed| {
+        let mut pair = Pair::in_any_weather(seed);
+        let (subscriber, publisher) = pair.flow(400);
+        await_offered(&mut pair.world, publisher, 100);
+        let host = pair.hosts[pair.world.random().usize(0..2)];
+        let pause = between(&mut pair.world, Duration::from_millis(10), Duration::from_secs(8));
+        pair.world.stall_driver(host, pause);
+        pair.world.run_for(pause);
+        pair.await_all((subscriber, publisher));
+        pair.world.close_all();
+        pair.world.expect_nothing_left();
+    }
+}

@@ -1,0 +1,19 @@
+//! Whole worlds, each told the same story with many seeds.
+//!
+//! `TARAN_SIM_SEEDS=1000` runs more seeds, `TARAN_SIM_SEED=7` one; a failing run says how to repeat it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod common;
+
+mod clocks;
+mod damage;
+mod deaths;
+mod drivers;
+mod endings;
+mod ipc;
+mod partitions;
+mod replay;
+mod subscribers;
+mod unblocking;
+mod unicast;

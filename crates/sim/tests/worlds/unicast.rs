@@ -1,0 +1,100 @@
+//! Streams between hosts, on networks of all kinds.
+
+use taran_protocol::counter::SystemCounter;
+use taran_sim::{HostSpec, Lengths, Publishing, Subscribing, World, seeded, weather};
+
+use super::common::{Pair, STREAM, await_all, channel, end};
+
+seeded! {
+    /// A good network loses nothing, and so nobody asks for anything again.
+    fair_network, 60, |seed| {
+        let mut pair = Pair::new(seed);
+        let faults = weather::fair(pair.world.random());
+        pair.world.set_faults(faults);
+        let flow = pair.flow(500);
+        pair.await_all(flow);
+        for host in pair.hosts {
+            for counter in [
+                SystemCounter::InvalidPackets,
+                SystemCounter::FlowControlOverRuns,
+                SystemCounter::FlowControlUnderRuns,
+                SystemCounter::NaksSent,
+                SystemCounter::RetransmitsSent,
+                SystemCounter::StatusMessagesRejected,
+            ] {
+                assert_eq!(pair.world.system(host, counter), 0, "{counter:?} of {host:?}");
+            }
+        }
+        pair.end();
+    }
+}
+
+seeded! {
+    /// Streams in both directions at once, over a network that loses, repeats, reorders, shortens and refuses.
+    foul_network, 60, |seed| {
+        let Pair { mut world, hosts, clients } = Pair::new(seed);
+        let faults = weather::foul(world.random());
+        world.set_faults(faults);
+        let mut flows = Vec::new();
+        for stream_id in 0..4 {
+            let (from, to) = if stream_id % 2 == 0 { (0, 1) } else { (1, 0) };
+            let subscriber = world.subscribe(clients[to], Subscribing::new(channel(to), stream_id));
+            let publishing = Publishing::new(channel(to), stream_id).exclusive(stream_id < 2);
+            flows.push((subscriber, world.publish(clients[from], publishing.messages(250))));
+        }
+        await_all(&mut world, &flows);
+        for host in hosts {
+            let over_runs = world.system(host, SystemCounter::FlowControlOverRuns);
+            assert_eq!(over_runs, 0, "{host:?} was sent more than it had room for");
+        }
+        end(world);
+    }
+}
+
+seeded! {
+    /// Each direction of each link has its own weather; several clients share a publication; all send to all.
+    mesh, 30, |seed| {
+        let mut world = World::new(seed);
+        let hosts = [(); 3].map(|()| world.add_host(HostSpec::new()));
+        for from in hosts {
+            for to in hosts {
+                let faults = weather::foul(world.random());
+                let (from, to) = (world.network_id(from), world.network_id(to));
+                world.network().set_link_faults(from, to, Some(faults));
+            }
+        }
+        let clients = hosts.map(|host| [world.connect(host), world.connect(host)]);
+        let mut flows = Vec::new();
+        for to in 0..3 {
+            let subscriber = world.subscribe(clients[to][0], Subscribing::new(channel(to), STREAM));
+            for from in clients {
+                for client in from {
+                    let publishing = Publishing::new(channel(to), STREAM).lengths(Lengths::Framed);
+                    flows.push((subscriber, world.publish(client, publishing.messages(40))));
+                }
+            }
+        }
+        await_all(&mut world, &flows);
+        assert_eq!(world.ledger().streams().count(), 9);
+        end(world);
+    }
+}
+
+seeded! {
+    /// Datagrams of any size, windows and terms of all sizes.
+    shapes, 40, |seed| {
+        let mut pair = Pair::in_any_weather(seed);
+        let world = &mut pair.world;
+        let mtu = [96, 1_408, 8_192, 65_504][world.random().usize(0..4)];
+        let term_length = ["64k", "128k", "1m"][world.random().usize(0..3)];
+        let window = [2_048, 16_384, 131_072][world.random().usize(0..3)].max(mtu);
+        let mtu = if term_length == "64k" { mtu.min(8_192) } else { mtu.min(16_384) };
+        let subscribing = Subscribing::new(format!("{}|rcv-wnd={window}", channel(1)), STREAM);
+        let subscriber = world.subscribe(pair.clients[1], subscribing);
+        let channel = format!("{}|mtu={mtu}|term-length={term_length}", channel(1));
+        let publishing = Publishing::new(channel, STREAM).messages(150);
+        let publisher = world.publish(pair.clients[0], publishing);
+        pair.await_all((subscriber, publisher));
+        pair.end();
+    }
+}
