@@ -24,7 +24,7 @@ pub enum Damage {
 /// The due time and sequence number of a message of `length` bytes, or what is wrong with it.
 ///
 /// # Errors
-/// [`Damage`] where the length or a byte is not what [`write`] made.
+/// [`Damage`] where the length or a byte is not what [`write()`] made.
 #[inline]
 pub fn read(message: &[u8], length: usize) -> Result<(i64, u64), Damage> {
     if message.len() != length || length < MIN_LENGTH {
