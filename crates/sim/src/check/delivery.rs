@@ -17,6 +17,8 @@ pub struct ImageCheck {
     next: Option<usize>,
     position: i64,
     delivered: u64,
+    /// An image before it ended where this one joined: a message may have begun there.
+    continues: bool,
     expected: Vec<u8>,
 }
 
@@ -30,7 +32,18 @@ impl ImageCheck {
             next: None,
             position: join,
             delivered: 0,
+            continues: false,
             expected: Vec::new(),
+        }
+    }
+
+    /// The same, where the subscriber had left the stream at that position: fragments of a message from before and from
+    /// after that make a whole message.
+    #[must_use]
+    pub fn continuing(self) -> Self {
+        Self {
+            continues: true,
+            ..self
         }
     }
 
@@ -84,7 +97,15 @@ impl ImageCheck {
         is_taken: bool,
     ) -> Result<(), Violation> {
         let messages = stream.messages();
-        let next = self.next(messages);
+        let mut next = self.next(messages);
+        if self.continues && self.delivered == 0 {
+            let across = |message: &Message| message.begin < self.join && self.join < end;
+            let index = messages.binary_search_by_key(&end, |message| message.end);
+            next = index
+                .ok()
+                .filter(|index| across(&messages[*index]))
+                .unwrap_or(next);
+        }
         let key = self.key;
         let Some(message) = messages.get(next) else {
             violation!(
@@ -121,7 +142,7 @@ impl ImageCheck {
             violation!("{key:?}: message number {next} differs from byte {at:?} on, {message:?}");
         }
         if is_taken {
-            self.next = Some(next + 1);
+            self.next = self.next.max(Some(next + 1));
             self.delivered += 1;
         }
         Ok(())

@@ -171,7 +171,12 @@ impl Subscriber {
             stream_id: image.stream_id(),
             initial_term_id: image.initial_term_id(),
         };
-        let check = ImageCheck::new(key, image.join_position());
+        let join = image.join_position();
+        let mut check = ImageCheck::new(key, join);
+        let before = self.ended.iter().rfind(|ended| ended.key == key);
+        if before.is_some_and(|ended| ended.position == join) {
+            check = check.continuing();
+        }
         if self.images.insert(image.correlation_id(), check).is_some() {
             violation!(
                 "subscriber {}: {image:?} became available twice",
