@@ -1,5 +1,6 @@
 //! Starting and closing a driver.
 
+mod cnc_file;
 mod directory;
 mod files;
 mod parts;

@@ -10,6 +10,7 @@ mod hostile;
 mod images;
 mod ipc;
 mod names;
+mod ports;
 mod storage;
 mod uri_table;
 mod wires;

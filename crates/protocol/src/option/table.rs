@@ -29,8 +29,6 @@ const LIBRARIES: &str = "functions from other libraries";
 const CLASSES: &str = "implementations by class name";
 const EVENT_LOG: &str = "the event log";
 const CUBIC: &str = "CUBIC congestion control";
-const PORTS: &str = "wildcard port ranges";
-const GROUPS: &str = "receiver groups";
 const SPIES: &str = "spy subscriptions";
 const RERESOLUTION: &str = "resolving names again when a peer is silent";
 
@@ -312,9 +310,9 @@ options! {
         "hops of multicast datagrams; 0 leaves the operating system's";
     SendToStatusPollRatio send_to_status_poll_ratio: Driver int(1, 255) "aeron.send.to.status.poll.ratio" "AERON_SEND_TO_STATUS_POLL_RATIO" = "6",
         "data sends for each poll of the sender's sockets";
-    SenderWildcardPortRange sender_wildcard_port_range: Driver ports "aeron.sender.wildcard.port.range" "AERON_SENDER_WILDCARD_PORT_RANGE" = "0 0", lacks PORTS,
+    SenderWildcardPortRange sender_wildcard_port_range: Driver ports "aeron.sender.wildcard.port.range" "AERON_SENDER_WILDCARD_PORT_RANGE" = "0 0",
         "ports for publications with a control address of port 0";
-    ReceiverWildcardPortRange receiver_wildcard_port_range: Driver ports "aeron.receiver.wildcard.port.range" "AERON_RECEIVER_WILDCARD_PORT_RANGE" = "0 0", lacks PORTS,
+    ReceiverWildcardPortRange receiver_wildcard_port_range: Driver ports "aeron.receiver.wildcard.port.range" "AERON_RECEIVER_WILDCARD_PORT_RANGE" = "0 0",
         "ports for subscriptions with an endpoint of port 0";
     DriverConnect driver_connect: Driver bool "aeron.driver.connect" "AERON_DRIVER_CONNECT" = "true",
         "whether sockets that send to one peer are connected to it";
@@ -356,9 +354,9 @@ options! {
         "whether images are taken again after they went away";
     TetherSubscriptions tether_subscriptions: Driver bool "aeron.tether.subscriptions" "AERON_TETHER_SUBSCRIPTIONS" = "true",
         "false: slow subscribers are dropped rather than holding back their streams";
-    ReceiverGroupConsideration receiver_group_consideration: Driver choice(GROUP) "aeron.receiver.group.consideration" "AERON_RECEIVER_GROUP_CONSIDERATION" = "infer", lacks GROUPS,
+    ReceiverGroupConsideration receiver_group_consideration: Driver choice(GROUP) "aeron.receiver.group.consideration" "AERON_RECEIVER_GROUP_CONSIDERATION" = "infer",
         "whether receivers count themselves to a group";
-    ReceiverGroupTag receiver_group_tag: Driver optional_int(i64::MIN, i64::MAX) "aeron.receiver.group.tag" "AERON_RECEIVER_GROUP_TAG" = "", lacks GROUPS,
+    ReceiverGroupTag receiver_group_tag: Driver optional_int(i64::MIN, i64::MAX) "aeron.receiver.group.tag" "AERON_RECEIVER_GROUP_TAG" = "",
         "group tag sent in status messages";
     CongestionControlSupplier congestion_control_supplier: Driver choice(CONGESTION_CONTROL) "aeron.CongestionControl.supplier" "AERON_CONGESTIONCONTROL_SUPPLIER" = "default",
         "congestion control of images whose channel names none";
