@@ -1,10 +1,12 @@
 //! Clients that die: noticed, cleaned up after, and nobody else is held up by what they left.
 
 use crate::drivers::Driver;
-use crate::exchange::{await_true, connect, udp};
-use crate::java::{Java, argument};
+use crate::exchange::{Party, await_true, connect, udp};
+use crate::java::{self, argument};
 use crate::pattern::{self, Check};
+use crate::program::Program;
 use crate::require_java;
+use crate::victim;
 
 /// Liveness short enough for a test; unblocking has to be longer than it.
 const VARIABLES: &[(&str, &str)] = &[
@@ -22,32 +24,50 @@ const PROPERTIES: &[(&str, &str)] = &[
     ("aeron.publication.linger.timeout", "200ms"),
 ];
 
+const STREAM: i32 = 9;
+
 /// Counter type of a client's heartbeat (spec/01 §5.7).
 const CLIENT_HEARTBEAT: i32 = 11;
 
-fn dying(driver: &Driver, channel: &str, more: &[String]) -> Java {
-    let mut arguments = vec![
-        argument("dir", driver.dir().display()),
-        argument("channel", channel),
-        argument("stream", 9),
-        argument("lengths", 64),
-    ];
-    arguments.extend_from_slice(more);
-    Java::start("die", &arguments)
+/// A client of either kind that publishes ten messages, claims one more if asked to, and waits to be killed.
+fn dying(party: Party, driver: &Driver, channel: &str, claim: bool) -> Program {
+    match party {
+        Party::Java => java::start(
+            "die",
+            &[
+                argument("dir", driver.dir().display()),
+                argument("channel", channel),
+                argument("stream", STREAM),
+                argument("lengths", 64),
+                argument("count", 10),
+                argument("claim", claim),
+            ],
+        ),
+        Party::Rust => victim::start(driver.dir(), channel, STREAM, claim),
+    }
 }
 
-/// `kill -9` of a Java client: its heartbeat counter goes, and the image it fed goes too.
+fn for_each_death(act: impl Fn(Party, &str)) {
+    for party in [Party::Java, Party::Rust] {
+        for channel in ["aeron:ipc".to_owned(), udp("")] {
+            eprintln!("{party:?} dies on {channel}");
+            act(party, &channel);
+        }
+    }
+}
+
+/// `kill -9` of a client: its heartbeat counter goes, and the image it fed goes too.
 fn a_killed_client_is_cleaned_up(driver: &Driver) {
-    for channel in ["aeron:ipc".to_owned(), udp("")] {
+    for_each_death(|party, channel| {
         let client = connect(driver.dir());
-        let mut subscription = client.add_subscription(&channel, 9).unwrap();
-        let mut java = dying(driver, &channel, &[argument("count", 10)]);
-        let said = java.expect("WAITING");
-        let java_client: i64 = Java::value(&said, "client");
+        let mut subscription = client.add_subscription(channel, STREAM).unwrap();
+        let mut victim = dying(party, driver, channel, false);
+        let said = victim.expect("WAITING");
+        let victim_id: i64 = Program::value(&said, "client");
         let counters = client.counters();
         let has_heartbeat = || {
             counters
-                .find_by_type_and_registration(CLIENT_HEARTBEAT, java_client)
+                .find_by_type_and_registration(CLIENT_HEARTBEAT, victim_id)
                 .is_some()
         };
         await_true("the client's heartbeat counter", has_heartbeat);
@@ -58,7 +78,7 @@ fn a_killed_client_is_cleaned_up(driver: &Driver) {
                 .unwrap();
             check.received == 10
         });
-        java.kill();
+        victim.kill();
         await_true("the heartbeat counter to go", || !has_heartbeat());
         await_true("the image to go", || {
             subscription
@@ -67,23 +87,19 @@ fn a_killed_client_is_cleaned_up(driver: &Driver) {
             !subscription.is_connected()
         });
         assert_eq!(check.received, 10);
-    }
+    });
 }
 
-/// A Java client dies between claim and commit: the driver pads the hole, and others' messages get through.
+/// A client dies between claim and commit: the driver pads the hole, and others' messages get through.
 fn an_unfinished_claim_is_unblocked(driver: &Driver) {
-    for channel in ["aeron:ipc".to_owned(), udp("")] {
+    for_each_death(|party, channel| {
         let client = connect(driver.dir());
-        let mut subscription = client.add_subscription(&channel, 9).unwrap();
-        let publication = client.add_publication(&channel, 9).unwrap();
+        let mut subscription = client.add_subscription(channel, STREAM).unwrap();
+        let publication = client.add_publication(channel, STREAM).unwrap();
         await_true("connection", || publication.is_connected());
-        let mut java = dying(
-            driver,
-            &channel,
-            &[argument("count", 10), argument("claim", true)],
-        );
-        java.expect("WAITING");
-        java.kill();
+        let mut victim = dying(party, driver, channel, true);
+        victim.expect("WAITING");
+        victim.kill();
         let mut message = [0; 64];
         pattern::fill(&mut message, 0, 10, false);
         await_true("room", || publication.offer(&message).is_ok());
@@ -94,7 +110,7 @@ fn an_unfinished_claim_is_unblocked(driver: &Driver) {
                 .unwrap();
             check.received == 11
         });
-    }
+    });
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::java::{Java, argument, directory};
+use crate::java::{self, argument, directory};
+use crate::program::Program;
 
 /// A driver that a test talks to. Dropping it stops it and removes its directory.
 pub(crate) enum Driver {
@@ -99,7 +100,7 @@ fn terminate(child: &mut Child) {
 pub(crate) struct OfficialDriver {
     dir: PathBuf,
     // Its end is the end of the driver.
-    _process: Java,
+    _process: Program,
 }
 
 impl OfficialDriver {
@@ -109,7 +110,7 @@ impl OfficialDriver {
             .iter()
             .map(|(property, value)| format!("-D{property}={value}"))
             .collect();
-        let mut process = Java::start_with("driver", &options, &[argument("dir", dir.display())]);
+        let mut process = java::start_with("driver", &options, &[argument("dir", dir.display())]);
         process.expect("READY");
         OfficialDriver {
             dir,

@@ -1,13 +1,15 @@
 //! One publisher, one subscriber, each in Java or Rust, and every byte compared.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{Client, Context, FragmentAssembler, OfferError, Subscription};
+use taran::{Client, Context, FragmentAssembler, ImageHandlers, OfferError, Subscription};
 
-use crate::java::{Java, argument};
+use crate::java::{self, argument};
 use crate::pattern::{self, Check};
+use crate::program::Program;
 
 /// How long an exchange may take, on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -70,14 +72,17 @@ impl Exchange {
             }
             Party::Rust => {
                 let client = connect(subscriber.1);
+                let events = Events::default();
                 let mut subscription = client
-                    .add_subscription(&self.channel, self.stream_id)
+                    .add_subscription_with(&self.channel, self.stream_id, events.handlers())
                     .expect("the driver takes the subscription");
                 thread::scope(|scope| {
                     let publishing = scope.spawn(|| self.publish(publisher));
                     self.receive(&mut subscription);
                     publishing.join().expect("the publisher does its part");
                 });
+                await_true("word that the image is gone", || events.said().len() == 2);
+                assert_eq!(events.said(), ["available", "unavailable at its end"]);
             }
         }
     }
@@ -91,7 +96,7 @@ impl Exchange {
         }
     }
 
-    fn java(&self, program: &str, dir: &Path, more: &[String]) -> Java {
+    fn java(&self, program: &str, dir: &Path, more: &[String]) -> Program {
         let lengths: Vec<String> = self.lengths.iter().map(ToString::to_string).collect();
         let mut arguments = vec![
             argument("dir", dir.display()),
@@ -105,7 +110,7 @@ impl Exchange {
             argument("timeout", PATIENCE.as_secs()),
         ];
         arguments.extend_from_slice(more);
-        Java::start(program, &arguments)
+        java::start(program, &arguments)
     }
 
     /// Receives everything, then waits for the end of the stream and for the image to go.
@@ -134,6 +139,33 @@ impl Exchange {
         }
         assert_eq!(check.received, wanted);
         assert!(ended, "the image went without an end of stream");
+    }
+}
+
+/// What the handlers of a subscription were told.
+#[derive(Clone, Default)]
+struct Events(Arc<Mutex<Vec<&'static str>>>);
+
+impl Events {
+    fn handlers(&self) -> ImageHandlers {
+        let (available, unavailable) = (self.clone(), self.clone());
+        ImageHandlers::new()
+            .on_available(move |_| available.note("available"))
+            .on_unavailable(move |image| {
+                unavailable.note(if image.is_end_of_stream() {
+                    "unavailable at its end"
+                } else {
+                    "unavailable before its end"
+                });
+            })
+    }
+
+    fn note(&self, what: &'static str) {
+        self.0.lock().unwrap().push(what);
+    }
+
+    fn said(&self) -> Vec<&'static str> {
+        self.0.lock().unwrap().clone()
     }
 }
 

@@ -2,13 +2,13 @@
 
 use crate::drivers::Driver;
 use crate::exchange::{connect, udp};
-use crate::java::{Java, argument};
+use crate::java::{self, argument};
 use crate::require_java;
 
 fn run(program: &str, driver: &Driver, more: &[String]) -> Vec<String> {
     let mut arguments = vec![argument("dir", driver.dir().display())];
     arguments.extend_from_slice(more);
-    Java::start(program, &arguments).finish()
+    java::start(program, &arguments).finish()
 }
 
 #[test]
@@ -132,4 +132,44 @@ fn the_official_client_may_end_our_driver_where_that_is_allowed() {
     assert_eq!(run("terminate", &driver, &[]), ["REQUESTED true"]);
     let dir = driver.dir().to_owned();
     crate::exchange::await_true("the driver to remove its directory", || !dir.exists());
+}
+
+/// The other way round: our reader of counters and our tools in the directory of the official driver.
+#[test]
+fn our_readers_see_the_official_driver() {
+    require_java!();
+    let driver = Driver::official("readers", &[]);
+    let client = connect(driver.dir());
+    let channel = udp("");
+    let mut subscription = client.add_subscription(&channel, 5).unwrap();
+    let publication = client.add_publication(&channel, 5).unwrap();
+    crate::exchange::await_true("connection", || publication.is_connected());
+    crate::exchange::await_true("room", || publication.offer(b"a message").is_ok());
+    crate::exchange::await_true("a message", || {
+        subscription.poll(|_, _| (), 1).unwrap() == 1
+    });
+    let counters = client.counters();
+    assert_eq!(counters.label(0).as_deref(), Some("Bytes sent"));
+    assert!(counters.value(0).unwrap() > 0);
+    assert!(
+        counters
+            .find_by_type_and_registration(1, publication.registration_id())
+            .is_some(),
+        "no publisher limit"
+    );
+    let _ = client
+        .add_publication("aeron:udp?endpoint=localhost:0", 1)
+        .unwrap_err();
+    let tool = |arguments: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_taran"))
+            .args(arguments)
+            .arg("--aeron-dir")
+            .arg(driver.dir())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(tool(&["stat", "--watch", "false"]).contains("Bytes sent"));
+    assert!(tool(&["errors"]).contains("1 observations"));
 }

@@ -6,6 +6,8 @@ mod drivers;
 mod exchange;
 mod java;
 mod pattern;
+mod program;
+mod victim;
 
 mod between_drivers;
 mod clean_up;

@@ -13,7 +13,7 @@ use taran_protocol::command::Command;
 use taran_protocol::counter::{SocketKey, channel_status, type_id};
 use taran_protocol::response::Response;
 
-use crate::fake::Pair;
+use crate::fake::{COUNTERS, Pair};
 
 #[test]
 fn a_publication_knows_what_the_driver_said() {
@@ -441,7 +441,7 @@ fn a_log_or_counter_that_is_not_there_is_an_error_and_given_back() {
     }
     let index = pair.driver.make_stream(1, 55, 1, true);
     let name = pair.driver.streams[index].log_name.clone();
-    for counter_id in [-1, 511, 512, i32::MAX, i32::MIN] {
+    for counter_id in [-1, COUNTERS as i32 - 1, COUNTERS as i32, i32::MAX, i32::MIN] {
         let pending = pair.client.async_add_publication("aeron:ipc", 1).unwrap();
         pair.driver
             .say(&ready(pending.registration_id(), &name, counter_id));

@@ -65,12 +65,15 @@ pub(crate) struct FakeDriver {
     next_session: i32,
 }
 
+/// More than any test can use up, also one that opens and closes faster than counters come back from their cool-down.
+pub(crate) const COUNTERS: usize = 4_096;
+
 pub(crate) fn small_cnc() -> CncSpec {
     CncSpec {
         to_driver_length: 64 * 1024 + 768,
         to_clients_length: 64 * 1024 + 128,
-        counters_metadata_length: 512 * 512,
-        counters_values_length: 512 * 128,
+        counters_metadata_length: COUNTERS * 512,
+        counters_values_length: COUNTERS * 128,
         error_log_length: 4096,
         ..CncSpec::default()
     }

@@ -12,7 +12,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * Receives {@code count} messages (for each of {@code threads} producers) and compares every byte. {@code await=eos}
- * goes on until the image is at its end of stream and gone; {@code await=input} until standard input is closed.
+ * goes on until the image is at its end of stream and gone; {@code await=input} until standard input is closed. One who
+ * comes late says what a message takes, {@code frame=96}: the join position tells which messages went by before, and
+ * {@code count} is the number of messages from the beginning of the stream on.
  */
 final class Subscribe
 {
@@ -24,12 +26,17 @@ final class Subscribe
     {
         final long deadline = args.deadline();
         final AtomicBoolean gone = new AtomicBoolean();
+        final Check check = new Check(args);
         try (Aeron aeron = args.connect();
             Subscription subscription = aeron.addSubscription(
                 args.text("channel"),
                 args.stream(),
-                (image) -> Main.say("AVAILABLE session=%d join=%d source=%s",
-                    image.sessionId(), image.joinPosition(), image.sourceIdentity()),
+                (image) ->
+                {
+                    check.join(image.joinPosition());
+                    Main.say("AVAILABLE session=%d join=%d source=%s",
+                        image.sessionId(), image.joinPosition(), image.sourceIdentity());
+                },
                 (image) ->
                 {
                     Main.say("UNAVAILABLE session=%d position=%d eos=%b",
@@ -38,10 +45,9 @@ final class Subscribe
                 }))
         {
             Main.say("SUBSCRIBED");
-            final Check check = new Check(args);
             final FragmentHandler handler = new FragmentAssembler(check);
             final long wanted = args.number("count", 1) * args.number("threads", 1);
-            while (check.received < wanted)
+            while (check.missed + check.received < wanted)
             {
                 if (subscription.poll(handler, 64) == 0)
                 {
@@ -117,7 +123,8 @@ final class Subscribe
         private final Map<Integer, Long> next = new HashMap<>();
         private final int[] lengths;
         private final boolean tagged;
-        private final long from;
+        private final long frame;
+        private volatile long missed;
         private long received;
         private long bytes;
 
@@ -125,14 +132,20 @@ final class Subscribe
         {
             lengths = args.lengths();
             tagged = args.number("threads", 1) > 1;
-            from = args.number("from", 0);
+            frame = args.number("frame", 0);
+        }
+
+        /** Called before the first message of the image is polled. */
+        private void join(final long position)
+        {
+            missed = frame == 0 ? 0 : position / frame;
         }
 
         public void onFragment(
             final org.agrona.DirectBuffer buffer, final int offset, final int length, final io.aeron.logbuffer.Header header)
         {
             final int producer = tagged ? buffer.getInt(offset) : 0;
-            final long expected = next.getOrDefault(producer, from);
+            final long expected = next.getOrDefault(producer, missed);
             final long sequence = tagged ? buffer.getLong(offset + 4) : expected;
             if (sequence != expected)
             {

@@ -1,0 +1,125 @@
+//! Other processes that a test speaks to by lines.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a program may stay silent before the test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// One running program. Dropping it kills it.
+pub(crate) struct Program {
+    name: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+}
+
+impl Program {
+    /// Starts `command`; `name` is for failures.
+    pub(crate) fn start(name: &str, command: &mut Command) -> Program {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let (sender, lines) = channel();
+        let output = child.stdout.take().expect("stdout is piped");
+        let errors = child.stderr.take().expect("stderr is piped");
+        let stderr_sender = sender.clone();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        thread::spawn(move || {
+            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                let _ = stderr_sender.send(format!("stderr: {line}"));
+            }
+        });
+        Program {
+            name: name.to_owned(),
+            input: child.stdin.take(),
+            child,
+            lines,
+            seen: Vec::new(),
+        }
+    }
+
+    /// Waits for the next line that starts with `word`, and gives what follows the word.
+    pub(crate) fn expect(&mut self, word: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => {
+                    let found = line.strip_prefix(word).map(|rest| rest.trim().to_owned());
+                    self.seen.push(line);
+                    if let Some(rest) = found {
+                        return rest;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => self.fail(&format!("no line {word:?} in time")),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.fail(&format!("ended without a line {word:?}"));
+                }
+            }
+        }
+    }
+
+    /// Value of `key=value` in a line.
+    pub(crate) fn value<T: std::str::FromStr>(line: &str, key: &str) -> T {
+        line.split_whitespace()
+            .find_map(|field| field.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
+            .unwrap_or_else(|| panic!("no {key}= in {line:?}"))
+    }
+
+    /// Closes the program's standard input, which most of them take as the sign to end.
+    pub(crate) fn release(&mut self) {
+        self.input = None;
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("a running process can be killed");
+        self.child.wait().expect("a killed process ends");
+    }
+
+    /// Waits for the end, asserts success, and gives every line that was printed.
+    pub(crate) fn finish(mut self) -> Vec<String> {
+        self.release();
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            match self.child.try_wait().expect("the process is ours") {
+                Some(status) => break status,
+                None if Instant::now() > deadline => self.fail("did not end in time"),
+                None => thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        self.seen.extend(self.lines.iter());
+        if !status.success() {
+            self.fail(&format!("ended with {status}"));
+        }
+        std::mem::take(&mut self.seen)
+    }
+
+    fn fail(&mut self, reason: &str) -> ! {
+        self.seen.extend(self.lines.try_iter());
+        panic!(
+            "{}: {reason}; it said:\n{}",
+            self.name,
+            self.seen.join("\n")
+        );
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
