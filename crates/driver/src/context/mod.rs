@@ -19,7 +19,7 @@ pub use settings::{
     BufferSettings, DirectorySettings, PublicationSettings, ReceiverSettings, Settings,
     SocketSettings, TimerSettings,
 };
-pub use validate::{Conflict, validate, validate_limits};
+pub use validate::{Conflict, shortfalls, validate, validate_limits};
 
 use crate::conductor::{FileWorker, NameResolver, TerminationHook, TerminationValidator};
 use crate::error::DriverError;

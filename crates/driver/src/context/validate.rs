@@ -40,6 +40,39 @@ pub fn validate_limits(options: &OptionSet, limits: &BufferLimits) -> Vec<Confli
     conflicts.found
 }
 
+/// Where the system grants less than options ask for. The driver works all the same, with more loss or less throughput.
+pub fn shortfalls(options: &OptionSet, limits: &BufferLimits) -> Vec<String> {
+    // Linux doubles what is asked for and reports that.
+    let factor = if cfg!(target_os = "linux") { 2 } else { 1 };
+    let buffers = [
+        (
+            OptionId::SocketReceiveBuffer,
+            options.socket_so_rcvbuf(),
+            limits.max.receive,
+            "rmem_max",
+        ),
+        (
+            OptionId::SocketSendBuffer,
+            options.socket_so_sndbuf(),
+            limits.max.send,
+            "wmem_max",
+        ),
+    ];
+    let short = buffers
+        .into_iter()
+        .filter_map(|(option, asked, max, sysctl)| {
+            let granted = max / factor;
+            (asked > granted).then(|| {
+            format!(
+                "{}={} is more than the system grants, which is {granted}: raise net.core.{sysctl}",
+                option.spec().property,
+                options.text(option)
+            )
+        })
+        });
+    short.collect()
+}
+
 struct Conflicts<'a> {
     options: &'a OptionSet,
     found: Vec<Conflict>,
@@ -180,6 +213,48 @@ impl Conflicts<'_> {
                     "must not be greater than SO_RCVBUF={receive}, raise aeron.socket.so_rcvbuf"
                 )
             },
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taran_net::BufferLengths;
+    use taran_protocol::option::Source;
+
+    use super::*;
+
+    fn limits(max: usize) -> BufferLimits {
+        let lengths = |length| BufferLengths {
+            send: length,
+            receive: length,
+        };
+        BufferLimits {
+            default: lengths(212_992),
+            max: lengths(max),
+        }
+    }
+
+    #[test]
+    fn defaults_go_together() {
+        let options = OptionSet::driver();
+        assert_eq!(validate(&options), []);
+        assert_eq!(validate_limits(&options, &limits(425_984)), []);
+        assert!(shortfalls(&options, &limits(425_984)).is_empty());
+    }
+
+    #[test]
+    fn a_system_that_grants_less_is_told_with_what_to_raise() {
+        let mut options = OptionSet::driver();
+        options
+            .set(OptionId::SocketReceiveBuffer, "2m", &Source::Code)
+            .unwrap();
+        let short = shortfalls(&options, &limits(425_984));
+        assert_eq!(short.len(), 1);
+        assert!(
+            short[0].contains("aeron.socket.so_rcvbuf=2m")
+                && short[0].contains("net.core.rmem_max"),
+            "{short:?}"
         );
     }
 }

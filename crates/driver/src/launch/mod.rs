@@ -97,6 +97,9 @@ impl MediaDriver {
             pid: i64::from(std::process::id()),
         };
         let parts = DriverParts::build(context, environment)?;
+        for warning in &parts.warnings {
+            eprintln!("WARNING: {warning}");
+        }
         let counters = parts.counters.clone();
         let plan = Plan {
             options: &options,

@@ -18,7 +18,7 @@ use super::cnc_file::{AERON_VERSION, Files};
 use super::directory;
 use crate::boundary::{ReceiverCounters, SenderCounters};
 use crate::conductor::{Conductor, ConductorSpec, InlineFiles, NameResolver, OwnersSpec};
-use crate::context::{DriverContext, validate_limits};
+use crate::context::{DriverContext, shortfalls, validate_limits};
 use crate::error::DriverError;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
@@ -64,6 +64,8 @@ pub struct DriverParts {
     pub counters: CountersReader,
     /// Where errors are recorded.
     pub errors: ErrorHandler,
+    /// What an operator should know, and what is no reason not to start.
+    pub warnings: Vec<String>,
     pub(crate) idle_status: Counter,
 }
 
@@ -90,6 +92,7 @@ impl DriverParts {
         if !conflicts.is_empty() {
             return Err(DriverError::Conflicts(conflicts));
         }
+        let warnings = shortfalls(context.options(), &limits);
         directory::prepare(storage.as_ref(), &settings.directory, now.epoch_millis)?;
         let files = Files::create(storage.as_ref(), &settings, now, pid)?;
         let labels = SystemLabels {
@@ -186,6 +189,7 @@ impl DriverParts {
             receiver,
             counters: reader,
             errors,
+            warnings,
             idle_status,
         })
     }

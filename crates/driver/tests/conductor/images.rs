@@ -484,3 +484,42 @@ fn a_port_in_use_is_told_as_the_system_tells_it() {
     drop(held);
     bench.add_subscription(client, UDP, 10).unwrap();
 }
+
+#[test]
+fn an_untethered_subscriber_that_lags_lets_the_stream_go_on() {
+    let mut stream = Stream::new();
+    let client_id = stream.client;
+    stream.bench.send(&Command::AddSubscription {
+        client_id,
+        correlation_id: stream.bench.id(),
+        stream_id: 10,
+        channel: &format!("{UDP}|tether=false"),
+    });
+    stream.bench.settle();
+    let lagging = available(&stream.bench.messages()).remove(0);
+    // The other one reads what there is; this one nothing.
+    let log = stream.bench.log(&stream.publication.log);
+    let window = i64::from(log.term_length()) / 2;
+    for _ in 0..200 {
+        let _ = stream.appender.append(&[1; 1000], None);
+        if stream.appender.position() >= window {
+            break;
+        }
+    }
+    stream.bench.run_for(SECOND);
+    let reached = stream.appender.position();
+    stream.bench.set(stream.image.position_counter_id, reached);
+    stream.bench.run_for(SECOND * 4);
+    assert!(unavailable(&stream.bench.messages()).is_empty());
+    stream.bench.run_for(SECOND * 3);
+    let gone = unavailable(&stream.bench.messages());
+    assert_eq!(gone, [(lagging.image_id, lagging.subscription_id)]);
+    // It lingers, and then rests: now the window follows the other one.
+    stream.bench.run_for(SECOND * 7);
+    assert!(stream.bench.value(stream.publication.limit_counter_id) > reached);
+    stream.bench.run_for(SECOND * 11);
+    let back = available(&stream.bench.messages());
+    assert_eq!(back.len(), 1);
+    assert_eq!(back[0].subscription_id, lagging.subscription_id);
+    assert_eq!(stream.bench.value(back[0].position_counter_id), reached);
+}
