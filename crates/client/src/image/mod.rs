@@ -126,11 +126,7 @@ impl<'a> Turn<'a> {
     fn commit(&mut self) {
         if self.next != *self.position {
             *self.position = self.next;
-            // After the end the counter may belong to somebody else.
-            if !self.image.is_closed() {
-                // Release: partner of the acquire in the driver, which frees what lies before this position.
-                self.image.counter().set(self.next);
-            }
+            self.image.consume(self.next);
         }
     }
 }
@@ -143,7 +139,7 @@ impl Drop for Turn<'_> {
 
 impl Image {
     pub(crate) fn new(view: ImageView) -> Self {
-        let position = view.resume_position();
+        let position = view.position();
         Self {
             view,
             position,
@@ -317,7 +313,7 @@ impl Image {
 impl Drop for Image {
     fn drop(&mut self) {
         if let Some(home) = self.home.take() {
-            self.view.hand_back(self.position);
+            self.view.hand_back();
             home.note_change();
         }
     }

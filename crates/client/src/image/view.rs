@@ -30,12 +30,14 @@ struct ImageState {
     closed: AtomicBool,
     /// Polled outside its subscription.
     taken: AtomicBool,
-    /// Where the next poller goes on; the counter is not asked, as other processes can write it.
-    resume: AtomicI64,
+    /// Registration id of the position counter when it was handed to us: another one means another owner.
+    counter_registration_id: i64,
+    /// What is consumed. Kept beside the counter, which other processes can write, and which belongs to somebody else
+    /// after the end.
+    position: AtomicI64,
     /// A frame was met that can not be. Cleared when it was reported.
     damaged: AtomicBool,
     /// Valid once `closed` is set.
-    last_position: AtomicI64,
     last_end: AtomicI64,
     was_revoked: AtomicBool,
 }
@@ -67,9 +69,9 @@ impl ImageView {
             geometry,
             closed: AtomicBool::new(false),
             taken: AtomicBool::new(false),
-            resume: AtomicI64::new(facts.join_position),
+            counter_registration_id: facts.counter.registration_id(),
+            position: AtomicI64::new(facts.join_position),
             damaged: AtomicBool::new(false),
-            last_position: AtomicI64::new(0),
             last_end: AtomicI64::new(i64::MAX),
             was_revoked: AtomicBool::new(false),
             facts,
@@ -88,8 +90,19 @@ impl ImageView {
         self.0.geometry
     }
 
-    pub(crate) fn counter(&self) -> &Counter {
-        &self.0.facts.counter
+    /// All before `position` is consumed: the driver may be told.
+    #[inline]
+    pub(crate) fn consume(&self, position: Position) {
+        let Self(state) = self;
+        // Relaxed: one poller at a time, and who else asks wants a number only.
+        state.position.store(position, Ordering::Relaxed);
+        let counter = &state.facts.counter;
+        // A process that was stopped for long may be given up by the driver without knowing it yet, and its counter be
+        // another subscriber's.
+        if !self.is_closed() && counter.registration_id() == state.counter_registration_id {
+            // Release: partner of the acquire in the driver, which frees what lies before this position.
+            counter.set(position);
+        }
     }
 
     pub(crate) fn is_taken(&self) -> bool {
@@ -101,15 +114,10 @@ impl ImageView {
         self.0.taken.store(true, Ordering::Release);
     }
 
-    /// The subscription polls it again, from here on.
-    pub(crate) fn hand_back(&self, position: Position) {
-        self.0.resume.store(position, Ordering::Relaxed);
+    /// The subscription polls it again, from where it was left.
+    pub(crate) fn hand_back(&self) {
         // Release: partner of the acquire in `is_taken`; the next poller sees the position.
         self.0.taken.store(false, Ordering::Release);
-    }
-
-    pub(crate) fn resume_position(&self) -> Position {
-        self.0.resume.load(Ordering::Relaxed)
     }
 
     #[cold]
@@ -122,14 +130,10 @@ impl ImageView {
         self.0.damaged.load(Ordering::Relaxed) && self.0.damaged.swap(false, Ordering::Relaxed)
     }
 
-    /// Ends the image. What has to be known afterwards is noted first, because the position counter may belong to
-    /// somebody else soon.
+    /// Ends the image. What has to be known afterwards is noted first.
     pub(crate) fn close(&self) {
         let Self(state) = self;
         if !self.is_closed() {
-            state
-                .last_position
-                .store(state.facts.counter.get(), Ordering::Relaxed);
             state
                 .last_end
                 .store(state.facts.log.end_of_stream_position(), Ordering::Relaxed);
@@ -213,13 +217,7 @@ impl ImageView {
     /// Position up to which this subscription has consumed the stream; after the end the last one.
     #[must_use]
     pub fn position(&self) -> Position {
-        // The counter belongs to somebody else after the end: what was read from it is used only if it is still ours.
-        let position = self.0.facts.counter.get();
-        if self.is_closed() {
-            self.0.last_position.load(Ordering::Relaxed)
-        } else {
-            position
-        }
+        self.0.position.load(Ordering::Relaxed)
     }
 
     /// Position at which the stream ends; `i64::MAX` while the publisher goes on.
