@@ -314,17 +314,19 @@ impl Subscriber {
     /// Closes the subscription.
     pub fn close(&mut self) {
         self.state = State::Closed;
+        self.forget_images();
+    }
+
+    /// From here on there must be no news.
+    fn forget_images(&mut self) {
         self.images.clear();
-        // From here on there is no news.
-        self.news
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        news.clear();
     }
 
     /// Takes what must not be closed in an orderly way, because its process is dead.
     pub(crate) fn kill(&mut self) -> Box<dyn std::any::Any> {
-        self.images.clear();
+        self.forget_images();
         Box::new(std::mem::replace(&mut self.state, State::Closed))
     }
 

@@ -212,9 +212,20 @@ impl World {
     /// # Panics
     /// If one has, with what it recorded.
     pub fn expect_no_errors(&self) {
+        self.expect_no_errors_but(&[]);
+    }
+
+    /// The same, and errors that contain one of these texts are none.
+    ///
+    /// # Panics
+    /// If a driver has recorded another one.
+    pub fn expect_no_errors_but(&self, allowed: &[&str]) {
         for (index, host) in self.hosts.iter().enumerate() {
             let mut errors = self.error_log(HostIndex(index));
-            errors.retain(|error| !error.contains("is closing, try again"));
+            errors.retain(|error| {
+                let mut allowed = allowed.iter().chain(&["is closing, try again"]);
+                !allowed.any(|text| error.contains(text))
+            });
             if host.driver.is_some() && !errors.is_empty() {
                 panic!("host {index}: errors:\n{}", errors.join("\n"));
             }

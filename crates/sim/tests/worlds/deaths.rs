@@ -103,3 +103,41 @@ seeded! {
         super::common::end(world);
     }
 }
+
+seeded! {
+    /// Clients sleep for longer than the driver waits for them, and others get their counters: when they wake up they
+    /// disturb nobody before they notice.
+    sleepers, 40, |seed| {
+        let mut world = World::new(seed);
+        let host = world.add_host(HostSpec::new());
+        let publisher = world.connect(host);
+        let publishing = Publishing::new("aeron:ipc", STREAM).messages(40);
+        let publisher = world.publish(publisher, publishing);
+        let sleepers = [(); 3].map(|()| world.connect(host));
+        let asleep = sleepers.map(|client| world.subscribe(client, Subscribing::new("aeron:ipc", STREAM)));
+        world.run_until("all subscribe", LONG, |world| {
+            asleep.iter().all(|id| world.subscriber(*id).images().any(|image| image.delivered() > 10))
+        });
+        world.publisher_mut(publisher).more(20);
+        for client in sleepers {
+            let pause = between(&mut world, Duration::from_secs(14), Duration::from_millis(14_500));
+            world.stall_client(client, pause);
+        }
+        // The driver gives them up after 10 s, and their counters away after 1 s more.
+        world.run_for(Duration::from_millis(13_000));
+        let awake = world.connect(host);
+        let mut subscribers = Vec::new();
+        for _ in 0..6 {
+            subscribers.push(world.subscribe(awake, Subscribing::new("aeron:ipc", STREAM)));
+        }
+        world.run_for(Duration::from_secs(4));
+        for client in sleepers {
+            assert!(matches!(world.client_end(client), Some(ClientEnd::Lost(_))));
+        }
+        world.publisher_mut(publisher).more(200);
+        let flows: Vec<_> = subscribers.iter().map(|subscriber| (*subscriber, publisher)).collect();
+        await_all(&mut world, &flows);
+        world.close_all();
+        world.expect_nothing_left();
+    }
+}

@@ -6,6 +6,7 @@
 
 mod common;
 
+mod anything;
 mod clocks;
 mod damage;
 mod deaths;
