@@ -5,7 +5,7 @@
 use taran::Context;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let channel = "aeron:udp?endpoint=localhost:20121";
+    let channel = "aeron:udp?endpoint=localhost:40123";
     let client = Context::new().connect()?;
     let mut subscription = client.add_subscription(channel, 1001)?;
     let publication = client.add_publication(channel, 1001)?;
