@@ -62,7 +62,7 @@ pub(crate) enum AttachError {
          of a running one with --aeron-dir or AERON_DIR", path.display()
     )]
     NoDriver { path: PathBuf, waited: Duration },
-    #[error(transparent)]
+    #[error("{0}. Name the directory of a running driver with --aeron-dir or AERON_DIR")]
     Memory(MemoryError),
     #[error(
         "{} has version {found}, this program reads {CNC_VERSION}: use the tools that came with that driver",

@@ -32,7 +32,8 @@ pub enum DriverError {
     /// Another driver lives in the directory.
     #[error(
         "active media driver detected in {} (process {pid}, heartbeat {age_ms} ms ago): stop it, or choose another \
-         directory with aeron.dir", directory.display()
+         directory with aeron.dir; if it was killed, start again when that heartbeat is older than \
+         aeron.driver.timeout={timeout_ms} ms", directory.display()
     )]
     ActiveDriver {
         /// The directory.
@@ -41,6 +42,8 @@ pub enum DriverError {
         pid: i64,
         /// Age of its last sign of life.
         age_ms: i64,
+        /// Age at which it would count as dead.
+        timeout_ms: i64,
     },
     /// The directory was left by a driver whose files this one does not understand.
     #[error(

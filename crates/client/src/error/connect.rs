@@ -24,8 +24,9 @@ pub enum ConnectError {
     },
     /// There is a `cnc.dat`, but this process may not open or map it.
     #[error(
-        "{} can not be opened: {reason}. The driver probably runs as another user: run both as the same user, or give \
-         this one read and write access",
+        "{} can not be opened: {reason}. Name the directory of a running driver with the environment variable AERON_DIR, \
+         the property aeron.dir or Context::aeron_dir; if that is the one, run as the same user as its driver, or give \
+         this user read and write access",
         .path.display()
     )]
     NotReadable {

@@ -22,7 +22,9 @@ pub enum OfferError {
     #[error("the log has just turned to its next term: offer again at once")]
     AdminAction,
     /// The publication, or its client, was closed by its owner.
-    #[error("the publication is closed")]
+    #[error(
+        "the publication is closed: it was closed by its owner, or with its client; add it again to go on"
+    )]
     Closed,
     /// The connection to the driver is gone.
     #[error(transparent)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use taran_protocol::command::Command;
 use taran_protocol::log::{ExclusiveAppender, FrameClaim, LogFrame};
 
-use super::facts::accessors;
+use super::facts::{Size, accessors};
 use super::shared::total_length;
 use super::{PublicationFacts, PublicationState};
 use crate::Position;
@@ -45,13 +45,13 @@ impl ExclusivePublication {
     }
 
     #[inline]
-    fn admit(&self, length: usize) -> Result<(), OfferError> {
+    fn admit(&self, size: Size) -> Result<(), OfferError> {
         self.facts.check_open()?;
         let position = self.appender.position();
         if position < self.facts.limit() {
             Ok(())
         } else {
-            Err(self.facts.pressed_back(position, length))
+            Err(self.facts.pressed_back(position, size))
         }
     }
 
@@ -61,7 +61,7 @@ impl ExclusivePublication {
     /// Nothing was sent; see [`OfferError`] for what to do.
     #[inline]
     pub fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        self.admit(message.len())?;
+        self.admit(Size::Message(message.len()))?;
         let Self { facts, appender } = self;
         appender
             .append(message, None)
@@ -74,7 +74,7 @@ impl ExclusivePublication {
     /// As [`offer`](Self::offer).
     #[inline]
     pub fn offer_parts(&mut self, parts: &[&[u8]]) -> Result<Position, OfferError> {
-        self.admit(total_length(parts))?;
+        self.admit(Size::Message(total_length(parts)))?;
         let Self { facts, appender } = self;
         appender
             .append_parts(parts, None)
@@ -92,7 +92,7 @@ impl ExclusivePublication {
         parts: &[&[u8]],
         mut reserved: impl FnMut(&[u8]) -> i64,
     ) -> Result<Position, OfferError> {
-        self.admit(total_length(parts))?;
+        self.admit(Size::Message(total_length(parts)))?;
         let Self { facts, appender } = self;
         let mut of_frame = |frame: LogFrame<'_>| reserved(frame.payload());
         appender
@@ -107,7 +107,7 @@ impl ExclusivePublication {
     /// As [`offer`](Self::offer); the length is limited by [`max_payload_length`](Self::max_payload_length).
     #[inline]
     pub fn try_claim(&mut self, length: usize) -> Result<FrameClaim<'_>, OfferError> {
-        self.admit(length)?;
+        self.admit(Size::Claim(length))?;
         let Self { facts, appender } = self;
         appender
             .claim(length)
@@ -119,7 +119,7 @@ impl ExclusivePublication {
     /// # Errors
     /// As [`offer`](Self::offer); the length is limited by [`max_message_length`](Self::max_message_length).
     pub fn append_padding(&mut self, length: usize) -> Result<Position, OfferError> {
-        self.admit(length)?;
+        self.admit(Size::Message(length))?;
         let Self { facts, appender } = self;
         appender
             .append_padding(length)
@@ -133,7 +133,7 @@ impl ExclusivePublication {
     /// # Errors
     /// As [`offer`](Self::offer), and [`OfferError::InvalidBlock`].
     pub fn offer_block(&mut self, block: &[u8]) -> Result<Position, OfferError> {
-        self.admit(block.len())?;
+        self.admit(Size::Block(block.len()))?;
         let Self { facts, appender } = self;
         appender
             .append_block(block)

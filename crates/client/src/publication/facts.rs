@@ -29,6 +29,17 @@ pub(crate) struct PublicationFacts {
     pub(crate) log: Arc<LogBuffers>,
 }
 
+/// Bytes that somebody wants to append, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Size {
+    /// As a message, in fragments where it is long.
+    Message(usize),
+    /// In one fragment.
+    Claim(usize),
+    /// As frames, in one term.
+    Block(usize),
+}
+
 impl PublicationFacts {
     #[inline]
     pub(super) fn check_open(&self) -> Result<(), OfferError> {
@@ -51,14 +62,22 @@ impl PublicationFacts {
         self.limit.get()
     }
 
-    /// Why nothing can be appended at a position that has reached the limit.
+    /// Why nothing can be appended at a position that has reached the limit. What is too long is that at any position:
+    /// nobody shall offer it again and again until there is room, only to hear that then.
     #[cold]
-    pub(super) fn pressed_back(&self, position: Position, length: usize) -> OfferError {
+    pub(super) fn pressed_back(&self, position: Position, size: Size) -> OfferError {
         let max_position = self.log.geometry().max_position();
-        // A length that no message can have is refused like the longest one; the real check comes with room.
-        let length = i32::try_from(length)
-            .unwrap_or(i32::MAX)
-            .min(self.log.max_message_length());
+        let longest = self.log.max_message_length();
+        let (length, max) = match size {
+            Size::Message(length) => (length, longest as usize),
+            Size::Claim(length) => (length, self.log.max_payload_length().min(longest) as usize),
+            Size::Block(length) => (length, usize::MAX),
+        };
+        if length > max {
+            return OfferError::TooLong { length, max };
+        }
+        // Only a block can be longer than a message; the real check comes with room.
+        let length = i32::try_from(length).unwrap_or(i32::MAX).min(longest);
         if position.saturating_add(Position::from(align32(length + 32))) >= max_position {
             OfferError::MaxPositionExceeded { max_position }
         } else if self.log.is_connected() {

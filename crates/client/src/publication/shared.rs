@@ -6,7 +6,7 @@ use std::sync::Arc;
 use taran_protocol::command::Command;
 use taran_protocol::log::{FrameClaim, LogFrame, SharedAppender, Tail};
 
-use super::facts::accessors;
+use super::facts::{Size, accessors};
 use super::{PublicationFacts, PublicationState};
 use crate::Position;
 use crate::channel_status::{self, ChannelStatus};
@@ -38,14 +38,14 @@ impl Drop for PublicationHandle {
 impl PublicationHandle {
     /// The place to append at, if the publication is open and has not reached its limit.
     #[inline]
-    fn admit(&self, length: usize) -> Result<Tail, OfferError> {
+    fn admit(&self, size: Size) -> Result<Tail, OfferError> {
         self.facts.check_open()?;
         let limit = self.facts.limit();
         let tail = self.appender.tail().ok_or(OfferError::AdminAction)?;
         if tail.position() < limit {
             Ok(tail)
         } else {
-            Err(self.facts.pressed_back(tail.position(), length))
+            Err(self.facts.pressed_back(tail.position(), size))
         }
     }
 }
@@ -95,7 +95,7 @@ impl Publication {
     #[inline]
     pub fn offer(&self, message: &[u8]) -> Result<Position, OfferError> {
         let handle = &*self.0;
-        let tail = handle.admit(message.len())?;
+        let tail = handle.admit(Size::Message(message.len()))?;
         handle
             .appender
             .append(tail, message, None)
@@ -109,7 +109,7 @@ impl Publication {
     #[inline]
     pub fn offer_parts(&self, parts: &[&[u8]]) -> Result<Position, OfferError> {
         let handle = &*self.0;
-        let tail = handle.admit(total_length(parts))?;
+        let tail = handle.admit(Size::Message(total_length(parts)))?;
         handle
             .appender
             .append_parts(tail, parts, None)
@@ -129,7 +129,7 @@ impl Publication {
         mut reserved: impl FnMut(&[u8]) -> i64,
     ) -> Result<Position, OfferError> {
         let handle = &*self.0;
-        let tail = handle.admit(total_length(parts))?;
+        let tail = handle.admit(Size::Message(total_length(parts)))?;
         let mut of_frame = |frame: LogFrame<'_>| reserved(frame.payload());
         let appended = handle
             .appender
@@ -162,7 +162,7 @@ impl Publication {
     #[inline]
     pub fn try_claim(&self, length: usize) -> Result<FrameClaim<'_>, OfferError> {
         let handle = &*self.0;
-        let tail = handle.admit(length)?;
+        let tail = handle.admit(Size::Claim(length))?;
         handle
             .appender
             .claim(tail, length)

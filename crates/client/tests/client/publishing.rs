@@ -210,6 +210,48 @@ fn what_can_never_be_sent_says_how_long_it_may_be() {
     );
 }
 
+/// Whoever waits for a subscriber, or for room, waits in vain: told at once.
+#[test]
+fn what_can_never_be_sent_is_no_matter_of_waiting() {
+    let mut pair = Pair::new();
+    let publication = pair.publication(10);
+    let mut exclusive = pair.exclusive_publication(11);
+    let too_long = |length, max| Err(OfferError::TooLong { length, max });
+    let mut refuse = || {
+        let part = [0; 5000];
+        for result in [
+            publication.offer(&[0; 8193]),
+            exclusive.offer(&[0; 8193]),
+            exclusive.append_padding(8193),
+        ] {
+            assert_eq!(result, too_long(8193, 8192));
+        }
+        for result in [
+            publication.offer_parts(&[&part, &part]),
+            publication.offer_with(&[&part, &part], |_| 0),
+            exclusive.offer_parts(&[&part, &part]),
+            exclusive.offer_with(&[&part, &part], |_| 0),
+        ] {
+            assert_eq!(result, too_long(10_000, 8192));
+        }
+        for length in [1377, usize::MAX] {
+            for result in [
+                publication.try_claim(length).map(|claim| claim.position()),
+                exclusive.try_claim(length).map(|claim| claim.position()),
+            ] {
+                assert_eq!(result, too_long(length, 1376));
+            }
+        }
+        // The longest is one.
+        [publication.offer(&[0; 8192]), exclusive.offer(&[0; 8192])]
+    };
+    assert_eq!(refuse(), [Err(OfferError::NotConnected); 2]);
+    let _subscriptions = (pair.subscription(10), pair.subscription(11));
+    pair.turns();
+    while refuse().iter().any(Result::is_ok) {}
+    assert_eq!(refuse(), [Err(OfferError::BackPressured); 2]);
+}
+
 #[test]
 fn claims_are_sent_when_committed_and_skipped_otherwise() {
     let mut pair = Pair::new();

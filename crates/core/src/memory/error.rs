@@ -7,6 +7,8 @@ use std::{
 
 use thiserror::Error;
 
+use super::Shortage;
+
 /// A range that does not lie inside a region, or does not start where its type must start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
@@ -28,18 +30,13 @@ pub struct OutOfBounds {
 pub enum MemoryError {
     /// The file system has no room for the file. Nothing is left behind.
     #[error(
-        "cannot reserve {requested} bytes for {}: {} has {available} bytes available. Free space there, make it larger \
-         (in a container --shm-size=SIZE, else mount -o remount,size=SIZE on the file system), use shorter buffers \
-         (aeron.term.buffer.length, aeron.ipc.term.buffer.length), or choose a directory on another file system \
-         (aeron.dir)", path.display(), directory(path).display()
+        "no room for {}: {shortage}, or choose a directory on another file system (aeron.dir)", path.display()
     )]
     StorageFull {
         /// The file that was to be created.
         path: PathBuf,
-        /// Its length in bytes.
-        requested: u64,
-        /// Bytes available in its directory.
-        available: u64,
+        /// Its length, and the bytes available in its directory.
+        shortage: Shortage,
     },
     /// A file is created exclusively, and there is one of that name.
     #[error("{} exists already; another process may own it", path.display())]

@@ -68,20 +68,11 @@ impl Storage for FileStorage {
     }
 
     fn available(&self, directory: &Path) -> io::Result<u64> {
-        let name = CString::new(directory.as_os_str().as_bytes())
-            .map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut answer = MaybeUninit::<libc::statvfs>::uninit();
-        // SAFETY: `name` ends with a zero byte, and `answer` has room for the answer.
-        if unsafe { libc::statvfs(name.as_ptr(), answer.as_mut_ptr()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the call succeeded, so it filled `answer`.
-        let answer = unsafe { answer.assume_init() };
-        if answer.f_blocks == 0 {
-            return Ok(u64::MAX); // a file system without a limit, such as tmpfs with size=0
-        }
-        #[allow(clippy::unnecessary_cast)] // narrower on other systems
-        Ok((answer.f_bavail as u64).saturating_mul(answer.f_frsize as u64))
+        Ok(space(directory)?.map_or(u64::MAX, |space| space.available))
+    }
+
+    fn capacity(&self, directory: &Path) -> Option<u64> {
+        space(directory).ok()?.map(|space| space.capacity)
     }
 
     fn exists(&self, path: &Path) -> bool {
@@ -118,7 +109,7 @@ impl FileStorage {
             // Asked first, as some file systems hand out all they have before they find that it is not enough.
             let available = self.available(directory(path)).unwrap_or(u64::MAX);
             if len as u64 > available {
-                return Err(storage_full(path, len, available));
+                return Err(self.storage_full(path, len));
             }
             reserve(file, len as u64)
         } else {
@@ -130,8 +121,7 @@ impl FileStorage {
             }
             // Give back what was had, so that the answer tells what could be had. The first error is the one to tell.
             let _ = file.set_len(0);
-            let available = self.available(directory(path)).unwrap_or(0);
-            return Err(storage_full(path, len, available));
+            return Err(self.storage_full(path, len));
         }
         let region = map(file, path, len)?;
         if options.populate {
@@ -140,14 +130,40 @@ impl FileStorage {
         }
         Ok(region)
     }
+
+    fn storage_full(&self, path: &Path, len: usize) -> MemoryError {
+        MemoryError::StorageFull {
+            path: path.to_path_buf(),
+            shortage: self.shortage(directory(path), len as u64),
+        }
+    }
 }
 
-fn storage_full(path: &Path, len: usize, available: u64) -> MemoryError {
-    MemoryError::StorageFull {
-        path: path.to_path_buf(),
-        requested: len as u64,
-        available,
+/// Room on a file system, in bytes.
+struct Space {
+    available: u64,
+    capacity: u64,
+}
+
+/// `None` where the file system has no limit, such as tmpfs with size=0.
+fn space(directory: &Path) -> io::Result<Option<Space>> {
+    let name =
+        CString::new(directory.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut answer = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: `name` ends with a zero byte, and `answer` has room for the answer.
+    if unsafe { libc::statvfs(name.as_ptr(), answer.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
     }
+    // SAFETY: the call succeeded, so it filled `answer`.
+    let answer = unsafe { answer.assume_init() };
+    #[allow(clippy::unnecessary_cast)] // narrower on other systems
+    let bytes = |blocks: u64| blocks.saturating_mul(answer.f_frsize as u64);
+    #[allow(clippy::unnecessary_cast)] // narrower on other systems
+    let (available, capacity) = (bytes(answer.f_bavail as u64), bytes(answer.f_blocks as u64));
+    Ok((capacity > 0).then_some(Space {
+        available,
+        capacity,
+    }))
 }
 
 fn map(file: &File, path: &Path, len: usize) -> Result<Region, MemoryError> {

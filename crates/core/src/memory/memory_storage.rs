@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{CreateOptions, MemoryError, Region, Storage, error::directory};
+use super::{CreateOptions, MemoryError, Region, Shortage, Storage, error::directory};
 
 /// Files that exist in this process only, for tests and simulation. Clones are views of the same files. Behaves as a
 /// file system does: a directory must exist before a file in it, and a removed file lives on in its mappings.
@@ -98,8 +98,11 @@ impl Storage for MemoryStorage {
         if options.reserve && len > available {
             return Err(MemoryError::StorageFull {
                 path: path.to_path_buf(),
-                requested: len,
-                available,
+                shortage: Shortage {
+                    requested: len,
+                    available,
+                    capacity: state.capacity,
+                },
             });
         }
         let region = Region::anonymous(map_len)?;
@@ -156,6 +159,10 @@ impl Storage for MemoryStorage {
         } else {
             Err(io::ErrorKind::NotFound.into())
         }
+    }
+
+    fn capacity(&self, _: &Path) -> Option<u64> {
+        self.state().capacity
     }
 
     fn exists(&self, path: &Path) -> bool {

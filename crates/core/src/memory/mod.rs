@@ -18,6 +18,7 @@
 mod error;
 mod memory_storage;
 mod overlay;
+mod shortage;
 mod storage;
 
 #[cfg(not(loom))]
@@ -43,6 +44,7 @@ pub use overlay::{Gap, Overlay, OverlayField};
 pub use region::Region;
 #[cfg(loom)]
 pub use region::{Claim, Shared};
+pub use shortage::Shortage;
 pub use storage::{CreateOptions, Storage};
 #[cfg(not(loom))]
 pub use view::{Claim, Shared};

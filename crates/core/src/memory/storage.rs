@@ -2,7 +2,7 @@
 
 use std::{fmt::Debug, io, path::Path};
 
-use super::{MemoryError, Region};
+use super::{MemoryError, Region, Shortage};
 
 /// How a file is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +68,21 @@ pub trait Storage: Send + Sync + Debug {
 
     /// Bytes that can still be reserved in a directory.
     fn available(&self, directory: &Path) -> io::Result<u64>;
+
+    /// Bytes of the file system that holds a directory, free and used; `None` where it has no limit or does not tell.
+    fn capacity(&self, directory: &Path) -> Option<u64> {
+        let _ = directory;
+        None
+    }
+
+    /// What to say where `requested` bytes are too much for a directory.
+    fn shortage(&self, directory: &Path, requested: u64) -> Shortage {
+        Shortage {
+            requested,
+            available: self.available(directory).unwrap_or(0),
+            capacity: self.capacity(directory),
+        }
+    }
 
     /// True when there is a file or a directory of that name.
     fn exists(&self, path: &Path) -> bool;

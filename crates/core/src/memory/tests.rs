@@ -192,21 +192,20 @@ fn a_full_file_system_is_an_error_that_helps() {
     let error = FileStorage
         .create(&path, requested, CreateOptions::RESERVED)
         .unwrap_err();
-    let MemoryError::StorageFull {
-        requested: wanted,
-        available,
-        ..
-    } = &error
-    else {
+    let MemoryError::StorageFull { shortage, .. } = &error else {
         panic!("{error}");
     };
-    assert_eq!(requested, *wanted);
-    assert!(*available > 0 && *available < requested, "{available}");
+    assert_eq!(requested, shortage.requested);
+    assert!(
+        shortage.available > 0 && shortage.available < requested,
+        "{error}"
+    );
+    assert!(shortage.capacity.unwrap() >= shortage.available, "{error}");
     for part in [
-        "4398046511104 bytes",
+        "needed=4398046511104",
         "huge",
-        "available",
-        "--shm-size",
+        "available=",
+        "--shm-size=",
         "aeron.dir",
     ] {
         assert!(error.to_string().contains(part), "{error}");
@@ -228,8 +227,11 @@ fn memory_storage_fills_up_as_a_file_system_does() {
         matches!(
             error,
             MemoryError::StorageFull {
-                requested: 401,
-                available: 400,
+                shortage: Shortage {
+                    requested: 401,
+                    available: 400,
+                    capacity: Some(1000),
+                },
                 ..
             }
         ),

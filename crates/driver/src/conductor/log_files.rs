@@ -15,6 +15,7 @@ use taran_protocol::error_code::ErrorCode;
 
 use super::failure::Failure;
 use super::file_worker::{FileRequest, FileResult, FileWorker};
+use super::storage_space;
 
 /// Which folder of the Aeron directory a log lives in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +153,10 @@ impl LogFiles {
             return Ok(());
         };
         if available < length {
-            return Err(no_space(directory, length, available));
+            return Err(storage_space::exhausted(
+                directory,
+                &self.storage.shortage(directory, length),
+            ));
         }
         if available <= self.settings.low_storage_warning {
             self.errors.on_error(
@@ -232,22 +236,10 @@ impl LogFiles {
 
 fn creation_failure(path: &Path, error: &MemoryError) -> Failure {
     match error {
-        MemoryError::StorageFull {
-            requested,
-            available,
-            ..
-        } => no_space(path, *requested, *available),
+        // The same text for each log of a directory, so that the error log counts it instead of filling up.
+        MemoryError::StorageFull { shortage, .. } => {
+            storage_space::exhausted(path.parent().unwrap_or(path), shortage)
+        }
         other => Failure::generic(format!("cannot create {}: {other}", path.display())),
     }
-}
-
-fn no_space(path: &Path, needed: u64, available: u64) -> Failure {
-    Failure::new(
-        ErrorCode::StorageSpace,
-        format!(
-            "insufficient usable storage for a new log: needed={needed} available={available} bytes in {}; use a \
-             smaller term-length, or give the file system more room (a container: --shm-size)",
-            path.display()
-        ),
-    )
 }

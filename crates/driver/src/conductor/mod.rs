@@ -28,6 +28,7 @@ mod replies;
 mod session_ids;
 mod setup;
 mod stop;
+mod storage_space;
 mod subscribers;
 mod subscriptions;
 mod termination;

@@ -49,6 +49,10 @@ pub(crate) fn tenant(
             return Ok(Tenant::None);
         }
         Err(MemoryError::Io { path, source, .. }) => return Err(failed("look at", &path)(source)),
+        Err(MemoryError::PermissionDenied { path, .. }) => {
+            let source = io::ErrorKind::PermissionDenied.into();
+            return Err(failed("look at", &path)(source));
+        }
         Err(error) => return Err(error.into()),
     };
     let cnc = match Cnc::open(&region) {
@@ -112,6 +116,7 @@ fn evict(
             directory: settings.path.clone(),
             pid,
             age_ms,
+            timeout_ms: settings.driver_timeout_ms,
         }),
         Tenant::Dead(Some(cnc)) => {
             let saved = saved_errors::save(storage, &settings.path, &cnc.error_log, now_epoch_ms);

@@ -72,20 +72,21 @@ fn on_status(endpoint: &mut SendEndpoint, status: &StatusFrame<'_>, desk: &mut D
 
 fn on_nak(endpoint: &mut SendEndpoint, nak: &Nak, desk: &mut Desk<'_>) {
     let counters = desk.counters;
-    counters.naks_received.increment();
-    if let Some((publication, mut turn)) =
-        endpoint.addressee(nak.session_id.get(), nak.stream_id.get(), desk)
+    let addressee = endpoint.addressee(nak.session_id.get(), nak.stream_id.get(), desk);
+    if let Some((publication, _)) = &addressee
+        && nak.check(publication.term_length()).is_err()
     {
-        if nak.check(publication.term_length()).is_ok() {
-            publication.on_nak(
-                nak.term_id.get(),
-                nak.term_offset.get(),
-                nak.length.get(),
-                &mut turn,
-            );
-        } else {
-            counters.invalid_packets.increment();
-        }
+        counters.invalid_packets.increment();
+        return;
+    }
+    counters.naks_received.increment();
+    if let Some((publication, mut turn)) = addressee {
+        publication.on_nak(
+            nak.term_id.get(),
+            nak.term_offset.get(),
+            nak.length.get(),
+            &mut turn,
+        );
     }
 }
 

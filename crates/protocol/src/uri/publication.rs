@@ -209,7 +209,8 @@ impl PublicationParams {
         ];
         let mismatch = |key: &str, existing: &str, requested: &str| {
             UriError::rejected(format!(
-                "existing publication has different {key}: existing={existing} requested={requested}"
+                "existing publication has different {key}: existing={existing} requested={requested}; ask for {existing}, \
+                 leave it out, or use another stream or an exclusive publication"
             ))
             .in_channel(channel.uri().as_str())
         };

@@ -1,0 +1,93 @@
+//! Too little room on a file system, told with the size that would do.
+
+use std::fmt;
+
+const MIB: u64 = 1 << 20;
+
+/// How much room was asked for and how much there is. Its text says how large the file system has to be made, in the
+/// words of the commands that do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// Bytes that were to be reserved.
+    pub requested: u64,
+    /// Bytes that can be reserved.
+    pub available: u64,
+    /// Size of the whole file system in bytes, where that is known.
+    pub capacity: Option<u64>,
+}
+
+impl Shortage {
+    /// Bytes that are missing.
+    #[must_use]
+    pub fn missing(&self) -> u64 {
+        self.requested.saturating_sub(self.available)
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            requested,
+            available,
+            capacity,
+        } = self;
+        write!(f, "needed={requested} available={available} bytes: ")?;
+        match capacity {
+            Some(capacity) => {
+                let size = capacity.saturating_add(self.missing()).div_ceil(MIB);
+                write!(
+                    f,
+                    "the file system is {}m, make it {size}m or more (a container: --shm-size={size}m; else: mount -o \
+                     remount,size={size}m), or free space on it",
+                    capacity / MIB
+                )
+            }
+            None => write!(
+                f,
+                "make the file system at least {}m larger (a container: --shm-size; else: mount -o remount,size=...), \
+                 or free space on it",
+                self.missing().div_ceil(MIB)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_to_ask_for_is_told() {
+        let mut shortage = Shortage {
+            requested: 3 * (16 << 20) + 4_096,
+            available: 10 << 20,
+            capacity: Some(64 << 20),
+        };
+        let text = shortage.to_string();
+        for part in [
+            "needed=50335744 available=10485760",
+            "is 64m",
+            "--shm-size=103m",
+            "remount,size=103m",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        shortage.capacity = None;
+        let text = shortage.to_string();
+        assert!(text.contains("at least 39m larger"), "{text}");
+    }
+
+    #[test]
+    fn any_numbers_will_do() {
+        for capacity in [None, Some(0), Some(u64::MAX)] {
+            for (requested, available) in [(0, u64::MAX), (u64::MAX, 0), (0, 0)] {
+                let shortage = Shortage {
+                    requested,
+                    available,
+                    capacity,
+                };
+                assert!(!shortage.to_string().is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What is told when the file system has no room for a log.
+
+use std::path::Path;
+
+use taran_core::memory::Shortage;
+use taran_protocol::error_code::ErrorCode;
+use taran_protocol::log::{PAGE_SIZE_MIN, file_length};
+use taran_protocol::position::{TERM_LENGTH_MAX, TERM_LENGTH_MIN};
+
+use super::failure::Failure;
+
+/// Refuses a log of which `shortage` says how much of it does not fit into the directory.
+pub(crate) fn exhausted(directory: &Path, shortage: &Shortage) -> Failure {
+    let fits = match longest_term(shortage.available) {
+        Some(length) => format!("term-length={length} fits"),
+        None => "even the shortest term-length does not fit".to_owned(),
+    };
+    Failure::new(
+        ErrorCode::StorageSpace,
+        format!(
+            "insufficient usable storage for a new log in {}: {shortage}, or use shorter terms: a log has three, {fits}",
+            directory.display()
+        ),
+    )
+}
+
+/// The longest terms with which a log takes `available` bytes at most.
+fn longest_term(available: u64) -> Option<i32> {
+    // Larger pages are rare, and add less than a term.
+    let fits = |length: &i32| file_length(*length, PAGE_SIZE_MIN) as u64 <= available;
+    (TERM_LENGTH_MIN.ilog2()..=TERM_LENGTH_MAX.ilog2())
+        .rev()
+        .map(|bits| 1 << bits)
+        .find(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_terms_that_fit() {
+        assert_eq!(longest_term(200_703), None);
+        assert_eq!(longest_term(200_704), Some(65_536));
+        assert_eq!(longest_term(17_821_696), Some(4 << 20));
+        assert_eq!(longest_term(u64::MAX), Some(1 << 30));
+    }
+}
