@@ -58,13 +58,8 @@ impl SenderPublication {
     }
 
     /// A receiver misses something; the range was checked against the term.
-    pub(super) fn on_nak(
-        &mut self,
-        term_id: i32,
-        term_offset: i32,
-        length: i32,
-        turn: &mut Turn<'_>,
-    ) {
+    /// It is answered in the next turn: however many arrive at once, a cycle sends no more than its share.
+    pub(super) fn on_nak(&mut self, term_id: i32, term_offset: i32, length: i32, turn: &Turn<'_>) {
         self.spec.naks_received.increment();
         let position = self.geometry.position(term_id, term_offset);
         let term_length = i64::from(self.geometry.term_length());
@@ -77,18 +72,12 @@ impl SenderPublication {
         if asked <= 0 || position < oldest || position < 0 {
             return;
         }
-        match self.retransmits.on_nak(
-            Stretch {
-                position,
-                length: asked,
-            },
-            turn.now.nanos,
-        ) {
-            Verdict::Accepted => self.resend(turn),
-            Verdict::Suppressed => {}
-            Verdict::Overflow => {
-                turn.counters.retransmit_overflow.increment();
-            }
+        let asked = Stretch {
+            position,
+            length: asked,
+        };
+        if self.retransmits.on_nak(asked, turn.now.nanos) == Verdict::Overflow {
+            turn.counters.retransmit_overflow.increment();
         }
     }
 

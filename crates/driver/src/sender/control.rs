@@ -80,12 +80,12 @@ fn on_nak(endpoint: &mut SendEndpoint, nak: &Nak, desk: &mut Desk<'_>) {
         return;
     }
     counters.naks_received.increment();
-    if let Some((publication, mut turn)) = addressee {
+    if let Some((publication, turn)) = addressee {
         publication.on_nak(
             nak.term_id.get(),
             nak.term_offset.get(),
             nak.length.get(),
-            &mut turn,
+            &turn,
         );
     }
 }

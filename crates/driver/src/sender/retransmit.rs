@@ -1,9 +1,10 @@
 //! Answers to NAKs (spec/02 §3.8).
 //!
-//! Input: [`Retransmits::on_nak`] for each valid NAK, then [`Retransmits::turn`] at once and in every duty cycle. Output:
-//! `turn` calls back for each stretch to send again. A long answer is spread over several turns, so that one small NAK
-//! cannot keep the sender from its other streams; repeated NAKs are ignored while it lasts and for a while after.
+//! Input: [`Retransmits::on_nak`] for each valid NAK, then [`Retransmits::turn`] in every duty cycle. Output: `turn` calls
+//! back for each stretch to send again. Long answers are spread over several turns, so that small NAKs cannot keep the
+//! sender from its other streams; repeated NAKs are ignored while it lasts and for a while after.
 
+use super::plan::TURN_BYTES;
 use crate::boundary::RetransmitSpec;
 
 /// What became of a NAK.
@@ -92,18 +93,22 @@ impl Retransmits {
             return;
         }
         self.forget_lingering(now_ns);
+        let mut budget = i64::from(TURN_BYTES);
         for action in &mut self.actions {
             if let State::Delayed { until_ns } = action.state
                 && until_ns < now_ns
             {
                 action.state = State::Sending { sent: 0 };
             }
-            if let State::Sending { sent } = &mut action.state {
+            if let State::Sending { sent } = &mut action.state
+                && budget > 0
+            {
                 let rest = Stretch {
                     position: action.asked.position + *sent,
                     length: action.asked.length - *sent,
                 };
                 let advanced = resend(rest, *sent == 0).unwrap_or(rest.length);
+                budget -= advanced;
                 *sent += advanced;
                 if advanced >= rest.length {
                     action.state = State::Lingering {
@@ -223,6 +228,25 @@ mod tests {
             retransmits.on_nak(stretch(1280, 64), 10 * MS + 1),
             Verdict::Accepted
         );
+    }
+
+    #[test]
+    fn the_answers_of_a_group_share_the_bytes_of_a_turn() {
+        let long = i64::from(TURN_BYTES);
+        let mut retransmits = Retransmits::new(GROUP);
+        retransmits.on_nak(stretch(0, 2 * long), 0);
+        retransmits.on_nak(stretch(4 * long, 64), 0);
+        let mut turn = || {
+            let mut sent = Vec::new();
+            retransmits.turn(0, |rest, _| {
+                sent.push((rest.position, rest.length.min(long)));
+                Some(rest.length.min(long))
+            });
+            sent
+        };
+        assert_eq!(turn(), [(0, long)]);
+        assert_eq!(turn(), [(long, long)]);
+        assert_eq!(turn(), [(4 * long, 64)]);
     }
 
     #[test]

@@ -141,7 +141,7 @@ fn a_nak_is_answered_with_the_same_bytes() {
     rig.socket.sent();
     rig.socket
         .arrive(nak(SESSION, STREAM, START + 320, 640).as_bytes());
-    assert_eq!(rig.sent(), [rig.log_bytes(START + 320, 640)]);
+    assert_eq!(rig.answers(), [rig.log_bytes(START + 320, 640)]);
     assert_eq!((rig.naks.get(), rig.counters.naks_received.get()), (1, 1));
     assert_eq!(
         (
@@ -159,15 +159,32 @@ fn a_nak_is_answered_with_the_same_bytes() {
     rig.socket
         .arrive(nak(SESSION, STREAM, START + 640, 320).as_bytes());
     rig.now_ns += 10 * MS;
-    assert_eq!(rig.sent(), [[0; 0]; 0], "suppressed while lingering");
+    assert_eq!(rig.answers(), [[0; 0]; 0], "suppressed while lingering");
     rig.socket
         .arrive(nak(SESSION, STREAM, START + 640, 320).as_bytes());
     rig.now_ns += 1;
-    assert_eq!(rig.sent(), [rig.log_bytes(START + 640, 320)]);
+    assert_eq!(rig.answers(), [rig.log_bytes(START + 640, 320)]);
     assert_eq!(
         (rig.naks.get(), rig.counters.retransmits_sent.get()),
         (3, 2)
     );
+}
+
+#[test]
+fn a_burst_of_naks_is_one_answer() {
+    let mut rig = Rig::connected(32_768);
+    for _ in 0..8 {
+        rig.publish(320);
+    }
+    rig.cycle();
+    rig.socket.sent();
+    for at in (0..8).rev() {
+        let missing = nak(SESSION, STREAM, START + 320 * at, 320);
+        rig.socket.arrive(missing.as_bytes());
+    }
+    assert_eq!(rig.sent(), [[0; 0]; 0], "listening sends nothing");
+    assert_eq!(rig.sent(), [rig.log_bytes(START, 320)], "what came last");
+    assert_eq!(rig.sent(), [[0; 0]; 0]);
 }
 
 #[test]
@@ -179,7 +196,7 @@ fn the_nak_of_the_worked_example_is_understood() {
     rig.socket.arrive(&hex(
         "1c 00 00 00 00 00 02 00  4d 3c 2b 1a e9 03 00 00  65 00 00 00 c0 00 00 00  40 00 00 00",
     ));
-    assert_eq!(rig.sent(), [rig.log_bytes(START, 64)]);
+    assert_eq!(rig.answers(), [rig.log_bytes(START, 64)]);
 }
 
 #[test]
@@ -193,11 +210,11 @@ fn a_nak_never_sends_what_was_not_sent_before_or_is_too_old() {
     for (position, length) in [(START + 640, 320), (START - 32_768 - 8192, 320), (START, 0)] {
         rig.socket
             .arrive(nak(SESSION, STREAM, position, length).as_bytes());
-        assert_eq!(rig.sent(), [[0; 0]; 0], "{position}");
+        assert_eq!(rig.answers(), [[0; 0]; 0], "{position}");
     }
     rig.socket
         .arrive(nak(SESSION, STREAM, START + 320, 960).as_bytes());
-    assert_eq!(rig.sent(), [rig.log_bytes(START + 320, 320)]);
+    assert_eq!(rig.answers(), [rig.log_bytes(START + 320, 320)]);
 }
 
 #[test]

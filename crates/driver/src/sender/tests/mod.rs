@@ -161,6 +161,12 @@ impl Rig {
         self.socket.sent()
     }
 
+    /// What is sent in answer to what has arrived.
+    fn answers(&mut self) -> Vec<Vec<u8>> {
+        self.cycle();
+        self.sent()
+    }
+
     /// A client commits a frame; a negative length is padding.
     fn publish(&mut self, length: i32) {
         let geometry = self.log.geometry();
