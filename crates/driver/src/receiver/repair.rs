@@ -66,6 +66,11 @@ impl ReceiverImage {
                 }
             }
         }
+        if self.rebuilt > self.high_water {
+            // Frames of a broken sender lie over each other, so that something in the middle of one counts as a frame.
+            self.high_water = self.rebuilt;
+            self.spec.high_water_mark.set(self.high_water);
+        }
         if self.rebuilt != before {
             self.spec.rebuild_position.set(self.rebuilt);
         }

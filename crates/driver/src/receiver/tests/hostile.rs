@@ -82,3 +82,15 @@ fn a_far_heartbeat_costs_bounded_work() {
     assert_eq!(sent[0][6], 2, "a NAK");
     assert_eq!(rig.positions(), (32_768, 0));
 }
+
+#[test]
+fn frames_that_lie_over_each_other_lead_no_position_past_its_limit() {
+    let mut rig = Rig::connected();
+    let mut second = data(START + 128, &[256]);
+    // In the middle of its payload, something that looks like a frame of 4096 bytes.
+    second[32..36].copy_from_slice(&4096_i32.to_le_bytes());
+    second[38..40].copy_from_slice(&1_u16.to_le_bytes());
+    rig.arrive(&second);
+    rig.arrive(&data(START, &[160]));
+    assert_eq!(rig.positions(), (160 + 4096, 160 + 4096));
+}
