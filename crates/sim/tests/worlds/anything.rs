@@ -241,7 +241,7 @@ impl Story {
 
 seeded! {
     /// Half a hundred things happen. Afterwards all flows move again, and nothing is left when all is closed.
-    at_any_time, 100, |seed| {
+    at_any_time, 60, |seed| {
         let mut story = Story::new(seed);
         let faults = weather::foul(story.world.random());
         story.world.set_faults(faults);

@@ -40,7 +40,7 @@ fn story(seed: u64) -> (u64, u64) {
 
 seeded! {
     /// Each story twice.
-    same_seed_same_history, 8, |seed| {
+    same_seed_same_history, 4, |seed| {
         let (first, second) = (story(seed), story(seed));
         assert_eq!(first, second);
         assert!(first.1 > 1_000, "{first:?}");
