@@ -13,9 +13,10 @@ use super::failure::Failure;
 use super::log_files::LogFile;
 use super::owners::Owners;
 use super::stop::Stop;
-use super::waiting::{Answers, NameResolver, Need, StoredCommand, WaitingRoom};
+use super::waiting::{Answers, NameResolver, Need, Share, StoredCommand, WaitingRoom};
 
-/// Most commands taken from the ring in one duty cycle, so that limits are moved in between.
+/// Most commands taken from the ring in one duty cycle, and most of those that waited, so that limits are moved in
+/// between.
 const COMMANDS_PER_CYCLE: usize = 4;
 
 /// How long a command waits for host names. Clients wait ten seconds for an answer.
@@ -69,21 +70,27 @@ impl Intake {
 
     /// Goes on with commands that have what they waited for.
     pub(crate) fn resume(&mut self, owners: &mut Owners) -> usize {
-        let Some(mut ready) = self.waiting.poll(owners.now.nanos) else {
+        let now_ns = owners.now.nanos;
+        let Some(mut ready) = self.waiting.poll(now_ns) else {
             return 0;
         };
         let mut work = 0;
         let mut answers = ready.answers;
         while let Some(stored) = ready.commands.pop_front() {
+            if work == COMMANDS_PER_CYCLE || !owners.networking.flush_lines() {
+                ready.commands.push_front(stored);
+                self.waiting
+                    .wait(ready.client_id, ready.commands, answers, None, now_ns);
+                break;
+            }
             work += 1;
             let Ok(command) = Command::decode(stored.type_id, &stored.payload) else {
                 continue;
             };
             if let Some(need) = run(owners, &command, &mut answers) {
                 ready.commands.push_front(stored);
-                let now_ns = owners.now.nanos;
                 self.waiting
-                    .wait(ready.client_id, ready.commands, answers, need, now_ns);
+                    .wait(ready.client_id, ready.commands, answers, Some(need), now_ns);
                 break;
             }
             // The next command may mean the same name, but at another time.
@@ -153,7 +160,7 @@ fn take_one(
             Command::ClientClose { .. } => forget(waiting, owners, client_id),
             // Signs of life do not wait.
             Command::ClientKeepalive { .. } => {}
-            _ if !waiting.has_room(client_id) => {
+            _ if !waiting.has_room(client_id, payload.len(), share(&command)) => {
                 owners.fail(command.correlation_id(), &crowded());
                 return Action::Continue;
             }
@@ -167,10 +174,10 @@ fn take_one(
     let mut answers = Answers::default();
     match run(owners, &command, &mut answers) {
         None => {}
-        Some(need) if waiting.has_room(client_id) => {
+        Some(need) if waiting.has_room(client_id, payload.len(), Share::Ordinary) => {
             let payload = payload.to_vec();
             let commands = VecDeque::from([StoredCommand { type_id, payload }]);
-            waiting.wait(client_id, commands, answers, need, owners.now.nanos);
+            waiting.wait(client_id, commands, answers, Some(need), owners.now.nanos);
         }
         Some(_) => owners.fail(command.correlation_id(), &crowded()),
     }
@@ -194,6 +201,19 @@ fn run(owners: &mut Owners, command: &Command<'_>, answers: &mut Answers) -> Opt
 fn forget(waiting: &mut WaitingRoom, owners: &mut Owners, client_id: i64) {
     if let Some(unused) = waiting.forget(client_id) {
         owners.logs.retire(unused);
+    }
+}
+
+/// What gives something back has a reserve.
+fn share(command: &Command<'_>) -> Share {
+    match command {
+        Command::RemovePublication { .. }
+        | Command::RemoveSubscription { .. }
+        | Command::RemoveCounter { .. }
+        | Command::RemoveDestination { .. }
+        | Command::RemoveDestinationById { .. }
+        | Command::RemoveReceiveDestination { .. } => Share::Reserve,
+        _ => Share::Ordinary,
     }
 }
 

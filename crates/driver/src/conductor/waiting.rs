@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 use std::net::IpAddr;
+use std::ops::Bound;
 
 use taran_core::agent::DutyCycle;
 
@@ -28,6 +29,27 @@ pub trait NameResolver: Send + Debug {
 pub(crate) struct StoredCommand {
     pub(crate) type_id: i32,
     pub(crate) payload: Vec<u8>,
+}
+
+impl StoredCommand {
+    /// Bytes of memory that it takes while it waits.
+    fn cost(&self) -> usize {
+        cost(self.payload.len())
+    }
+}
+
+fn cost(payload_length: usize) -> usize {
+    size_of::<StoredCommand>() + payload_length
+}
+
+/// Which share of the memory for commands that wait one may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// It asks for something: it can be refused, and asked again.
+    Ordinary,
+    /// It gives something back: refused, what it names would be there until its client goes, so there is room for it
+    /// when there is none for others.
+    Reserve,
 }
 
 /// What a command has waited for and got.
@@ -54,13 +76,19 @@ pub(crate) enum Need {
     Log(u64),
 }
 
-/// Most commands that one client may have waiting, and most clients that may wait; what is beyond is refused.
-const COMMANDS_PER_CLIENT: usize = 256;
+/// Most bytes of commands that one client may have waiting: two rings of the usual length full, so that a client that
+/// adds all it has at its start is never refused. The reserve is as much again.
+const BYTES_PER_CLIENT: usize = 2 * 1024 * 1024;
+/// Most bytes of commands that all clients may have waiting, reserve not counted.
+const BYTES: usize = 16 * BYTES_PER_CLIENT;
+/// Most clients that may wait; what is beyond is refused.
 const CLIENTS: usize = 1024;
 
 #[derive(Debug)]
 struct Waiting {
     commands: VecDeque<StoredCommand>,
+    /// What the commands cost together.
+    bytes: usize,
     answers: Answers,
     /// Ticket and host of what was asked and not answered.
     hosts: Vec<(u64, String)>,
@@ -92,6 +120,10 @@ pub(crate) struct WaitingRoom {
     next_ticket: u64,
     unanswered: usize,
     clients: BTreeMap<i64, Waiting>,
+    /// What all commands cost together.
+    bytes: usize,
+    /// The client whose turn was last.
+    last: i64,
 }
 
 impl WaitingRoom {
@@ -108,6 +140,8 @@ impl WaitingRoom {
             next_ticket: 0,
             unanswered: 0,
             clients: BTreeMap::new(),
+            bytes: 0,
+            last: i64::MIN,
         }
     }
 
@@ -116,40 +150,53 @@ impl WaitingRoom {
         self.clients.contains_key(&client_id)
     }
 
-    /// Whether another command of this client may wait.
-    pub(crate) fn has_room(&self, client_id: i64) -> bool {
-        match self.clients.get(&client_id) {
-            Some(waiting) => waiting.commands.len() < COMMANDS_PER_CLIENT,
-            None => self.clients.len() < CLIENTS,
+    /// Whether another command of this client, of so many bytes, may wait.
+    pub(crate) fn has_room(&self, client_id: i64, payload_length: usize, share: Share) -> bool {
+        let waiting = self.clients.get(&client_id);
+        if waiting.is_none() && self.clients.len() >= CLIENTS {
+            return false;
         }
+        let cost = cost(payload_length);
+        let times = match share {
+            Share::Ordinary => 1,
+            Share::Reserve => 2,
+        };
+        waiting.map_or(0, |waiting| waiting.bytes) + cost <= BYTES_PER_CLIENT * times
+            && self.bytes + cost <= BYTES * times
     }
 
     /// Stores a command behind the one that waits.
     pub(crate) fn push(&mut self, client_id: i64, command: StoredCommand) {
         if let Some(waiting) = self.clients.get_mut(&client_id) {
+            let cost = command.cost();
+            waiting.bytes += cost;
+            self.bytes += cost;
             waiting.commands.push_back(command);
         }
     }
 
-    /// Stores `commands`, of which the first has `answers` and still needs `need`.
+    /// Stores `commands`, of which the first has `answers` and still needs `need`; without a need, only its turn.
     pub(crate) fn wait(
         &mut self,
         client_id: i64,
         commands: VecDeque<StoredCommand>,
         answers: Answers,
-        need: Need,
+        need: Option<Need>,
         now_ns: i64,
     ) {
+        let bytes = commands.iter().map(StoredCommand::cost).sum();
         let mut waiting = Waiting {
             commands,
+            bytes,
             answers,
             hosts: Vec::new(),
             log: None,
             since_ns: now_ns,
         };
         match need {
-            Need::Log(ticket) => waiting.log = Some(ticket),
-            Need::Names(hosts) => {
+            None => {}
+            Some(Need::Log(ticket)) => waiting.log = Some(ticket),
+            Some(Need::Names(hosts)) => {
                 for host in hosts {
                     let ticket = self.next_ticket;
                     self.next_ticket += 1;
@@ -159,6 +206,7 @@ impl WaitingRoom {
                 }
             }
         }
+        self.bytes += bytes;
         self.clients.insert(client_id, waiting);
     }
 
@@ -193,16 +241,30 @@ impl WaitingRoom {
             self.answered(ticket, answer, now_ns);
         }
         self.give_up_overdue(now_ns);
-        let ready = self.clients.iter().find(|(_, waiting)| waiting.is_ready());
-        let client_id = *ready?.0;
+        let client_id = self.next_ready()?;
+        self.last = client_id;
         let Waiting {
-            commands, answers, ..
+            commands,
+            bytes,
+            answers,
+            ..
         } = self.clients.remove(&client_id)?;
+        self.bytes -= bytes;
         Some(Ready {
             client_id,
             commands,
             answers,
         })
+    }
+
+    /// One after the other, so that a client with many commands does not keep the others from theirs.
+    fn next_ready(&self) -> Option<i64> {
+        let after = (Bound::Excluded(self.last), Bound::Unbounded);
+        self.clients
+            .range(after)
+            .chain(self.clients.range(..=self.last))
+            .find(|(_, waiting)| waiting.is_ready())
+            .map(|(&client_id, _)| client_id)
     }
 
     fn answered(&mut self, ticket: u64, answer: Result<Vec<IpAddr>, String>, now_ns: i64) {
@@ -233,6 +295,8 @@ impl WaitingRoom {
 
     /// The client is gone: what it waited for is of no interest. A log file that it had got already is given back.
     pub(crate) fn forget(&mut self, client_id: i64) -> Option<LogFile> {
-        self.clients.remove(&client_id)?.answers.log?.ok()
+        let waiting = self.clients.remove(&client_id)?;
+        self.bytes -= waiting.bytes;
+        waiting.answers.log?.ok()
     }
 }
