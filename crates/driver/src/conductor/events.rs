@@ -8,10 +8,15 @@ use super::log_files::LogFile;
 use super::owners::Owners;
 use crate::boundary::{ConductorEvent, PublicationError};
 
+/// Log files that are made for images of one endpoint at the same time.
+const IMAGE_FILES_PER_ENDPOINT: usize = 2;
+
 impl Owners {
     pub(crate) fn on_event(&mut self, event: ConductorEvent) {
         match event {
-            ConductorEvent::CreateImage(request) => self.on_image_requested(request),
+            ConductorEvent::CreateImage(request) => {
+                self.networking.requested_images.push_back(request);
+            }
             ConductorEvent::PublicationReleased(publication) => {
                 let id = publication.id();
                 // Its views of the log go first, then the log itself.
@@ -63,6 +68,24 @@ impl Owners {
                 );
             }
         }
+    }
+
+    /// Begins the next image that was asked for, if its endpoint has not enough of them under way: a SETUP costs its
+    /// sender a few bytes, and the file of an image may be large.
+    pub(crate) fn begin_image(&mut self) -> usize {
+        let pending = &self.networking.pending_images;
+        let next = self.networking.requested_images.iter().position(|wanted| {
+            let under_way = pending
+                .iter()
+                .filter(|image| image.request.endpoint == wanted.endpoint);
+            under_way.count() < IMAGE_FILES_PER_ENDPOINT
+        });
+        let Some(request) = next.and_then(|index| self.networking.requested_images.remove(index))
+        else {
+            return 0;
+        };
+        self.on_image_requested(request);
+        1
     }
 
     /// A receiver complained about a publication: recorded here, and told to the publication's clients.

@@ -20,6 +20,17 @@ pub(crate) struct FileRequest {
     pub(crate) length: u64,
     /// What of its pages is to be there at once.
     pub(crate) options: CreateOptions,
+    /// Who waits for it.
+    pub(crate) asked_by: AskedBy,
+}
+
+/// Who waits for a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AskedBy {
+    /// A client, with its command: served first.
+    Client,
+    /// A peer, that sends a few bytes and asks for much: served when there is nothing else to do.
+    Peer,
 }
 
 /// What became of a request.
@@ -63,6 +74,7 @@ pub(crate) fn create_now(storage: &dyn Storage, ticket: u64, request: FileReques
         path,
         length,
         options,
+        ..
     } = request;
     let result = storage.create(&path, length, options);
     FileResult::Created {

@@ -14,7 +14,7 @@ use taran_core::memory::{CreateOptions, MemoryError, Region, Storage};
 use taran_protocol::error_code::ErrorCode;
 
 use super::failure::Failure;
-use super::file_worker::{FileRequest, FileResult, FileWorker};
+use super::file_worker::{AskedBy, FileRequest, FileResult, FileWorker};
 use super::storage_space;
 
 /// Which folder of the Aeron directory a log lives in.
@@ -141,6 +141,10 @@ impl LogFiles {
             options: CreateOptions {
                 reserve: true,
                 populate: !request.sparse,
+            },
+            asked_by: match request.folder {
+                LogFolder::Publications => AskedBy::Client,
+                LogFolder::Images => AskedBy::Peer,
             },
         };
         self.worker.create(ticket, file);

@@ -6,7 +6,8 @@
 //! terms before they are written again.
 //!
 //! Contract: `do_work(now)` as often as possible. Time comes in as an argument, sockets, files, names and chance through
-//! what [`Conductor`] was built from; the conductor reads no clock and waits for nobody.
+//! what [`Conductor`] was built from; the conductor reads no clock. It waits for no name and for no log file. Short calls
+//! of the system it makes itself: opening and closing sockets, listing interfaces, asking how much space is left.
 
 mod clients;
 mod commands;
@@ -45,7 +46,7 @@ use taran_core::ring::many_to_one::Consumer;
 use taran_protocol::counter::SystemCounter;
 
 pub(crate) use file_worker::{
-    FileRequest, FileResult, FileWorker, InlineFiles, create_now, delete_now,
+    AskedBy, FileRequest, FileResult, FileWorker, InlineFiles, create_now, delete_now,
 };
 pub(crate) use owners::{OwnersSpec, SystemCounters};
 pub use termination::{TerminationHook, TerminationValidator};
@@ -172,6 +173,7 @@ impl Agent for Conductor {
             + self.intake.resume(&mut self.owners)
             + self.intake.take(&mut self.owners)
             + self.take_events()
+            + self.owners.begin_image()
             + self.owners.update_limits()
             + self.owners.logs.free_some(free_limit)
     }

@@ -3,6 +3,7 @@
 //! No state of a resource is here: each lives with its owner. The handlers in `commands`, `timer` and `events` fetch what
 //! a task needs from several owners; an owner never knows another.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use taran_core::broadcast::Transmitter;
@@ -123,6 +124,7 @@ impl Owners {
             publications: NetworkPublications::default(),
             images: Images::default(),
             pending_images: Vec::new(),
+            requested_images: VecDeque::new(),
             next_receiver_id: random.i64(..),
         };
         Self {

@@ -1,13 +1,14 @@
 //! A thread that makes and deletes log files, so that nobody else waits for the file system.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
 
 use taran_core::memory::{Region, Storage};
 
-use crate::conductor::{FileRequest, FileResult, FileWorker, create_now, delete_now};
+use crate::conductor::{AskedBy, FileRequest, FileResult, FileWorker, create_now, delete_now};
 use crate::error::DriverError;
 
 #[derive(Debug)]
@@ -16,7 +17,42 @@ enum Job {
     Delete(PathBuf, Option<Region>),
 }
 
-/// Files made and deleted on a thread of their own, one after the other. What was begun is finished when it is dropped.
+/// What the thread has to do, in the order in which it does it.
+#[derive(Debug, Default)]
+struct Jobs {
+    for_clients: VecDeque<Job>,
+    deletions: VecDeque<Job>,
+    for_peers: VecDeque<Job>,
+}
+
+impl Jobs {
+    fn push(&mut self, job: Job) {
+        let jobs = match &job {
+            Job::Create(_, request) => match request.asked_by {
+                AskedBy::Client => &mut self.for_clients,
+                AskedBy::Peer => &mut self.for_peers,
+            },
+            Job::Delete(..) => &mut self.deletions,
+        };
+        jobs.push_back(job);
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        self.for_clients
+            .pop_front()
+            .or_else(|| self.deletions.pop_front())
+            .or_else(|| self.for_peers.pop_front())
+    }
+
+    /// Files that nobody will use are not made.
+    fn forget_creations(&mut self) {
+        self.for_clients.clear();
+        self.for_peers.clear();
+    }
+}
+
+/// Files made and deleted on a thread of their own, one after the other: first those that clients wait for. When it is
+/// dropped, what is to be deleted is deleted, and what has not been made is not made.
 #[derive(Debug)]
 pub(crate) struct FileThread {
     jobs: Option<Sender<Job>>,
@@ -51,7 +87,28 @@ impl FileThread {
 }
 
 fn work(storage: &dyn Storage, queue: &Receiver<Job>, done: &Sender<FileResult>) {
-    while let Ok(job) = queue.recv() {
+    let mut jobs = Jobs::default();
+    let mut is_closed = false;
+    loop {
+        while !is_closed {
+            match queue.try_recv() {
+                Ok(job) => jobs.push(job),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    is_closed = true;
+                    jobs.forget_creations();
+                }
+            }
+        }
+        let Some(job) = jobs.pop() else {
+            if is_closed {
+                return;
+            }
+            if let Ok(job) = queue.recv() {
+                jobs.push(job);
+            }
+            continue;
+        };
         let result = match job {
             Job::Create(ticket, request) => create_now(storage, ticket, request),
             Job::Delete(path, region) => delete_now(storage, path, region),
@@ -114,6 +171,7 @@ mod tests {
             path: path.clone(),
             length: 4096,
             options: CreateOptions::RESERVED,
+            asked_by: AskedBy::Client,
         };
         files.create(7, request());
         files.create(8, request());
@@ -139,5 +197,51 @@ mod tests {
             !storage.exists(&path),
             "what was begun is finished at the end"
         );
+    }
+
+    #[test]
+    fn clients_come_first_and_the_end_makes_nothing() {
+        let storage = MemoryStorage::new();
+        storage.create_dir_all("/a".as_ref()).unwrap();
+        let (sender, queue) = channel();
+        let (done, results) = channel();
+        let create = |ticket: u64, asked_by| {
+            let request = FileRequest {
+                path: PathBuf::from(format!("/a/{ticket}.logbuffer")),
+                length: 4096,
+                options: CreateOptions::RESERVED,
+                asked_by,
+            };
+            Job::Create(ticket, request)
+        };
+        let mut jobs = Jobs::default();
+        for (ticket, asked_by) in [(1, AskedBy::Peer), (2, AskedBy::Peer), (3, AskedBy::Client)] {
+            jobs.push(create(ticket, asked_by));
+        }
+        let tickets: Vec<u64> = std::iter::from_fn(|| match jobs.pop()? {
+            Job::Create(ticket, _) => Some(ticket),
+            Job::Delete(..) => None,
+        })
+        .collect();
+        assert_eq!(tickets, [3, 1, 2]);
+
+        let old = PathBuf::from("/a/0.logbuffer");
+        create_now(
+            &storage,
+            0,
+            FileRequest {
+                path: old.clone(),
+                length: 4096,
+                options: CreateOptions::RESERVED,
+                asked_by: AskedBy::Client,
+            },
+        );
+        sender.send(create(4, AskedBy::Client)).unwrap();
+        sender.send(Job::Delete(old.clone(), None)).unwrap();
+        drop(sender);
+        work(&storage, &queue, &done);
+        assert!(!storage.exists(&old));
+        assert!(!storage.exists("/a/4.logbuffer".as_ref()));
+        assert_eq!(results.try_iter().count(), 1);
     }
 }

@@ -17,9 +17,13 @@ pub(crate) use publication::{Event as PublicationEvent, NetworkPublication, Publ
 pub(crate) use publications::NetworkPublications;
 pub(crate) use sockets::Sockets;
 
+use std::collections::VecDeque;
+
 use super::line::Line;
 use super::setup::PendingImage;
-use crate::boundary::{EndpointId, ImageId, PublicationId, ReceiverCommand, SenderCommand};
+use crate::boundary::{
+    CreateImage, EndpointId, ImageId, PublicationId, ReceiverCommand, SenderCommand,
+};
 
 /// The network side of the driver.
 #[derive(Debug)]
@@ -31,7 +35,10 @@ pub(crate) struct Networking {
     pub(crate) receive_endpoints: Endpoints,
     pub(crate) publications: NetworkPublications,
     pub(crate) images: Images,
+    /// Images that wait for their log files.
     pub(crate) pending_images: Vec<PendingImage>,
+    /// Images that wait to be begun; the receiver bounds how many it asks for at once.
+    pub(crate) requested_images: VecDeque<CreateImage>,
     /// Told in status messages of the next receive endpoint.
     pub(crate) next_receiver_id: i64,
 }

@@ -30,7 +30,7 @@ use plan::Plan;
 pub(crate) struct PendingImage {
     pub(crate) ticket: u64,
     id: ImageId,
-    request: CreateImage,
+    pub(crate) request: CreateImage,
 }
 
 impl Owners {
