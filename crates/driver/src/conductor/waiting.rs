@@ -20,6 +20,9 @@ pub trait NameResolver: Send + Debug {
     /// Begins to look up `host`. Its answer comes out of [`poll`](Self::poll) under the same ticket.
     fn start(&mut self, ticket: u64, host: &str);
 
+    /// Nobody waits for this answer any more. It may come all the same.
+    fn cancel(&mut self, _ticket: u64) {}
+
     /// An answer that has come in: at least one address, or why there is none.
     fn poll(&mut self) -> Option<(u64, Result<Vec<IpAddr>, String>)>;
 }
@@ -118,7 +121,6 @@ pub(crate) struct WaitingRoom {
     watch: DutyCycle,
     name_timeout_ns: i64,
     next_ticket: u64,
-    unanswered: usize,
     clients: BTreeMap<i64, Waiting>,
     /// What all commands cost together.
     bytes: usize,
@@ -138,7 +140,6 @@ impl WaitingRoom {
             watch,
             name_timeout_ns,
             next_ticket: 0,
-            unanswered: 0,
             clients: BTreeMap::new(),
             bytes: 0,
             last: i64::MIN,
@@ -200,7 +201,6 @@ impl WaitingRoom {
                 for host in hosts {
                     let ticket = self.next_ticket;
                     self.next_ticket += 1;
-                    self.unanswered += 1;
                     self.resolver.start(ticket, &host);
                     waiting.hosts.push((ticket, host));
                 }
@@ -233,11 +233,7 @@ impl WaitingRoom {
     /// Takes in answers, and returns the commands of one client that need wait no longer.
     pub(crate) fn poll(&mut self, now_ns: i64) -> Option<Ready> {
         // Answers come late too, to questions that nobody has any more.
-        while self.unanswered > 0 {
-            let Some((ticket, answer)) = self.resolver.poll() else {
-                break;
-            };
-            self.unanswered -= 1;
+        while let Some((ticket, answer)) = self.resolver.poll() {
             self.answered(ticket, answer, now_ns);
         }
         self.give_up_overdue(now_ns);
@@ -286,7 +282,8 @@ impl WaitingRoom {
                 continue;
             }
             self.watch.record(waited_ns);
-            for (_, host) in waiting.hosts.drain(..) {
+            for (ticket, host) in waiting.hosts.drain(..) {
+                self.resolver.cancel(ticket);
                 let text = format!("no answer within {} ms", self.name_timeout_ns / 1_000_000);
                 waiting.answers.hosts.insert(host, Err(text));
             }
@@ -297,6 +294,9 @@ impl WaitingRoom {
     pub(crate) fn forget(&mut self, client_id: i64) -> Option<LogFile> {
         let waiting = self.clients.remove(&client_id)?;
         self.bytes -= waiting.bytes;
+        for (ticket, _) in &waiting.hosts {
+            self.resolver.cancel(*ticket);
+        }
         waiting.answers.log?.ok()
     }
 }

@@ -7,70 +7,114 @@ use std::thread;
 
 use crate::conductor::NameResolver;
 
-type Answer = (u64, Result<Vec<IpAddr>, String>);
+type Found = Result<Vec<IpAddr>, String>;
+type Answer = (u64, Found);
+type OfHost = (String, Found);
 
-/// Lookups that may be under way at once; the others queue.
-const LOOKUPS_AT_ONCE: usize = 16;
+/// Lookups that may be under way at once; the others queue. Their threads do nothing but wait.
+const LOOKUPS_AT_ONCE: usize = 64;
 
 /// The system's resolver (files, DNS and whatever else the machine is set up for).
 ///
 /// The system gives no way to end a lookup, so a slow one keeps its thread until the system gives up; whoever asked has
-/// stopped waiting long before.
+/// stopped waiting long before. So that few slow names do not take all threads, a host is looked up once at a time,
+/// whoever asks, and not at all when nobody waits for it any more.
 #[derive(Debug)]
 pub(crate) struct SystemResolver {
-    queue: VecDeque<(u64, String)>,
-    under_way: usize,
-    answers: (Sender<Answer>, Receiver<Answer>),
+    queue: VecDeque<Question>,
+    under_way: Vec<Question>,
+    answers: VecDeque<Answer>,
+    found: (Sender<OfHost>, Receiver<OfHost>),
+    look_up: fn(&str) -> Found,
+}
+
+/// A host, and who wants to know about it.
+#[derive(Debug)]
+struct Question {
+    host: String,
+    tickets: Vec<u64>,
 }
 
 impl SystemResolver {
     pub(crate) fn new() -> Self {
+        Self::with(look_up)
+    }
+
+    fn with(look_up: fn(&str) -> Found) -> Self {
         Self {
             queue: VecDeque::new(),
-            under_way: 0,
-            answers: channel(),
+            under_way: Vec::new(),
+            answers: VecDeque::new(),
+            found: channel(),
+            look_up,
         }
     }
 
     fn begin_queued(&mut self) {
-        while self.under_way < LOOKUPS_AT_ONCE {
-            let Some((ticket, host)) = self.queue.pop_front() else {
+        while self.under_way.len() < LOOKUPS_AT_ONCE {
+            let Some(question) = self.queue.pop_front() else {
                 return;
             };
-            let answers = self.answers.0.clone();
+            let (host, found) = (question.host.clone(), self.found.0.clone());
+            let look_up = self.look_up;
             let spawned = thread::Builder::new()
                 .name("name-lookup".to_owned())
                 .spawn(move || {
+                    let answer = look_up(&host);
                     // Nobody listens any more when the driver has been closed meanwhile.
-                    let _ = answers.send((ticket, look_up(&host)));
+                    let _ = found.send((host, answer));
                 });
             match spawned {
-                Ok(_) => self.under_way += 1,
+                Ok(_) => self.under_way.push(question),
                 Err(error) => {
                     let text = format!("no thread for the lookup: {error}");
-                    let _ = self.answers.0.send((ticket, Err(text)));
-                    self.under_way += 1;
+                    self.answer(question.tickets, &Err(text));
                 }
             }
         }
+    }
+
+    fn answer(&mut self, tickets: Vec<u64>, found: &Found) {
+        let answers = tickets.into_iter().map(|ticket| (ticket, found.clone()));
+        self.answers.extend(answers);
     }
 }
 
 impl NameResolver for SystemResolver {
     fn start(&mut self, ticket: u64, host: &str) {
-        self.queue.push_back((ticket, host.to_owned()));
+        let asked = self.under_way.iter_mut().chain(&mut self.queue);
+        match asked.into_iter().find(|question| question.host == host) {
+            Some(question) => question.tickets.push(ticket),
+            None => self.queue.push_back(Question {
+                host: host.to_owned(),
+                tickets: vec![ticket],
+            }),
+        }
         self.begin_queued();
+    }
+
+    fn cancel(&mut self, ticket: u64) {
+        let asked = self.under_way.iter_mut().chain(&mut self.queue);
+        for question in asked {
+            question.tickets.retain(|waiting| *waiting != ticket);
+        }
+        self.queue.retain(|question| !question.tickets.is_empty());
     }
 
     fn poll(&mut self) -> Option<Answer> {
-        let answer = self.answers.1.try_recv().ok()?;
-        self.under_way -= 1;
-        self.begin_queued();
-        Some(answer)
+        while let Ok((host, found)) = self.found.1.try_recv() {
+            let index = self.under_way.iter().position(|asked| asked.host == host);
+            if let Some(index) = index {
+                let question = self.under_way.swap_remove(index);
+                self.answer(question.tickets, &found);
+            }
+            self.begin_queued();
+        }
+        self.answers.pop_front()
     }
 }
 
-fn look_up(host: &str) -> Result<Vec<IpAddr>, String> {
+fn look_up(host: &str) -> Found {
     // The port is of no interest, but the standard library wants one.
     match (host, 0).to_socket_addrs() {
         Ok(found) => Ok(found.map(|address| address.ip()).collect()),
@@ -81,6 +125,7 @@ fn look_up(host: &str) -> Result<Vec<IpAddr>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
     fn wait_for(resolver: &mut SystemResolver) -> Answer {
@@ -105,5 +150,54 @@ mod tests {
         assert_eq!(answers[1].0, 8);
         assert!(answers[1].1.is_err());
         assert!(resolver.poll().is_none());
+    }
+
+    /// Answers when the test is over.
+    static OVER: AtomicBool = AtomicBool::new(false);
+    static LOOKUPS: AtomicUsize = AtomicUsize::new(0);
+
+    fn slow(host: &str) -> Found {
+        LOOKUPS.fetch_add(1, Ordering::SeqCst);
+        while host.starts_with("slow") && !OVER.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        Ok(vec![IpAddr::from([127, 0, 0, 1])])
+    }
+
+    #[test]
+    fn slow_names_take_one_thread_each_and_none_once_nobody_waits() {
+        let mut resolver = SystemResolver::with(slow);
+        let places = LOOKUPS_AT_ONCE as u64;
+        for ticket in 0..places {
+            resolver.start(ticket, "slow.host");
+        }
+        resolver.start(places, "quick.host");
+        assert_eq!(
+            wait_for(&mut resolver).0,
+            places,
+            "the slow one is in nobody's way"
+        );
+
+        for ticket in places + 1..2 * places {
+            resolver.start(ticket, &format!("slow.host.{ticket}"));
+        }
+        resolver.start(2 * places, "slow.host.of.nobody");
+        resolver.start(2 * places + 1, "waiting.host");
+        resolver.cancel(2 * places);
+        resolver.cancel(0);
+        OVER.store(true, Ordering::SeqCst);
+        let mut tickets: Vec<u64> = (0..2 * places - 1)
+            .map(|_| wait_for(&mut resolver).0)
+            .collect();
+        tickets.sort_unstable();
+        let expected = (1..2 * places + 2).filter(|ticket| ![places, 2 * places].contains(ticket));
+        assert!(tickets.into_iter().eq(expected));
+        assert!(resolver.poll().is_none());
+        let lookups = LOOKUPS.load(Ordering::SeqCst);
+        assert_eq!(
+            lookups,
+            LOOKUPS_AT_ONCE + 2,
+            "nobody asks for what nobody wants"
+        );
     }
 }
