@@ -2,6 +2,7 @@
 
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::frame::{ERROR_FRAME_LENGTH_MAX, ErrorFrame, IntoBytes, Rttm, StatusMessage};
+use taran_protocol::position::FRAME_ALIGNMENT;
 
 use super::identity::Status;
 use super::image::{Link, ReceiverImage};
@@ -37,7 +38,7 @@ impl ReceiverImage {
             return;
         }
         let half = i64::from(self.geometry.term_length() / 2);
-        let clean = self.spec.shared.clean_position() + 5 * half;
+        let clean = self.spec.shared.clean_position() + 5 * half - i64::from(FRAME_ALIGNMENT);
         if self
             .status
             .advance(consumed.min(clean), advice.window, advice.is_urgent)

@@ -34,6 +34,8 @@ pub struct ReceiverImage {
     pub(super) rebuilt: i64,
     /// Nothing beyond it is taken.
     pub(super) overrun_threshold: i64,
+    /// Nothing at or beyond it is clean, as far as was looked.
+    pub(super) clean_end: i64,
     pub(super) heard_ns: i64,
     /// Something arrived out of order since the last scan.
     pub(super) needs_scan: bool,
@@ -114,6 +116,7 @@ impl ReceiverImage {
             high_water: join_position,
             rebuilt: join_position,
             overrun_threshold: join_position + i64::from(geometry.term_length() / 2),
+            clean_end: clean_end(&spec),
             heard_ns: 0,
             needs_scan: false,
             published_heard_ns: 0,
@@ -137,6 +140,15 @@ impl ReceiverImage {
             loss_record: LossRecord::new(join_position),
             spec,
         }
+    }
+
+    /// Whether a frame may end at `end`: subscribers look there for the next one, and must not find what was there three
+    /// terms ago (spec/01 §7.8).
+    pub(super) fn is_clean_at(&mut self, end: i64) -> bool {
+        if end >= self.clean_end {
+            self.clean_end = clean_end(&self.spec);
+        }
+        end < self.clean_end
     }
 
     /// Identity.
@@ -249,4 +261,9 @@ impl ReceiverImage {
             .iter_mut()
             .find(|connection| connection.transport == transport)
     }
+}
+
+/// A log length behind what was cleaned.
+fn clean_end(spec: &ReceiverImageSpec) -> i64 {
+    spec.shared.clean_position() + 3 * i64::from(spec.log.term_length())
 }

@@ -18,7 +18,7 @@ impl ReceiverImage {
         let end = position + i64::from(walk.length_in_term());
         // At or beyond the high water mark no slot can be taken, so that looking at the first one is enough.
         if position < self.high_water
-            || self.is_over_run(&walk, position)
+            || self.is_over_run(&walk, position, end)
             || self.rejection.is_some()
         {
             return false;
@@ -45,7 +45,7 @@ impl ReceiverImage {
         }
         let position = self.geometry.position(frame.term_id(), walk.term_offset());
         let end = position + i64::from(walk.length_in_term());
-        if self.is_over_run(&walk, position) {
+        if self.is_over_run(&walk, position, end) {
             counters.over_runs.increment();
         } else if frame.is_heartbeat() {
             self.on_heartbeat(frame, position, transport, now, counters);
@@ -125,8 +125,11 @@ impl ReceiverImage {
     /// Beyond what the sender was invited to send. Counted as the sender counts: the body of padding is not sent, and
     /// nothing is written for it, so that padding may lead further, to the end of its term at most. Heartbeats tell where
     /// it led. They count also if the padding itself was lost: without them nobody would ask for it, and the image would
-    /// time out while its sender speaks.
-    fn is_over_run(&self, walk: &Walk<'_>, position: i64) -> bool {
+    /// time out while its sender speaks. Nothing leads out of clean memory.
+    fn is_over_run(&mut self, walk: &Walk<'_>, position: i64, end: i64) -> bool {
+        if !self.is_clean_at(end) {
+            return true;
+        }
         if walk.length_in_term() == 0 {
             let term_begin = self.geometry.term_begin(self.overrun_threshold);
             return position > term_begin + i64::from(self.geometry.term_length());

@@ -200,3 +200,53 @@ fn frames_that_do_not_add_up_are_invalid() {
     assert_eq!(rig.counters.invalid_packets.get(), 5);
     assert_eq!(rig.positions().0, 0);
 }
+
+/// A stream that joined in the middle of a term goes on for almost as long as it may while the conductor cleans nothing.
+/// With it, where memory stops being clean.
+fn stalled_in_mid_term() -> (Rig, i64) {
+    let join = 65_536 + 32_768;
+    let mut rig = Rig::connected_with(|spec| spec.join_position = join);
+    rig.shared.conductor_clean_position(join);
+    let mut end = join;
+    for _ in 0..400 {
+        rig.subscriber.set(end);
+        rig.cycle();
+        if end + 2048 <= rig.shared.status_position().max(join) + 32_768 {
+            rig.arrive(&data(end, &[1024]));
+            end += 1024;
+        }
+    }
+    assert_eq!(rig.rebuilt.get(), end);
+    (rig, join + 3 * 65_536)
+}
+
+#[test]
+fn padding_into_memory_that_is_not_clean_waits_for_cleaning() {
+    let (mut rig, dirty) = stalled_in_mid_term();
+    let end = rig.rebuilt.get();
+    let end_of_term = 5 * 65_536;
+    assert!(end < dirty && dirty < end_of_term);
+    let padding = data(end, &[(end - end_of_term) as i32]);
+    rig.arrive(&padding);
+    rig.heartbeat(0xC0, end_of_term);
+    assert_eq!(rig.counters.over_runs.get(), 2);
+    assert_eq!((rig.high_water.get(), rig.rebuilt.get()), (end, end));
+    rig.shared
+        .conductor_clean_position(rig.shared.status_position() - 65_536);
+    rig.heartbeat(0xC0, end_of_term);
+    assert_eq!((rig.high_water.get(), rig.rebuilt.get()), (end_of_term, end));
+    rig.arrive(&padding);
+    assert_eq!(rig.rebuilt.get(), end_of_term);
+}
+
+#[test]
+fn the_slot_behind_the_last_frame_is_clean() {
+    let (mut rig, dirty) = stalled_in_mid_term();
+    let end = rig.rebuilt.get();
+    let room = (dirty - end) as i32;
+    // Whoever reads on from there would find the frames of three terms ago.
+    rig.arrive(&data(end, &[-room]));
+    assert_eq!(rig.high_water.get(), end);
+    rig.arrive(&data(end, &[32 - room]));
+    assert_eq!(rig.high_water.get(), dirty - 32);
+}
