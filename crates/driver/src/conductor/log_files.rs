@@ -54,6 +54,16 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
+    /// Of no file, for tests.
+    #[cfg(test)]
+    pub(crate) fn detached() -> Self {
+        Self {
+            path: PathBuf::new(),
+            name: String::new(),
+            region: Region::anonymous(4096).expect("a page of memory"),
+        }
+    }
+
     pub(crate) fn region(&self) -> &Region {
         &self.region
     }

@@ -17,6 +17,9 @@ use super::super::log_files::LogFile;
 use super::super::subscribers::{Subscribers, TetherEvent};
 use crate::boundary::{EndpointId, ImageId, ImageShared, ImageState};
 
+#[cfg(test)]
+mod tests;
+
 /// What a tick found out. The owner tells clients and receiver.
 #[derive(Debug)]
 pub(crate) enum ImageEvent {
@@ -152,14 +155,27 @@ impl Image {
             self.enter(ImageState::Draining, now_ns);
             work = true;
         }
-        let clean_to = self.shared.status_position() - i64::from(self.buffers.term_length());
-        if self.clean_position < clean_to {
-            // At most the rest of a term; the next cycle does the next one.
-            self.clean_position = self.buffers.clean(self.clean_position, clean_to);
-            self.shared.conductor_clean_position(self.clean_position);
-            work = true;
+        work | self.clean()
+    }
+
+    /// Cleans up to one term behind the last status message. The receiver hears late of a subscriber that joins, and
+    /// goes on without it until then, so that nothing a subscriber has yet to read is cleaned either.
+    fn clean(&mut self) -> bool {
+        let term_length = i64::from(self.buffers.term_length());
+        let clean_to = self.shared.status_position() - term_length;
+        if self.clean_position >= clean_to {
+            return false;
         }
-        work
+        let slowest = self.subscribers.range().map_or(i64::MAX, |(min, _)| min);
+        let clean_to = clean_to.min(slowest.saturating_sub(term_length));
+        // At most the rest of a term; the next cycle does the next one.
+        let clean_position = self.buffers.clean(self.clean_position, clean_to);
+        let moved = clean_position > self.clean_position;
+        if moved {
+            self.clean_position = clean_position;
+            self.shared.conductor_clean_position(clean_position);
+        }
+        moved
     }
 
     fn has_ended(&self) -> bool {

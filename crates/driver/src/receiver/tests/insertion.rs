@@ -234,7 +234,10 @@ fn padding_into_memory_that_is_not_clean_waits_for_cleaning() {
     rig.shared
         .conductor_clean_position(rig.shared.status_position() - 65_536);
     rig.heartbeat(0xC0, end_of_term);
-    assert_eq!((rig.high_water.get(), rig.rebuilt.get()), (end_of_term, end));
+    assert_eq!(
+        (rig.high_water.get(), rig.rebuilt.get()),
+        (end_of_term, end)
+    );
     rig.arrive(&padding);
     assert_eq!(rig.rebuilt.get(), end_of_term);
 }
