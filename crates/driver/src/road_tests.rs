@@ -88,7 +88,7 @@ impl Road {
         });
 
         let log = log(LogKind::Exclusive, 0);
-        let publication = Arc::new(PublicationShared::new());
+        let publication = Arc::new(PublicationShared::new(0));
         let sender_position = Counter::detached();
         let endpoint = SendEndpoint::new(SendEndpointSpec {
             id: ENDPOINT,
@@ -259,7 +259,7 @@ impl Road {
                 .geometry()
                 .position(create.active_term_id, create.term_offset);
             let log = log(LogKind::Image, 0);
-            let shared = Arc::new(ImageShared::new(join_position, WINDOW, self.now_ns));
+            let shared = Arc::new(ImageShared::new(join_position, WINDOW));
             self.subscriber.set(join_position);
             let image = ReceiverImage::new(ReceiverImageSpec {
                 id: ImageId(3),

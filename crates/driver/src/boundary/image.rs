@@ -30,7 +30,8 @@ impl ImageState {
     }
 }
 
-/// What the two halves of an image see of each other, besides its counters and its log.
+/// What the two halves of an image see of each other, besides its log. Its counters are in memory that clients
+/// write: they are to be looked at, and neither half believes them.
 ///
 /// Setters named `receiver_*` are called by the receiver only, `conductor_*` by the conductor only. All loads acquire
 /// and all stores release.
@@ -45,8 +46,8 @@ pub struct ImageShared {
 #[derive(Debug)]
 #[repr(align(128))]
 struct ReceiverSide {
-    time_of_last_packet_ns: AtomicI64,
     status_position: AtomicI64,
+    rebuild_position: AtomicI64,
     window: AtomicI32,
     is_end_of_stream: AtomicBool,
     is_complete: AtomicBool,
@@ -69,14 +70,13 @@ struct Cleaning {
 }
 
 impl ImageShared {
-    /// An image that joins at `join_position`, where its log is clean, at `now_ns`, with `window` bytes of receiver
-    /// window.
+    /// An image that joins at `join_position`, where its log is clean, with `window` bytes of receiver window.
     #[must_use]
-    pub fn new(join_position: i64, window: i32, now_ns: i64) -> Self {
+    pub fn new(join_position: i64, window: i32) -> Self {
         Self {
             receiver: ReceiverSide {
-                time_of_last_packet_ns: AtomicI64::new(now_ns),
                 status_position: AtomicI64::new(join_position),
+                rebuild_position: AtomicI64::new(join_position),
                 window: AtomicI32::new(window),
                 is_end_of_stream: AtomicBool::new(false),
                 is_complete: AtomicBool::new(false),
@@ -92,10 +92,10 @@ impl ImageShared {
         }
     }
 
-    /// When data or a heartbeat was last accepted, `Now::nanos` (spec/02 §5.8).
+    /// Everything before it has arrived.
     #[must_use]
-    pub fn time_of_last_packet_ns(&self) -> i64 {
-        self.receiver.time_of_last_packet_ns.load(Ordering::Acquire)
+    pub fn rebuild_position(&self) -> i64 {
+        self.receiver.rebuild_position.load(Ordering::Acquire)
     }
 
     /// The lowest subscriber position when the last status message was scheduled. The conductor cleans the log up to
@@ -160,10 +160,10 @@ impl ImageShared {
         self.life.state.store(state as u8, Ordering::Release);
     }
 
-    pub(crate) fn receiver_heard(&self, now_ns: i64) {
+    pub(crate) fn receiver_rebuilt(&self, position: i64) {
         self.receiver
-            .time_of_last_packet_ns
-            .store(now_ns, Ordering::Release);
+            .rebuild_position
+            .store(position, Ordering::Release);
     }
 
     pub(crate) fn receiver_status(&self, position: i64, window: i32) {

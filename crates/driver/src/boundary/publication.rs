@@ -1,8 +1,9 @@
 //! Atomics shared by the conductor's and the sender's half of a network publication.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// What the two halves of a network publication see of each other, besides its counters and its log.
+/// What the two halves of a network publication see of each other, besides its log. Its counters are in memory that
+/// clients write: they are to be looked at, and neither half believes them.
 ///
 /// Setters named `sender_*` are called by the sender only, `conductor_*` by the conductor only. All loads acquire and
 /// all stores release, so that whatever was done before a flag was raised is visible to whoever saw it.
@@ -16,6 +17,7 @@ pub struct PublicationShared {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct SenderSide {
+    position: AtomicI64,
     has_receivers: AtomicBool,
     has_required_receivers: AtomicBool,
     has_initial_connection: AtomicBool,
@@ -31,10 +33,18 @@ struct ConductorSide {
 }
 
 impl PublicationShared {
-    /// Nobody connected, not ended.
+    /// Nobody connected, not ended, nothing sent of what lies from `start_position` on.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(start_position: i64) -> Self {
+        let shared = Self::default();
+        shared.sender_position(start_position);
+        shared
+    }
+
+    /// Up to where the stream was sent.
+    #[must_use]
+    pub fn position(&self) -> i64 {
+        self.sender.position.load(Ordering::Acquire)
     }
 
     /// At least one receiver sent a status message within the connection timeout.
@@ -89,6 +99,10 @@ impl PublicationShared {
         self.conductor
             .is_end_of_stream
             .store(true, Ordering::Release);
+    }
+
+    pub(crate) fn sender_position(&self, position: i64) {
+        self.sender.position.store(position, Ordering::Release);
     }
 
     pub(crate) fn sender_receivers(&self, has_receivers: bool, has_required_receivers: bool) {

@@ -40,7 +40,8 @@ pub struct ReceiverImage {
     /// Something arrived out of order since the last scan.
     pub(super) needs_scan: bool,
     // What every turn touches.
-    published_heard_ns: i64,
+    /// What the conductor was told of `rebuilt`.
+    published: i64,
     pub(super) status: StatusMessages,
     pub(super) loss: Loss,
     pub(super) subscribers: Subscribers,
@@ -119,7 +120,7 @@ impl ReceiverImage {
             clean_end: clean_end(&spec),
             heard_ns: 0,
             needs_scan: false,
-            published_heard_ns: 0,
+            published: join_position,
             status: StatusMessages::new(
                 join_position,
                 congestion.initial_window(),
@@ -190,18 +191,22 @@ impl ReceiverImage {
             };
         }
         self.rebuild(link);
+        self.publish_rebuilt();
         self.check_leaving();
         let is_following = self.phase == Phase::Following;
         let repaired = if is_following { self.repair(link) } else { 0 };
         Turned::Worked(repaired + self.answer(is_following, link))
     }
 
-    /// Also tells the conductor when the image was last heard.
-    fn is_timed_out(&mut self, now: Now) -> bool {
-        if self.heard_ns != self.published_heard_ns {
-            self.published_heard_ns = self.heard_ns;
-            self.spec.shared.receiver_heard(self.heard_ns);
+    /// Once per turn, for whoever joins, and to tell when everything was read.
+    fn publish_rebuilt(&mut self) {
+        if self.rebuilt != self.published {
+            self.published = self.rebuilt;
+            self.spec.shared.receiver_rebuilt(self.rebuilt);
         }
+    }
+
+    fn is_timed_out(&self, now: Now) -> bool {
         now.nanos - self.heard_ns > self.spec.liveness_timeout_ns
     }
 

@@ -153,12 +153,17 @@ impl SenderPublication {
         }
         if accepted > 0 {
             self.position += plan.advance(accepted);
-            self.spec.sender_position.set(self.position);
+            self.publish_position();
             self.sent_ns = turn.now.nanos;
             self.counts_back_pressure = true;
             turn.counters.bytes_sent.add_exclusive(accepted as i64);
         }
         accepted
+    }
+
+    fn publish_position(&self) {
+        self.spec.shared.sender_position(self.position);
+        self.spec.sender_position.set(self.position);
     }
 
     /// Counted once, then not again before data went out.
@@ -197,7 +202,7 @@ impl SenderPublication {
             .max();
         if let Some(furthest) = furthest.filter(|&position| position > self.position) {
             self.position = furthest;
-            self.spec.sender_position.set(furthest);
+            self.publish_position();
         }
         self.set_limit(self.position);
     }

@@ -148,6 +148,30 @@ fn messages_go_around_the_log_many_times() {
 }
 
 #[test]
+fn positions_that_a_client_overwrites_move_nothing() {
+    let mut stream = Stream::new();
+    stream.carry(100);
+    let of_the_driver = [type_id::SENDER_POSITION, type_id::RECEIVER_POSITION];
+    let counters = stream.bench.counters();
+    let counters = counters
+        .iter()
+        .filter(|meta| of_the_driver.contains(&meta.type_id));
+    let ids: Vec<i32> = counters.map(|meta| meta.id).collect();
+    assert_eq!(ids.len(), 2);
+    for lie in [i64::MIN, -1, i64::MAX] {
+        for &id in &ids {
+            stream.bench.set(id, lie);
+        }
+        stream.bench.run_for(SECOND);
+        stream.carry(1000);
+    }
+    stream.close_publication(false);
+    stream.bench.run_for(SECOND * 6);
+    assert_eq!(unavailable(&stream.bench.messages()).len(), 1);
+    assert!(stream.bench.errors().is_empty());
+}
+
+#[test]
 fn an_ended_stream_is_told_and_everything_is_freed() {
     let mut stream = Stream::new();
     stream.carry(100);

@@ -135,7 +135,7 @@ impl Owners {
                 return Err(failure);
             }
         };
-        let shared = Arc::new(PublicationShared::new());
+        let shared = Arc::new(PublicationShared::new(start));
         let spec = self.sender_half(endpoint, &terms, start, &log, &counters, &shared);
         self.networking
             .sender

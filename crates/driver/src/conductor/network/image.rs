@@ -140,7 +140,7 @@ impl Image {
     }
 
     fn rebuild_position(&self) -> i64 {
-        self.counters.rebuild_position.get()
+        self.shared.rebuild_position()
     }
 
     fn is_drained(&self) -> bool {

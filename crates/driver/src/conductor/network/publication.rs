@@ -180,7 +180,7 @@ impl NetworkPublication {
     }
 
     fn sender_position(&self) -> i64 {
-        self.counters.sender_position.get()
+        self.shared.position()
     }
 
     fn has_subscribers(&self) -> bool {

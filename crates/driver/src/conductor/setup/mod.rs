@@ -127,11 +127,7 @@ impl Owners {
                 return Err(failure);
             }
         };
-        let shared = Arc::new(ImageShared::new(
-            plan.join_position,
-            plan.window,
-            self.now.nanos,
-        ));
+        let shared = Arc::new(ImageShared::new(plan.join_position, plan.window));
         let half = ReceiverImageSpec {
             id,
             endpoint: request.endpoint,

@@ -10,7 +10,7 @@ fn a_datagram_lies_in_the_log_as_it_was_on_the_wire() {
     assert_eq!(rig.log_bytes(START, 64), datagram);
     assert_eq!(rig.positions(), (64, 64));
     assert_eq!(rig.counters.bytes_received.get(), 64);
-    assert_eq!(rig.shared.time_of_last_packet_ns(), rig.now_ns);
+    assert_eq!(rig.shared.rebuild_position(), START + 64);
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn a_newer_image_silences_an_older_one_that_is_leaving() {
     let mut rig = Rig::connected();
     rig.heartbeat(0xE0, START);
     rig.socket.sent();
-    let shared = Arc::new(ImageShared::new(START, WINDOW, rig.now_ns));
+    let shared = Arc::new(ImageShared::new(START, WINDOW));
     let spec = ReceiverImageSpec {
         id: ImageId(6),
         shared,

@@ -84,7 +84,7 @@ impl Rig {
             losses,
             socket: FakeSocket::default(),
             log: log(LogKind::Image, 0),
-            shared: Arc::new(ImageShared::new(START, WINDOW, now_ns)),
+            shared: Arc::new(ImageShared::new(START, WINDOW)),
             high_water: Counter::detached(),
             rebuilt: Counter::detached(),
             naks: Counter::detached(),

@@ -78,7 +78,7 @@ impl Rig {
             errors,
             socket: FakeSocket::default(),
             log: log(LogKind::Exclusive, START),
-            shared: Arc::new(PublicationShared::new()),
+            shared: Arc::new(PublicationShared::new(START)),
             position: Counter::detached(),
             limit: Counter::detached(),
             back_pressure: Counter::detached(),

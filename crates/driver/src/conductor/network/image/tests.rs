@@ -16,7 +16,7 @@ struct Rig {
 impl Rig {
     fn new() -> Self {
         let buffers = log(taran_protocol::log::LogKind::Image, 0);
-        let shared = Arc::new(ImageShared::new(0, WINDOW, 0));
+        let shared = Arc::new(ImageShared::new(0, WINDOW));
         let parts = ImageParts {
             id: ImageId(5),
             endpoint: EndpointId(1),
@@ -79,4 +79,18 @@ fn what_a_late_subscriber_has_yet_to_read_is_not_cleaned() {
     assert_eq!(rig.update(), 64);
     late.set(i64::MAX);
     assert_eq!(rig.update(), TERM);
+}
+
+#[test]
+fn what_clients_write_into_the_counters_of_the_driver_is_not_believed() {
+    let mut rig = Rig::new();
+    let reader = rig.join(1, true, 640);
+    rig.shared.receiver_rebuilt(640);
+    for lie in [i64::MIN, -1, i64::MAX] {
+        rig.image.counters.rebuild_position.set(lie);
+        assert_eq!(rig.image.join_position(), 640);
+        assert!(rig.image.is_drained());
+    }
+    reader.set(608);
+    assert!(!rig.image.is_drained());
 }
