@@ -1,5 +1,7 @@
 //! What a publication does about what receivers say.
 
+use std::ops::ControlFlow;
+
 use taran_core::clock::Now;
 
 use super::flow_control::StatusReport;
@@ -63,12 +65,11 @@ impl SenderPublication {
         self.spec.naks_received.increment();
         let position = self.geometry.position(term_id, term_offset);
         let term_length = i64::from(self.geometry.term_length());
+        let oldest = self.oldest_resent();
         let multiple = i64::from(self.flow_control.retransmit_window_multiple());
         let asked = i64::from(length)
             .min(multiple * RETRANSMIT_WINDOW_MAX.min(term_length / 2))
             .min(self.position - position);
-        let oldest =
-            self.position - term_length / 2 - i64::from(self.geometry.max_message_length());
         if asked <= 0 || position < oldest || position < 0 {
             return;
         }
@@ -81,22 +82,36 @@ impl SenderPublication {
         }
     }
 
+    /// Nothing before it is sent again (spec/02 §3.8): it may be cleaned.
+    fn oldest_resent(&self) -> i64 {
+        self.position
+            - i64::from(self.geometry.term_length() / 2)
+            - i64::from(self.geometry.max_message_length())
+    }
+
     pub(super) fn resend(&mut self, turn: &mut Turn<'_>) {
+        let oldest = self.oldest_resent();
         let (geometry, log, bounds) = (self.geometry, &self.spec.log, self.bounds);
         self.retransmits.turn(turn.now.nanos, |rest, is_start| {
+            // The stream may have moved on since the NAK was accepted.
+            if rest.position < oldest {
+                return ControlFlow::Break(0);
+            }
             let term = log.term_at(rest.position);
             let bounds = Bounds {
                 window: rest.length,
                 ..bounds
             };
-            let plan = Plan::scan(term, geometry.term_offset(rest.position), bounds).ok()?;
+            let Ok(plan) = Plan::scan(term, geometry.term_offset(rest.position), bounds) else {
+                return ControlFlow::Break(0);
+            };
             let accepted = if plan.is_empty() {
                 0
             } else {
                 transmit(&plan, term, turn)
             };
             if accepted == 0 {
-                return None;
+                return ControlFlow::Break(0);
             }
             if is_start {
                 turn.counters.retransmits_sent.increment();
@@ -105,9 +120,9 @@ impl SenderPublication {
             turn.counters.retransmitted_bytes.add(advanced);
             if accepted < plan.bytes() {
                 turn.counters.short_sends.increment();
-                return None;
+                return ControlFlow::Break(advanced);
             }
-            Some(advanced)
+            ControlFlow::Continue(advanced)
         });
     }
 }

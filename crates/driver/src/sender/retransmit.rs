@@ -4,6 +4,8 @@
 //! back for each stretch to send again. Long answers are spread over several turns, so that small NAKs cannot keep the
 //! sender from its other streams; repeated NAKs are ignored while it lasts and for a while after.
 
+use std::ops::ControlFlow;
+
 use super::plan::TURN_BYTES;
 use crate::boundary::RetransmitSpec;
 
@@ -83,11 +85,11 @@ impl Retransmits {
     }
 
     /// Carries on with what is due. `resend` gets what is left of a stretch and whether that is all of it, sends
-    /// the start of it and returns how far it came; `None`: no further, leave the rest to the next NAK.
+    /// the start of it and returns how far it came; `Break`: no further, leave the rest to the next NAK.
     pub(super) fn turn(
         &mut self,
         now_ns: i64,
-        mut resend: impl FnMut(Stretch, bool) -> Option<i64>,
+        mut resend: impl FnMut(Stretch, bool) -> ControlFlow<i64, i64>,
     ) {
         if self.actions.is_empty() {
             return;
@@ -107,10 +109,15 @@ impl Retransmits {
                     position: action.asked.position + *sent,
                     length: action.asked.length - *sent,
                 };
-                let advanced = resend(rest, *sent == 0).unwrap_or(rest.length);
+                let (advanced, is_over) = match resend(rest, *sent == 0) {
+                    ControlFlow::Continue(advanced) => (advanced, advanced >= rest.length),
+                    ControlFlow::Break(advanced) => (advanced, true),
+                };
                 budget -= advanced;
                 *sent += advanced;
-                if advanced >= rest.length {
+                if is_over {
+                    // What was not sent may be asked for again at once.
+                    action.asked.length = action.asked.length.min(*sent);
                     action.state = State::Lingering {
                         until_ns: now_ns + self.spec.linger_ns,
                     };
@@ -121,7 +128,7 @@ impl Retransmits {
 
     fn forget_lingering(&mut self, now_ns: i64) {
         self.actions.retain(|action| match action.state {
-            State::Lingering { until_ns } => now_ns <= until_ns,
+            State::Lingering { until_ns } => action.asked.length > 0 && now_ns <= until_ns,
             State::Delayed { .. } | State::Sending { .. } => true,
         });
     }
@@ -151,7 +158,7 @@ mod tests {
         let mut sent = Vec::new();
         retransmits.turn(now_ns, |rest, _| {
             sent.push(stretch(rest.position, rest.length.min(1000)));
-            Some(rest.length.min(1000))
+            ControlFlow::Continue(rest.length.min(1000))
         });
         sent
     }
@@ -200,8 +207,26 @@ mod tests {
     fn what_cannot_be_sent_is_left_to_the_next_nak() {
         let mut retransmits = Retransmits::new(UNICAST);
         assert_eq!(retransmits.on_nak(stretch(0, 2500), 0), Verdict::Accepted);
-        retransmits.turn(0, |_, _| None);
+        retransmits.turn(0, |_, _| ControlFlow::Break(0));
         assert_eq!(turn(&mut retransmits, 1), []);
+        assert_eq!(retransmits.on_nak(stretch(0, 2500), 1), Verdict::Accepted);
+        retransmits.turn(1, |_, _| ControlFlow::Break(1000));
+        assert_eq!(retransmits.on_nak(stretch(0, 2500), 2), Verdict::Suppressed);
+        assert_eq!(
+            retransmits.on_nak(stretch(1000, 1500), 2),
+            Verdict::Accepted
+        );
+        assert_eq!(turn(&mut retransmits, 2), [stretch(1000, 1000)]);
+    }
+
+    #[test]
+    fn an_answer_of_nothing_takes_no_room_in_a_group() {
+        let mut retransmits = Retransmits::new(GROUP);
+        for position in [0, 640] {
+            retransmits.on_nak(stretch(position, 64), 0);
+        }
+        retransmits.turn(0, |_, _| ControlFlow::Break(0));
+        assert_eq!(retransmits.on_nak(stretch(1280, 64), 0), Verdict::Accepted);
     }
 
     #[test]
@@ -240,7 +265,7 @@ mod tests {
             let mut sent = Vec::new();
             retransmits.turn(0, |rest, _| {
                 sent.push((rest.position, rest.length.min(long)));
-                Some(rest.length.min(long))
+                ControlFlow::Continue(rest.length.min(long))
             });
             sent
         };

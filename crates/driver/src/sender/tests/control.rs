@@ -218,6 +218,27 @@ fn a_nak_never_sends_what_was_not_sent_before_or_is_too_old() {
 }
 
 #[test]
+fn what_has_become_too_old_by_the_time_of_its_answer_is_not_sent() {
+    let mut rig = Rig::with(|spec| spec.retransmit.delay_ns = 5 * MS);
+    rig.connect(32_768);
+    for _ in 0..130 {
+        rig.publish(320);
+    }
+    rig.cycle();
+    let sent = START + 102 * 320;
+    assert_eq!(rig.position.get(), sent);
+    rig.socket
+        .arrive(nak(SESSION, STREAM, START, 320).as_bytes());
+    rig.status(sent, 32_768);
+    rig.cycle();
+    rig.cycle();
+    assert_eq!((rig.position.get(), rig.naks.get()), (START + 130 * 320, 1));
+    rig.now_ns += 5 * MS + 1;
+    assert_eq!(rig.sent(), [[0; 0]; 0]);
+    assert_eq!(rig.counters.retransmits_sent.get(), 0);
+}
+
+#[test]
 fn a_nak_outside_the_term_is_an_invalid_packet() {
     let mut rig = Rig::connected(32_768);
     for bad in [
