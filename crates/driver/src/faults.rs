@@ -8,14 +8,25 @@ use taran_net::NetError;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::log::CorruptFrame;
 
-/// The same trouble is told once in this time: a send that fails does so in every duty cycle.
-const QUIET_MS: i64 = 1_000;
+/// The same trouble of a channel is told once in this time: a send that fails does so in every duty cycle.
+const QUIET_NS: i64 = 1_000_000_000;
+
+/// Most troubles told in that time.
+const MAX_TOLD: usize = 64;
 
 /// Records errors without letting a broken network turn every duty cycle into string formatting.
 #[derive(Debug)]
 pub(crate) struct Faults {
     handler: ErrorHandler,
-    last: Option<(Cause, i64)>,
+    told: Vec<Told>,
+}
+
+/// What was said a short while ago.
+#[derive(Debug)]
+struct Told {
+    channel: Box<str>,
+    cause: Cause,
+    nanos: i64,
 }
 
 /// What makes two errors the same one.
@@ -29,7 +40,7 @@ impl Faults {
     pub(crate) fn new(handler: ErrorHandler) -> Self {
         Self {
             handler,
-            last: None,
+            told: Vec::new(),
         }
     }
 
@@ -51,17 +62,74 @@ impl Faults {
     }
 
     fn tell(&mut self, now: Now, channel: &str, cause: Cause, error: &dyn std::error::Error) {
+        self.told
+            .retain(|told| now.nanos.saturating_sub(told.nanos) < QUIET_NS);
         let is_repeated = self
-            .last
-            .as_ref()
-            .is_some_and(|(last, told_ms)| *last == cause && now.epoch_millis - told_ms < QUIET_MS);
-        if !is_repeated {
-            self.handler.on_error(
-                now.epoch_millis,
-                ErrorCode::GenericError as i32,
-                &format!("{channel}: {error}"),
-            );
-            self.last = Some((cause, now.epoch_millis));
+            .told
+            .iter()
+            .any(|told| told.cause == cause && *told.channel == *channel);
+        if is_repeated || self.told.len() == MAX_TOLD {
+            return;
         }
+        self.handler.on_error(
+            now.epoch_millis,
+            ErrorCode::GenericError as i32,
+            &format!("{channel}: {error}"),
+        );
+        self.told.push(Told {
+            channel: channel.into(),
+            cause,
+            nanos: now.nanos,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CORRUPT: CorruptFrame = CorruptFrame {
+        offset: 0,
+        length: 1,
+    };
+
+    fn report(faults: &mut Faults, now: Now, channel: &str) {
+        faults.report_corrupt(now, channel, &CORRUPT);
+    }
+
+    #[test]
+    fn troubles_that_alternate_are_each_told_once_a_second() {
+        let handler = ErrorHandler::detached();
+        let mut faults = Faults::new(handler.clone());
+        for nanos in 0..100 {
+            // The wall clock is set back in the middle of it.
+            let now = Now {
+                nanos,
+                epoch_millis: if nanos < 50 { 1_000_000 } else { 0 },
+            };
+            report(&mut faults, now, "a");
+            report(&mut faults, now, "b");
+        }
+        assert_eq!(handler.count(), 2);
+        let later = Now {
+            nanos: QUIET_NS,
+            epoch_millis: 1,
+        };
+        report(&mut faults, later, "a");
+        assert_eq!(handler.count(), 3);
+    }
+
+    #[test]
+    fn there_is_a_limit_to_what_is_told_in_a_second() {
+        let handler = ErrorHandler::detached();
+        let mut faults = Faults::new(handler.clone());
+        let now = Now {
+            nanos: 0,
+            epoch_millis: 0,
+        };
+        for channel in 0..1000 {
+            report(&mut faults, now, &channel.to_string());
+        }
+        assert_eq!(handler.count() as usize, MAX_TOLD);
     }
 }
