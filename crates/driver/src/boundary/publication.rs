@@ -66,7 +66,8 @@ impl PublicationShared {
         self.sender.has_initial_connection.load(Ordering::Acquire)
     }
 
-    /// The one receiver of a unicast publication said that it has everything: linger may end early.
+    /// The one receiver of a unicast publication said that it has everything or leaves, and nobody has spoken since:
+    /// linger may end early.
     #[must_use]
     pub fn is_unicast_end_of_stream_received(&self) -> bool {
         self.sender
@@ -120,9 +121,9 @@ impl PublicationShared {
             .store(true, Ordering::Release);
     }
 
-    pub(crate) fn sender_unicast_end_of_stream(&self) {
+    pub(crate) fn sender_unicast_end_of_stream(&self, is_received: bool) {
         self.sender
             .unicast_end_of_stream_received
-            .store(true, Ordering::Release);
+            .store(is_received, Ordering::Release);
     }
 }

@@ -33,10 +33,14 @@ impl SenderPublication {
         if report.is_end_of_stream {
             self.receivers.remove(report.receiver_id);
             if !self.spec.is_group {
-                self.spec.shared.sender_unicast_end_of_stream();
+                self.spec.shared.sender_unicast_end_of_stream(true);
             }
         } else {
             self.receivers.heard(report.receiver_id, now.nanos);
+            // What a receiver said that left does not hold for the one that came after it.
+            if self.spec.shared.is_unicast_end_of_stream_received() {
+                self.spec.shared.sender_unicast_end_of_stream(false);
+            }
         }
         let limit = self.flow_control.on_status(report, self.limit, now.nanos);
         self.set_limit(limit);

@@ -28,6 +28,16 @@ fn a_receiver_that_has_everything_says_so() {
 }
 
 #[test]
+fn a_receiver_that_leaves_does_not_speak_for_the_next_one() {
+    let mut rig = Rig::connected(32_768);
+    rig.status_of(RECEIVER, StatusMessage::EOS, START, 32_768);
+    rig.status_of(RECEIVER + 1, 0, START, 32_768);
+    rig.cycle();
+    assert!(!rig.shared.is_unicast_end_of_stream_received());
+    assert!(rig.shared.has_receivers());
+}
+
+#[test]
 fn one_of_a_group_does_not_end_the_stream_for_all() {
     let mut rig = Rig::with(|spec| spec.is_group = true);
     rig.connect(32_768);
