@@ -1,6 +1,7 @@
 //! Which bytes of a term go out next, and cut how.
 
 use taran_core::memory::Region;
+use taran_core::sync::Ordering;
 use taran_protocol::log::{self, CorruptFrame, RunLimit, Scan};
 
 /// Most runs of one turn: what a single batched send takes.
@@ -41,7 +42,7 @@ impl Plan {
     /// frames as fit; nothing waits to fill one (spec/02 §3.4).
     ///
     /// # Errors
-    /// The first frame is corrupt. A later one is met again as the first one.
+    /// The first frame is corrupt, or larger than any datagram. A later one is met again as the first one.
     pub(super) fn scan(term: &Region, offset: i32, bounds: Bounds) -> Result<Self, CorruptFrame> {
         let none = Run {
             offset: 0,
@@ -81,6 +82,10 @@ impl Plan {
                     window -= i64::from(frames.advance());
                     bytes -= frames.length;
                     datagrams -= frames.datagrams();
+                }
+                Ok(Scan::OverLimit) if plan.count == 0 && window >= i64::from(bounds.mtu) => {
+                    let length = term.atomic_i32(at as usize).load(Ordering::Acquire);
+                    return Err(CorruptFrame { offset: at, length });
                 }
                 Ok(Scan::OverLimit) => {
                     plan.is_blocked = plan.count == 0;
@@ -129,7 +134,6 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use taran_core::sync::Ordering;
     use taran_protocol::position::align32;
 
     use super::*;
@@ -228,6 +232,14 @@ mod tests {
         assert_eq!(runs(&plan), [(0, 1280, 1280, 0)]);
         let plan = Plan::scan(&term(&[320; 10]), 0, Bounds { window: 319, ..ALL }).unwrap();
         assert!(plan.is_empty() && plan.is_blocked());
+    }
+
+    #[test]
+    fn a_frame_that_no_datagram_can_hold_is_corrupt_once_it_is_the_first() {
+        let plan = Plan::scan(&term(&[64, 1440]), 0, ALL).unwrap();
+        assert_eq!(runs(&plan), [(0, 64, 64, 0)]);
+        let error = Plan::scan(&term(&[64, 1440]), 64, ALL).unwrap_err();
+        assert_eq!((error.offset, error.length), (64, 1440));
     }
 
     #[test]
