@@ -28,7 +28,6 @@ impl ReceiveEndpoint {
             desk.counters,
             desk.faults,
         );
-        desk.counters.status_messages_sent.increment();
     }
 
     /// Asks whoever is behind the explicit control address for SETUPs, if there is one.
