@@ -35,6 +35,7 @@ struct Stream {
     all_sessions: bool,
     wanted: HashSet<i32>,
     sessions: HashMap<i32, Session>,
+    /// Images, and those being made.
     images: usize,
 }
 
@@ -286,10 +287,14 @@ impl Dispatcher {
             Some(session) => stream.sessions.insert(session_id, session),
             None => stream.sessions.remove(&session_id),
         };
-        let is_image =
-            |session: Option<Session>| usize::from(matches!(session, Some(Session::Image(_))));
         let is_creating =
             |session: Option<Session>| usize::from(session == Some(Session::Creating));
+        let is_image = |session: Option<Session>| {
+            usize::from(matches!(
+                session,
+                Some(Session::Image(_) | Session::Creating)
+            ))
+        };
         stream.images = stream.images + is_image(to) - is_image(from);
         self.creating = self.creating + is_creating(to) - is_creating(from);
     }
@@ -422,6 +427,10 @@ mod tests {
         assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::LimitReached);
         dispatcher.remove_image(7, STREAM, 0, false);
         assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::Create);
+        dispatcher.creating(8, STREAM);
+        assert_eq!(dispatcher.on_setup(9, STREAM), OnSetup::LimitReached);
+        dispatcher.refused(8, STREAM);
+        assert_eq!(dispatcher.on_setup(9, STREAM), OnSetup::Create);
     }
 
     #[test]
