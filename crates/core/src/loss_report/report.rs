@@ -32,17 +32,17 @@ impl LossReport {
         channel: &str,
         source: &str,
     ) -> Option<LossEntry> {
-        let channel: Vec<u8> = ascii::encode(channel).take(MAX_TEXT).collect();
-        let source: Vec<u8> = ascii::encode(source).take(MAX_TEXT).collect();
-        let length = entry_length(channel.len(), source.len());
+        // The agent that sees the loss must not allocate: texts go straight into the region.
+        let channel_length = stored(channel).count();
+        let length = entry_length(channel_length, stored(source).count());
         let end = self
             .next
             .checked_add(length)
             .filter(|&end| end <= self.region.len())?;
         let header = self.region.overlay::<Header>(self.next).ok()?;
 
-        self.write_text(self.next + CHANNEL_OFFSET, &channel);
-        self.write_text(self.next + source_offset(channel.len()), &source);
+        self.write_text(self.next + CHANNEL_OFFSET, channel);
+        self.write_text(self.next + source_offset(channel_length), source);
         header.bytes_lost.store(bytes_lost, Ordering::Relaxed);
         header.first_ms.store(now_epoch_ms, Ordering::Relaxed);
         header.last_ms.store(now_epoch_ms, Ordering::Relaxed);
@@ -54,13 +54,23 @@ impl LossReport {
         Some(LossEntry { header })
     }
 
-    fn write_text(&self, offset: usize, text: &[u8]) {
+    fn write_text(&self, offset: usize, text: &str) {
+        let start = offset + LENGTH_FIELD;
+        let mut length = 0;
+        for byte in stored(text) {
+            self.region.write(start + length, &[byte]);
+            length += 1;
+        }
         // MAX_TEXT keeps the length far below i32::MAX. Published with the entry.
         self.region
             .atomic_i32(offset)
-            .store(text.len() as i32, Ordering::Relaxed);
-        self.region.write(offset + LENGTH_FIELD, text);
+            .store(length as i32, Ordering::Relaxed);
     }
+}
+
+/// A text as it is stored.
+fn stored(text: &str) -> impl Iterator<Item = u8> + '_ {
+    ascii::encode(text).take(MAX_TEXT)
 }
 
 /// The entry of one image; moves to the agent that sees its losses.
