@@ -3,20 +3,33 @@
 //! `TARAN_SIM_SEED=n` runs that seed only, `TARAN_SIM_SEEDS=n` runs n seeds instead of the default number, and
 //! `TARAN_SIM_TRACE=1` prints all that happens.
 
+use std::cell::Cell;
 use std::env;
 use std::panic::{self, AssertUnwindSafe};
+use std::time::Duration;
 
 /// One seed instead of all.
 const ONE: &str = "TARAN_SIM_SEED";
 /// Another number of seeds.
 const COUNT: &str = "TARAN_SIM_SEEDS";
 
-/// Runs `story` with `count` seeds, or as the environment says. `name` is that of the test, `file::function`.
+thread_local! {
+    /// Virtual time that worlds of this thread have seen.
+    static SIMULATED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// A world has come to its end after this time.
+pub(crate) fn account(elapsed: Duration) {
+    SIMULATED.set(SIMULATED.get() + elapsed);
+}
+
+/// Runs `story` with `count` seeds, or as the environment says, and prints how much time it has simulated. `name` is that of the test, `file::function`.
 ///
 /// # Panics
 /// If a story panics: its panic, after the seed and the command that repeats it were printed.
 pub fn run(name: &str, count: u64, story: impl Fn(u64)) {
-    for seed in seeds(count) {
+    let (seeds, before) = (seeds(count), SIMULATED.get());
+    for seed in seeds.clone() {
         // What a story leaves behind is thrown away with it.
         let Err(failure) = panic::catch_unwind(AssertUnwindSafe(|| story(seed))) else {
             continue;
@@ -25,6 +38,12 @@ pub fn run(name: &str, count: u64, story: impl Fn(u64)) {
         eprintln!("    {}\n", command(name, seed));
         panic::resume_unwind(failure);
     }
+    let simulated = SIMULATED.get() - before;
+    let count = seeds.end - seeds.start;
+    eprintln!(
+        "{name}: {count} seeds, {} simulated seconds",
+        simulated.as_secs()
+    );
 }
 
 fn command(name: &str, seed: u64) -> String {

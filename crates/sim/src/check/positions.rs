@@ -9,7 +9,7 @@ use taran_protocol::counter::type_id;
 use super::{Violation, violation};
 
 /// Steps after which new counters are noticed.
-const RESCAN: u32 = 16;
+const RESCAN: u32 = 64;
 
 /// The longest claim, framed, and thus the longest padding within a term.
 const PADDING: i64 = 64 * 1024;

@@ -1,5 +1,7 @@
 //! What messages look like.
 
+use std::sync::OnceLock;
+
 /// How long messages are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
@@ -38,18 +40,32 @@ impl Lengths {
     }
 }
 
+/// Random bytes that messages are cut from, which is quicker than to make them up each time.
+const TABLE_LENGTH: usize = 64 * 1024;
+
+fn table() -> &'static [u8] {
+    static TABLE: OnceLock<Vec<u8>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let mut table = vec![0; TABLE_LENGTH];
+        fastrand::Rng::with_seed(1).fill(&mut table);
+        table
+    })
+}
+
 /// Makes `content` the message with this index of the stream with this tag.
 pub(crate) fn fill(tag: u64, index: usize, length: usize, content: &mut Vec<u8>) {
+    let word = (tag << 40 ^ index as u64 ^ 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut from = (word >> 32) as usize % TABLE_LENGTH;
     content.clear();
-    content.reserve(length + 8);
-    let mut word = (tag << 40 ^ index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     while content.len() < length {
-        word ^= word << 13;
-        word ^= word >> 7;
-        word ^= word << 17;
-        content.extend_from_slice(&word.to_le_bytes());
+        let until = TABLE_LENGTH.min(from + length - content.len());
+        content.extend_from_slice(&table()[from..until]);
+        from = 0;
     }
-    content.truncate(length);
+    // Two messages may be cut from the same place, but begin differently.
+    for (byte, other) in content.iter_mut().zip(word.to_le_bytes()) {
+        *byte ^= other;
+    }
 }
 
 #[cfg(test)]

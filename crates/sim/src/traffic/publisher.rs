@@ -107,12 +107,12 @@ impl Publisher {
         history: &mut History,
     ) -> usize {
         self.take_answer(client, ledger);
+        if self.paused || self.is_done() || !self.is_open() {
+            return 0;
+        }
         let Some(stream) = self.key.and_then(|key| ledger.stream_mut(&key)) else {
             return 0;
         };
-        if self.paused || !self.is_open() {
-            return 0;
-        }
         let mut sent = 0;
         let burst = self.random.usize(0..=self.spec.burst);
         while sent < burst && self.offered < self.spec.messages {
@@ -256,6 +256,11 @@ impl Publisher {
     /// Takes what must not be closed in an orderly way, because its process is dead.
     pub(crate) fn kill(&mut self) -> Box<dyn std::any::Any> {
         Box::new(std::mem::replace(&mut self.state, State::Closed))
+    }
+
+    /// True when it will never do anything again.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.state, State::Closed | State::Failed(_))
     }
 
     // --- what the story may ask ---

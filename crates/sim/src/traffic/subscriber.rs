@@ -330,6 +330,12 @@ impl Subscriber {
         Box::new(std::mem::replace(&mut self.state, State::Closed))
     }
 
+    /// True when it will never do anything again.
+    pub(crate) fn is_over(&self) -> bool {
+        let news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(self.state, State::Closed | State::Failed(_)) && news.is_empty()
+    }
+
     // --- what the story may ask ---
 
     /// True when the driver has made the subscription and it was not closed.

@@ -50,6 +50,14 @@ impl ClientSlot {
         }
     }
 
+    /// True when it will never do anything again.
+    pub(super) fn is_over(&self) -> bool {
+        !matches!(
+            self.state,
+            ClientState::Connecting(_) | ClientState::Connected(_)
+        )
+    }
+
     /// One turn; how much was done.
     pub(super) fn turn(&mut self, now: Now) -> usize {
         match &mut self.state {

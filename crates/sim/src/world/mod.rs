@@ -21,6 +21,7 @@ use taran_core::clock::{ManualClock, Now};
 
 use crate::history::{Event, History};
 use crate::network::{LinkFaults, SimNetwork};
+use crate::seeds;
 use crate::traffic::{Ledger, Publisher, Publishing, Subscriber, Subscribing};
 
 use client::ClientSlot;
@@ -263,6 +264,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        seeds::account(self.elapsed());
         if std::thread::panicking() {
             eprintln!("{}after {:?} of virtual time", self.history, self.elapsed());
         }

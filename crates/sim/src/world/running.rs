@@ -91,9 +91,15 @@ impl World {
                 Actor::Receiver(index),
             ]);
         }
-        order.extend((0..self.clients.len()).map(Actor::Client));
-        order.extend((0..self.publishers.len()).map(Actor::Publisher));
-        order.extend((0..self.subscribers.len()).map(Actor::Subscriber));
+        let clients = self.clients.iter().enumerate();
+        let live = clients.filter(|(_, client)| !client.is_over());
+        order.extend(live.map(|(index, _)| Actor::Client(index)));
+        let publishers = self.publishers.iter().enumerate();
+        let live = publishers.filter(|(_, publisher)| !publisher.it.is_over());
+        order.extend(live.map(|(index, _)| Actor::Publisher(index)));
+        let subscribers = self.subscribers.iter().enumerate();
+        let live = subscribers.filter(|(_, subscriber)| !subscriber.it.is_over());
+        order.extend(live.map(|(index, _)| Actor::Subscriber(index)));
         for index in 0..order.len() {
             if self.random.u32(0..IRREGULAR) == 0 {
                 let other = self.random.usize(0..order.len());
