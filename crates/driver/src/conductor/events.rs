@@ -54,18 +54,13 @@ impl Owners {
                 session_id,
                 stream_id,
             } => {
-                let channel = self
-                    .networking
-                    .receive_endpoints
-                    .get(endpoint)
-                    .map_or("", |e| e.resolved.text());
-                self.record(
-                    ErrorCode::GenericError,
-                    &format!(
-                        "session limit reached, no image made (aeron.driver.stream.session.limit={}): session-id={session_id} stream={stream_id} channel={channel}",
-                        self.settings.receiver.stream_session_limit
-                    ),
+                let cause = format!(
+                    "session limit reached, no image made (aeron.driver.stream.session.limit={}): stream={stream_id} channel={}",
+                    self.settings.receiver.stream_session_limit,
+                    self.networking.receive_channel(endpoint)
                 );
+                let details = format!("{cause} session-id={session_id}");
+                self.record_of_peer(ErrorCode::GenericError, &cause, &details);
             }
         }
     }
@@ -90,13 +85,15 @@ impl Owners {
 
     /// A receiver complained about a publication: recorded here, and told to the publication's clients.
     fn on_publication_error(&mut self, error: &PublicationError) {
-        self.record(
-            ErrorCode::from_code(error.code),
-            &format!(
-                "publication error from {}: registration id={} session-id={} stream={} receiver={}: {}",
-                error.source, error.publication.0, error.session_id, error.stream_id, error.receiver_id, error.text
-            ),
+        let cause = format!(
+            "publication error: registration id={} stream={}",
+            error.publication.0, error.stream_id
         );
+        let details = format!(
+            "{cause}, from {}: session-id={} receiver={}: {}",
+            error.source, error.session_id, error.receiver_id, error.text
+        );
+        self.record_of_peer(ErrorCode::from_code(error.code), &cause, &details);
         self.replies.send(&Response::PublicationError {
             registration_id: error.publication.0,
             destination_id: error.destination_id,

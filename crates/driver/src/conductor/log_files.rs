@@ -177,8 +177,13 @@ impl LogFiles {
                 now_epoch_ms,
                 ErrorCode::StorageSpace.code(),
                 &format!(
-                    "WARNING: space is running low: threshold={} usable={available} path={}",
+                    "WARNING: space is running low: threshold={} usable below {} path={}",
                     self.settings.low_storage_warning,
+                    // Coarse, as each number would be another record.
+                    available
+                        .saturating_add(1)
+                        .checked_next_power_of_two()
+                        .unwrap_or(u64::MAX),
                     directory.display()
                 ),
             );

@@ -62,7 +62,12 @@ pub(crate) struct Owners {
     /// Hands out ids for images; clients take theirs from the same counter.
     pub(crate) correlation_ids: Producer,
     pub(crate) random: fastrand::Rng,
+    /// How often the trouble that peers make is still recorded in full.
+    peer_details_left: u32,
 }
+
+/// How often the trouble that peers make is recorded in full. The longest of it takes 1.5 KiB.
+const PEER_DETAILS: u32 = 100;
 
 /// What the owners are made from.
 pub(crate) struct OwnersSpec {
@@ -146,6 +151,7 @@ impl Owners {
             ),
             correlation_ids: spec.correlation_ids,
             random,
+            peer_details_left: PEER_DETAILS,
             settings,
             now,
             errors,
@@ -163,6 +169,19 @@ impl Owners {
     pub(crate) fn record(&self, code: ErrorCode, text: &str) {
         self.errors
             .on_error(self.now.epoch_millis, code.code(), text);
+    }
+
+    /// Records trouble that somebody else's packets make. The details are for the first of it only: each of them is a
+    /// record of its own in a log of limited length, and there may be another in every packet. The rest goes under its
+    /// `cause`.
+    pub(crate) fn record_of_peer(&mut self, code: ErrorCode, cause: &str, details: &str) {
+        match self.peer_details_left.checked_sub(1) {
+            Some(left) => {
+                self.peer_details_left = left;
+                self.record(code, details);
+            }
+            None => self.record(code, &format!("{cause} (details: see earlier records)")),
+        }
     }
 
     /// Records a failed command and tells its client.

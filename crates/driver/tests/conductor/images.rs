@@ -446,6 +446,43 @@ fn unknown_congestion_control_is_found_out_when_an_image_comes() {
 }
 
 #[test]
+fn strangers_cannot_fill_the_error_log() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    bench.add_subscription(client, UDP, 10).unwrap();
+    for session_id in 0..300 {
+        let bad = Setup {
+            session_id: session_id.into(),
+            ..setup(65_536, 60_000)
+        };
+        bench.wires.deliver(stranger(), PORT, bad.as_bytes());
+        bench.turn();
+        bench.turn();
+    }
+    bench.settle();
+    assert_eq!(bench.system(SystemCounter::Errors), 300, "all are counted");
+    let errors = bench.errors();
+    assert_eq!(errors.len(), 101);
+    assert_eq!(errors[100].1, 200, "{errors:?}");
+}
+
+#[test]
+fn many_senders_that_come_at_once_all_get_their_images() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    bench.add_subscription(client, UDP, 10).unwrap();
+    for session_id in 0..20 {
+        let another = Setup {
+            session_id: session_id.into(),
+            ..setup(65_536, 1408)
+        };
+        bench.wires.deliver(stranger(), PORT, another.as_bytes());
+    }
+    bench.settle();
+    assert_eq!(available(&bench.messages()).len(), 20);
+}
+
+#[test]
 fn garbage_raises_the_counter_and_nothing_else() {
     let mut bench = Bench::new();
     let client = bench.client();

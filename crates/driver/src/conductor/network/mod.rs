@@ -51,6 +51,13 @@ impl Networking {
         self.receiver.flush() && sender
     }
 
+    /// The channel of a receive endpoint as text.
+    pub(crate) fn receive_channel(&self, id: EndpointId) -> &str {
+        self.receive_endpoints
+            .get(id)
+            .map_or("", |endpoint| endpoint.resolved.text())
+    }
+
     pub(crate) fn uses_session(&self, stream_id: i32, session_id: i32) -> bool {
         self.publications.uses_session(stream_id, session_id)
     }

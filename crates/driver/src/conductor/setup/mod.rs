@@ -91,7 +91,12 @@ impl Owners {
 
     fn refuse_image(&mut self, request: &CreateImage, failure: Option<Failure>) {
         if let Some(failure) = failure {
-            self.record(failure.code, &failure.text);
+            let channel = self.networking.receive_channel(request.endpoint);
+            let cause = format!(
+                "no image for SETUP: stream={} channel={channel}",
+                request.stream_id
+            );
+            self.record_of_peer(failure.code, &cause, &failure.text);
         }
         self.networking
             .receiver
