@@ -337,6 +337,15 @@ fn a_static_counter_is_found_again_and_outlives_its_client() {
     assert_eq!(found, counter_id);
     assert_eq!(bench.parts.counters.owner_id(counter_id), Some(-1));
 
+    // What somebody writes into the file does not make it another's.
+    let owner = bench
+        .cnc
+        .counters_values
+        .atomic_i64(counter_id as usize * 128 + 16);
+    owner.store(5, std::sync::atomic::Ordering::SeqCst);
+    let answers = bench.ask(&command(bench.id(), 99));
+    assert_eq!(kinds(&answers), ["static"]);
+
     bench.ask(&Command::ClientClose {
         client_id,
         correlation_id: -1,

@@ -2,7 +2,7 @@
 
 mod stream;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taran_core::clock::Now;
 use taran_core::counters::{Counter, CounterSpec, CounterTable};
@@ -37,14 +37,51 @@ struct ClientCounter {
 pub(crate) struct Counters {
     table: CounterTable,
     of_clients: BTreeMap<i64, ClientCounter>,
+    known: Known,
     now: Now,
+}
+
+/// Which counters there are, in the driver's own memory: the file is long, and clients can write to it.
+#[derive(Debug, Default)]
+struct Known {
+    /// Type id, registration id, counter id.
+    names: BTreeSet<(i32, i64, i32)>,
+    /// Type id, registration id and owner id of each counter.
+    counters: BTreeMap<i32, (i32, i64, i64)>,
+}
+
+impl Known {
+    fn add(&mut self, id: i32, type_id: i32, registration_id: i64, owner_id: i64) {
+        self.names.insert((type_id, registration_id, id));
+        self.counters
+            .insert(id, (type_id, registration_id, owner_id));
+    }
+
+    fn remove(&mut self, id: i32) {
+        if let Some((type_id, registration_id, _)) = self.counters.remove(&id) {
+            self.names.remove(&(type_id, registration_id, id));
+        }
+    }
+
+    /// The first counter with this type and registration id, and its owner.
+    fn find(&self, type_id: i32, registration_id: i64) -> Option<(i32, i64)> {
+        let names = (type_id, registration_id, i32::MIN)..=(type_id, registration_id, i32::MAX);
+        let &(_, _, id) = self.names.range(names).next()?;
+        let &(_, _, owner_id) = self.counters.get(&id)?;
+        Some((id, owner_id))
+    }
 }
 
 impl Counters {
     pub(crate) fn new(table: CounterTable, now: Now) -> Self {
+        let mut known = Known::default();
+        table.reader().for_each(|meta| {
+            known.add(meta.id, meta.type_id, meta.registration_id, meta.owner_id);
+        });
         Self {
             table,
             of_clients: BTreeMap::new(),
+            known,
             now,
         }
     }
@@ -150,14 +187,12 @@ impl Counters {
         key: &[u8],
         label: &str,
     ) -> Result<i32, Failure> {
-        let reader = self.table.reader();
-        if let Some(found) = reader.find_by_type_and_registration(type_id, registration_id) {
-            return match reader.owner_id(found) {
-                Some(NO_OWNER) => Ok(found),
-                owner => Err(Failure::generic(format!(
+        if let Some((found, owner_id)) = self.known.find(type_id, registration_id) {
+            return match owner_id {
+                NO_OWNER => Ok(found),
+                owner_id => Err(Failure::generic(format!(
                     "cannot add static counter: counter {found} with type id {type_id} and registration id \
-                     {registration_id} exists and belongs to client {}",
-                    owner.unwrap_or(0)
+                     {registration_id} exists and belongs to client {owner_id}"
                 ))),
             };
         }
@@ -204,6 +239,7 @@ impl Counters {
     }
 
     pub(crate) fn free(&mut self, counter_id: i32) {
+        self.known.remove(counter_id);
         self.table.free(counter_id, self.now.epoch_millis);
     }
 
@@ -230,8 +266,12 @@ impl Counters {
             reference_id: holder.reference_id,
             value: holder.value,
         };
-        self.table
+        let counter = self
+            .table
             .allocate_with(&spec, self.now.epoch_millis)
-            .map_err(|full| Failure::generic(full.to_string()))
+            .map_err(|full| Failure::generic(full.to_string()))?;
+        self.known
+            .add(counter.id(), type_id, registration_id, holder.owner_id);
+        Ok(counter)
     }
 }
