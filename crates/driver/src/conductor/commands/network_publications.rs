@@ -31,7 +31,7 @@ impl Owners {
         answers: &mut Answers,
     ) -> Result<(), Stop> {
         let Some(udp) = new.channel.udp() else {
-            return Ok(());
+            return Err(Failure::generic("not a UDP channel").into());
         };
         let resolved = self.resolve_channel(udp, answers)?;
         let canonical = self.networking.send_endpoints.canonical(&resolved);
@@ -60,8 +60,7 @@ impl Owners {
                     .map_err(Failure::from)?;
                 shared.add_reference();
                 let id = shared.id;
-                self.finish_network_publication(new, id);
-                return Ok(());
+                return Ok(self.finish_network_publication(new, id)?);
             }
             if let Some(session_id) = new.session_id
                 && self.networking.publications.endpoint_uses_session(
@@ -93,8 +92,7 @@ impl Owners {
             self.networking.abandon_send_endpoint(endpoint_id);
         }
         made?;
-        self.finish_network_publication(new, PublicationId(new.correlation_id));
-        Ok(())
+        Ok(self.finish_network_publication(new, PublicationId(new.correlation_id))?)
     }
 
     /// Addresses for the names of a channel.
@@ -238,9 +236,13 @@ impl Owners {
         }
     }
 
-    fn finish_network_publication(&mut self, new: &NewPublication, id: PublicationId) {
+    fn finish_network_publication(
+        &mut self,
+        new: &NewPublication,
+        id: PublicationId,
+    ) -> Result<(), Failure> {
         let Some(publication) = self.networking.publications.get(id) else {
-            return;
+            return Err(Failure::generic(format!("publication {} is gone", id.0)));
         };
         let status_counter_id = self
             .networking
@@ -255,5 +257,6 @@ impl Owners {
             log_name: publication.log.name().to_owned(),
         };
         self.finish_publication(new, Publication::Network(id), notice);
+        Ok(())
     }
 }

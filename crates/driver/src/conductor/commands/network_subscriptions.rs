@@ -28,7 +28,7 @@ impl Owners {
         answers: &Answers,
     ) -> Result<(), Stop> {
         let Some(udp) = new.channel.udp() else {
-            return Ok(());
+            return Err(Failure::generic("not a UDP channel").into());
         };
         let resolved = self.resolve_channel(udp, answers)?;
         let canonical = self.networking.receive_endpoints.canonical(&resolved);
