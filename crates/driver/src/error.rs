@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use taran_core::idle::IdleError;
-use taran_core::memory::MemoryError;
+use taran_core::memory::{MemoryError, Shortage};
 use taran_net::NetError;
 use taran_protocol::cnc::Version;
 use taran_protocol::option::{OptionErrors, UnknownOption};
@@ -70,6 +70,20 @@ pub enum DriverError {
         path: PathBuf,
         /// The system's reason.
         source: io::Error,
+    },
+    /// The file system has no room for the driver's files.
+    #[error(
+        "no room for cnc.dat and loss-report.dat in {}: {shortage}, or use a smaller \
+         aeron.counters.buffer.length={counters} (which counts five times), or choose a directory on another file system \
+         with aeron.dir", directory.display()
+    )]
+    Space {
+        /// The directory.
+        directory: PathBuf,
+        /// What is asked for, and what there is.
+        shortage: Shortage,
+        /// The present length of the counters' buffer, which makes up most of it, in bytes.
+        counters: usize,
     },
     /// A file of the directory could not be made.
     #[error("{0}")]

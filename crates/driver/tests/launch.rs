@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use taran_core::error_log::ErrorLog;
-use taran_core::memory::{FileStorage, MemoryStorage, Storage};
+use taran_core::memory::{CreateOptions, FileStorage, MemoryError, MemoryStorage, Region, Storage};
 use taran_core::ring::many_to_one::{Consumer, Producer};
 use taran_driver::{DriverContext, DriverError, MediaDriver, Termination};
 use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
@@ -246,13 +247,82 @@ fn a_place_where_no_directory_can_be_is_told() {
 
 #[test]
 fn too_little_shared_memory_is_told_with_what_to_do() {
-    let storage = Arc::new(MemoryStorage::with_capacity(1 << 20));
-    let refused =
-        MediaDriver::launch(DriverContext::new().aeron_dir("/aeron").storage(storage)).unwrap_err();
-    let text = refused.to_string();
-    for expected in ["48238592", "1048576", "--shm-size"] {
-        assert!(text.contains(expected), "{text}");
+    // Too little for cnc.dat, and just enough for that but not for the loss report.
+    for (capacity, present) in [(1 << 20, "is 1m"), (48_238_592, "is 46m")] {
+        let storage = MemoryStorage::with_capacity(capacity);
+        let context = DriverContext::new().aeron_dir("/aeron");
+        let refused = MediaDriver::launch(context.storage(Arc::new(storage.clone()))).unwrap_err();
+        assert!(matches!(refused, DriverError::Space { .. }), "{refused}");
+        let text = refused.to_string();
+        for expected in [
+            "needed=49287168",
+            present,
+            "--shm-size=48m",
+            "aeron.counters.buffer.length=8388608",
+        ] {
+            assert!(text.contains(expected), "{text}");
+        }
+        assert!(storage.mapped_files().is_empty());
     }
+}
+
+/// Storage that has no room for a loss report, which shows too late.
+#[derive(Debug)]
+struct NoLossReport(MemoryStorage);
+
+impl Storage for NoLossReport {
+    fn create(&self, path: &Path, len: u64, options: CreateOptions) -> Result<Region, MemoryError> {
+        if path.ends_with("loss-report.dat") {
+            return Err(MemoryError::OutOfMemory { len });
+        }
+        self.0.create(path, len, options)
+    }
+
+    fn open(&self, path: &Path) -> Result<Region, MemoryError> {
+        self.0.open(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+
+    fn available(&self, directory: &Path) -> io::Result<u64> {
+        self.0.available(directory)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.0.exists(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.0.create_dir_all(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.remove_dir(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.0.remove_dir_all(path)
+    }
+
+    fn write_file(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
+        self.0.write_file(path, contents)
+    }
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_unfinished_file_behind() {
+    let storage = MemoryStorage::new();
+    let context = DriverContext::new().aeron_dir("/aeron");
+    let refused = MediaDriver::launch(context.storage(Arc::new(NoLossReport(storage.clone()))));
+    assert!(matches!(refused, Err(DriverError::Memory(_))));
+    assert!(storage.mapped_files().is_empty());
+    // Nobody has to wait for a file that will never be finished.
+    let context = DriverContext::new()
+        .aeron_dir("/aeron")
+        .option("aeron.driver.timeout", "3600000");
+    drop(MediaDriver::launch(context.storage(Arc::new(storage))).unwrap());
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use taran_protocol::log::{LogKind, LogSpec, SocketBufferLengths};
 use taran_protocol::uri::{
-    InitialPosition, LivePublication, PublicationParams, ResponseCorrelation, SessionChoice,
+    Channel, InitialPosition, LivePublication, PublicationParams, ResponseCorrelation,
+    SessionChoice,
 };
 
 use super::failure::Failure;
@@ -129,10 +130,16 @@ pub(crate) fn initial_position(
 }
 
 /// The session id a channel asks for, if it asks for one.
-pub(crate) fn wanted_session(params: &PublicationParams) -> Result<Option<i32>, Failure> {
+pub(crate) fn wanted_session(
+    params: &PublicationParams,
+    channel: &Channel,
+) -> Result<Option<i32>, Failure> {
     match params.session {
         SessionChoice::Generated => Ok(None),
         SessionChoice::Id(id) => Ok(Some(id)),
-        SessionChoice::OfTag(_) => Err(Failure::not_built("session-id=tag:")),
+        SessionChoice::OfTag(_) => Err(Failure::not_built(&format!(
+            "session-id=tag: (channel={})",
+            channel.uri()
+        ))),
     }
 }

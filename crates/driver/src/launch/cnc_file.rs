@@ -1,5 +1,6 @@
 //! `cnc.dat` and the loss report: made at the start, in the order that clients rely on (spec/01 §2.4).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use taran_core::broadcast::Transmitter;
@@ -10,7 +11,7 @@ use taran_core::ring::many_to_one::{Consumer, Producer};
 use taran_protocol::cnc::{CNC_FILE_NAME, Cnc, CncSpec, Version};
 use taran_protocol::counter::{SystemCounter, SystemLabels, type_id};
 
-use super::directory::LOSS_REPORT_FILE;
+use super::directory::{Attempt, LOSS_REPORT_FILE};
 use crate::conductor::SystemCounters;
 use crate::context::Settings;
 use crate::error::DriverError;
@@ -29,12 +30,14 @@ pub(crate) struct Files {
     pub(crate) correlation_ids: Producer,
     pub(crate) replies: Transmitter,
     pub(crate) loss_report: Region,
+    /// To be told when the start has succeeded.
+    pub(crate) attempt: Attempt,
 }
 
 impl Files {
     /// `cnc.dat` without its version, the ring with a heartbeat, and the loss report (spec/01 §2.4).
     pub(crate) fn create(
-        storage: &dyn Storage,
+        storage: &Arc<dyn Storage>,
         settings: &Settings,
         now: Now,
         pid: i64,
@@ -52,11 +55,14 @@ impl Files {
             page_size: settings.file_page_size,
         };
         let directory = &settings.directory.path;
+        check_space(storage.as_ref(), settings, spec.file_length() as u64)?;
         let region = storage.create(
             &directory.join(CNC_FILE_NAME),
             spec.file_length() as u64,
             CreateOptions::RESERVED,
         )?;
+        // From here on the files in the directory are this driver's.
+        let attempt = Attempt::new(storage, directory);
         let cnc = Cnc::create(&region, &spec).map_err(|error| unusable("the header", &error))?;
         let commands =
             Consumer::open(&cnc.to_driver).map_err(|error| unusable("the command ring", &error))?;
@@ -79,6 +85,7 @@ impl Files {
             correlation_ids,
             replies,
             loss_report,
+            attempt,
         })
     }
 
@@ -122,6 +129,25 @@ impl Files {
             system.push(counter);
         }
         Ok((table, SystemCounters(system)))
+    }
+}
+
+/// Looks at the room for all files at once, so that whoever makes room makes enough of it.
+fn check_space(
+    storage: &dyn Storage,
+    settings: &Settings,
+    cnc_length: u64,
+) -> Result<(), DriverError> {
+    let directory = &settings.directory.path;
+    let requested = cnc_length + settings.buffers.loss_report as u64;
+    match storage.available(directory) {
+        Ok(available) if available < requested => Err(DriverError::Space {
+            directory: directory.clone(),
+            shortage: storage.shortage(directory, requested),
+            counters: settings.buffers.counter_values,
+        }),
+        // A file system that cannot tell is no reason to refuse; reserving the pages decides.
+        _ => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use taran_core::memory::{MemoryError, Storage};
 use taran_core::ring::many_to_one::Producer;
@@ -150,6 +151,39 @@ pub(crate) fn remove(storage: &dyn Storage, directory: &Path) -> Result<(), Driv
     match storage.remove_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
         other => ignore_missing(other).map_err(failed("delete", directory)),
+    }
+}
+
+/// A start that has made files and may still fail. Then it takes them along: a `cnc.dat` that nobody finishes would keep
+/// clients and the next driver waiting.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    storage: Arc<dyn Storage>,
+    directory: PathBuf,
+    has_succeeded: bool,
+}
+
+impl Attempt {
+    pub(crate) fn new(storage: &Arc<dyn Storage>, directory: &Path) -> Self {
+        Self {
+            storage: Arc::clone(storage),
+            directory: directory.to_path_buf(),
+            has_succeeded: false,
+        }
+    }
+
+    /// The files stay.
+    pub(crate) fn succeed(mut self) {
+        self.has_succeeded = true;
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if !self.has_succeeded {
+            // Why the start failed is what is told.
+            let _ = clear(self.storage.as_ref(), &self.directory);
+        }
     }
 }
 

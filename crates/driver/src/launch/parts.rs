@@ -94,7 +94,7 @@ impl DriverParts {
         }
         let warnings = shortfalls(context.options(), &limits);
         directory::prepare(storage.as_ref(), &settings.directory, now.epoch_millis)?;
-        let files = Files::create(storage.as_ref(), &settings, now, pid)?;
+        let files = Files::create(&storage, &settings, now, pid)?;
         let labels = SystemLabels {
             version: &AERON_VERSION.to_string(),
             commit: BUILD,
@@ -183,6 +183,7 @@ impl DriverParts {
         });
         // Everything is in its place: from here on clients may come.
         files.cnc.publish();
+        files.attempt.succeed();
         Ok(Self {
             conductor,
             sender,

@@ -59,7 +59,7 @@ impl Owners {
         features::check_channel(&channel, Role::Publication)?;
         let params = PublicationParams::new(&channel, &self.settings.publication_defaults)
             .map_err(Failure::from)?;
-        let session_id = wanted_session(&params)?;
+        let session_id = wanted_session(&params, &channel)?;
         self.check_registration(correlation_id)?;
         let new = NewPublication {
             client_id,

@@ -33,6 +33,7 @@ pub(crate) fn resolve(
     network: &mut dyn Network,
 ) -> Result<ResolvedChannel, Stop> {
     let mut names = Names {
+        channel: channel.uri.as_str(),
         answers,
         missing: Vec::new(),
     };
@@ -86,6 +87,7 @@ fn local_interfaces(network: &mut dyn Network) -> Result<Vec<LocalInterface>, Fa
 
 /// Looks names up among the answers, and notes those that are not there.
 struct Names<'a> {
+    channel: &'a str,
     answers: &'a Answers,
     missing: Vec<String>,
 }
@@ -110,9 +112,9 @@ impl Names<'_> {
             Host::Name(name) => match self.answers.host(name) {
                 Some(Ok(found)) => match preferred(found) {
                     Some(ip) => Ok(Some(ip)),
-                    None => Err(unknown_host(key, name, "no address is known for it")),
+                    None => Err(self.unknown(key, name, "no address is known for it")),
                 },
-                Some(Err(reason)) => Err(unknown_host(key, name, reason)),
+                Some(Err(reason)) => Err(self.unknown(key, name, reason)),
                 None => {
                     if !self.missing.contains(name) {
                         self.missing.push(name.clone());
@@ -121,6 +123,17 @@ impl Names<'_> {
                 }
             },
         }
+    }
+
+    fn unknown(&self, key: &str, name: &str, reason: &str) -> Failure {
+        Failure::new(
+            ErrorCode::UnknownHost,
+            format!(
+                "unknown host: {key} names {name}: {reason}; check how it is written, and with 'getent hosts {name}' \
+                 whether the driver's machine knows it: channel={}",
+                self.channel
+            ),
+        )
     }
 }
 
@@ -131,11 +144,4 @@ fn preferred(found: &[IpAddr]) -> Option<IpAddr> {
         .find(|ip| ip.is_ipv4())
         .or_else(|| found.first())
         .copied()
-}
-
-fn unknown_host(key: &str, name: &str, reason: &str) -> Failure {
-    Failure::new(
-        ErrorCode::UnknownHost,
-        format!("unknown host: {key} names {name}: {reason}"),
-    )
 }

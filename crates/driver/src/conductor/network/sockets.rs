@@ -1,5 +1,6 @@
 //! Opening sockets for channels.
 
+use std::io;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
@@ -52,7 +53,8 @@ impl PortRange {
             }
         }
         Err(Failure::generic(format!(
-            "no free port in {}..{}: make aeron.sender.wildcard.port.range or aeron.receiver.wildcard.port.range wider",
+            "no free port in {}..{}: make aeron.sender.wildcard.port.range or aeron.receiver.wildcard.port.range wider: \
+             channel={channel}",
             range.start(),
             range.end()
         )))
@@ -60,7 +62,28 @@ impl PortRange {
 }
 
 fn refused(error: &NetError, channel: &str) -> Failure {
-    Failure::generic(format!("{error}: channel={channel}"))
+    Failure::generic(format!("{error}{}: channel={channel}", advice(error)))
+}
+
+/// What to do about an address that cannot be had.
+fn advice(error: &NetError) -> String {
+    let NetError::Bind { address, source } = error else {
+        return String::new();
+    };
+    match source.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "; another socket has it, 'ss -ulpn sport = :{}' tells whose: use another port, or end that one",
+            address.port()
+        ),
+        io::ErrorKind::AddrNotAvailable => {
+            "; use an address of this machine, 'ip address' lists them".to_owned()
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; use a port from 1024 on, or give the driver the capability CAP_NET_BIND_SERVICE"
+                .to_owned()
+        }
+        _ => String::new(),
+    }
 }
 
 /// Opens sockets, and knows what lengths their buffers have.
@@ -170,4 +193,34 @@ impl Sockets {
 
 fn saturated(length: usize) -> i32 {
     i32::try_from(length).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_cannot_be_had_comes_with_advice() {
+        for (kind, parts) in [
+            (
+                io::ErrorKind::AddrInUse,
+                ["10.0.0.1:40123", "sport = :40123", "another port"],
+            ),
+            (
+                io::ErrorKind::AddrNotAvailable,
+                ["10.0.0.1:40123", "this machine", "ip address"],
+            ),
+            (
+                io::ErrorKind::PermissionDenied,
+                ["10.0.0.1:40123", "1024", "CAP_NET_BIND_SERVICE"],
+            ),
+        ] {
+            let address = SocketAddr::from(([10, 0, 0, 1], 40_123));
+            let source = kind.into();
+            let failure = refused(&NetError::Bind { address, source }, "aeron:udp?...");
+            for part in parts.iter().chain(&["channel=aeron:udp?..."]) {
+                assert!(failure.text.contains(part), "{}", failure.text);
+            }
+        }
+    }
 }
