@@ -1,0 +1,266 @@
+//! A driver that is not there, is dead, is another one's, or is there twice.
+
+use std::time::Duration;
+
+use taran::{ClientEnd, ConnectError, Lost, OfferError, PollError, Version};
+
+use crate::attach::{connect, connect_within, refuse, wait_until};
+use crate::process::{Directory, Driver, forge, run, taran};
+use crate::texts::assert_says;
+
+/// A driver has this long to show itself.
+const BRIEF: Duration = Duration::from_millis(300);
+
+fn text(directory: &Directory) -> String {
+    directory.path().display().to_string()
+}
+
+#[test]
+fn no_driver_is_running() {
+    let directory = Directory::new("absent");
+    let error = refuse(directory.path(), BRIEF);
+    assert!(matches!(error, ConnectError::NoDriver { .. }), "{error:?}");
+    assert_says(
+        &error,
+        &[
+            &text(&directory),
+            "300ms",
+            "cnc.dat",
+            "taran driver",
+            "AERON_DIR",
+            "aeron.dir",
+        ],
+    );
+    let dir = text(&directory);
+    for command in [
+        &["stat", "-t", "50"][..],
+        &["errors", "-t", "50"],
+        &[
+            "bench",
+            "echo",
+            "--aeron-dir",
+            &dir,
+            "--output",
+            "/dev/null",
+        ],
+        &["bench", "stream", "--aeron-dir", &dir],
+    ] {
+        let outcome = run(taran(command)
+            .env("AERON_DIR", &dir)
+            .env("AERON_DRIVER_TIMEOUT", "50"));
+        outcome
+            .assert_code(1)
+            .assert_stderr(&dir)
+            .assert_stderr("taran driver")
+            .assert_stderr("AERON_DIR");
+    }
+    assert!(!directory.path().exists(), "nothing was made by looking");
+}
+
+#[test]
+fn a_driver_was_killed() {
+    let directory = Directory::new("killed");
+    let driver = Driver::start(directory.path(), &[]);
+    let pid = driver.pid().to_string();
+    let client = connect_within(directory.path(), BRIEF).unwrap();
+    let mut subscription = client.add_subscription("aeron:ipc", 10).unwrap();
+    let publication = client.add_publication("aeron:ipc", 10).unwrap();
+    wait_until("connected", || publication.offer(b"before").is_ok());
+    driver.stop("KILL");
+
+    // Whoever was attached is told by whatever is called next.
+    let lost = wait_lost(|| subscription.poll(|_, _| {}, 10));
+    let Lost::DriverTimeout { age, timeout } = lost else {
+        panic!("{lost:?}")
+    };
+    assert!(age > timeout && timeout == BRIEF, "{lost:?}");
+    assert_says(
+        &lost,
+        &["300ms", "aeron.driver.timeout", "killed", "connect again"],
+    );
+    assert_eq!(
+        publication.offer(b"after"),
+        Err(OfferError::DriverLost(lost))
+    );
+    let refused = client.add_publication("aeron:ipc", 11).unwrap_err();
+    assert_eq!(refused, lost.into());
+    assert_eq!(client.end(), Some(ClientEnd::Lost(lost)));
+
+    // Whoever comes later finds what is left of it.
+    let error = refuse(directory.path(), BRIEF);
+    assert!(
+        matches!(error, ConnectError::DriverDied { .. }),
+        "{error:?}"
+    );
+    assert_says(
+        &error,
+        &[
+            &text(&directory),
+            "dead",
+            "300ms",
+            "aeron.driver.timeout",
+            "Start it again",
+        ],
+    );
+    let stat = run(taran(&["stat"])
+        .env("AERON_DIR", directory.path())
+        .env("AERON_DRIVER_TIMEOUT", "300"));
+    stat.assert_code(1)
+        .assert_stderr("last sign of life")
+        .assert_stderr(&pid)
+        .assert_stderr("taran driver");
+
+    // For the next driver a heartbeat of just now may still be that of a living one; it says how to go on.
+    let hasty = run(taran(&["driver"])
+        .env("AERON_DIR", directory.path())
+        .env("AERON_DRIVER_TIMEOUT", "3600000"));
+    hasty
+        .assert_code(1)
+        .assert_stderr("active media driver")
+        .assert_stderr(&pid)
+        .assert_stderr("killed")
+        .assert_stderr("aeron.driver.timeout=3600000");
+    let next = Driver::start(directory.path(), &["aeron.driver.timeout=300"]);
+    connect(directory.path())
+        .add_publication("aeron:ipc", 10)
+        .unwrap();
+    next.stop("TERM").assert_code(15).assert_silent();
+}
+
+/// Polls until the driver counts as lost.
+fn wait_lost(mut poll: impl FnMut() -> Result<usize, PollError>) -> Lost {
+    let mut lost = None;
+    wait_until("the driver is given up", || match poll() {
+        Ok(_) => false,
+        Err(PollError::DriverLost(why)) => {
+            lost = Some(why);
+            true
+        }
+        Err(PollError::Closed) => panic!("nobody closed it"),
+    });
+    lost.unwrap()
+}
+
+#[test]
+fn a_driver_has_shut_down() {
+    let directory = Directory::new("stopped");
+    let driver = Driver::start(directory.path(), &[]);
+    let client = connect(directory.path());
+    let mut subscription = client.add_subscription("aeron:ipc", 10).unwrap();
+    driver.stop("TERM").assert_code(15);
+    let lost = wait_lost(|| subscription.poll(|_, _| {}, 10));
+    assert_eq!(lost, Lost::DriverShutdown);
+    assert_says(&lost, &["shut down", "start it again", "connect again"]);
+    let error = refuse(directory.path(), BRIEF);
+    assert!(
+        matches!(error, ConnectError::DriverStopped { .. }),
+        "{error:?}"
+    );
+    assert_says(
+        &error,
+        &[
+            &text(&directory),
+            "shut down",
+            "start a driver",
+            "AERON_DIR",
+        ],
+    );
+}
+
+#[test]
+fn a_driver_of_another_version() {
+    let directory = Directory::new("version");
+    let (region, _cnc) = forge(directory.path(), i64::MAX);
+    region.write(0, &Version::new(1, 2, 3).0.to_le_bytes());
+    let cnc = directory.path().join("cnc.dat").display().to_string();
+    let error = refuse(directory.path(), BRIEF);
+    assert!(matches!(error, ConnectError::Version { .. }), "{error:?}");
+    assert_says(&error, &[&cnc, "1.2.3", "0.2.0", "Aeron 1.51"]);
+    let driver = run(taran(&["driver"]).env("AERON_DIR", directory.path()));
+    driver.assert_code(1);
+    assert_says(
+        &driver.stderr,
+        &[
+            &text(&directory),
+            "1.2.3",
+            "0.2.0",
+            "remove it",
+            "aeron.dir",
+        ],
+    );
+    for tool in ["stat", "errors"] {
+        let outcome = run(taran(&[tool]).env("AERON_DIR", directory.path()));
+        outcome.assert_code(1);
+        assert_says(&outcome.stderr, &[&cnc, "1.2.3", "0.2.0"]);
+    }
+}
+
+#[test]
+fn a_file_that_is_no_drivers() {
+    let directory = Directory::new("garbage");
+    let cnc = directory.path().join("cnc.dat").display().to_string();
+    // In the order of the fields: a version, lengths of five sections, and so on.
+    let contradictory = [&[0, 2, 0, 0], &[0xff; 200][..]].concat();
+    type Expected = fn(&ConnectError) -> bool;
+    let cases: [(&[u8], Expected, &str); 5] = [
+        (
+            b"",
+            |e| matches!(e, ConnectError::TooShort { .. }),
+            "Remove",
+        ),
+        (
+            b"short",
+            |e| matches!(e, ConnectError::TooShort { .. }),
+            "Remove",
+        ),
+        (
+            &[0; 4096],
+            |e| matches!(e, ConnectError::NotReady { .. }),
+            "300ms",
+        ),
+        (
+            &[b'x'; 4096],
+            |e| matches!(e, ConnectError::Version { .. }),
+            "0.2.0",
+        ),
+        (
+            &contradictory,
+            |e| matches!(e, ConnectError::Damaged { .. }),
+            "Start the driver again",
+        ),
+    ];
+    for (content, is_expected, remedy) in cases {
+        std::fs::create_dir_all(directory.path()).unwrap();
+        std::fs::write(&cnc, content).unwrap();
+        let error = refuse(directory.path(), BRIEF);
+        assert!(is_expected(&error), "{error:?}");
+        assert_says(&error, &[&cnc, remedy]);
+    }
+}
+
+#[test]
+fn a_second_driver_harms_nobody() {
+    let directory = Directory::new("second");
+    let first = Driver::start(directory.path(), &[]);
+    let client = connect(directory.path());
+    let mut subscription = client.add_subscription("aeron:ipc", 10).unwrap();
+    let publication = client.add_publication("aeron:ipc", 10).unwrap();
+    let outcome = run(taran(&["driver", "-Daeron.dir.delete.on.shutdown=true"])
+        .env("AERON_DIR", directory.path()));
+    outcome.assert_code(1);
+    assert_says(
+        &outcome.stderr,
+        &[
+            "active media driver",
+            &text(&directory),
+            &first.pid().to_string(),
+            "stop it",
+            "aeron.dir",
+        ],
+    );
+    wait_until("connected", || publication.offer(b"still here").is_ok());
+    wait_until("received", || {
+        subscription.poll(|message, _| assert_eq!(message, b"still here"), 1) == Ok(1)
+    });
+    first.stop("TERM").assert_code(15).assert_silent();
+}

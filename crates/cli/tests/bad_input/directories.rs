@@ -1,0 +1,136 @@
+//! Directories that cannot be written.
+
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use taran::ConnectError;
+
+use crate::attach::refuse;
+use crate::mounts::{in_own_mounts, mount_memory, run as system, skipped};
+use crate::process::{Directory, Driver, run, taran};
+use crate::texts::assert_says;
+
+const BRIEF: Duration = Duration::from_millis(100);
+/// The user nobody.
+const NOBODY: u32 = 65_534;
+
+/// A driver does not start in `directory`, and says this.
+#[track_caller]
+fn assert_no_driver(directory: &Path, says: &[&str]) {
+    let outcome = run(taran(&["driver"]).env("AERON_DIR", directory));
+    outcome.assert_code(1).assert_stderr("ERROR: driver init: ");
+    assert_says(&outcome.stderr, says);
+    assert_eq!(outcome.stdout, "");
+}
+
+#[test]
+fn a_path_that_leads_through_a_file() {
+    let directory = Directory::new("through-a-file");
+    let file = directory.file("file", "");
+    for path in [file.clone(), file.join("driver")] {
+        let name = path.display().to_string();
+        assert_no_driver(&path, &[&name, "aeron.dir must name a directory"]);
+        let error = refuse(&path, BRIEF);
+        assert!(
+            matches!(error, ConnectError::NotReadable { .. }),
+            "{error:?}"
+        );
+        assert_says(
+            &error,
+            &[&name, "Not a directory", "aeron.dir", "AERON_DIR"],
+        );
+        for tool in ["stat", "errors"] {
+            let outcome = run(taran(&[tool, "-t", "50"]).env("AERON_DIR", &path));
+            outcome.assert_code(1);
+            assert_says(
+                &outcome.stderr,
+                &[&name, "Not a directory", "--aeron-dir", "AERON_DIR"],
+            );
+        }
+    }
+}
+
+#[test]
+fn a_file_system_that_is_read_only() {
+    in_own_mounts("directories::a_file_system_that_is_read_only", || {
+        mount_memory("/dev/shm", "size=1m");
+        std::fs::create_dir("/dev/shm/old").unwrap();
+        std::fs::write("/dev/shm/old/cnc.dat", [0; 4096]).unwrap();
+        system(&["mount", "-o", "remount,bind,ro", "/dev/shm"]);
+        for name in ["new", "old"] {
+            let directory = Path::new("/dev/shm").join(name);
+            let mut command = taran(&["driver", "-Daeron.driver.timeout=1"]);
+            let outcome = run(command.env("AERON_DIR", &directory));
+            outcome.assert_code(1).assert_stderr("ERROR: driver init: ");
+            assert_says(
+                &outcome.stderr,
+                &[
+                    &directory.display().to_string(),
+                    "Read-only file system",
+                    "aeron.dir",
+                ],
+            );
+        }
+    });
+}
+
+#[test]
+fn a_directory_of_another_user() {
+    if !can_be_nobody() {
+        skipped(
+            "directories::a_directory_of_another_user",
+            "only root can be somebody else, and nobody must be able to run taran",
+        );
+        return;
+    };
+    let directory = Directory::new("another-users");
+    std::fs::create_dir_all(directory.path()).unwrap();
+    let name = directory.path().display().to_string();
+
+    let mut command = taran(&["driver"]);
+    let outcome = run(command.env("AERON_DIR", directory.path()).uid(NOBODY));
+    outcome.assert_code(1);
+    assert_says(&outcome.stderr, &[&name, "Permission denied", "aeron.dir"]);
+
+    let driver = Driver::start(directory.path(), &[]);
+    for tool in ["stat", "errors"] {
+        let mut command = taran(&[tool, "-t", "50"]);
+        let outcome = run(command.env("AERON_DIR", directory.path()).uid(NOBODY));
+        outcome.assert_code(1);
+        assert_says(
+            &outcome.stderr,
+            &[&name, "no permission", "run as the user"],
+        );
+    }
+    let mut command = taran(&["driver"]);
+    let outcome = run(command.env("AERON_DIR", directory.path()).uid(NOBODY));
+    outcome.assert_code(1);
+    assert_says(&outcome.stderr, &[&name, "permission denied", "aeron.dir"]);
+    // A client as nobody: the benchmark is one.
+    let mut command = taran(&["bench", "echo", "--aeron-dir", &name, "--duration", "1s"]);
+    command
+        .args(["--output", "/dev/null"])
+        .env("AERON_DRIVER_TIMEOUT", "100")
+        .uid(NOBODY);
+    let outcome = run(&mut command);
+    outcome.assert_code(1);
+    assert_says(
+        &outcome.stderr,
+        &[&name, "no permission", "same user", "AERON_DIR"],
+    );
+    driver.stop("TERM").assert_code(15).assert_silent();
+}
+
+fn can_be_nobody() -> bool {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    let mut version = taran(&["version"]);
+    is_root
+        && version
+            .uid(NOBODY)
+            .stdout(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+}

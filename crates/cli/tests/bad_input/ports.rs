@@ -1,0 +1,88 @@
+//! Ports and addresses that cannot be had.
+
+use std::net::{Ipv4Addr, UdpSocket};
+
+use taran::ErrorCode;
+
+use crate::attach::{connect, own_socket_address, wait_until};
+use crate::process::{Directory, Driver};
+use crate::texts::assert_refused;
+
+/// A UDP port of 127.0.0.1 that was free a moment ago.
+pub(crate) fn free_port() -> u16 {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    socket.local_addr().unwrap().port()
+}
+
+#[test]
+fn a_port_in_use() {
+    let directory = Directory::new("port");
+    let driver = Driver::start(directory.path(), &[]);
+    let client = connect(directory.path());
+    let address = own_socket_address();
+    let (endpoint, port) = (address.to_string(), address.port());
+    let holder = UdpSocket::bind(address).unwrap();
+    let channel = format!("aeron:udp?endpoint={endpoint}");
+    let says = [
+        &channel,
+        &endpoint,
+        "Address already in use",
+        "another port",
+        &format!("ss -ulpn sport = :{port}"),
+    ];
+    for _ in 0..2 {
+        assert_refused(
+            client.add_subscription(&channel, 10),
+            ErrorCode::GenericError,
+            &says,
+        );
+    }
+    // A publication that is to send from a port in use.
+    let other_holder = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let sender = other_holder.local_addr().unwrap().to_string();
+    let from = format!("aeron:udp?endpoint={endpoint}|interface={sender}");
+    let says = [&from, &sender, "Address already in use"];
+    assert_refused(
+        client.add_publication(&from, 10),
+        ErrorCode::GenericError,
+        &says,
+    );
+
+    // Another driver is as good a holder as any.
+    drop(holder);
+    let mut subscription = client.add_subscription(&channel, 10).unwrap();
+    let neighbours = Directory::new("port-neighbours");
+    let second = Driver::start(neighbours.path(), &[]);
+    let other = connect(neighbours.path());
+    let says = [&channel, &endpoint, "Address already in use"];
+    assert_refused(
+        other.add_subscription(&channel, 10),
+        ErrorCode::GenericError,
+        &says,
+    );
+    let publication = other.add_publication(&channel, 10).unwrap();
+    wait_until("connected", || publication.offer(b"hello").is_ok());
+    wait_until("received", || subscription.poll(|_, _| {}, 1) == Ok(1));
+    second.stop("TERM").assert_code(15).assert_silent();
+    driver.stop("TERM").assert_code(15).assert_silent();
+}
+
+#[test]
+fn an_address_of_another_machine() {
+    let directory = Directory::new("address");
+    let driver = Driver::start(directory.path(), &[]);
+    let client = connect(directory.path());
+    // Kept for documentation: nobody has it.
+    let channel = "aeron:udp?endpoint=192.0.2.1:40123";
+    assert_refused(
+        client.add_subscription(channel, 10),
+        ErrorCode::GenericError,
+        &[
+            channel,
+            "192.0.2.1:40123",
+            "Cannot assign requested address",
+            "this machine",
+        ],
+    );
+    driver.stop("TERM").assert_code(15).assert_silent();
+}
