@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use taran_core::agent::Agent;
 use taran_protocol::command::Command;
 use taran_protocol::counter::{SystemCounter, type_id};
 use taran_protocol::error_code::ErrorCode;
@@ -257,6 +258,38 @@ fn later_subscriptions_join_the_image_where_its_readers_are() {
         available(&stream.bench.messages()).is_empty(),
         "another session was asked for"
     );
+}
+
+#[test]
+fn a_session_has_one_image_when_its_subscription_comes_back_while_it_is_made() {
+    let mut bench = Bench::new();
+    let client_id = bench.client();
+    // Keeps the endpoint.
+    bench.add_subscription(client_id, UDP, 11).unwrap();
+    let (registration_id, _) = bench.add_subscription(client_id, UDP, 10).unwrap();
+    let setup = setup(65_536, 1408);
+    bench.wires.deliver(stranger(), PORT, setup.as_bytes());
+    bench.parts.receiver.do_work(bench.now());
+    bench.send(&Command::RemoveSubscription {
+        client_id,
+        correlation_id: bench.id(),
+        registration_id,
+    });
+    bench.send(&Command::AddSubscription {
+        client_id,
+        correlation_id: bench.id(),
+        stream_id: 10,
+        channel: UDP,
+    });
+    bench.parts.conductor.do_work(bench.now());
+    for _ in 0..6 {
+        bench.wires.deliver(stranger(), PORT, setup.as_bytes());
+        bench.parts.receiver.do_work(bench.now());
+    }
+    bench.settle();
+    assert_eq!(available(&bench.messages()).len(), 1);
+    assert_eq!(bench.log_files().len(), 1);
+    assert!(bench.errors().is_empty(), "{:?}", bench.errors());
 }
 
 #[test]

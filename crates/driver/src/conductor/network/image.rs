@@ -132,6 +132,11 @@ impl Image {
         }
     }
 
+    /// Whether it takes data for somebody: then its session needs no other image.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.state <= ImageState::Active && !self.subscribers.is_empty() && !self.has_ended()
+    }
+
     /// Where a new subscriber starts to read.
     pub(crate) fn join_position(&self) -> i64 {
         self.subscribers

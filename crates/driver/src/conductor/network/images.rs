@@ -47,6 +47,19 @@ impl Images {
         })
     }
 
+    /// Whether somebody follows a stream already.
+    pub(crate) fn is_followed(
+        &self,
+        endpoint: EndpointId,
+        session_id: i32,
+        stream_id: i32,
+    ) -> bool {
+        self.entries.values().any(|image| {
+            (image.endpoint, image.session_id, image.stream_id) == (endpoint, session_id, stream_id)
+                && image.is_followed()
+        })
+    }
+
     /// Every duty cycle: how many had something to do.
     pub(crate) fn update(&mut self, now_ns: i64) -> usize {
         self.entries

@@ -36,6 +36,10 @@ pub(crate) struct PendingImage {
 impl Owners {
     /// A SETUP asks for an image.
     pub(crate) fn on_image_requested(&mut self, request: CreateImage) {
+        if self.awaits_image(&request) {
+            // The receiver gets the answer to the first request, which it forgot when all subscriptions were gone.
+            return;
+        }
         match self.request_image_file(&request) {
             Ok(Some((ticket, id))) => self.networking.pending_images.push(PendingImage {
                 ticket,
@@ -63,6 +67,14 @@ impl Owners {
         };
         let ticket = self.logs.request(&file, self.now.epoch_millis)?;
         Ok(Some((ticket, id)))
+    }
+
+    fn awaits_image(&self, request: &CreateImage) -> bool {
+        let session = |of: &CreateImage| (of.endpoint, of.session_id, of.stream_id);
+        self.networking
+            .pending_images
+            .iter()
+            .any(|pending| session(&pending.request) == session(request))
     }
 
     /// The file of an image was made, or not.

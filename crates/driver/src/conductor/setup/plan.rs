@@ -84,7 +84,7 @@ impl Plan {
 }
 
 impl Owners {
-    /// Checks everything; nothing if nobody wants the stream any more.
+    /// Checks everything; nothing if nobody wants the stream any more, or everybody has it already.
     pub(super) fn plan_image(&self, request: &CreateImage) -> Result<Option<Plan>, Failure> {
         let Some(endpoint) = self.networking.receive_endpoints.get(request.endpoint) else {
             return Ok(None);
@@ -92,10 +92,13 @@ impl Owners {
         let Some(params) = &endpoint.receive_params else {
             return Ok(None);
         };
+        let (stream_id, session_id) = (request.stream_id, request.session_id);
+        let images = &self.networking.images;
+        if images.is_followed(request.endpoint, session_id, stream_id) {
+            return Ok(None);
+        }
         let source = Source::Network(request.endpoint);
-        let mut wanted = self
-            .subscriptions
-            .matching(source, request.stream_id, request.session_id);
+        let mut wanted = self.subscriptions.matching(source, stream_id, session_id);
         let Some(first) = wanted.next() else {
             return Ok(None);
         };
