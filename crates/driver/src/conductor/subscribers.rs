@@ -210,9 +210,12 @@ impl Subscribers {
         self.range().map_or(position, |(min, _)| min.min(position))
     }
 
-    /// Whether every subscriber has consumed up to `position`.
+    /// Whether every subscriber has consumed up to `position`. One that was told that the image is gone reads no more.
     pub(crate) fn all_reached(&self, position: i64) -> bool {
-        self.range().is_none_or(|(min, _)| min >= position)
+        self.list
+            .iter()
+            .filter(|s| s.has_image())
+            .all(|s| s.position.get() >= position)
     }
 
     /// A rested subscriber, whose position has been set, counts again.

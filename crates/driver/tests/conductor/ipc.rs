@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use taran_protocol::command::Command;
-use taran_protocol::counter::SystemCounter;
+use taran_protocol::counter::{SystemCounter, type_id};
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::log::{ExclusiveAppender, LogBuffers, SharedAppender};
 use taran_protocol::response::Response;
@@ -406,4 +406,56 @@ fn a_position_beyond_the_end_of_the_stream_does_no_harm() {
         stream.bench.settle();
         assert!(stream.limit() <= TERM, "{position}: {}", stream.limit());
     }
+}
+
+/// A stream that one subscriber has read, and an untethered one that does nothing has not.
+fn lagging() -> Stream {
+    let mut stream = Stream::new("aeron:ipc?tether=false");
+    stream
+        .bench
+        .add_subscription(stream.client, IPC, 10)
+        .unwrap();
+    stream.bench.drain();
+    let reader = stream
+        .bench
+        .counters()
+        .iter()
+        .filter(|meta| meta.type_id == type_id::SUBSCRIBER_POSITION)
+        .map(|meta| meta.id)
+        .find(|id| *id != stream.image.position_counter_id)
+        .unwrap();
+    let published = stream.publish();
+    stream.bench.set(reader, published);
+    stream
+}
+
+fn close(stream: &mut Stream) {
+    stream.bench.ask(&Command::RemovePublication {
+        client_id: stream.client,
+        correlation_id: stream.bench.id(),
+        registration_id: stream.publication.correlation_id,
+        revoke: false,
+    });
+}
+
+#[test]
+fn a_stream_ends_without_an_untethered_subscriber_that_lingers() {
+    let mut stream = lagging();
+    stream.bench.run_for(Duration::from_secs(7));
+    assert_eq!(unavailable(&stream.bench.messages()).len(), 1);
+    close(&mut stream);
+    stream.bench.run_for(Duration::from_secs(3));
+    assert_eq!(unavailable(&stream.bench.messages()).len(), 1);
+    assert!(stream.bench.log_files().is_empty());
+}
+
+#[test]
+fn a_stream_that_drains_gives_up_an_untethered_subscriber_in_time() {
+    let mut stream = lagging();
+    close(&mut stream);
+    stream.bench.run_for(Duration::from_secs(3));
+    assert!(unavailable(&stream.bench.messages()).is_empty());
+    stream.bench.run_for(Duration::from_secs(6));
+    assert_eq!(unavailable(&stream.bench.messages()).len(), 2);
+    assert!(stream.bench.log_files().is_empty());
 }

@@ -236,7 +236,7 @@ impl IpcPublication {
         match self.state {
             State::Active if self.log.is_revoked() => self.end_revoked(),
             State::Active => self.tick_active(now_ns),
-            State::Draining => self.tick_draining(),
+            State::Draining => self.tick_draining(now_ns),
             State::Linger if self.references == 0 => {
                 self.state = State::Done;
                 vec![Event::Done]
@@ -256,13 +256,7 @@ impl IpcPublication {
     }
 
     fn tick_active(&mut self, now_ns: i64) -> Vec<Event> {
-        let below = self.consumer_position - self.window + self.window / 4;
-        let mut events: Vec<Event> = self
-            .subscribers
-            .tick(below, now_ns, &self.timeouts.untethered)
-            .into_iter()
-            .map(Event::Tether)
-            .collect();
+        let mut events = self.tick_untethered(now_ns);
         self.log.set_connected(self.subscribers.any_counts());
         let producer = self.log.producer_position();
         let unblock_ns = self.timeouts.unblock_ns;
@@ -283,18 +277,27 @@ impl IpcPublication {
         events
     }
 
-    fn tick_draining(&mut self) -> Vec<Event> {
+    fn tick_draining(&mut self, now_ns: i64) -> Vec<Event> {
         self.counters.position.set(self.log.producer_position());
         if let Some((_, max)) = self.subscribers.range() {
             self.consumed(max);
         }
         if self.is_drained() {
             self.state = State::Linger;
-            vec![Event::Ended { revoked: false }]
-        } else if self.log.unblock(self.consumer_position) {
-            vec![Event::Unblocked]
-        } else {
-            Vec::new()
+            return vec![Event::Ended { revoked: false }];
         }
+        let mut events = self.tick_untethered(now_ns);
+        if self.log.unblock(self.consumer_position) {
+            events.push(Event::Unblocked);
+        }
+        events
+    }
+
+    fn tick_untethered(&mut self, now_ns: i64) -> Vec<Event> {
+        let below = self.consumer_position - self.window + self.window / 4;
+        let events = self
+            .subscribers
+            .tick(below, now_ns, &self.timeouts.untethered);
+        events.into_iter().map(Event::Tether).collect()
     }
 }

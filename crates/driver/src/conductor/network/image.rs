@@ -201,13 +201,7 @@ impl Image {
                     self.enter(ImageState::Draining, now_ns);
                     return Vec::new();
                 }
-                let window = i64::from(self.shared.window());
-                let reached = self.subscribers.range().map_or(0, |(_, max)| max);
-                let below = reached.saturating_sub(window) + window / 4;
-                let events = self
-                    .subscribers
-                    .tick(below, now_ns, &self.timeouts.untethered);
-                events.into_iter().map(ImageEvent::Tether).collect()
+                self.tick_untethered(now_ns)
             }
             ImageState::Draining if self.may_linger(now_ns) => {
                 self.enter(ImageState::Linger, now_ns);
@@ -220,8 +214,19 @@ impl Image {
                 }
                 Vec::new()
             }
-            ImageState::Draining | ImageState::Done => Vec::new(),
+            ImageState::Draining => self.tick_untethered(now_ns),
+            ImageState::Done => Vec::new(),
         }
+    }
+
+    fn tick_untethered(&mut self, now_ns: i64) -> Vec<ImageEvent> {
+        let window = i64::from(self.shared.window());
+        let reached = self.subscribers.range().map_or(0, |(_, max)| max);
+        let below = reached.saturating_sub(window).saturating_add(window / 4);
+        let events = self
+            .subscribers
+            .tick(below, now_ns, &self.timeouts.untethered);
+        events.into_iter().map(ImageEvent::Tether).collect()
     }
 
     /// Everything was read, and the sender had time to learn that it was received.
