@@ -8,6 +8,7 @@
 //! has to be done about it; tethered subscribers are never touched.
 
 use taran_core::counters::Counter;
+use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::Untethered;
 
 /// One subscription reading one log.
@@ -205,9 +206,10 @@ impl Subscribers {
         range
     }
 
-    /// Where a new subscriber joins: not ahead of anybody, nor of `position`.
-    pub(crate) fn join_position(&self, position: i64) -> i64 {
-        self.range().map_or(position, |(min, _)| min.min(position))
+    /// Where a new subscriber joins: not ahead of anybody, nor of `end`, nor in what is cleaned already.
+    pub(crate) fn join_position(&self, clean: i64, end: i64) -> i64 {
+        let slowest = self.range().map_or(end, |(min, _)| min);
+        slowest.min(end).max(clean) & !i64::from(FRAME_ALIGNMENT - 1)
     }
 
     /// Whether every subscriber has consumed up to `position`. One that was told that the image is gone reads no more.

@@ -459,3 +459,24 @@ fn a_stream_that_drains_gives_up_an_untethered_subscriber_in_time() {
     assert_eq!(unavailable(&stream.bench.messages()).len(), 2);
     assert!(stream.bench.log_files().is_empty());
 }
+
+#[test]
+fn a_position_that_cannot_be_moves_nobody_who_joins() {
+    let mut stream = Stream::new(IPC);
+    let published = stream.publish();
+    stream.consume_to(published);
+    stream.bench.settle();
+    for position in [i64::MIN, -64, 33, published + 1, i64::MAX] {
+        stream.consume_to(position);
+        stream.bench.send(&Command::AddSubscription {
+            client_id: stream.client,
+            correlation_id: stream.bench.id(),
+            stream_id: 10,
+            channel: IPC,
+        });
+        stream.bench.settle();
+        let joined = available(&stream.bench.messages())[0];
+        let at = stream.bench.value(joined.position_counter_id);
+        assert_eq!(at, published, "{position}");
+    }
+}

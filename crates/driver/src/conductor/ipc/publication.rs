@@ -8,6 +8,7 @@
 //! `update_limit` is called every duty cycle, `tick` once per timer interval; what they return is for the owner to do.
 
 use taran_core::counters::Counter;
+use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::Untethered;
 
 use super::super::log_files::LogFile;
@@ -141,8 +142,7 @@ impl IpcPublication {
     /// Where a new subscriber starts to read.
     pub(crate) fn join_position(&self) -> i64 {
         self.subscribers
-            .join_position(self.consumer_position)
-            .max(0)
+            .join_position(self.log.clean_position(), self.consumer_position)
     }
 
     pub(crate) fn add_subscriber(&mut self, subscriber: Subscriber) {
@@ -221,9 +221,11 @@ impl IpcPublication {
         true
     }
 
-    /// Notes how far a subscriber came. Clients write positions: nobody can have read what was not published.
+    /// Notes how far a subscriber came. Clients write positions: nobody can have read what was not published, nor a part
+    /// of a frame.
     fn consumed(&mut self, position: i64) {
-        let position = position.min(self.log.producer_position());
+        let frame = !i64::from(FRAME_ALIGNMENT - 1);
+        let position = position.min(self.log.producer_position()) & frame;
         self.consumer_position = self.consumer_position.max(position);
     }
 

@@ -140,8 +140,7 @@ impl Image {
     /// Where a new subscriber starts to read.
     pub(crate) fn join_position(&self) -> i64 {
         self.subscribers
-            .join_position(self.rebuild_position())
-            .max(0)
+            .join_position(self.clean_position, self.rebuild_position())
     }
 
     fn rebuild_position(&self) -> i64 {
