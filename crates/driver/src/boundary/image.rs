@@ -14,7 +14,7 @@ pub enum ImageState {
     Draining = 2,
     /// Gone for the clients; `RemoveImage` is on its way to the receiver.
     Linger = 3,
-    /// The receiver gave it back.
+    /// No client reads it any more, or it has lingered for long enough. Freed once the receiver has given it back too.
     Done = 4,
 }
 

@@ -212,11 +212,13 @@ impl Owners {
             now,
             ..
         } = self;
+        let mut left = Vec::new();
         for image in networking.images.iter_mut() {
             let (id, endpoint) = (image.id, image.endpoint);
             for event in image.tick(now.nanos) {
                 match event {
                     ImageEvent::Ended => {
+                        left.push(endpoint);
                         for subscription_id in image.subscribers.with_image() {
                             if let Some(subscription) = subscriptions.find(subscription_id) {
                                 replies.image_unavailable(id.0, subscription);
@@ -273,12 +275,13 @@ impl Owners {
                 }
             }
         }
+        for endpoint in left {
+            networking.leave_receive_endpoint(endpoint);
+        }
         for image in self.networking.images.take_done() {
-            let endpoint = image.endpoint;
             let (log, counters) = image.into_parts();
             self.counters.free_all(&counters);
             self.logs.retire(log);
-            self.networking.leave_receive_endpoint(endpoint);
         }
     }
 
