@@ -46,7 +46,10 @@ pub(crate) enum TetherEvent {
     /// The position no longer counts (it is kept for the subscriber's return).
     Resting { counter_id: i32 },
     /// The subscriber does not come back: its counter is to be freed.
-    Dropped { position: Counter },
+    Dropped {
+        subscription_id: i64,
+        position: Counter,
+    },
     /// The resting time is over: set the join position, call `rejoin`, tell the client.
     Rested {
         subscription_id: i64,
@@ -110,6 +113,7 @@ impl Subscriber {
             Phase::Lingering if waited_ns >= timeouts.linger_ns() => {
                 if !*rejoin {
                     return Some(TetherEvent::Dropped {
+                        subscription_id,
                         position: self.position.clone(),
                     });
                 }

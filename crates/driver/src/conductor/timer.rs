@@ -108,11 +108,14 @@ impl Owners {
                             subscription_id,
                             position,
                         }) => {
-                            position.set(publication.join_position());
-                            publication.subscribers.rejoin(subscription_id, now.nanos);
+                            publication.rejoin(subscription_id, &position, now.nanos);
                             announce_ipc(replies, publication, subscription_id, position.id());
                         }
-                        ipc::Event::Tether(TetherEvent::Dropped { position }) => {
+                        ipc::Event::Tether(TetherEvent::Dropped {
+                            subscription_id,
+                            position,
+                        }) => {
+                            publication.exclude(subscription_id);
                             counters.free(position.id());
                         }
                         ipc::Event::Tether(TetherEvent::Resting { .. }) => {}
@@ -152,6 +155,9 @@ impl Owners {
             let (stream_id, session_id) =
                 (publication.terms.stream_id, publication.terms.session_id);
             for subscription in subscriptions.matching(Source::Ipc, stream_id, session_id) {
+                if publication.excludes(subscription.id) {
+                    continue;
+                }
                 match ipc_position(counters, publication, subscription, now.nanos) {
                     Ok(subscriber) => attach_ipc(replies, publication, subscriber),
                     Err(failure) => failures.push(failure),
@@ -249,7 +255,7 @@ impl Owners {
                             counter_id,
                         });
                     }
-                    ImageEvent::Tether(TetherEvent::Dropped { position }) => {
+                    ImageEvent::Tether(TetherEvent::Dropped { position, .. }) => {
                         let counter_id = position.id();
                         networking.receiver.post(ReceiverCommand::RemoveSubscriber {
                             endpoint,

@@ -408,6 +408,17 @@ fn a_position_beyond_the_end_of_the_stream_does_no_harm() {
     }
 }
 
+/// The position counter of the other subscriber.
+fn position_of_another(stream: &Stream) -> i32 {
+    let counters = stream.bench.counters();
+    counters
+        .iter()
+        .filter(|meta| meta.type_id == type_id::SUBSCRIBER_POSITION)
+        .map(|meta| meta.id)
+        .find(|id| *id != stream.image.position_counter_id)
+        .unwrap()
+}
+
 /// A stream that one subscriber has read, and an untethered one that does nothing has not.
 fn lagging() -> Stream {
     let mut stream = Stream::new("aeron:ipc?tether=false");
@@ -416,14 +427,7 @@ fn lagging() -> Stream {
         .add_subscription(stream.client, IPC, 10)
         .unwrap();
     stream.bench.drain();
-    let reader = stream
-        .bench
-        .counters()
-        .iter()
-        .filter(|meta| meta.type_id == type_id::SUBSCRIBER_POSITION)
-        .map(|meta| meta.id)
-        .find(|id| *id != stream.image.position_counter_id)
-        .unwrap();
+    let reader = position_of_another(&stream);
     let published = stream.publish();
     stream.bench.set(reader, published);
     stream
@@ -479,4 +483,60 @@ fn a_position_that_cannot_be_moves_nobody_who_joins() {
         let at = stream.bench.value(joined.position_counter_id);
         assert_eq!(at, published, "{position}");
     }
+}
+
+#[test]
+fn a_subscriber_that_was_dropped_for_good_does_not_join_after_a_rejection() {
+    let mut stream = Stream::new("aeron:ipc?tether=false|rejoin=false");
+    let (reader, _) = stream
+        .bench
+        .add_subscription(stream.client, IPC, 10)
+        .unwrap();
+    stream.bench.drain();
+    let position = position_of_another(&stream);
+    let published = stream.publish();
+    stream.bench.set(position, published);
+    stream.bench.run_for(Duration::from_secs(12));
+    stream.bench.drain();
+    stream.bench.ask(&Command::RejectImage {
+        client_id: stream.client,
+        correlation_id: stream.bench.id(),
+        image_id: stream.image.image_id,
+        position: 0,
+        reason: b"no",
+    });
+    stream.bench.drain();
+    stream.bench.run_for(Duration::from_secs(12));
+    let joined = available(&stream.bench.messages());
+    assert_eq!(joined.len(), 1);
+    assert_eq!(joined[0].subscription_id, reader);
+}
+
+#[test]
+fn a_publication_is_connected_at_once_when_its_only_subscriber_comes_back() {
+    let mut stream = Stream::new("aeron:ipc?tether=false");
+    let (registration_id, _) = stream
+        .bench
+        .add_subscription(stream.client, IPC, 10)
+        .unwrap();
+    stream.bench.drain();
+    let position = position_of_another(&stream);
+    let published = stream.publish();
+    stream.bench.set(position, published);
+    stream.bench.run_for(Duration::from_secs(12));
+    assert_eq!(unavailable(&stream.bench.messages()).len(), 1);
+    stream.bench.ask(&Command::RemoveSubscription {
+        client_id: stream.client,
+        correlation_id: stream.bench.id(),
+        registration_id,
+    });
+    assert!(!stream.log.is_connected());
+    for _ in 0..4_000 {
+        stream.bench.run_for(Duration::from_millis(5));
+        if !available(&stream.bench.messages()).is_empty() {
+            assert!(stream.log.is_connected());
+            return;
+        }
+    }
+    panic!("it never came back");
 }

@@ -62,6 +62,8 @@ pub(crate) struct IpcPublication {
     pub(crate) log: PublicationLog,
     pub(crate) counters: PublisherCounters,
     pub(crate) subscribers: Subscribers,
+    /// Subscriptions that lagged and said that they do not come back.
+    excluded: Vec<i64>,
     timeouts: Timeouts,
     state: State,
     references: usize,
@@ -88,6 +90,7 @@ impl IpcPublication {
             log,
             counters,
             subscribers: Subscribers::default(),
+            excluded: Vec::new(),
             timeouts,
             state: State::Active,
             references: 1,
@@ -150,8 +153,27 @@ impl IpcPublication {
         self.log.set_connected(true);
     }
 
+    /// A rested subscriber comes back, where a new one would start.
+    pub(crate) fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
+        position.set(self.join_position());
+        self.subscribers.rejoin(subscription_id, now_ns);
+        self.log.set_connected(true);
+    }
+
+    /// A subscription was dropped for good.
+    pub(crate) fn exclude(&mut self, subscription_id: i64) {
+        self.excluded.push(subscription_id);
+    }
+
+    /// Whether a subscription was dropped for good.
+    pub(crate) fn excludes(&self, subscription_id: i64) -> bool {
+        self.excluded.contains(&subscription_id)
+    }
+
     /// Takes a subscription out; its position counter is for the caller to free.
     pub(crate) fn remove_subscriber(&mut self, subscription_id: i64) -> Option<Counter> {
+        self.excluded
+            .retain(|excluded| *excluded != subscription_id);
         let removed = self.subscribers.remove(subscription_id)?;
         self.consumed(removed.position.get());
         if !self.subscribers.any_counts() {
