@@ -95,7 +95,21 @@ fn alternate(
 }
 
 fn echo(driver: &Driver, rate: u64) -> Result<Vec<f64>, String> {
-    let text = taran(driver, &["bench", "echo", "--rate", &rate.to_string()])?;
+    let rate = rate.to_string();
+    let text = taran(
+        driver,
+        &[
+            "bench",
+            "echo",
+            "--rate",
+            &rate,
+            "--warmup",
+            "1s",
+            "--duration",
+            "3s",
+            "--quiet",
+        ],
+    )?;
     ["p50", "p90", "p99", "p99.9", "max", "rate achieved, msg/s"]
         .iter()
         .map(|name| figure(&text, name))
@@ -106,7 +120,18 @@ fn stream(driver: &Driver, channel: &str, length: u64) -> Result<Vec<f64>, Strin
     let length = length.to_string();
     let text = taran(
         driver,
-        &["bench", "stream", "--channel", channel, "--length", &length],
+        &[
+            "bench",
+            "stream",
+            "--channel",
+            channel,
+            "--length",
+            &length,
+            "--warmup",
+            "1s",
+            "--duration",
+            "2s",
+        ],
     )?;
     Ok(vec![figure(&text, "received, msg/s")?])
 }
