@@ -102,8 +102,8 @@ impl Side {
         self.client.aeron_dir()
     }
 
-    /// One turn of whatever the calling thread has to run besides the benchmark; nothing where driver and client have
-    /// threads of their own.
+    /// One turn of whatever the calling thread has to run besides the benchmark. Where driver and client have threads of
+    /// their own, it offers them the core: they may well have no other.
     ///
     /// # Errors
     /// [`RunError::Interrupted`] once the stop flag is raised.
@@ -113,6 +113,7 @@ impl Side {
             return Err(RunError::Interrupted);
         }
         if !self.is_invoked {
+            std::thread::yield_now();
             return Ok(());
         }
         if let Some(driver) = &mut self.driver {
