@@ -91,12 +91,18 @@ impl TermGeometry {
         term_id.wrapping_sub(self.initial_term_id)
     }
 
-    /// Stream position of an offset in a term.
+    /// Stream position of an offset in a term; negative if the term lies before the initial one. A stream that has used
+    /// up its 2^31 terms stands at the begin of the term behind the last, whose id has wrapped: that one counts as
+    /// later, and its offset 0 is [`max_position`](Self::max_position).
     #[inline]
     #[must_use]
     pub const fn position(&self, term_id: i32, term_offset: i32) -> i64 {
+        let count = match self.term_count(term_id) {
+            i32::MIN => 1 << 31,
+            count => count as i64,
+        };
         // Both terms are below 2^62 in magnitude, so the sum cannot overflow.
-        ((self.term_count(term_id) as i64) << self.bits) + term_offset as i64
+        (count << self.bits) + term_offset as i64
     }
 
     /// Id of the term that holds `position`.
@@ -230,6 +236,18 @@ mod tests {
             (large.max_message_length(), large.max_position()),
             (16 << 20, 1 << 61)
         );
+    }
+
+    #[test]
+    fn the_end_of_the_position_space_has_a_term_id() {
+        let geometry = TermGeometry::new(7, 65_536).unwrap();
+        let end = geometry.max_position();
+        assert_eq!(geometry.position(geometry.term_id(end), 0), end);
+        assert_eq!(
+            geometry.position(geometry.term_id(end - 32), 65_504),
+            end - 32
+        );
+        assert_eq!(geometry.position(6, 0), -65_536);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use taran_protocol::frame::{ERROR_FRAME_LENGTH_MAX, ErrorFrame, IntoBytes, Rttm,
 use taran_protocol::position::FRAME_ALIGNMENT;
 
 use super::identity::Status;
-use super::image::{Link, ReceiverImage};
+use super::image::{Link, ReceiverImage, overrun_threshold};
 use super::transport::Sent;
 
 impl ReceiverImage {
@@ -69,7 +69,7 @@ impl ReceiverImage {
         }
         link.counters.status_messages_sent.increment();
         self.status.sent(link.now.nanos);
-        self.overrun_threshold = position + i64::from(self.geometry.term_length() / 2);
+        self.overrun_threshold = overrun_threshold(&self.geometry, position);
         self.count_transports(link.now.nanos);
         1
     }

@@ -99,6 +99,11 @@ pub(super) enum Turned {
     },
 }
 
+/// Where a sender must stop that was told a position: half a term on, or where positions end.
+pub(super) fn overrun_threshold(geometry: &TermGeometry, told: i64) -> i64 {
+    (told + i64::from(geometry.term_length() / 2)).min(geometry.max_position())
+}
+
 impl ReceiverImage {
     /// An image that has received nothing yet.
     #[must_use]
@@ -116,7 +121,7 @@ impl ReceiverImage {
             geometry,
             high_water: join_position,
             rebuilt: join_position,
-            overrun_threshold: join_position + i64::from(geometry.term_length() / 2),
+            overrun_threshold: overrun_threshold(&geometry, join_position),
             clean_end: clean_end(&spec),
             heard_ns: 0,
             needs_scan: false,

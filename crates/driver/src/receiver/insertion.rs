@@ -40,10 +40,10 @@ impl ReceiverImage {
             counters.invalid_packets.increment();
             return;
         };
-        if self.geometry.term_count(frame.term_id()) < 0 || self.rejection.is_some() {
+        let position = self.geometry.position(frame.term_id(), walk.term_offset());
+        if position < 0 || self.rejection.is_some() {
             return;
         }
-        let position = self.geometry.position(frame.term_id(), walk.term_offset());
         let end = position + i64::from(walk.length_in_term());
         if self.is_over_run(&walk, position, end) {
             counters.over_runs.increment();
@@ -131,7 +131,7 @@ impl ReceiverImage {
             return true;
         }
         if walk.length_in_term() == 0 {
-            let term_begin = self.geometry.term_begin(self.overrun_threshold);
+            let term_begin = self.geometry.term_begin(self.overrun_threshold - 1);
             return position > term_begin + i64::from(self.geometry.term_length());
         }
         position + walk.datagram().len() as i64 > self.overrun_threshold

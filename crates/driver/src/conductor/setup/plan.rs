@@ -134,6 +134,9 @@ fn check(request: &CreateImage, params: &SubscriptionParams, window: usize) -> R
     if position < 0 {
         return Err("its active term lies before its initial term".to_owned());
     }
+    if position >= geometry.max_position() {
+        return Err("its position space is used up".to_owned());
+    }
     if request.mtu <= 0 || request.mtu as usize > window {
         return Err(format!(
             "mtuLength={} > initialWindowLength={window}, raise rcv-wnd or aeron.rcv.initial.window.length",
