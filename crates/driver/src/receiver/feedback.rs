@@ -39,9 +39,12 @@ impl ReceiverImage {
         }
         let half = i64::from(self.geometry.term_length() / 2);
         let clean = self.spec.shared.clean_position() + 5 * half - i64::from(FRAME_ALIGNMENT);
+        // What goes out anyway says how far things are: without news the next step of a slow subscriber could wait for
+        // ever for a sender that waits for it.
+        let is_urgent = advice.is_urgent || self.status.is_overdue(now_ns);
         if self
             .status
-            .advance(consumed.min(clean), advice.window, advice.is_urgent)
+            .advance(consumed.min(clean), advice.window, is_urgent)
         {
             self.spec
                 .shared

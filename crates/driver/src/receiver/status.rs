@@ -69,7 +69,12 @@ impl StatusMessages {
     }
 
     pub(super) fn is_due(&self, now_ns: i64) -> bool {
-        self.is_scheduled || now_ns > self.deadline_ns
+        self.is_scheduled || self.is_overdue(now_ns)
+    }
+
+    /// Nothing was said for the time between two messages.
+    pub(super) fn is_overdue(&self, now_ns: i64) -> bool {
+        now_ns > self.deadline_ns
     }
 
     pub(super) fn sent(&mut self, now_ns: i64) {

@@ -42,6 +42,17 @@ fn the_last_one_is_repeated_after_200_ms() {
 }
 
 #[test]
+fn what_is_repeated_tells_how_far_the_subscribers_have_come() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[64]));
+    rig.socket.sent();
+    rig.subscriber.set(START + 64);
+    assert_eq!(rig.sent_after(199 * MS), NOTHING);
+    let sent = rig.sent_after(2 * MS);
+    assert_eq!((sent.len(), position(&sent[0])), (1, START + 64));
+}
+
+#[test]
 fn it_follows_the_slowest_subscriber_by_quarters_of_the_window() {
     let mut rig = Rig::connected();
     let slow = Counter::detached();
