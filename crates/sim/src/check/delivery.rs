@@ -19,6 +19,8 @@ pub struct ImageCheck {
     delivered: u64,
     /// An image before it ended where this one joined: a message may have begun there.
     continues: bool,
+    /// Messages may be missing.
+    is_lossy: bool,
     expected: Vec<u8>,
 }
 
@@ -33,6 +35,7 @@ impl ImageCheck {
             position: join,
             delivered: 0,
             continues: false,
+            is_lossy: false,
             expected: Vec::new(),
         }
     }
@@ -43,6 +46,15 @@ impl ImageCheck {
     pub fn continuing(self) -> Self {
         Self {
             continues: true,
+            ..self
+        }
+    }
+
+    /// The same, of a stream without repair: messages may be missing.
+    #[must_use]
+    pub fn lossy(self) -> Self {
+        Self {
+            is_lossy: true,
             ..self
         }
     }
@@ -106,6 +118,10 @@ impl ImageCheck {
                 .filter(|index| across(&messages[*index]))
                 .unwrap_or(next);
         }
+        if self.is_lossy {
+            let behind = messages[next..].partition_point(|message| message.end < end);
+            next += behind;
+        }
         let key = self.key;
         let Some(message) = messages.get(next) else {
             violation!(
@@ -163,7 +179,7 @@ impl ImageCheck {
         self.position = position;
         let next = self.next(stream.messages());
         match stream.messages().get(next) {
-            Some(message) if message.end <= position => {
+            Some(message) if message.end <= position && !self.is_lossy => {
                 violation!(
                     "{key:?}: an image is at {position} without having delivered number {next}, {message:?}"
                 );
@@ -246,6 +262,20 @@ mod tests {
         fails(128, &first[..9], "9 bytes");
         let mut check = ImageCheck::new(KEY, 0);
         check.consumed(stream, 64).unwrap_err();
+    }
+
+    #[test]
+    fn of_a_stream_without_repair_messages_may_be_missing_but_not_come_again() {
+        let ledger = ledger(3);
+        let stream = ledger.stream(&KEY).unwrap();
+        let mut check = ImageCheck::new(KEY, 0).lossy();
+        check
+            .deliver(stream, 128, &content(stream, 1), true)
+            .unwrap();
+        check
+            .deliver(stream, 64, &content(stream, 0), true)
+            .unwrap_err();
+        check.consumed(stream, 192).unwrap();
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! the ways there are until it is refused, its burst is used up, or all messages are sent.
 
 use taran::{AddError, Client, ExclusivePublication, OfferError, Pending, Publication};
+use taran_core::clock::saturating_nanos;
 
 use super::{Fate, Ledger, Publishing, Stream, StreamKey, fill, passes};
 use crate::history::{Event, History};
@@ -45,6 +46,8 @@ pub struct Publisher {
     was_back_pressured: bool,
     content: Vec<u8>,
     paused: bool,
+    /// When the next burst is due.
+    next_ns: i64,
     position: i64,
 }
 
@@ -94,6 +97,7 @@ impl Publisher {
             was_back_pressured: false,
             content: Vec::new(),
             paused: false,
+            next_ns: 0,
             position: 0,
         }
     }
@@ -107,12 +111,16 @@ impl Publisher {
         history: &mut History,
     ) -> usize {
         self.take_answer(client, ledger);
-        if self.paused || self.is_done() || !self.is_open() {
+        if self.paused || now_ns < self.next_ns || self.is_done() || !self.is_open() {
             return 0;
         }
         let Some(stream) = self.key.and_then(|key| ledger.stream_mut(&key)) else {
             return 0;
         };
+        let longest = 2 * saturating_nanos(self.spec.pause);
+        if longest > 0 {
+            self.next_ns = now_ns + self.random.i64(0..=longest);
+        }
         let mut sent = 0;
         let burst = self.random.usize(0..=self.spec.burst);
         while sent < burst && self.offered < self.spec.messages {
@@ -216,6 +224,7 @@ impl Publisher {
             OfferError::AdminAction => "admin action",
             OfferError::Closed => "closed",
             OfferError::DriverLost(_) => "driver lost",
+            OfferError::MaxPositionExceeded { .. } => "end of the position space",
             _ => panic!("publisher {}: {error}", self.number),
         };
         self.refusal = Some(error);

@@ -1,5 +1,7 @@
 //! What a publisher shall do.
 
+use std::time::Duration;
+
 use super::Lengths;
 
 /// A publication and what is published on it.
@@ -11,6 +13,7 @@ pub struct Publishing {
     pub(super) messages: u64,
     pub(super) lengths: Lengths,
     pub(super) burst: usize,
+    pub(super) pause: Duration,
 }
 
 impl Publishing {
@@ -24,6 +27,7 @@ impl Publishing {
             messages: 0,
             lengths: Lengths::Any,
             burst: 8,
+            pause: Duration::ZERO,
         }
     }
 
@@ -43,6 +47,12 @@ impl Publishing {
     #[must_use]
     pub fn lengths(self, lengths: Lengths) -> Self {
         Self { lengths, ..self }
+    }
+
+    /// How much time passes between two bursts, on average.
+    #[must_use]
+    pub fn pause(self, pause: Duration) -> Self {
+        Self { pause, ..self }
     }
 
     /// How many are published in one turn at most.

@@ -173,6 +173,9 @@ impl Subscriber {
         };
         let join = image.join_position();
         let mut check = ImageCheck::new(key, join);
+        if self.spec.is_lossy {
+            check = check.lossy();
+        }
         let before = self.ended.iter().rfind(|ended| ended.key == key);
         if before.is_some_and(|ended| ended.position == join) {
             check = check.continuing();

@@ -7,6 +7,7 @@ pub struct Subscribing {
     pub(super) stream_id: i32,
     pub(super) limit: usize,
     pub(super) laziness: f64,
+    pub(super) is_lossy: bool,
 }
 
 impl Subscribing {
@@ -18,6 +19,17 @@ impl Subscribing {
             stream_id,
             limit: 32,
             laziness: 0.1,
+            is_lossy: false,
+        }
+    }
+
+    /// Messages may be missing: for channels that say `reliable=false`. Those that come must still be in order and
+    /// intact.
+    #[must_use]
+    pub fn lossy(self) -> Self {
+        Self {
+            is_lossy: true,
+            ..self
         }
     }
 

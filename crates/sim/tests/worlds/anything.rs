@@ -152,6 +152,7 @@ impl Story {
         let publishing = Publishing::new(road.channel.as_str(), road.stream_id)
             .exclusive(random.bool())
             .messages(random.u64(0..200))
+            .pause(Duration::from_millis([0, 1, 100][random.usize(0..3)]))
             .lengths(lengths[random.usize(0..3)]);
         let publisher = self.world.publish(client, publishing);
         self.publishers.push((publisher, client, road));

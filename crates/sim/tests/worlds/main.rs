@@ -7,6 +7,7 @@
 mod common;
 
 mod anything;
+mod channels;
 mod clocks;
 mod damage;
 mod deaths;
