@@ -4,6 +4,8 @@
 //! each into the [`Ledger`]; a [`Subscriber`] holds what it gets against that. Both take one turn in each step of their
 //! world, like any other agent.
 
+mod handle;
+mod images;
 mod ledger;
 mod pattern;
 mod publisher;
@@ -11,6 +13,7 @@ mod publishing;
 mod subscriber;
 mod subscribing;
 
+pub use images::EndedImage;
 pub use ledger::{Fate, Ledger, Message, Stream, StreamKey};
 pub use pattern::Lengths;
 pub use publisher::Publisher;

@@ -3,34 +3,12 @@
 //! Contract: [`Publisher::turn`] once or more in each step. It takes the driver's answer in, then offers messages in all
 //! the ways there are until it is refused, its burst is used up, or all messages are sent.
 
-use taran::{AddError, Client, ExclusivePublication, OfferError, Pending, Publication};
+use taran::{AddError, Client, OfferError, Publication};
 use taran_core::clock::saturating_nanos;
 
+use super::handle::{Adding, Handle, Way};
 use super::{Fate, Ledger, Publishing, Stream, StreamKey, fill, passes};
 use crate::history::{Event, History};
-
-/// The stream of a publication of whatever kind.
-macro_rules! key {
-    ($publication:expr) => {
-        StreamKey {
-            session_id: $publication.session_id(),
-            stream_id: $publication.stream_id(),
-            initial_term_id: $publication.initial_term_id(),
-        }
-    };
-}
-
-/// Commits a message in a claim, or gives it up; the position after it.
-fn finish(mut claim: taran::BufferClaim<'_>, content: &[u8], is_aborted: bool) -> i64 {
-    claim.copy_from_slice(content);
-    let position = claim.position();
-    if is_aborted {
-        claim.abort();
-    } else {
-        claim.commit();
-    }
-    position
-}
 
 /// One publisher.
 #[derive(Debug)]
@@ -53,10 +31,8 @@ pub struct Publisher {
 
 #[derive(Debug)]
 enum State {
-    AddingShared(Pending<Publication>),
-    AddingExclusive(Pending<ExclusivePublication>),
-    Shared(Publication),
-    Exclusive(ExclusivePublication),
+    Adding(Adding),
+    Open(Handle),
     Failed(AddError),
     Closed,
 }
@@ -64,17 +40,7 @@ enum State {
 impl State {
     /// Asks the driver for a publication.
     fn add(client: &Client, spec: &Publishing) -> Self {
-        let (channel, stream_id) = (&spec.channel, spec.stream_id);
-        let adding = if spec.exclusive {
-            client
-                .async_add_exclusive_publication(channel, stream_id)
-                .map(Self::AddingExclusive)
-        } else {
-            client
-                .async_add_publication(channel, stream_id)
-                .map(Self::AddingShared)
-        };
-        adding.unwrap_or_else(Self::Failed)
+        Adding::begin(client, spec).map_or_else(Self::Failed, Self::Adding)
     }
 }
 
@@ -140,70 +106,60 @@ impl Publisher {
     }
 
     fn take_answer(&mut self, client: Option<&Client>, ledger: &mut Ledger) {
-        let state = match &mut self.state {
-            State::AddingShared(pending) => pending.poll().map(|added| added.map(State::Shared)),
-            State::AddingExclusive(pending) => {
-                pending.poll().map(|added| added.map(State::Exclusive))
-            }
-            _ => None,
+        let State::Adding(adding) = &mut self.state else {
+            return;
         };
-        let Some(state) = state else { return };
-        self.state = match (state, client) {
+        let Some(answer) = adding.poll() else { return };
+        self.state = match (answer, client) {
             (Err(error), Some(client)) if passes(&error) => State::add(client, &self.spec),
-            (state, _) => state.unwrap_or_else(State::Failed),
+            (Err(error), _) => State::Failed(error),
+            (Ok(handle), _) => {
+                ledger.open(handle.key(), handle.max_payload());
+                self.key = Some(handle.key());
+                State::Open(handle)
+            }
         };
-        let (key, max_payload) = match &self.state {
-            State::Shared(it) => (key!(it), it.max_payload_length()),
-            State::Exclusive(it) => (key!(it), it.max_payload_length()),
-            _ => return,
-        };
-        ledger.open(key, max_payload);
-        self.key = Some(key);
     }
 
     /// Sends the next message of the stream.
     fn send(&mut self, stream: &mut Stream) -> Result<Event, OfferError> {
-        let (max_payload, max_message) = match &self.state {
-            State::Shared(it) => (it.max_payload_length(), it.max_message_length()),
-            State::Exclusive(it) => (it.max_payload_length(), it.max_message_length()),
-            _ => return Err(OfferError::Closed),
+        let State::Open(handle) = &mut self.state else {
+            return Err(OfferError::Closed);
         };
+        let (random, max_payload) = (&mut self.random, handle.max_payload());
         let length = self
             .spec
             .lengths
-            .next(&mut self.random, max_payload, max_message);
-        let index = stream.messages().len();
-        fill(stream.tag, index, length, &mut self.content);
-        let way = self.random.u32(0..16);
-        let split = self.random.usize(0..=length);
-        let content = &self.content[..];
-        let (before, limit) = (self.position(), self.limit());
-        let parts = [&content[..split], &[], &content[split..]];
-        let offered = match (&mut self.state, way) {
-            (State::Shared(it), 0..3) => it.offer_parts(&parts),
-            (State::Exclusive(it), 0..3) => it.offer_parts(&parts),
-            (State::Shared(it), 3..7) if length <= max_payload => it
-                .try_claim(length)
-                .map(|claim| finish(claim, content, way == 3)),
-            (State::Exclusive(it), 3..7) if length <= max_payload => it
-                .try_claim(length)
-                .map(|claim| finish(claim, content, way == 3)),
-            (State::Shared(it), _) => it.offer(content),
-            (State::Exclusive(it), _) => it.offer(content),
-            _ => Err(OfferError::Closed),
+            .next(random, max_payload, handle.max_message());
+        let way = match random.u32(0..16) {
+            0..3 => Way::Parts(random.usize(0..=length)),
+            3 if length <= max_payload => Way::Aborted,
+            4..8 if length <= max_payload => Way::Claimed,
+            _ => Way::Whole,
         };
-        let position = offered?;
+        fill(
+            stream.tag,
+            stream.messages().len(),
+            length,
+            &mut self.content,
+        );
+        let (before, limit) = (handle.position(), handle.limit());
+        let position = handle.offer(&self.content, way)?;
+        let fate = if way == Way::Aborted {
+            Fate::Gone
+        } else {
+            Fate::Sent
+        };
+        let index = stream.push(position, length, fate);
+        let begin = stream.messages()[index].begin;
         assert!(
-            before < limit && position > before,
-            "publisher {}: a message was accepted at {before} (then {position}) with the limit {limit}",
+            before < limit && begin == before,
+            "publisher {}: a message was accepted from {begin} to {position}, at {before} with the limit {limit}",
             self.number
         );
-        let is_aborted = way == 3 && length <= max_payload;
-        let fate = if is_aborted { Fate::Gone } else { Fate::Sent };
-        stream.push(position, length, fate);
         self.position = position;
         let publisher = self.number;
-        if is_aborted {
+        if way == Way::Aborted {
             return Ok(Event::Aborted {
                 publisher,
                 position,
@@ -255,10 +211,8 @@ impl Publisher {
 
     /// Ends the stream without regard to what was not consumed yet.
     pub fn revoke(&mut self) {
-        match std::mem::replace(&mut self.state, State::Closed) {
-            State::Shared(it) => it.revoke(),
-            State::Exclusive(it) => it.revoke(),
-            other => self.state = other,
+        if let State::Open(handle) = std::mem::replace(&mut self.state, State::Closed) {
+            handle.revoke();
         }
     }
 
@@ -274,6 +228,13 @@ impl Publisher {
 
     // --- what the story may ask ---
 
+    fn handle(&self) -> Option<&Handle> {
+        match &self.state {
+            State::Open(handle) => Some(handle),
+            _ => None,
+        }
+    }
+
     /// The stream, once the driver has made it.
     #[must_use]
     pub fn key(&self) -> Option<StreamKey> {
@@ -283,26 +244,22 @@ impl Publisher {
     /// The publication itself, if it is a shared one and open.
     #[must_use]
     pub fn shared(&self) -> Option<Publication> {
-        match &self.state {
-            State::Shared(publication) => Some(publication.clone()),
-            _ => None,
+        match self.handle()? {
+            Handle::Shared(publication) => Some(publication.clone()),
+            Handle::Exclusive(_) => None,
         }
     }
 
     /// True when the driver has made the publication and it was not closed.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        matches!(self.state, State::Shared(_) | State::Exclusive(_))
+        self.handle().is_some()
     }
 
     /// True while somebody receives the stream.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        match &self.state {
-            State::Shared(it) => it.is_connected(),
-            State::Exclusive(it) => it.is_connected(),
-            _ => false,
-        }
+        self.handle().is_some_and(Handle::is_connected)
     }
 
     /// Why the driver did not make the publication.
@@ -341,20 +298,12 @@ impl Publisher {
     /// Position of the stream after the last message; of a shared one, whoever sent it.
     #[must_use]
     pub fn position(&self) -> i64 {
-        match &self.state {
-            State::Shared(it) => it.position(),
-            State::Exclusive(it) => it.position(),
-            _ => self.position,
-        }
+        self.handle().map_or(self.position, Handle::position)
     }
 
     /// Position up to which messages are accepted.
     #[must_use]
     pub fn limit(&self) -> i64 {
-        match &self.state {
-            State::Shared(it) => it.position_limit(),
-            State::Exclusive(it) => it.position_limit(),
-            _ => self.position,
-        }
+        self.handle().map_or(self.position, Handle::limit)
     }
 }
