@@ -45,6 +45,17 @@ pub enum DriverError {
         /// Age at which it would count as dead.
         timeout_ms: i64,
     },
+    /// Another driver is starting in the directory, and does not get to an end.
+    #[error(
+        "another driver has been starting in {} for aeron.driver.timeout={waited_ms} ms: stop it, or choose another \
+         directory with aeron.dir", directory.display()
+    )]
+    Starting {
+        /// The directory.
+        directory: PathBuf,
+        /// How long its end was waited for.
+        waited_ms: i64,
+    },
     /// The directory was left by a driver whose files this one does not understand.
     #[error(
         "{} was made by a driver of cnc version {found}, this one has {expected}: make sure that no driver uses it and \

@@ -130,6 +130,64 @@ fn a_second_driver_is_turned_away_and_leaves_the_first_alone() {
 }
 
 #[test]
+fn one_driver_starts_in_a_directory_at_a_time() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.directory()).unwrap();
+    let starting = FileStorage.try_lock(&scratch.directory()).unwrap();
+    let context = || scratch.context().option("aeron.driver.timeout", "50");
+    let refused = MediaDriver::launch(context()).unwrap_err();
+    assert!(matches!(refused, DriverError::Starting { .. }), "{refused}");
+    let text = refused.to_string();
+    for part in [
+        "aeron.dir",
+        "aeron.driver.timeout=50",
+        scratch.directory().to_str().unwrap(),
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    drop(starting);
+    drop(MediaDriver::launch(context()).unwrap());
+}
+
+#[test]
+fn drivers_that_start_at_once_do_not_harm_the_one_that_wins() {
+    for _ in 0..5 {
+        let scratch = Scratch::new();
+        let launch = || {
+            let context = scratch
+                .context()
+                .option("aeron.counters.buffer.length", "1m");
+            MediaDriver::launch(context)
+        };
+        let mut drivers = Vec::new();
+        thread::scope(|scope| {
+            let starting: Vec<_> = (0..4).map(|_| scope.spawn(launch)).collect();
+            for started in starting {
+                match started.join().unwrap() {
+                    Ok(driver) => drivers.push(driver),
+                    Err(DriverError::ActiveDriver { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        });
+        assert_eq!(drivers.len(), 1);
+        // The files are the living one's.
+        for file in ["loss-report.dat", "publications", "images"] {
+            assert!(scratch.directory().join(file).exists(), "{file}");
+        }
+        send(
+            &scratch.directory(),
+            &Command::ClientKeepalive {
+                client_id: 1,
+                correlation_id: 0,
+            },
+        );
+        let commands = Producer::open(&cnc(&scratch.directory()).to_driver).unwrap();
+        wait_until(|| commands.size() == 0);
+    }
+}
+
+#[test]
 fn a_closed_drivers_directory_is_taken_over() {
     let scratch = Scratch::new();
     MediaDriver::launch(scratch.context())

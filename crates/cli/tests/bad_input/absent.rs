@@ -5,7 +5,7 @@ use std::time::Duration;
 use taran::{ClientEnd, ConnectError, Lost, OfferError, PollError, Version};
 
 use crate::attach::{connect, connect_within, refuse, wait_until};
-use crate::process::{Directory, Driver, forge, run, taran};
+use crate::process::{Directory, Driver, Process, forge, run, taran};
 use crate::texts::assert_says;
 
 /// A driver has this long to show itself.
@@ -263,4 +263,35 @@ fn a_second_driver_harms_nobody() {
         subscription.poll(|message, _| assert_eq!(message, b"still here"), 1) == Ok(1)
     });
     first.stop("TERM").assert_code(15).assert_silent();
+}
+
+#[test]
+fn drivers_that_start_at_once() {
+    for _ in 0..5 {
+        let directory = Directory::new("at-once");
+        let mut starting: Vec<Process> = (0..3)
+            .map(|_| Process::start(taran(&["driver"]).env("AERON_DIR", directory.path())))
+            .collect();
+        let client = connect(directory.path());
+        let mut losers = Vec::new();
+        wait_until("one is left", || {
+            losers.extend(starting.extract_if(.., Process::has_ended));
+            losers.len() == 2
+        });
+        for loser in losers {
+            let outcome = loser.wait();
+            outcome
+                .assert_code(1)
+                .assert_stderr("active media driver")
+                .assert_stderr(&text(&directory));
+        }
+        // Its files are still there, and it serves.
+        let mut subscription = client.add_subscription("aeron:ipc", 10).unwrap();
+        let publication = client.add_publication("aeron:ipc", 10).unwrap();
+        wait_until("connected", || publication.offer(b"served").is_ok());
+        wait_until("received", || subscription.poll(|_, _| {}, 1) == Ok(1));
+        let winner = starting.pop().unwrap();
+        winner.signal("TERM");
+        winner.wait().assert_code(15).assert_silent();
+    }
 }

@@ -1,11 +1,13 @@
 //! Too small a `/dev/shm`: 64 MiB, as a container gets it unless somebody asks for more, and less.
 
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 
 use taran::ErrorCode;
 use taran_protocol::counter::SystemCounter;
+use taran_protocol::frame::{IntoBytes, Setup};
 
-use crate::attach::{connect, wait_until};
+use crate::attach::{connect, own_address, own_socket_address, wait_until};
 use crate::mounts::{in_own_mounts, mount_memory};
 use crate::process::{Driver, run, taran};
 use crate::texts::{assert_refused, assert_says};
@@ -49,7 +51,7 @@ fn no_room_for_a_driver() {
                 ],
             );
             assert!(!outcome.stderr.contains("term"), "{outcome:?}");
-            assert_eq!(files(Path::new("/dev/shm")), [""; 0], "nothing is left");
+            assert!(!directory().exists(), "nothing is left");
         }
         // What the text says is enough, is enough.
         mount_memory("/dev/shm", "size=48m");
@@ -138,6 +140,56 @@ fn no_room_for_the_log_of_an_image() {
                 "2 distinct errors",
             ],
         );
+        driver.stop("TERM").assert_code(15).assert_silent();
+    });
+}
+
+/// Whoever can send a datagram can ask for memory. What there is not is refused, and streams go on.
+#[test]
+fn strangers_that_ask_for_more_than_there_is() {
+    in_own_mounts("space::strangers_that_ask_for_more_than_there_is", || {
+        mount_memory("/dev/shm", "size=64m");
+        let driver = Driver::start(&directory(), &[]);
+        let client = connect(&directory());
+        let endpoint = own_socket_address();
+        let channel = format!("aeron:udp?endpoint={endpoint}|term-length=64k");
+        let mut subscription = client.add_subscription(&channel, 10).unwrap();
+        let publication = client.add_publication(&channel, 10).unwrap();
+        wait_until("offered", || publication.offer(b"before").is_ok());
+        wait_until("received", || subscription.poll(|_, _| {}, 1) == Ok(1));
+
+        let before = files(&directory());
+        let stranger = UdpSocket::bind((own_address(), 0)).unwrap();
+        let errors = || client.counters().value(SystemCounter::Errors.id()).unwrap();
+        for session in 0..20 {
+            let setup = Setup {
+                header: Setup::header(0),
+                term_offset: 0.into(),
+                session_id: (publication.session_id() + 1 + session).into(),
+                stream_id: 10.into(),
+                initial_term_id: 0.into(),
+                active_term_id: 0.into(),
+                term_length: (1 << 30).into(),
+                mtu: 1_408.into(),
+                ttl: 0.into(),
+            };
+            let told = errors();
+            stranger.send_to(setup.as_bytes(), endpoint).unwrap();
+            wait_until("refused", || errors() > told);
+        }
+        assert_eq!(subscription.image_count(), 1);
+        assert_eq!(files(&directory()), before);
+        let shown = run(taran(&["errors"]).env("AERON_DIR", directory()));
+        // One for all, besides a warning for each folder that there is little.
+        assert_says(
+            &shown.stdout,
+            &["20 observations", "needed=3221229568", "3 distinct errors"],
+        );
+        for number in 0..100_u32 {
+            let message = number.to_le_bytes();
+            wait_until("offered", || publication.offer(&message).is_ok());
+            wait_until("received", || subscription.poll(|_, _| {}, 1) == Ok(1));
+        }
         driver.stop("TERM").assert_code(15).assert_silent();
     });
 }

@@ -166,7 +166,8 @@ impl Process {
         assert!(status.success());
     }
 
-    fn has_ended(&mut self) -> bool {
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 }

@@ -5,12 +5,12 @@ use std::{
     fs::{self, File},
     io,
     mem::MaybeUninit,
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::Path,
 };
 
 use super::{
-    CreateOptions, MemoryError, Region, Storage,
+    CreateOptions, DirectoryLock, MemoryError, Region, Storage,
     error::directory,
     mapping::Mapping,
     reserve::{is_full, reserve},
@@ -81,6 +81,18 @@ impl Storage for FileStorage {
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         fs::create_dir_all(path)
+    }
+
+    fn try_lock(&self, directory: &Path) -> io::Result<DirectoryLock> {
+        let file = File::open(directory)?;
+        file.try_lock().map_err(io::Error::from)?;
+        let locked = file.metadata()?;
+        let named = fs::metadata(directory)?;
+        // The directory may have been removed, and made again, since it was opened.
+        if (locked.dev(), locked.ino()) != (named.dev(), named.ino()) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(DirectoryLock::of(file))
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {

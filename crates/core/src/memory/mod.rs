@@ -16,6 +16,7 @@
 //! [`Region::copy_racing_in`].
 
 mod error;
+mod lock;
 mod memory_storage;
 mod overlay;
 mod shortage;
@@ -39,6 +40,7 @@ mod region;
 pub use error::{MemoryError, OutOfBounds};
 #[cfg(not(loom))]
 pub use file_storage::FileStorage;
+pub use lock::DirectoryLock;
 pub use memory_storage::MemoryStorage;
 pub use overlay::{Gap, Overlay, OverlayField};
 pub use region::Region;

@@ -2,7 +2,7 @@
 
 use std::{fmt::Debug, io, path::Path};
 
-use super::{MemoryError, Region, Shortage};
+use super::{DirectoryLock, MemoryError, Region, Shortage};
 
 /// How a file is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +89,16 @@ pub trait Storage: Send + Sync + Debug {
 
     /// Creates a directory and its parents; fine when it exists. Mode 0777 less the umask.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+
+    /// Takes the lock of a directory, until what is returned is dropped. It keeps nobody out who does not ask for it.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::WouldBlock`] when somebody else has it.
+    fn try_lock(&self, directory: &Path) -> io::Result<DirectoryLock> {
+        let _ = directory;
+        Ok(DirectoryLock::default())
+    }
 
     /// Removes a directory that holds nothing.
     ///

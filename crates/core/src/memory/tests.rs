@@ -248,6 +248,18 @@ fn memory_storage_fills_up_as_a_file_system_does() {
 }
 
 #[test]
+fn a_directory_is_locked_by_one_at_a_time() {
+    let scratch = Scratch::new();
+    let lock = FileStorage.try_lock(&scratch.0).unwrap();
+    let refused = FileStorage.try_lock(&scratch.0).unwrap_err();
+    assert_eq!(io::ErrorKind::WouldBlock, refused.kind());
+    drop(lock);
+    FileStorage.try_lock(&scratch.0).unwrap();
+    let missing = FileStorage.try_lock(&scratch.0.join("none")).unwrap_err();
+    assert_eq!(io::ErrorKind::NotFound, missing.kind());
+}
+
+#[test]
 fn files_are_open_to_all_that_the_umask_lets_in() {
     let scratch = Scratch::new();
     let (ours, plain) = (scratch.0.join("ours"), scratch.0.join("plain"));

@@ -90,9 +90,6 @@ pub(crate) fn prepare(
 ) -> Result<(), DriverError> {
     let directory = &settings.path;
     if storage.exists(directory) {
-        if settings.warn_if_exists {
-            eprintln!("WARNING: {} exists", directory.display());
-        }
         if !settings.delete_on_start {
             evict(storage, settings, now_epoch_ms)?;
         }
@@ -194,7 +191,7 @@ fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DriverError {
+pub(super) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DriverError {
     let path: PathBuf = path.to_owned();
     move |source| DriverError::Directory {
         action,

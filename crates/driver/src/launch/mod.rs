@@ -8,6 +8,7 @@ mod resolver;
 mod saved_errors;
 mod signal;
 mod threads;
+mod turn;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ use files::FileThread;
 use resolver::SystemResolver;
 use signal::Signal;
 use threads::{Plan, Running};
+use turn::Turn;
 
 use crate::context::{DirectorySettings, DriverContext};
 use crate::error::DriverError;
@@ -77,6 +79,7 @@ impl MediaDriver {
         if options.print_configuration() {
             print!("{}", DriverParts::describe(&options));
         }
+        let turn = Turn::wait(&storage, &settings.directory)?;
         let mut clock = SystemClock::new();
         if !settings.directory.delete_on_start {
             await_starting_driver(storage.as_ref(), &settings.directory, &mut clock)?;
@@ -97,6 +100,7 @@ impl MediaDriver {
             pid: i64::from(std::process::id()),
         };
         let parts = DriverParts::build(context, environment)?;
+        turn.succeed();
         for warning in &parts.warnings {
             eprintln!("WARNING: {warning}");
         }
