@@ -41,7 +41,7 @@ fn a_port_in_use() {
     let other_holder = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let sender = other_holder.local_addr().unwrap().to_string();
     let from = format!("aeron:udp?endpoint={endpoint}|interface={sender}");
-    let says = [&from, &sender, "Address already in use"];
+    let says = [&from, &sender, "Address already in use", "another port"];
     assert_refused(
         client.add_publication(&from, 10),
         ErrorCode::GenericError,
@@ -68,18 +68,42 @@ fn a_port_in_use() {
 }
 
 #[test]
+fn an_interface_of_another_machine() {
+    let directory = Directory::new("interface");
+    let driver = Driver::start(directory.path(), &[]);
+    let client = connect(directory.path());
+    for (interface, what) in [
+        (
+            "203.0.113.1",
+            "no interface with an address in 203.0.113.1/32",
+        ),
+        (
+            "203.0.113.0/24",
+            "no interface with an address in 203.0.113.0/24",
+        ),
+        ("{nosuch0}", "unknown interface nosuch0"),
+    ] {
+        let channel = format!("aeron:udp?endpoint=127.0.0.1:40123|interface={interface}");
+        let says = [&channel, what, "lo 127.0.0.1/8"];
+        let added = client.add_publication(&channel, 10);
+        assert_refused(added, ErrorCode::GenericError, &says);
+    }
+    driver.stop("TERM").assert_code(15).assert_silent();
+}
+
+#[test]
 fn an_address_of_another_machine() {
     let directory = Directory::new("address");
     let driver = Driver::start(directory.path(), &[]);
     let client = connect(directory.path());
     // Kept for documentation: nobody has it.
-    let channel = "aeron:udp?endpoint=192.0.2.1:40123";
+    let channel = "aeron:udp?endpoint=203.0.113.1:40123";
     assert_refused(
         client.add_subscription(channel, 10),
         ErrorCode::GenericError,
         &[
             channel,
-            "192.0.2.1:40123",
+            "203.0.113.1:40123",
             "Cannot assign requested address",
             "this machine",
         ],

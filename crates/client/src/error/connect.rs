@@ -50,7 +50,10 @@ pub enum ConnectError {
         needed: usize,
     },
     /// The driver has made its file but never said that it is ready.
-    #[error("the media driver has not finished making {} within {waited:?}", .path.display())]
+    #[error(
+        "the media driver has not finished making {} within {waited:?}: it hangs, or died while it started; start it again",
+        .path.display()
+    )]
     NotReady {
         /// The file.
         path: PathBuf,

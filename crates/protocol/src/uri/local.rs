@@ -49,6 +49,9 @@ pub struct LocalInterface {
     pub loopback: bool,
 }
 
+/// As many of a machine's interfaces are told; some machines have hundreds.
+const KNOWN_MAX: usize = 16;
+
 fn select(
     wanted: Option<&Interface>,
     ipv6: bool,
@@ -62,7 +65,13 @@ fn select(
                 .iter()
                 .find(|i| i.name == *name && i.address.is_ipv6() == ipv6)
                 .map(|i| SocketAddr::new(i.address, *port))
-                .ok_or_else(|| UriError::rejected(format!("unknown interface {name}, must be one of this machine's with an address of the endpoint's family")));
+                .ok_or_else(|| {
+                    UriError::rejected(format!(
+                        "unknown interface {name}, must be one of this machine's with an address of the endpoint's \
+                         family: {}",
+                        known(interfaces)
+                    ))
+                });
         }
         Some(Interface::Network {
             host,
@@ -95,10 +104,24 @@ fn select(
         .map(|i| SocketAddr::new(i.address, port))
         .ok_or_else(|| {
             UriError::rejected(format!(
-                "no interface with an address in {search}/{prefix_length}{}",
-                if multicast { " that can multicast" } else { "" }
+                "no interface with an address in {search}/{prefix_length}{}, there are: {}",
+                if multicast { " that can multicast" } else { "" },
+                known(interfaces)
             ))
         })
+}
+
+/// What there is to choose from, for whoever has to.
+fn known(interfaces: &[LocalInterface]) -> String {
+    let mut known: Vec<String> = interfaces
+        .iter()
+        .take(KNOWN_MAX)
+        .map(|i| format!("{} {}/{}", i.name, i.address, i.prefix_length))
+        .collect();
+    if interfaces.len() > KNOWN_MAX {
+        known.push("and more ('ip address' lists them)".to_owned());
+    }
+    known.join(", ")
 }
 
 fn address_bits(ip: IpAddr) -> u8 {

@@ -84,6 +84,7 @@ fn local_addresses() {
     }
     let unknown = local("aeron:udp?endpoint=a:5|interface={nope}:9", unicast).unwrap_err();
     assert!(unknown.contains("unknown interface nope"), "{unknown}");
+    assert!(unknown.contains("lo 127.0.0.1/8"), "{unknown}");
     assert!(local("aeron:udp?endpoint=a:5|interface=1.2.3.4", unicast).is_err());
     assert!(
         local("aeron:udp?endpoint=a:5|interface=nosuch", unicast)
