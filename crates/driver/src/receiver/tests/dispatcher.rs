@@ -1,0 +1,146 @@
+//! The dispatcher by itself.
+
+use super::*;
+
+const STREAM: i32 = 1001;
+const SECOND: i64 = 1_000_000_000;
+
+fn subscribed() -> Dispatcher {
+    let mut dispatcher = Dispatcher::new(usize::MAX);
+    dispatcher.add_subscription(STREAM, None);
+    dispatcher
+}
+
+fn abandoned(dispatcher: &mut Dispatcher, session_id: Option<i32>) -> Vec<usize> {
+    let mut slots = Vec::new();
+    dispatcher.remove_subscription(STREAM, session_id, |slot| slots.push(slot));
+    slots
+}
+
+#[test]
+fn nobody_is_interested_in_an_unknown_stream() {
+    let mut dispatcher = subscribed();
+    assert_eq!(dispatcher.on_data(7, 5, false, 0), OnData::Drop);
+    assert_eq!(dispatcher.on_setup(7, 5), OnSetup::Drop);
+}
+
+#[test]
+fn data_elicits_a_setup_once_a_second() {
+    let mut dispatcher = subscribed();
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Elicit);
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 1), OnData::Drop);
+    dispatcher.expire(SECOND - 1);
+    assert_eq!(
+        dispatcher.on_data(7, STREAM, false, SECOND - 1),
+        OnData::Drop
+    );
+    dispatcher.expire(SECOND);
+    assert_eq!(dispatcher.on_data(7, STREAM, false, SECOND), OnData::Elicit);
+}
+
+#[test]
+fn the_end_of_an_unknown_stream_elicits_nothing() {
+    let mut dispatcher = subscribed();
+    assert_eq!(dispatcher.on_data(7, STREAM, true, 0), OnData::Drop);
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Elicit);
+}
+
+#[test]
+fn a_session_lives_from_setup_to_cool_down() {
+    let mut dispatcher = subscribed();
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Elicit);
+    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
+    dispatcher.creating(7, STREAM);
+    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Drop);
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Drop);
+    dispatcher.expire(2 * SECOND);
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Drop);
+    assert!(dispatcher.add_image(7, STREAM, 3));
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Image(3));
+    assert_eq!(dispatcher.on_data(7, STREAM, true, 0), OnData::Image(3));
+    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Image(3));
+    dispatcher.remove_image(7, STREAM, 3, true);
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Drop);
+    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Drop);
+    dispatcher.remove_cool_down(7, STREAM);
+    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
+}
+
+#[test]
+fn a_refused_image_may_be_asked_for_again() {
+    let mut dispatcher = subscribed();
+    dispatcher.creating(7, STREAM);
+    dispatcher.refused(7, STREAM);
+    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
+    assert_eq!(dispatcher.creating, 0);
+}
+
+#[test]
+fn a_session_specific_subscription_wants_its_session_only() {
+    let mut dispatcher = Dispatcher::new(usize::MAX);
+    dispatcher.add_subscription(STREAM, Some(7));
+    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
+    assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::Drop);
+    dispatcher.add_subscription(STREAM, None);
+    assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::Create);
+}
+
+#[test]
+fn the_last_subscription_takes_its_images_and_cool_downs_along() {
+    let mut dispatcher = subscribed();
+    dispatcher.add_subscription(STREAM, Some(7));
+    for (session_id, slot) in [(7, 0), (8, 1), (9, 2)] {
+        assert!(dispatcher.add_image(session_id, STREAM, slot));
+    }
+    dispatcher.remove_image(9, STREAM, 2, true);
+    assert_eq!(abandoned(&mut dispatcher, None), [1]);
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Image(0));
+    assert_eq!(dispatcher.on_data(8, STREAM, false, 0), OnData::Drop);
+    assert_eq!(abandoned(&mut dispatcher, Some(7)), [0]);
+    assert!(!dispatcher.has_interest());
+    dispatcher.add_subscription(STREAM, None);
+    assert_eq!(dispatcher.on_setup(9, STREAM), OnSetup::Create);
+    assert!(!Dispatcher::new(1).add_image(7, STREAM, 0));
+}
+
+#[test]
+fn an_old_image_does_not_take_the_new_one_of_its_session_along() {
+    let mut dispatcher = subscribed();
+    assert!(dispatcher.add_image(7, STREAM, 1));
+    dispatcher.remove_image(7, STREAM, 0, true);
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Image(1));
+}
+
+#[test]
+fn a_stream_has_a_limited_number_of_sessions() {
+    let mut dispatcher = Dispatcher::new(1);
+    dispatcher.add_subscription(STREAM, None);
+    assert!(dispatcher.add_image(7, STREAM, 0));
+    assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::LimitReached);
+    dispatcher.remove_image(7, STREAM, 0, false);
+    assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::Create);
+    dispatcher.creating(8, STREAM);
+    assert_eq!(dispatcher.on_setup(9, STREAM), OnSetup::LimitReached);
+    dispatcher.refused(8, STREAM);
+    assert_eq!(dispatcher.on_setup(9, STREAM), OnSetup::Create);
+}
+
+#[test]
+fn invented_sessions_do_not_fill_memory() {
+    let mut dispatcher = subscribed();
+    let elicited = (0..1_000_000)
+        .filter(|&session_id| dispatcher.on_data(session_id, STREAM, false, 0) == OnData::Elicit)
+        .count();
+    assert_eq!(elicited, MAX_PENDING);
+    let mut asked = 0;
+    for session_id in 0..1_000_000 {
+        if dispatcher.on_setup(session_id, STREAM) == OnSetup::Create {
+            dispatcher.creating(session_id, STREAM);
+            asked += 1;
+        }
+    }
+    assert_eq!(asked, MAX_CREATING);
+    dispatcher.expire(SECOND);
+    assert!(dispatcher.pending.is_empty());
+    assert_eq!(dispatcher.streams[&STREAM].sessions.len(), MAX_CREATING);
+}
