@@ -150,13 +150,19 @@ impl IpcPublication {
 
     pub(crate) fn add_subscriber(&mut self, subscriber: Subscriber) {
         self.subscribers.add(subscriber);
-        self.log.set_connected(true);
+        self.connect();
     }
 
     /// A rested subscriber comes back, where a new one would start.
     pub(crate) fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
         position.set(self.join_position());
         self.subscribers.rejoin(subscription_id, now_ns);
+        self.connect();
+    }
+
+    /// The limit first, so that whoever sees the connection can publish at once.
+    fn connect(&mut self) {
+        self.update_limit();
         self.log.set_connected(true);
     }
 

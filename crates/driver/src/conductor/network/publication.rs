@@ -145,24 +145,24 @@ impl NetworkPublication {
         let sender = self.sender_position().min(producer);
         let one_term = i64::from(self.log.geometry().term_length());
         if !self.has_subscribers() {
+            self.log.set_connected(false);
             if self.limit <= sender {
                 return false;
             }
-            self.log.set_connected(false);
             self.set_limit(sender);
             self.log.clean_to(sender - one_term);
             return true;
         }
-        self.log.set_connected(true);
         let limit = sender.saturating_add(self.window);
-        if limit <= self.limit {
-            return false;
-        }
-        let is_clean = self.log.clean_to(sender - one_term) && self.has_clean_room(limit);
-        if is_clean {
+        let is_raised = limit > self.limit
+            && self.log.clean_to(sender - one_term)
+            && self.has_clean_room(limit);
+        if is_raised {
             self.set_limit(limit);
         }
-        is_clean
+        // The limit first, so that whoever sees the connection can publish at once.
+        self.log.set_connected(true);
+        is_raised
     }
 
     /// Whether everything that publishers reach with this limit is clean: at most two terms on from what was cleaned,
@@ -201,7 +201,6 @@ impl NetworkPublication {
                 Some(Event::Revoked)
             }
             State::Active => {
-                self.log.set_connected(self.has_subscribers());
                 let (sender, producer) = (self.sender_position(), self.log.producer_position());
                 let checked = !self.terms.exclusive
                     && self
