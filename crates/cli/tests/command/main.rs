@@ -1,6 +1,7 @@
 //! The `taran` command as its users run it: as a process, with exit codes and texts.
 
 mod bench;
+mod documents;
 mod driver;
 mod process;
 mod tools;

@@ -1,0 +1,69 @@
+//! What the documents say about tests is true: the tests are there.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The `file::test` references in a cell, with `file::{one, another}` taken apart.
+fn references(cell: &str) -> Vec<(String, String)> {
+    let quoted = cell.split('`').skip(1).step_by(2);
+    let mut found = Vec::new();
+    for reference in quoted {
+        let Some((file, names)) = reference.split_once("::") else {
+            panic!("`{reference}` is no `file::test`");
+        };
+        let names = names.trim_start_matches('{').trim_end_matches('}');
+        found.extend(
+            names
+                .split(',')
+                .map(|name| (file.to_owned(), name.trim().to_owned())),
+        );
+    }
+    found
+}
+
+/// Whether the file defines a test or a story of this name.
+fn defines(text: &str, name: &str) -> bool {
+    text.contains(&format!("fn {name}(")) || text.contains(&format!("fn {name}<"))
+}
+
+#[test]
+fn each_row_on_compatibility_names_tests_that_exist() {
+    let page = fs::read_to_string(root().join("docs/compatibility.md")).unwrap();
+    let mut part = "";
+    let mut sections = HashSet::new();
+    let mut wrong = Vec::new();
+    for line in page.lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            part = title;
+        }
+        let cells: Vec<&str> = line.split(" | ").collect();
+        let is_row = line.starts_with("| ") && !line.starts_with("| section");
+        if !is_row {
+            continue;
+        }
+        let [section, _, held_by, _] = cells[..] else {
+            wrong.push(format!("not four cells: {line}"));
+            continue;
+        };
+        if !sections.insert((part, section)) {
+            wrong.push(format!("{section} comes twice in {part}"));
+        }
+        let tests = references(held_by);
+        if tests.is_empty() {
+            wrong.push(format!("{section} is held by nothing"));
+        }
+        for (file, name) in tests {
+            let text = fs::read_to_string(root().join("crates").join(&file)).unwrap_or_default();
+            if !defines(&text, &name) {
+                wrong.push(format!("{section}: there is no {file}::{name}"));
+            }
+        }
+    }
+    assert!(sections.len() > 50, "the page has {} rows", sections.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
