@@ -80,6 +80,8 @@ pub struct CreateImage {
     pub mtu: i32,
     /// Sender's multicast TTL, 0 when not set.
     pub ttl: i32,
+    /// The TTL of what the receiver answers; 0 where it does not answer to a group.
+    pub own_ttl: u8,
     /// The publication has group semantics.
     pub is_group: bool,
     /// The publication asks for a response channel (spec/02 §2.10).

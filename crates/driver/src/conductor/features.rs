@@ -5,17 +5,31 @@ use taran_protocol::uri::{Channel, Feature, Role};
 use super::failure::Failure;
 use super::network::ResolvedChannel;
 
-/// What is built, beyond publications and subscriptions over IPC and to one receiver.
+/// What is built for everybody, beyond publications and subscriptions over IPC and to one receiver.
 const BUILT: &[Feature] = &[Feature::ByTag, Feature::Untethered, Feature::ReceiverGroup];
+
+/// What is built for those who send, too.
+const BUILT_TO_SEND: &[Feature] = &[];
+
+/// What is built for those who receive, too.
+const BUILT_TO_RECEIVE: &[Feature] = &[Feature::Multicast];
+
+fn built(role: Role) -> Vec<Feature> {
+    let own = match role {
+        Role::Publication | Role::SendDestination => BUILT_TO_SEND,
+        Role::Subscription | Role::ReceiveDestination => BUILT_TO_RECEIVE,
+    };
+    [BUILT, own].concat()
+}
 
 /// Refuses a channel that needs what is not built.
 pub(crate) fn check_channel(channel: &Channel, role: Role) -> Result<(), Failure> {
-    Ok(channel.require(role, BUILT)?)
+    Ok(channel.require(role, &built(role))?)
 }
 
 /// The same for what shows only when names have become addresses.
-pub(crate) fn check_resolved(resolved: &ResolvedChannel) -> Result<(), Failure> {
-    if resolved.roles.multicast {
+pub(crate) fn check_resolved(resolved: &ResolvedChannel, role: Role) -> Result<(), Failure> {
+    if resolved.roles.multicast && !built(role).contains(&Feature::Multicast) {
         return Err(Failure::not_built(&format!(
             "{} (channel={})",
             Feature::Multicast,

@@ -107,6 +107,8 @@ pub struct SocketSettings {
     pub receive_buffer: Option<usize>,
     /// Connect the sockets of unicast publications.
     pub connect: bool,
+    /// Hops of what is sent to groups; `None`: the system's default.
+    pub multicast_ttl: Option<u8>,
     /// Ports for publications with an explicit control address and port 0.
     pub sender_ports: Option<RangeInclusive<u16>>,
     /// Ports for subscriptions with port 0.
@@ -209,6 +211,9 @@ impl SocketSettings {
             send_buffer: given(options.socket_so_sndbuf()),
             receive_buffer: given(options.socket_so_rcvbuf()),
             connect: options.driver_connect(),
+            multicast_ttl: u8::try_from(options.socket_multicast_ttl())
+                .ok()
+                .filter(|&ttl| ttl > 0),
             sender_ports: range(options.sender_wildcard_port_range()),
             receiver_ports: range(options.receiver_wildcard_port_range()),
             status_poll_ratio: u32::try_from(options.send_to_status_poll_ratio())

@@ -226,6 +226,7 @@ impl ReceiveEndpoint {
                     term_length: setup.term_length.get(),
                     mtu: setup.mtu.get(),
                     ttl: setup.ttl.get(),
+                    own_ttl: self.transports[transport].transport.multicast_ttl(),
                     is_group: flags & Setup::GROUP != 0,
                     wants_response: flags & Setup::SEND_RESPONSE_SETUP != 0,
                     source,

@@ -6,6 +6,7 @@ mod bench;
 mod clients;
 mod commands;
 mod counters;
+mod groups;
 mod hostile;
 mod images;
 mod ipc;

@@ -1,6 +1,6 @@
 //! A network in memory: sockets of one machine, which deliver at once and lose nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -10,24 +10,56 @@ use taran_net::{
     SocketSpec, Transmit, Transport,
 };
 
-type Inbox = VecDeque<(SocketAddr, Vec<u8>)>;
+/// A socket that is open.
+#[derive(Debug)]
+struct Open {
+    id: usize,
+    port: u16,
+    group: Option<IpAddr>,
+    shares_port: bool,
+    inbox: VecDeque<(SocketAddr, Vec<u8>)>,
+}
 
-/// All sockets there are, by their ports. Clones are the same network.
+/// All sockets there are. Clones are the same network.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wires {
-    sockets: Arc<Mutex<BTreeMap<u16, Inbox>>>,
+    sockets: Arc<Mutex<Vec<Open>>>,
+    opened: Arc<Mutex<Vec<SocketSpec>>>,
 }
 
 impl Wires {
-    /// Ports that are open.
+    /// Ports that are open, in order.
     pub(crate) fn open_ports(&self) -> Vec<u16> {
-        self.sockets.lock().unwrap().keys().copied().collect()
+        let sockets = self.sockets.lock().unwrap();
+        let mut ports: Vec<u16> = sockets.iter().map(|socket| socket.port).collect();
+        ports.sort_unstable();
+        ports
+    }
+
+    /// What was asked for when sockets were opened, the oldest first.
+    pub(crate) fn opened(&self) -> Vec<SocketSpec> {
+        self.opened.lock().unwrap().clone()
     }
 
     /// Puts a datagram into the inbox of a port.
     pub(crate) fn deliver(&self, from: SocketAddr, port: u16, datagram: &[u8]) {
-        if let Some(inbox) = self.sockets.lock().unwrap().get_mut(&port) {
-            inbox.push_back((from, datagram.to_vec()));
+        self.carry(
+            from,
+            SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            datagram,
+        );
+    }
+
+    /// Groups reach everybody who joined them, other addresses the first socket of the port that joined none.
+    pub(crate) fn carry(&self, from: SocketAddr, to: SocketAddr, datagram: &[u8]) {
+        let mut sockets = self.sockets.lock().unwrap();
+        let group = to.ip().is_multicast().then_some(to.ip());
+        let mut heard = sockets
+            .iter_mut()
+            .filter(|socket| socket.port == to.port() && socket.group == group);
+        let take = if group.is_some() { usize::MAX } else { 1 };
+        for socket in heard.by_ref().take(take) {
+            socket.inbox.push_back((from, datagram.to_vec()));
         }
     }
 }
@@ -35,25 +67,38 @@ impl Wires {
 impl Network for Wires {
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
         let mut sockets = self.sockets.lock().unwrap();
+        let is_open = |port: u16| sockets.iter().any(|socket| socket.port == port);
         let port = match spec.bind.port() {
-            0 => (50_000..).find(|port| !sockets.contains_key(port)).unwrap(),
+            0 => (50_000..).find(|port| !is_open(*port)).unwrap(),
             port => port,
         };
-        if sockets.contains_key(&port) {
+        let mut taken = sockets.iter().filter(|socket| socket.port == port);
+        if taken.any(|socket| !(socket.shares_port && spec.reuse_address)) {
             return Err(NetError::Bind {
                 address: spec.bind,
                 source: io::ErrorKind::AddrInUse.into(),
             });
         }
-        sockets.insert(port, Inbox::new());
+        let mut opened = self.opened.lock().unwrap();
+        opened.push(spec.clone());
+        let multicast = spec.multicast.as_ref();
+        sockets.push(Open {
+            id: opened.len(),
+            port,
+            group: multicast.and_then(|multicast| multicast.join),
+            shares_port: spec.reuse_address,
+            inbox: VecDeque::new(),
+        });
         let ip = if spec.bind.ip().is_unspecified() && spec.connect.is_some() {
             IpAddr::V4(Ipv4Addr::LOCALHOST)
         } else {
             spec.bind.ip()
         };
         Ok(Box::new(Wire {
+            id: opened.len(),
             local: SocketAddr::new(ip, port),
             peer: spec.connect,
+            multicast_ttl: multicast.map_or(0, |multicast| multicast.ttl.unwrap_or(1)),
             wires: self.clone(),
         }))
     }
@@ -70,22 +115,31 @@ impl Network for Wires {
     }
 
     fn interfaces(&mut self) -> Result<Vec<Interface>, NetError> {
-        Ok(vec![Interface {
-            name: "lo".to_owned(),
-            index: 1,
-            address: Ipv4Addr::LOCALHOST.into(),
-            prefix: 8,
+        let interface = |name: &str, index, address: &str, prefix| Interface {
+            name: name.to_owned(),
+            index,
+            address: address.parse().unwrap(),
+            prefix,
             up: true,
-            multicast: false,
-            loopback: true,
-        }])
+            multicast: name != "lo",
+            loopback: name == "lo",
+        };
+        Ok(vec![
+            interface("lo", 1, "127.0.0.1", 8),
+            interface("eth0", 2, "10.1.2.3", 16),
+            interface("eth1", 3, "10.1.9.9", 24),
+            interface("eth1", 3, "fd00::9", 64),
+            interface("lo", 1, "::1", 128),
+        ])
     }
 }
 
 #[derive(Debug)]
 struct Wire {
+    id: usize,
     local: SocketAddr,
     peer: Option<SocketAddr>,
+    multicast_ttl: u8,
     wires: Wires,
 }
 
@@ -95,7 +149,7 @@ impl Transport for Wire {
         for transmit in batch {
             let to = transmit.destination.or(self.peer).unwrap();
             for datagram in transmit.datagrams() {
-                self.wires.deliver(self.local, to.port(), datagram);
+                self.wires.carry(self.local, to, datagram);
                 sent += datagram.len();
             }
         }
@@ -105,7 +159,8 @@ impl Transport for Wire {
     fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
         batch.clear();
         let mut sockets = self.wires.sockets.lock().unwrap();
-        let inbox = sockets.get_mut(&self.local.port()).unwrap();
+        let mut open = sockets.iter_mut();
+        let inbox = &mut open.find(|socket| socket.id == self.id).unwrap().inbox;
         while !batch.is_full() {
             let Some((from, datagram)) = inbox.pop_front() else {
                 break;
@@ -128,6 +183,10 @@ impl Transport for Wire {
         self.local
     }
 
+    fn multicast_ttl(&self) -> u8 {
+        self.multicast_ttl
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities::PLAIN
     }
@@ -142,10 +201,32 @@ impl Transport for Wire {
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        self.wires
-            .sockets
-            .lock()
-            .unwrap()
-            .remove(&self.local.port());
+        let mut sockets = self.wires.sockets.lock().unwrap();
+        sockets.retain(|socket| socket.id != self.id);
+    }
+}
+
+/// A socket that a test listens on.
+#[derive(Debug)]
+pub(crate) struct Ear {
+    transport: Box<dyn Transport>,
+    batch: ReceiveBatch,
+}
+
+impl Ear {
+    pub(crate) fn open(wires: &Wires, spec: &SocketSpec) -> Self {
+        Self {
+            transport: wires.clone().open(spec).unwrap(),
+            batch: ReceiveBatch::new(16),
+        }
+    }
+
+    /// What has come since the last call.
+    pub(crate) fn take(&mut self) -> Vec<Vec<u8>> {
+        let mut heard = Vec::new();
+        while self.transport.receive(&mut self.batch).unwrap() > 0 {
+            heard.extend(self.batch.trains().map(|train| train.payload.to_vec()));
+        }
+        heard
     }
 }

@@ -306,7 +306,7 @@ options! {
         "SO_RCVBUF; 0 leaves the operating system's";
     SocketSendBuffer socket_so_sndbuf: Driver size(0, INT_MAX) "aeron.socket.so_sndbuf" "AERON_SOCKET_SO_SNDBUF" = "0",
         "SO_SNDBUF; 0 leaves the operating system's";
-    SocketMulticastTtl socket_multicast_ttl: Driver int(0, 255) "aeron.socket.multicast.ttl" "AERON_SOCKET_MULTICAST_TTL" = "0", lacks MULTICAST,
+    SocketMulticastTtl socket_multicast_ttl: Driver int(0, 255) "aeron.socket.multicast.ttl" "AERON_SOCKET_MULTICAST_TTL" = "0",
         "hops of multicast datagrams; 0 leaves the operating system's";
     SendToStatusPollRatio send_to_status_poll_ratio: Driver int(1, 255) "aeron.send.to.status.poll.ratio" "AERON_SEND_TO_STATUS_POLL_RATIO" = "6",
         "data sends for each poll of the sender's sockets";
@@ -370,9 +370,9 @@ options! {
         "delay before a lost frame is asked for";
     NakUnicastRetryDelayRatio nak_unicast_retry_delay_ratio: Driver int(1, UNLIMITED) "aeron.nak.unicast.retry.delay.ratio" "AERON_NAK_UNICAST_RETRY_DELAY_RATIO" = "100",
         "delay before it is asked for again, as a multiple of the first delay";
-    NakMulticastGroupSize nak_multicast_group_size: Driver int(1, INT_MAX) "aeron.nak.multicast.group.size" "AERON_NAK_MULTICAST_GROUP_SIZE" = "10", lacks MULTICAST,
+    NakMulticastGroupSize nak_multicast_group_size: Driver int(1, INT_MAX) "aeron.nak.multicast.group.size" "AERON_NAK_MULTICAST_GROUP_SIZE" = "10",
         "receivers that share the asking";
-    NakMulticastMaxBackoff nak_multicast_max_backoff_ns: Driver duration(US) "aeron.nak.multicast.max.backoff" "AERON_NAK_MULTICAST_MAX_BACKOFF" = "10ms", lacks MULTICAST,
+    NakMulticastMaxBackoff nak_multicast_max_backoff_ns: Driver duration(US) "aeron.nak.multicast.max.backoff" "AERON_NAK_MULTICAST_MAX_BACKOFF" = "10ms",
         "most time a receiver waits for others to ask";
     StreamSessionLimit stream_session_limit: Driver int(1, INT_MAX) "aeron.driver.stream.session.limit" "AERON_DRIVER_STREAM_SESSION_LIMIT" = "2147483647",
         "images for each stream of an endpoint";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use taran_protocol::counter::StreamCounter;
-use taran_protocol::uri::UdpChannel;
+use taran_protocol::uri::{Role, UdpChannel};
 
 use super::super::clients::Publication;
 use super::super::failure::Failure;
@@ -33,7 +33,7 @@ impl Owners {
         let Some(udp) = new.channel.udp() else {
             return Err(Failure::generic("not a UDP channel").into());
         };
-        let resolved = self.resolve_channel(udp, answers)?;
+        let resolved = self.resolve_channel(udp, Role::Publication, answers)?;
         let canonical = self.networking.send_endpoints.canonical(&resolved);
         let existing = self
             .networking
@@ -99,6 +99,7 @@ impl Owners {
     pub(super) fn resolve_channel(
         &mut self,
         udp: &UdpChannel,
+        role: Role,
         answers: &Answers,
     ) -> Result<ResolvedChannel, Stop> {
         let resolved = resolve(
@@ -106,7 +107,7 @@ impl Owners {
             answers,
             self.networking.sockets.network.as_mut(),
         )?;
-        features::check_resolved(&resolved)?;
+        features::check_resolved(&resolved, role)?;
         Ok(resolved)
     }
 

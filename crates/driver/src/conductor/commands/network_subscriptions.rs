@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use taran_protocol::counter::type_id;
 use taran_protocol::response::Response;
-use taran_protocol::uri::ChannelKind;
+use taran_protocol::uri::{ChannelKind, Role};
 
 use super::super::failure::Failure;
 use super::super::links::{announce_image, image_position};
@@ -30,7 +30,7 @@ impl Owners {
         let Some(udp) = new.channel.udp() else {
             return Err(Failure::generic("not a UDP channel").into());
         };
-        let resolved = self.resolve_channel(udp, answers)?;
+        let resolved = self.resolve_channel(udp, Role::Subscription, answers)?;
         let canonical = self.networking.receive_endpoints.canonical(&resolved);
         let existing = self
             .networking
@@ -192,8 +192,8 @@ impl Owners {
             channel: Arc::from(channel),
             transports: vec![ReceiveTransportSpec {
                 transport,
-                control_group: None,
-                explicit_control: resolved.control,
+                control_group: resolved.control_group(),
+                explicit_control: resolved.explicit_control(),
             }],
             receiver_id,
             group_tag: new.params.group_tag,

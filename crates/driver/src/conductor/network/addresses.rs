@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use taran_net::Network;
+use taran_net::{Interface as NetInterface, Network};
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::{Address, AddressRoles, Host, Interface, LocalInterface, UdpChannel};
 
@@ -17,12 +17,24 @@ pub(crate) struct ResolvedChannel {
     pub(crate) roles: AddressRoles,
     /// `control`, resolved.
     pub(crate) control: Option<SocketAddr>,
+    /// The system's number of the interface that a group is joined on; zero where none was looked for.
+    pub(crate) interface_index: u32,
 }
 
 impl ResolvedChannel {
     /// The text as the client gave it.
     pub(crate) fn text(&self) -> &str {
         self.channel.uri.as_str()
+    }
+
+    /// Where receivers of a group speak to its sender.
+    pub(crate) fn control_group(&self) -> Option<SocketAddr> {
+        self.roles.multicast.then_some(self.roles.remote_control)
+    }
+
+    /// Where a sender is asked for SETUPs. One that sends to a group hears of its receivers there.
+    pub(crate) fn explicit_control(&self) -> Option<SocketAddr> {
+        self.control.filter(|_| !self.roles.multicast)
     }
 }
 
@@ -53,13 +65,19 @@ pub(crate) fn resolve(
     let needs_interfaces =
         channel.interface.is_some() || endpoint.is_some_and(|e| e.ip().is_multicast());
     let interfaces = if needs_interfaces {
-        local_interfaces(network)?
+        network
+            .interfaces()
+            .map_err(|error| Failure::generic(error.to_string()))?
     } else {
         Vec::new()
     };
     let local = channel
-        .select_local(endpoint, &interfaces, |_| interface)
+        .select_local(endpoint, &local_interfaces(&interfaces), |_| interface)
         .map_err(Failure::from)?;
+    let interface_index = interfaces
+        .iter()
+        .find(|found| found.address == local.ip())
+        .map_or(0, |found| found.index);
     let roles = channel
         .roles(endpoint, control, local)
         .map_err(Failure::from)?;
@@ -67,22 +85,20 @@ pub(crate) fn resolve(
         channel,
         roles,
         control,
+        interface_index,
     })
 }
 
-fn local_interfaces(network: &mut dyn Network) -> Result<Vec<LocalInterface>, Failure> {
-    let interfaces = network
-        .interfaces()
-        .map_err(|error| Failure::generic(error.to_string()))?;
-    let local = interfaces.into_iter().map(|found| LocalInterface {
-        name: found.name,
+fn local_interfaces(interfaces: &[NetInterface]) -> Vec<LocalInterface> {
+    let local = interfaces.iter().map(|found| LocalInterface {
+        name: found.name.clone(),
         address: found.address,
         prefix_length: found.prefix,
         up: found.up,
         multicast: found.multicast,
         loopback: found.loopback,
     });
-    Ok(local.collect())
+    local.collect()
 }
 
 /// Looks names up among the answers, and notes those that are not there.

@@ -1,10 +1,10 @@
 //! Opening sockets for channels.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use taran_net::{BufferLimits, NetError, Network, SocketSpec, Transport};
+use taran_net::{BufferLimits, MulticastSpec, NetError, Network, SocketSpec, Transport};
 use taran_protocol::log::SocketBufferLengths;
 
 use super::super::failure::Failure;
@@ -94,6 +94,8 @@ pub(crate) struct Sockets {
     /// What options ask for, where channels say nothing.
     defaults: WantedBuffers,
     pub(crate) connect: bool,
+    /// Hops of what is sent to groups, where channels say nothing; `None`: the system's.
+    multicast_ttl: Option<u8>,
     sender_ports: PortRange,
     receiver_ports: PortRange,
 }
@@ -112,6 +114,7 @@ impl Sockets {
                 receive: settings.receive_buffer,
             },
             connect: settings.connect,
+            multicast_ttl: settings.multicast_ttl,
             sender_ports: PortRange::new(settings.sender_ports.clone()),
             receiver_ports: PortRange::new(settings.receiver_ports.clone()),
         }
@@ -171,14 +174,42 @@ impl Sockets {
         }
     }
 
-    /// The socket of a unicast subscription.
+    /// The socket that a channel is received on.
     pub(crate) fn open_receiver(
         &mut self,
         resolved: &ResolvedChannel,
     ) -> Result<Box<dyn Transport>, Failure> {
-        let spec = self.spec(resolved, resolved.roles.remote_data);
+        let data = resolved.roles.remote_data;
+        let spec = if resolved.roles.multicast {
+            self.group_spec(resolved, Some(data.ip()))
+        } else {
+            self.spec(resolved, data)
+        };
         self.receiver_ports
             .open(self.network.as_mut(), &spec, resolved.text())
+    }
+
+    /// A socket at the port of a channel's group, beside others that may be there (spec/02 §2.5).
+    fn group_spec(&self, resolved: &ResolvedChannel, join: Option<IpAddr>) -> SocketSpec {
+        let roles = &resolved.roles;
+        let any = match roles.remote_data.ip() {
+            IpAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        SocketSpec {
+            reuse_address: true,
+            multicast: Some(MulticastSpec {
+                join,
+                interface: roles.local.ip(),
+                interface_index: resolved.interface_index,
+                ttl: resolved
+                    .channel
+                    .ttl
+                    .filter(|&ttl| ttl > 0)
+                    .or(self.multicast_ttl),
+            }),
+            ..self.spec(resolved, SocketAddr::new(any, roles.remote_data.port()))
+        }
     }
 
     fn spec(&self, resolved: &ResolvedChannel, bind: SocketAddr) -> SocketSpec {

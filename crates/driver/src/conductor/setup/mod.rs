@@ -8,7 +8,7 @@ mod plan;
 
 use std::sync::Arc;
 
-use taran_protocol::counter::StreamCounter;
+use taran_protocol::counter::{StreamCounter, SystemCounter};
 use taran_protocol::log::{LogBuffers, file_length};
 
 use super::counters::StreamIdentity;
@@ -193,6 +193,10 @@ impl Owners {
             plan.join_position,
             self.now.nanos,
         );
+        if request.own_ttl > 0 && i32::from(request.own_ttl) < request.ttl {
+            // What the receiver answers may not reach its sender.
+            self.count(SystemCounter::PossibleTtlAsymmetry);
+        }
         self.enter_image(image, half);
         Ok(())
     }

@@ -58,6 +58,7 @@ fn a_setup_asks_the_conductor_once() {
         term_length: TERM_LENGTH,
         mtu: 1408,
         ttl: 4,
+        own_ttl: 0,
         is_group: true,
         wants_response: false,
         source: peer(),

@@ -1,0 +1,208 @@
+//! Subscriptions to multicast groups: interface, sockets, where answers go, hops (spec/02 §2.3 to §2.7).
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use taran_net::{MulticastSpec, SocketSpec};
+use taran_protocol::command::Command;
+use taran_protocol::counter::{SystemCounter, type_id};
+use taran_protocol::frame::{Frame, Setup};
+use zerocopy::IntoBytes;
+
+use crate::bench::Bench;
+use crate::wires::Ear;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn setup(stream_id: i32, ttl: i32) -> Setup {
+    Setup {
+        header: Setup::header(Setup::GROUP),
+        term_offset: 0.into(),
+        session_id: 77.into(),
+        stream_id: stream_id.into(),
+        initial_term_id: 3.into(),
+        active_term_id: 3.into(),
+        term_length: 65_536.into(),
+        mtu: 1_408.into(),
+        ttl: ttl.into(),
+    }
+}
+
+/// What a subscription to a channel asks the machine for.
+fn opened(bench: &mut Bench, channel: &str) -> SocketSpec {
+    let client = bench.client();
+    bench.add_subscription(client, channel, 10).unwrap();
+    bench.wires.opened().pop().unwrap()
+}
+
+fn role(spec: &SocketSpec) -> &MulticastSpec {
+    spec.multicast.as_ref().unwrap()
+}
+
+#[test]
+fn the_interface_is_found_by_network_by_name_or_as_the_longest_that_can_multicast() {
+    for (channel, interface, index) in [
+        ("endpoint=224.0.1.1:40001", "10.1.9.9", 3),
+        (
+            "endpoint=224.0.1.1:40001|interface=10.1.2.0/24",
+            "10.1.2.3",
+            2,
+        ),
+        (
+            "endpoint=224.0.1.1:40001|interface=10.0.0.0/8",
+            "10.1.9.9",
+            3,
+        ),
+        ("endpoint=224.0.1.1:40001|interface=10.1.2.3", "10.1.2.3", 2),
+        (
+            "endpoint=224.0.1.1:40001|interface=localhost",
+            "127.0.0.1",
+            1,
+        ),
+        ("endpoint=224.0.1.1:40001|interface={eth0}", "10.1.2.3", 2),
+        ("endpoint=[ff02::1:3]:40001", "fd00::9", 3),
+        ("endpoint=[ff02::1:3]:40001|interface={lo}", "::1", 1),
+        (
+            "endpoint=[ff02::1:3]:40001|interface=[fd00::]/16",
+            "fd00::9",
+            3,
+        ),
+    ] {
+        let mut bench = Bench::new();
+        let spec = opened(&mut bench, &format!("aeron:udp?{channel}"));
+        let found = role(&spec);
+        assert_eq!(
+            (found.interface, found.interface_index),
+            (ip(interface), index),
+            "{channel}"
+        );
+        assert!(
+            found.join.is_some_and(|group| group.is_multicast()),
+            "{channel}"
+        );
+        assert!(
+            spec.reuse_address && spec.bind.ip().is_unspecified(),
+            "{channel}: {spec:?}"
+        );
+        assert_eq!(spec.bind.is_ipv6(), found.interface.is_ipv6(), "{channel}");
+        assert_eq!(spec.bind.port(), 40_001, "{channel}");
+    }
+}
+
+#[test]
+fn hops_come_from_the_channel_or_from_the_option() {
+    const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40001";
+    let ttl = |options: &[(&str, &str)], channel: &str| {
+        role(&opened(&mut Bench::with(options), channel)).ttl
+    };
+    let option = [("aeron.socket.multicast.ttl", "7")];
+    assert_eq!(ttl(&[], GROUP), None);
+    assert_eq!(ttl(&option, GROUP), Some(7));
+    assert_eq!(ttl(&option, &format!("{GROUP}|ttl=3")), Some(3));
+}
+
+#[test]
+fn subscriptions_to_one_group_share_a_socket_and_two_groups_share_a_port() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    for (group, stream_id, sockets) in [
+        ("224.0.1.1", 10, 1),
+        ("224.0.1.1", 10, 1),
+        ("224.0.1.1", 11, 1),
+        ("224.0.1.3", 10, 2),
+    ] {
+        let channel = format!("aeron:udp?endpoint={group}:40001");
+        bench.add_subscription(client, &channel, stream_id).unwrap();
+        assert_eq!(bench.wires.open_ports(), vec![40_001; sockets], "{channel}");
+    }
+    let label = &bench.labels()[&type_id::RECEIVE_CHANNEL_STATUS];
+    assert_eq!(
+        label,
+        "rcv-channel: aeron:udp?endpoint=224.0.1.3:40001 0.0.0.0:40001"
+    );
+}
+
+#[test]
+fn control_frames_go_to_the_control_group_whoever_sends() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    let group = "aeron:udp?endpoint=224.0.1.1:40001|control=10.9.9.9:1";
+    bench.add_subscription(client, group, 10).unwrap();
+    // A listener in the control group, as a publication is one.
+    let spec = SocketSpec {
+        multicast: Some(MulticastSpec {
+            join: Some(ip("224.0.1.2")),
+            interface: ip("10.1.9.9"),
+            interface_index: 3,
+            ttl: None,
+        }),
+        reuse_address: true,
+        ..SocketSpec::bound(address("0.0.0.0:40001"))
+    };
+    let mut ear = Ear::open(&bench.wires, &spec);
+    bench.run_for(SECOND * 3);
+    assert_eq!(
+        ear.take(),
+        Vec::<Vec<u8>>::new(),
+        "a group needs no explicit control"
+    );
+    let sender = address("10.7.7.7:50123");
+    bench
+        .wires
+        .carry(sender, address("224.0.1.1:40001"), setup(10, 0).as_bytes());
+    bench.run_for(SECOND);
+    let heard = ear.take();
+    assert!(heard.len() >= 4, "{heard:?}");
+    for datagram in &heard {
+        let Ok(Frame::StatusMessage(message)) = Frame::parse(datagram) else {
+            panic!("{datagram:?}");
+        };
+        assert_eq!(message.message.session_id.get(), 77);
+    }
+    assert_eq!(bench.system(SystemCounter::PossibleTtlAsymmetry), 0);
+}
+
+#[test]
+fn a_sender_with_more_hops_than_the_receiver_is_counted() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    let group = "aeron:udp?endpoint=224.0.1.1:40001|ttl=4";
+    bench.add_subscription(client, group, 10).unwrap();
+    bench.add_subscription(client, group, 11).unwrap();
+    let sender = address("10.7.7.7:50123");
+    for (stream_id, ttl, counted) in [(10, 4, 0), (11, 5, 1)] {
+        bench.wires.carry(
+            sender,
+            address("224.0.1.1:40001"),
+            setup(stream_id, ttl).as_bytes(),
+        );
+        bench.settle();
+        assert_eq!(bench.system(SystemCounter::PossibleTtlAsymmetry), counted);
+    }
+}
+
+#[test]
+fn the_last_subscription_of_a_group_closes_its_socket() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    let group = "aeron:udp?endpoint=224.0.1.1:40001";
+    let (first, _) = bench.add_subscription(client, group, 10).unwrap();
+    let (second, _) = bench.add_subscription(client, group, 11).unwrap();
+    for (registration_id, left) in [(first, 1), (second, 0)] {
+        let correlation_id = bench.id();
+        bench.ask(&Command::RemoveSubscription {
+            client_id: client,
+            correlation_id,
+            registration_id,
+        });
+        assert_eq!(bench.wires.open_ports().len(), left);
+    }
+}
