@@ -12,6 +12,8 @@ mod stat;
 mod values;
 mod version;
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -40,9 +42,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let arguments = arguments(std::env::args_os().collect());
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, &arguments),
     };
     match cli.command {
         Command::Driver(arguments) => driver::run(&arguments),
@@ -53,15 +56,27 @@ fn main() -> ExitCode {
     }
 }
 
+/// The name of the official driver. Called by it, this program is a driver.
+const OFFICIAL_DRIVER: &str = "aeronmd";
+
+/// The arguments as they are, or `driver` before them where the program goes by the name of the official driver.
+fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments
+        .first()
+        .and_then(|program| Path::new(program).file_stem());
+    if name.is_some_and(|name| name == OFFICIAL_DRIVER) {
+        arguments.insert(1, "driver".into());
+    }
+    arguments
+}
+
 /// Help on standard output with status 0; wrong usage on standard error with status 2, or 1 where `aeronmd` has that.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     // Where even that cannot be printed there is nobody left to tell.
     let _ = error.print();
     if !error.use_stderr() {
         return ExitCode::SUCCESS;
     }
-    let is_driver = std::env::args_os()
-        .nth(1)
-        .is_some_and(|command| command == "driver");
+    let is_driver = arguments.get(1).is_some_and(|command| command == "driver");
     ExitCode::from(if is_driver { 1 } else { failure::USAGE })
 }

@@ -6,6 +6,7 @@ pub mod cnc;
 pub mod command;
 pub mod counter;
 pub mod error_code;
+pub mod event;
 pub mod frame;
 pub mod log;
 mod message;

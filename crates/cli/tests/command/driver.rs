@@ -64,6 +64,95 @@ fn the_environment_alone_will_do() {
     assert!(!directory.path().exists());
 }
 
+/// What programs that start official drivers set: everything, most of it to its default.
+const HARNESS: &[(&str, &str)] = &[
+    ("AERON_CLIENT_LIVENESS_TIMEOUT", "10000000000"),
+    ("AERON_IMAGE_LIVENESS_TIMEOUT", "10000000000"),
+    ("AERON_DRIVER_TERMINATION_VALIDATOR", "allow"),
+    ("AERON_DIR_DELETE_ON_START", "true"),
+    ("AERON_DIR_DELETE_ON_SHUTDOWN", "false"),
+    ("AERON_TERM_BUFFER_SPARSE_FILE", "true"),
+    ("AERON_TERM_BUFFER_LENGTH", "65536"),
+    ("AERON_IPC_TERM_BUFFER_LENGTH", "67108864"),
+    ("AERON_FILE_PAGE_SIZE", "4096"),
+    ("AERON_PUBLICATION_UNBLOCK_TIMEOUT", "15000000000"),
+    ("AERON_PUBLICATION_CONNECTION_TIMEOUT", "5000000000"),
+    ("AERON_PUBLICATION_LINGER_TIMEOUT", "5000000000"),
+    ("AERON_SPIES_SIMULATE_CONNECTION", "false"),
+    ("AERON_RCV_STATUS_MESSAGE_TIMEOUT", "200000000"),
+    ("AERON_PERFORM_STORAGE_CHECKS", "true"),
+    ("AERON_THREADING_MODE", "SHARED"),
+    ("AERON_TIMER_INTERVAL", "1000000000"),
+    ("AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT", "5000000000"),
+    ("AERON_UNTETHERED_LINGER_TIMEOUT", "5000000000"),
+    ("AERON_UNTETHERED_RESTING_TIMEOUT", "10000000000"),
+    ("AERON_RECEIVER_GROUP_TAG", "17"),
+    ("AERON_FLOW_CONTROL_GROUP_TAG", "-1"),
+    ("AERON_FLOW_CONTROL_GROUP_MIN_SIZE", "0"),
+    ("AERON_PRINT_CONFIGURATION", "true"),
+    ("AERON_SOCKET_SO_RCVBUF", "131072"),
+    ("AERON_SOCKET_SO_SNDBUF", "0"),
+    ("AERON_RCV_INITIAL_WINDOW_LENGTH", "131072"),
+    ("AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD", "1000000000"),
+    ("AERON_DRIVER_SENDER_CYCLE_THRESHOLD", "1000000000"),
+    ("AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD", "1000000000"),
+    ("AERON_DRIVER_NAME_RESOLVER_THRESHOLD", "5000000000"),
+    ("AERON_DRIVER_ASYNC_EXECUTOR_ENABLED", "true"),
+    ("AERON_SENDER_WILDCARD_PORT_RANGE", "20700 20710"),
+    ("AERON_RECEIVER_WILDCARD_PORT_RANGE", "0 0"),
+    ("AERON_ENABLE_EXPERIMENTAL_FEATURES", "false"),
+    ("AERON_DRIVER_STREAM_SESSION_LIMIT", "2147483647"),
+    ("AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT", "10000000000"),
+    (
+        "AERON_DRIVER_RESOLVER_SELF_RESOLUTION_INTERVAL",
+        "1000000000",
+    ),
+    (
+        "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL",
+        "2000000000",
+    ),
+    (
+        "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL",
+        "10000000000",
+    ),
+    (
+        "AERON_MULTICAST_FLOWCONTROL_SUPPLIER",
+        "aeron_max_multicast_flow_control_strategy_supplier",
+    ),
+    (
+        "AERON_UNICAST_FLOWCONTROL_SUPPLIER",
+        "aeron_unicast_flow_control_strategy_supplier",
+    ),
+    ("AERON_NAK_UNICAST_DELAY", "0"),
+    ("AERON_EVENT_LOG", "admin"),
+    ("AERON_EVENT_LOG_DISABLE", ""),
+];
+
+#[test]
+fn under_the_name_of_the_official_driver_it_is_one() {
+    let directory = Directory::new("aeronmd");
+    let program = directory.path().join("aeronmd");
+    std::fs::create_dir_all(directory.path()).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_taran"), &program).unwrap();
+    let aeron_dir = directory.path().join("driver");
+    let mut command = std::process::Command::new(&program);
+    command
+        .env_clear()
+        .env("AERON_DIR", &aeron_dir)
+        .envs(HARNESS.iter().copied());
+    let driver = Driver::start_with(&mut command, &aeron_dir);
+    driver.request_termination(b"");
+    let outcome = driver.wait();
+    outcome.assert_code(0).assert_silent();
+    assert!(outcome.stdout.ends_with(FAREWELL), "{outcome:?}");
+
+    let version = run(std::process::Command::new(&program).arg("-v"));
+    version.assert_code(0).assert_silent();
+    assert!(version.stdout.contains("1.51.0"), "{version:?}");
+    run(std::process::Command::new(&program).arg("-h")).assert_code(0);
+    run(std::process::Command::new(&program).arg("-x")).assert_code(1);
+}
+
 #[test]
 fn property_files_count_more_than_the_environment_and_less_than_defines() {
     let directory = Directory::new("files");
@@ -134,8 +223,8 @@ fn what_cannot_be_is_refused_with_the_reason() {
             &["aeron.threading.mode=shared", "SHARED_NETWORK"],
         ),
         (
-            &["-Daeron.event.log=admin"],
-            &["aeron.event.log=admin", "not built"],
+            &["-Daeron.event.log=admin,NOPE"],
+            &["aeron.event.log=admin,NOPE", "CMD_IN_ADD_PUBLICATION"],
         ),
         (
             &["-Daeron.conductor.idle.strategy=nap"],

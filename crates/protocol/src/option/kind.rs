@@ -5,6 +5,7 @@ use std::fmt;
 
 use taran_core::idle::IdleSpec;
 
+use crate::event::EventSet;
 use crate::uri::value::{
     Needed, format_duration_ns, format_size, parse_duration_ns, parse_i64, parse_size,
 };
@@ -74,6 +75,8 @@ pub enum Kind {
     Ports,
     /// The number of a core, −1 for none, or `auto`.
     Affinity,
+    /// Which events to log.
+    Events,
 }
 
 /// The core a thread is bound to.
@@ -148,6 +151,10 @@ impl Kind {
             },
             Kind::Ports => parse_ports(text),
             Kind::Affinity => parse_affinity(text),
+            Kind::Events => match EventSet::parse(text) {
+                Ok(_) => Ok(Value::Text(text.to_owned())),
+                Err(_) => Err(Refusal::Malformed),
+            },
         }
     }
 
@@ -182,6 +189,10 @@ impl Kind {
             }
             Kind::Ports => "two ports 'low high', or '0 0' for any".into(),
             Kind::Affinity => format!("a core in 0..{MAX_CORE}, -1 for none, or auto").into(),
+            Kind::Events => {
+                "events separated by commas: names such as CMD_IN_ADD_PUBLICATION, numbers, all or admin"
+                    .into()
+            }
         }
     }
 

@@ -27,7 +27,6 @@ const RESOLVER: &str = "the name resolver of drivers";
 const LOSS: &str = "interceptors that lose datagrams";
 const LIBRARIES: &str = "functions from other libraries";
 const CLASSES: &str = "implementations by class name";
-const EVENT_LOG: &str = "the event log";
 const CUBIC: &str = "CUBIC congestion control";
 const SPIES: &str = "spy subscriptions";
 const RERESOLUTION: &str = "resolving names again when a peer is silent";
@@ -88,6 +87,9 @@ macro_rules! kind {
     };
     (affinity) => {
         Kind::Affinity
+    };
+    (events) => {
+        Kind::Events
     };
 }
 
@@ -500,16 +502,16 @@ options! {
         "replaces the liveness timeouts under a debugger";
     SecureRandomAlgorithm secure_random_algorithm: Both text "aeron.secure.random.algorithm" "AERON_SECURE_RANDOM_ALGORITHM" = "NativePRNGNonBlocking", lacks "a choice of random generators",
         "random generator of the Java driver";
-    EventLog event_log: Driver text "aeron.event.log" "AERON_EVENT_LOG" = "", lacks EVENT_LOG,
+    EventLog event_log: Driver events "aeron.event.log" "AERON_EVENT_LOG" = "",
         "events to log: names, numbers, all, admin";
-    EventLogDisable event_log_disable: Driver text "aeron.event.log.disable" "AERON_EVENT_LOG_DISABLE" = "", lacks EVENT_LOG,
+    EventLogDisable event_log_disable: Driver events "aeron.event.log.disable" "AERON_EVENT_LOG_DISABLE" = "",
         "events to take out again";
-    EventLogFilename event_log_filename: Driver text "aeron.event.log.filename" "AERON_EVENT_LOG_FILENAME" = "", lacks EVENT_LOG,
+    EventLogFilename event_log_filename: Driver text "aeron.event.log.filename" "AERON_EVENT_LOG_FILENAME" = "",
         "file to append events to";
-    EventLogReader event_log_reader: Driver text "aeron.event.log.reader.classname" "AERON_EVENT_LOG_READER_CLASSNAME" = "io.aeron.agent.EventLogReaderAgent", lacks EVENT_LOG,
+    EventLogReader event_log_reader: Driver text "aeron.event.log.reader.classname" "AERON_EVENT_LOG_READER_CLASSNAME" = "io.aeron.agent.EventLogReaderAgent", lacks CLASSES,
         "class that reads the events";
-    EventBufferLength event_buffer_length: Driver size(64 * K, G) "aeron.event.buffer.length" "AERON_EVENT_BUFFER_LENGTH" = "8m", lacks EVENT_LOG,
-        "ring buffer of events";
+    EventBufferLength event_buffer_length: Driver size(64 * K, G) "aeron.event.buffer.length" "AERON_EVENT_BUFFER_LENGTH" = "8m",
+        "bytes of events that may wait to be written";
 
     // Client (§3)
     ClientName client_name: Client text(100) "aeron.client.name" "AERON_CLIENT_NAME" = "",

@@ -4,6 +4,7 @@ use taran_core::idle::{IdleError, IdleSpec};
 
 use super::choices::ThreadingMode;
 use super::set::OptionSet;
+use crate::event::EventSet;
 use crate::uri::{
     CongestionControl, FlowControlDefaults, FlowControlStrategy, Group, PublicationDefaults,
     SubscriptionDefaults, Untethered,
@@ -72,6 +73,14 @@ impl OptionSet {
             ),
         };
         IdleSpec::parse(name.unwrap_or("backoff"), args)
+    }
+
+    /// Which events are logged.
+    #[must_use]
+    pub fn events(&self) -> EventSet {
+        // Both options take nothing else than what can be read.
+        let read = |text: Option<&str>| EventSet::parse(text.unwrap_or("")).unwrap_or_default();
+        read(self.event_log()).without(read(self.event_log_disable()))
     }
 
     /// What publications have where their channels say nothing.

@@ -101,7 +101,7 @@ fn refusals_say_what_to_do() {
             [
                 ("AERON_MTU_LENGTH", "1400"),
                 ("AERON_TIMER_INTERVAL", "1x"),
-                ("AERON_EVENT_LOG", "admin"),
+                ("AERON_EVENT_LOG", "admin,nothing"),
                 ("AERON_CONGESTIONCONTROL_SUPPLIER", "cubic"),
                 ("AERON_MAX_RESEND", "7"),
             ],
@@ -115,8 +115,9 @@ fn refusals_say_what_to_do() {
              in 64..65504; change it, or remove it for the default 1408",
             "aeron.timer.interval=1x (environment variable AERON_TIMER_INTERVAL) is not understood: needs a \
              duration such as 100ms: digits with ns, us, ms or s; change it, or remove it for the default 1s",
-            "aeron.event.log=admin (environment variable AERON_EVENT_LOG) needs a feature that is not built yet: \
-             the event log; remove it to leave it unset",
+            "aeron.event.log=admin,nothing (environment variable AERON_EVENT_LOG) is not understood: needs events \
+             separated by commas: names such as CMD_IN_ADD_PUBLICATION, numbers, all or admin; change it, or remove it \
+             to leave it unset",
             "aeron.CongestionControl.supplier=cubic (environment variable AERON_CONGESTIONCONTROL_SUPPLIER) needs \
              a feature that is not built yet: CUBIC congestion control; remove it for the default default",
         ]

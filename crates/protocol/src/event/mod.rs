@@ -1,0 +1,15 @@
+//! The events that a driver can log: one declaration each, and the text that says which are wanted (spec/03 §6).
+//!
+//! ```
+//! use taran_protocol::event::{EventCode, EventSet};
+//!
+//! let wanted = EventSet::parse("admin")?.without(EventSet::parse("CMD_IN_KEEPALIVE_CLIENT")?);
+//! assert!(wanted.contains(EventCode::CmdOutError) && !wanted.contains(EventCode::FrameIn));
+//! # Ok::<(), taran_protocol::event::UnknownEvent>(())
+//! ```
+
+mod set;
+mod table;
+
+pub use set::{EventSet, UnknownEvent};
+pub use table::{EventCode, EventSpec, Field, FieldKind, Group};

@@ -1,0 +1,200 @@
+//! The events, one row each (spec/03 §6).
+//!
+//! A row is: variant, number, name, group, fields. Numbers and names are those of the official drivers.
+
+/// What an event belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Frames on the wire: too many for `admin`.
+    Frames,
+    /// Commands of clients.
+    CommandsIn,
+    /// Answers to clients.
+    CommandsOut,
+    /// What the driver does by itself.
+    Inside,
+}
+
+/// What a field of an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// A 32-bit number.
+    Int,
+    /// A 64-bit number.
+    Long,
+    /// An address and a port.
+    Address,
+    /// A text.
+    Text,
+    /// A command as it stood in the ring: its type and its bytes.
+    Command,
+    /// An answer as it went into the broadcast buffer: its type and its bytes.
+    Response,
+    /// The beginning of a datagram.
+    Frame,
+}
+
+/// A field of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: FieldKind,
+}
+
+/// The declaration of an event.
+#[derive(Clone, Copy, Debug)]
+pub struct EventSpec {
+    /// Which one it is.
+    pub code: EventCode,
+    /// Its name in options and lines.
+    pub name: &'static str,
+    /// What it belongs to.
+    pub group: Group,
+    /// What is told of it, in order.
+    pub fields: &'static [Field],
+}
+
+macro_rules! events {
+    ($($variant:ident = $number:literal $name:literal $group:ident [$($field:ident: $kind:ident),*];)*) => {
+        /// An event of a driver.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum EventCode {
+            $(#[doc = concat!("`", $name, "`")] $variant = $number,)*
+        }
+
+        impl EventCode {
+            /// The declarations of all events, by number.
+            pub const ALL: &'static [EventSpec] = &[
+                $(EventSpec {
+                    code: EventCode::$variant,
+                    name: $name,
+                    group: Group::$group,
+                    fields: &[$(Field { name: stringify!($field), kind: FieldKind::$kind }),*],
+                },)*
+            ];
+        }
+    };
+}
+
+events! {
+    FrameIn = 1 "FRAME_IN" Frames [source: Address, frame: Frame];
+    FrameOut = 2 "FRAME_OUT" Frames [destination: Address, frame: Frame];
+    CmdInAddPublication = 3 "CMD_IN_ADD_PUBLICATION" CommandsIn [command: Command];
+    CmdInRemovePublication = 4 "CMD_IN_REMOVE_PUBLICATION" CommandsIn [command: Command];
+    CmdInAddSubscription = 5 "CMD_IN_ADD_SUBSCRIPTION" CommandsIn [command: Command];
+    CmdInRemoveSubscription = 6 "CMD_IN_REMOVE_SUBSCRIPTION" CommandsIn [command: Command];
+    CmdOutPublicationReady = 7 "CMD_OUT_PUBLICATION_READY" CommandsOut [response: Response];
+    CmdOutAvailableImage = 8 "CMD_OUT_AVAILABLE_IMAGE" CommandsOut [response: Response];
+    CmdOutOnOperationSuccess = 12 "CMD_OUT_ON_OPERATION_SUCCESS" CommandsOut [response: Response];
+    CmdInKeepaliveClient = 13 "CMD_IN_KEEPALIVE_CLIENT" CommandsIn [command: Command];
+    RemovePublicationCleanup = 14 "REMOVE_PUBLICATION_CLEANUP" Inside [sessionId: Int, streamId: Int, channel: Text];
+    RemoveSubscriptionCleanup = 15 "REMOVE_SUBSCRIPTION_CLEANUP" Inside [streamId: Int, id: Long, channel: Text];
+    RemoveImageCleanup = 16 "REMOVE_IMAGE_CLEANUP" Inside [sessionId: Int, streamId: Int, id: Long, channel: Text];
+    CmdOutOnUnavailableImage = 17 "CMD_OUT_ON_UNAVAILABLE_IMAGE" CommandsOut [response: Response];
+    SendChannelCreation = 23 "SEND_CHANNEL_CREATION" Inside [channel: Text];
+    ReceiveChannelCreation = 24 "RECEIVE_CHANNEL_CREATION" Inside [channel: Text];
+    SendChannelClose = 25 "SEND_CHANNEL_CLOSE" Inside [channel: Text];
+    ReceiveChannelClose = 26 "RECEIVE_CHANNEL_CLOSE" Inside [channel: Text];
+    CmdInAddDestination = 30 "CMD_IN_ADD_DESTINATION" CommandsIn [command: Command];
+    CmdInRemoveDestination = 31 "CMD_IN_REMOVE_DESTINATION" CommandsIn [command: Command];
+    CmdInAddExclusivePublication = 32 "CMD_IN_ADD_EXCLUSIVE_PUBLICATION" CommandsIn [command: Command];
+    CmdOutExclusivePublicationReady = 33 "CMD_OUT_EXCLUSIVE_PUBLICATION_READY" CommandsOut [response: Response];
+    CmdOutError = 34 "CMD_OUT_ERROR" CommandsOut [response: Response];
+    CmdInAddCounter = 35 "CMD_IN_ADD_COUNTER" CommandsIn [command: Command];
+    CmdInRemoveCounter = 36 "CMD_IN_REMOVE_COUNTER" CommandsIn [command: Command];
+    CmdOutSubscriptionReady = 37 "CMD_OUT_SUBSCRIPTION_READY" CommandsOut [response: Response];
+    CmdOutCounterReady = 38 "CMD_OUT_COUNTER_READY" CommandsOut [response: Response];
+    CmdOutOnUnavailableCounter = 39 "CMD_OUT_ON_UNAVAILABLE_COUNTER" CommandsOut [response: Response];
+    CmdInClientClose = 40 "CMD_IN_CLIENT_CLOSE" CommandsIn [command: Command];
+    CmdInAddRcvDestination = 41 "CMD_IN_ADD_RCV_DESTINATION" CommandsIn [command: Command];
+    CmdInRemoveRcvDestination = 42 "CMD_IN_REMOVE_RCV_DESTINATION" CommandsIn [command: Command];
+    CmdOutOnClientTimeout = 43 "CMD_OUT_ON_CLIENT_TIMEOUT" CommandsOut [response: Response];
+    CmdInTerminateDriver = 44 "CMD_IN_TERMINATE_DRIVER" CommandsIn [command: Command];
+    UntetheredSubscriptionStateChange = 45 "UNTETHERED_SUBSCRIPTION_STATE_CHANGE" Inside
+        [subscriptionId: Long, streamId: Int, sessionId: Int, from: Text, to: Text];
+    NameResolutionNeighborAdded = 46 "NAME_RESOLUTION_NEIGHBOR_ADDED" Inside [address: Address];
+    NameResolutionNeighborRemoved = 47 "NAME_RESOLUTION_NEIGHBOR_REMOVED" Inside [address: Address];
+    FlowControlReceiverAdded = 48 "FLOW_CONTROL_RECEIVER_ADDED" Inside
+        [receiverCount: Int, receiverId: Long, sessionId: Int, streamId: Int, channel: Text];
+    FlowControlReceiverRemoved = 49 "FLOW_CONTROL_RECEIVER_REMOVED" Inside
+        [receiverCount: Int, receiverId: Long, sessionId: Int, streamId: Int, channel: Text];
+    NameResolutionResolve = 50 "NAME_RESOLUTION_RESOLVE" Inside
+        [resolver: Text, durationNs: Long, name: Text, isReResolution: Int, address: Text];
+    TextData = 51 "TEXT_DATA" Inside [text: Text];
+    NameResolutionLookup = 52 "NAME_RESOLUTION_LOOKUP" Inside
+        [resolver: Text, durationNs: Long, name: Text, isReLookup: Int, resolvedName: Text];
+    NameResolutionHostName = 53 "NAME_RESOLUTION_HOST_NAME" Inside [durationNs: Long, hostName: Text];
+    NakSent = 54 "NAK_SENT" Inside
+        [address: Address, sessionId: Int, streamId: Int, termId: Int, termOffset: Int, length: Int];
+    Resend = 55 "RESEND" Inside
+        [sessionId: Int, streamId: Int, termId: Int, termOffset: Int, length: Int, channel: Text];
+    CmdInRemoveDestinationById = 56 "CMD_IN_REMOVE_DESTINATION_BY_ID" CommandsIn [command: Command];
+    CmdInRejectImage = 57 "CMD_IN_REJECT_IMAGE" CommandsIn [command: Command];
+    NakReceived = 58 "NAK_RECEIVED" Inside
+        [address: Address, sessionId: Int, streamId: Int, termId: Int, termOffset: Int, length: Int];
+    PublicationRevoke = 59 "PUBLICATION_REVOKE" Inside
+        [revokedPos: Long, sessionId: Int, streamId: Int, channel: Text];
+    PublicationImageRevoke = 60 "PUBLICATION_IMAGE_REVOKE" Inside
+        [revokedPos: Long, sessionId: Int, streamId: Int, channel: Text];
+}
+
+impl EventCode {
+    /// The number of the official drivers, below 64.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The event with this number.
+    #[must_use]
+    pub fn from_number(number: i32) -> Option<Self> {
+        let specs = Self::ALL.iter();
+        specs
+            .map(|spec| spec.code)
+            .find(|code| i32::from(code.number()) == number)
+    }
+
+    /// The declaration.
+    #[must_use]
+    pub fn spec(self) -> &'static EventSpec {
+        let index = Self::ALL.binary_search_by_key(&self, |spec| spec.code);
+        // Rows stand in the order of their numbers, as a test says, so every event is found.
+        &Self::ALL[index.unwrap_or(0)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_in_the_order_of_their_numbers_and_fit_into_a_set() {
+        assert!(EventCode::ALL.is_sorted_by(|a, b| a.code < b.code));
+        for spec in EventCode::ALL {
+            assert!(spec.code.number() < 64);
+            assert_eq!(spec.code.spec().name, spec.name);
+            assert_eq!(
+                EventCode::from_number(i32::from(spec.code.number())),
+                Some(spec.code)
+            );
+        }
+        assert_eq!(EventCode::from_number(9), None);
+    }
+
+    #[test]
+    fn what_takes_the_rest_of_a_record_stands_last() {
+        for spec in EventCode::ALL {
+            let rest = |field: &Field| {
+                matches!(
+                    field.kind,
+                    FieldKind::Command | FieldKind::Response | FieldKind::Frame
+                )
+            };
+            let inner = &spec.fields[..spec.fields.len() - 1];
+            assert!(!inner.iter().any(rest), "{}", spec.name);
+        }
+    }
+}
