@@ -111,7 +111,7 @@ impl Road {
             wants_response: false,
             signals_end_of_stream: true,
             spies_simulate_connection: false,
-            flow_control: FlowControlSpec::Unicast {
+            flow_control: FlowControlSpec::Max {
                 retransmit_window_multiple: 16,
             },
             retransmit: RetransmitSpec {

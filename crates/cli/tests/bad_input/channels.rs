@@ -15,15 +15,25 @@ use crate::process::{Directory, Driver};
 use crate::texts::{assert_refused, assert_says};
 
 /// Refused by name as long as they are not built.
-const NOT_BUILT: [Feature; 7] = [
-    Feature::Multicast,
-    Feature::DynamicControl,
-    Feature::ManualControl,
-    Feature::Response,
-    Feature::Spy,
-    Feature::Timestamps,
-    Feature::Cubic,
-];
+fn not_built(role: Role) -> &'static [Feature] {
+    match role {
+        Role::Publication | Role::SendDestination => &[
+            Feature::DynamicControl,
+            Feature::ManualControl,
+            Feature::Response,
+            Feature::Spy,
+            Feature::Timestamps,
+        ],
+        Role::Subscription | Role::ReceiveDestination => &[
+            Feature::DynamicControl,
+            Feature::ManualControl,
+            Feature::Response,
+            Feature::Spy,
+            Feature::Timestamps,
+            Feature::Cubic,
+        ],
+    }
+}
 
 /// Only the driver can say that this needs what is not built.
 const SESSION_BY_TAG: &str = "session-id=tag:";
@@ -69,7 +79,7 @@ fn missing(vector: &Vector, channel: &str) -> Option<String> {
         .features(vector.role);
     if let Some(feature) = features
         .into_iter()
-        .find(|feature| NOT_BUILT.contains(feature))
+        .find(|feature| not_built(vector.role).contains(feature))
     {
         return Some(feature.to_string());
     }

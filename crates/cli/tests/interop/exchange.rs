@@ -254,8 +254,13 @@ pub(crate) fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// A UDP channel on a port that no other test of this process uses.
 pub(crate) fn udp(parameters: &str) -> String {
+    format!("aeron:udp?endpoint=127.0.0.1:{}{parameters}", port())
+}
+
+/// A port that no other test of this process uses.
+pub(crate) fn port() -> u16 {
     static NEXT: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(0);
     let offset = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let base = 21_000 + std::process::id() as u16 % 100 * 100;
-    format!("aeron:udp?endpoint=127.0.0.1:{}{parameters}", base + offset)
+    base + offset
 }

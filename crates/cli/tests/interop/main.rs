@@ -4,6 +4,7 @@
 
 mod drivers;
 mod exchange;
+mod groups;
 mod java;
 mod pattern;
 mod program;

@@ -33,9 +33,10 @@ pub struct SendEndpointSpec {
 /// Which flow control a publication uses (spec/02 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowControlSpec {
-    /// The only receiver sets the limit.
-    Unicast {
-        /// Largest retransmission as a multiple of the receiver window: `aeron.unicast.flow.control.rrwm`, 16.
+    /// The only receiver, or the fastest of a group, sets the limit.
+    Max {
+        /// Largest retransmission as a multiple of the receiver window: `aeron.unicast.flow.control.rrwm`, 16, for one
+        /// receiver; `aeron.multicast.flow.control.rrwm`, 4, for a group.
         retransmit_window_multiple: i32,
     },
 }

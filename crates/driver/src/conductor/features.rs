@@ -3,16 +3,20 @@
 use taran_protocol::uri::{Channel, Feature, Role};
 
 use super::failure::Failure;
-use super::network::ResolvedChannel;
 
 /// What is built for everybody, beyond publications and subscriptions over IPC and to one receiver.
-const BUILT: &[Feature] = &[Feature::ByTag, Feature::Untethered, Feature::ReceiverGroup];
+const BUILT: &[Feature] = &[
+    Feature::ByTag,
+    Feature::Untethered,
+    Feature::ReceiverGroup,
+    Feature::Multicast,
+];
 
 /// What is built for those who send, too.
 const BUILT_TO_SEND: &[Feature] = &[];
 
 /// What is built for those who receive, too.
-const BUILT_TO_RECEIVE: &[Feature] = &[Feature::Multicast];
+const BUILT_TO_RECEIVE: &[Feature] = &[];
 
 fn built(role: Role) -> Vec<Feature> {
     let own = match role {
@@ -25,16 +29,4 @@ fn built(role: Role) -> Vec<Feature> {
 /// Refuses a channel that needs what is not built.
 pub(crate) fn check_channel(channel: &Channel, role: Role) -> Result<(), Failure> {
     Ok(channel.require(role, &built(role))?)
-}
-
-/// The same for what shows only when names have become addresses.
-pub(crate) fn check_resolved(resolved: &ResolvedChannel, role: Role) -> Result<(), Failure> {
-    if resolved.roles.multicast && !built(role).contains(&Feature::Multicast) {
-        return Err(Failure::not_built(&format!(
-            "{} (channel={})",
-            Feature::Multicast,
-            resolved.text()
-        )));
-    }
-    Ok(())
 }

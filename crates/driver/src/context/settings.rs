@@ -105,7 +105,7 @@ pub struct SocketSettings {
     pub send_buffer: Option<usize>,
     /// `SO_RCVBUF`; `None`: the system's default.
     pub receive_buffer: Option<usize>,
-    /// Connect the sockets of unicast publications.
+    /// Connect the sockets of publications to one address.
     pub connect: bool,
     /// Hops of what is sent to groups; `None`: the system's default.
     pub multicast_ttl: Option<u8>,

@@ -12,6 +12,7 @@ mod images;
 mod ipc;
 mod names;
 mod ports;
+mod sending_groups;
 mod storage;
 mod uri_table;
 mod wires;

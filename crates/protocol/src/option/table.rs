@@ -396,7 +396,7 @@ options! {
         "receivers needed for a publication to a group to be connected";
     UnicastWindowMultiple unicast_flow_control_rrwm: Driver int(1, INT_MAX) "aeron.unicast.flow.control.rrwm" "AERON_UNICAST_FLOW_CONTROL_RRWM" = "16",
         "retransmits to one receiver reach back at most this many receiver windows";
-    MulticastWindowMultiple multicast_flow_control_rrwm: Driver int(1, INT_MAX) "aeron.multicast.flow.control.rrwm" "AERON_MULTICAST_FLOW_CONTROL_RRWM" = "4", lacks MULTICAST,
+    MulticastWindowMultiple multicast_flow_control_rrwm: Driver int(1, INT_MAX) "aeron.multicast.flow.control.rrwm" "AERON_MULTICAST_FLOW_CONTROL_RRWM" = "4",
         "retransmits to many receivers reach back at most this many receiver windows";
     PreferredFlowControlAsf preferred_flow_control_asf: Driver text "aeron.PreferredMulticastFlowControl.asf" "AERON_PREFERREDMULTICASTFLOWCONTROL_ASF" = "", lacks MULTICAST,
         "deprecated, use the tagged flow control";

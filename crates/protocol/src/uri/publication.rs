@@ -108,6 +108,20 @@ impl PublicationParams {
         Self::read(channel, defaults).map_err(|e| e.in_channel(channel.uri().as_str()))
     }
 
+    /// The channel has many receivers, which may show only when its name has become an address: `fc` counts then.
+    ///
+    /// # Errors
+    /// Code 11 when `fc` is not allowed.
+    pub fn send_to_group(
+        &mut self,
+        channel: &Channel,
+        defaults: &PublicationDefaults,
+    ) -> Result<(), UriError> {
+        self.flow_control = read_group_flow_control(channel, defaults)
+            .map_err(|e| e.in_channel(channel.uri().as_str()))?;
+        Ok(())
+    }
+
     fn read(channel: &Channel, defaults: &PublicationDefaults) -> Result<Self, UriError> {
         let uri = channel.uri();
         let (default_mtu, default_term_length, default_window) = match channel {
@@ -286,6 +300,13 @@ fn read_flow_control(
     if !many {
         return Ok(FlowControlSpec::unicast(&defaults.flow_control));
     }
+    read_group_flow_control(channel, defaults)
+}
+
+fn read_group_flow_control(
+    channel: &Channel,
+    defaults: &PublicationDefaults,
+) -> Result<FlowControlSpec, UriError> {
     let text = channel.uri().get(Param::FlowControl);
     FlowControlSpec::multicast(text, &defaults.flow_control).map_err(|needed| {
         UriError::rejected(refusal(

@@ -56,7 +56,7 @@ impl Owners {
         let terms = self.terms(new);
         let start = terms.start_position();
         let buffers = self.networking.sockets.log_buffers(None);
-        let log = self.make_log(&terms, file, start, buffers)?;
+        let log = self.make_log(&terms, file, start, buffers, false)?;
         let kinds = [
             publisher_position(new.exclusive),
             StreamCounter::PUBLISHER_LIMIT,

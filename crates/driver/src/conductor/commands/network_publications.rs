@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use taran_protocol::counter::StreamCounter;
-use taran_protocol::uri::{Role, UdpChannel};
+use taran_protocol::uri::UdpChannel;
 
 use super::super::clients::Publication;
 use super::super::failure::Failure;
-use super::super::features;
 use super::super::log_files::LogFile;
 use super::super::network::{NetworkPublication, PublicationCounters, ResolvedChannel, resolve};
 use super::super::owners::Owners;
@@ -24,16 +23,28 @@ use crate::boundary::{
 };
 use crate::sender::SenderPublication;
 
+/// What an endpoint says about those who receive a publication.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    is_group: bool,
+    ttl: u8,
+}
+
 impl Owners {
     pub(super) fn add_network_publication(
         &mut self,
-        new: &NewPublication,
+        new: &mut NewPublication,
         answers: &mut Answers,
     ) -> Result<(), Stop> {
         let Some(udp) = new.channel.udp() else {
             return Err(Failure::generic("not a UDP channel").into());
         };
-        let resolved = self.resolve_channel(udp, Role::Publication, answers)?;
+        let resolved = self.resolve_channel(udp, answers)?;
+        if resolved.is_group() {
+            new.params
+                .send_to_group(&new.channel, &self.settings.publication_defaults)
+                .map_err(Failure::from)?;
+        }
         let canonical = self.networking.send_endpoints.canonical(&resolved);
         let existing = self
             .networking
@@ -99,16 +110,13 @@ impl Owners {
     pub(super) fn resolve_channel(
         &mut self,
         udp: &UdpChannel,
-        role: Role,
         answers: &Answers,
     ) -> Result<ResolvedChannel, Stop> {
-        let resolved = resolve(
+        resolve(
             udp.clone(),
             answers,
             self.networking.sockets.network.as_mut(),
-        )?;
-        features::check_resolved(&resolved, role)?;
-        Ok(resolved)
+        )
     }
 
     fn make_network_publication(
@@ -119,14 +127,19 @@ impl Owners {
     ) -> Result<(), Failure> {
         let terms = self.terms(new);
         let start = terms.start_position();
-        let wanted = self
-            .networking
-            .send_endpoints
-            .get(endpoint)
-            .map(|e| e.buffers)
-            .unwrap_or_default();
+        let Some(sends) = self.networking.send_endpoints.get(endpoint) else {
+            self.logs.retire(file);
+            return Err(Failure::generic(format!("endpoint {} is gone", endpoint.0)));
+        };
+        let (wanted, group) = (
+            sends.buffers,
+            Group {
+                is_group: sends.is_group(),
+                ttl: sends.ttl,
+            },
+        );
         let buffers = self.networking.sockets.log_buffers(Some(wanted));
-        let log = self.make_log(&terms, file, start, buffers)?;
+        let log = self.make_log(&terms, file, start, buffers, group.is_group)?;
         let counters = match self.publication_counters(new, &terms, start) {
             Ok(counters) => counters,
             Err(failure) => {
@@ -135,7 +148,7 @@ impl Owners {
             }
         };
         let shared = Arc::new(PublicationShared::new(start));
-        let spec = self.sender_half(endpoint, &terms, start, &log, &counters, &shared);
+        let spec = self.sender_half(endpoint, group, &terms, start, &log, &counters, &shared);
         self.networking
             .sender
             .post(SenderCommand::AddPublication(Box::new(
@@ -197,6 +210,7 @@ impl Owners {
     fn sender_half(
         &self,
         endpoint: EndpointId,
+        group: Group,
         terms: &PublicationTerms,
         start_position: i64,
         log: &PublicationLog,
@@ -213,17 +227,17 @@ impl Owners {
             log: log.buffers().clone(),
             start_position,
             mtu: params.mtu,
-            ttl: 0,
-            is_group: false,
+            ttl: i32::from(group.ttl),
+            is_group: group.is_group,
             wants_response: false,
             signals_end_of_stream: params.eos,
             spies_simulate_connection: params.spies_simulate_connection,
-            flow_control: FlowControlSpec::Unicast {
+            flow_control: FlowControlSpec::Max {
                 retransmit_window_multiple: params.flow_control.retransmit_receiver_window_multiple,
             },
             retransmit: RetransmitSpec {
                 // One receiver has one gap at a time.
-                max_actions: 1,
+                max_actions: if group.is_group { params.max_resend } else { 1 },
                 delay_ns: settings.retransmit_delay_ns,
                 linger_ns: settings.retransmit_linger_ns,
             },

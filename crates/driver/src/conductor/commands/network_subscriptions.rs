@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use taran_protocol::counter::type_id;
 use taran_protocol::response::Response;
-use taran_protocol::uri::{ChannelKind, Role};
+use taran_protocol::uri::ChannelKind;
 
 use super::super::failure::Failure;
 use super::super::links::{announce_image, image_position};
@@ -30,7 +30,7 @@ impl Owners {
         let Some(udp) = new.channel.udp() else {
             return Err(Failure::generic("not a UDP channel").into());
         };
-        let resolved = self.resolve_channel(udp, Role::Subscription, answers)?;
+        let resolved = self.resolve_channel(udp, answers)?;
         let canonical = self.networking.receive_endpoints.canonical(&resolved);
         let existing = self
             .networking
@@ -213,6 +213,7 @@ impl Owners {
             resolved,
             canonical,
             buffers,
+            ttl: 0,
             receive_params: Some(new.params.clone()),
             status,
             local_address,

@@ -61,7 +61,7 @@ impl Owners {
             .map_err(Failure::from)?;
         let session_id = wanted_session(&params, &channel)?;
         self.check_registration(correlation_id)?;
-        let new = NewPublication {
+        let mut new = NewPublication {
             client_id,
             correlation_id,
             stream_id,
@@ -72,7 +72,7 @@ impl Owners {
         };
         match &new.channel {
             Channel::Ipc(_) => self.add_ipc_publication(&new, answers),
-            Channel::Udp(_) | Channel::Spy(_) => self.add_network_publication(&new, answers),
+            Channel::Udp(_) | Channel::Spy(_) => self.add_network_publication(&mut new, answers),
         }
     }
 
@@ -132,8 +132,9 @@ impl Owners {
         file: LogFile,
         start: i64,
         buffers: LogSocketBuffers,
+        is_group: bool,
     ) -> Result<PublicationLog, Failure> {
-        let spec = terms.log_spec(self.settings.file_page_size, buffers, false);
+        let spec = terms.log_spec(self.settings.file_page_size, buffers, is_group);
         match LogBuffers::create(file.region(), &spec, start) {
             Ok(buffers) => Ok(PublicationLog::new(file, buffers, start, self.now.nanos)),
             Err(error) => {

@@ -43,8 +43,8 @@ impl Owners {
         canonical: String,
     ) -> Result<EndpointId, Failure> {
         let id = EndpointId(new.correlation_id);
-        let transport = self.networking.sockets.open_sender(&resolved)?;
-        let bound = transport.local_address().to_string();
+        let opened = self.networking.sockets.open_sender(&resolved)?;
+        let bound = opened.bound().to_string();
         let channel = resolved.text();
         let status = self.counters.channel_status(
             type_id::SEND_CHANNEL_STATUS,
@@ -65,11 +65,15 @@ impl Owners {
                 }
             };
         let sockets = &self.networking.sockets;
+        let ttl = match sockets.multicast_ttl(&resolved) {
+            Some(_) => opened.data.multicast_ttl(),
+            None => 0,
+        };
         let spec = SendEndpointSpec {
             id,
             channel: Arc::from(channel),
-            data: transport,
-            control: None,
+            data: opened.data,
+            control: opened.control,
             destination: if sockets.connect {
                 Destination::Connected
             } else {
@@ -90,6 +94,7 @@ impl Owners {
             resolved,
             canonical,
             buffers,
+            ttl,
             receive_params: None,
             status,
             local_address,

@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use taran_net::{Interface as NetInterface, Network};
 use taran_protocol::error_code::ErrorCode;
-use taran_protocol::uri::{Address, AddressRoles, Host, Interface, LocalInterface, UdpChannel};
+use taran_protocol::uri::{
+    Address, AddressRoles, ChannelKind, Host, Interface, LocalInterface, UdpChannel,
+};
 
 use super::super::failure::Failure;
 use super::super::stop::Stop;
@@ -22,6 +24,15 @@ pub(crate) struct ResolvedChannel {
 }
 
 impl ResolvedChannel {
+    /// A publication to it has many receivers: a multicast group, or several destinations.
+    pub(crate) fn is_group(&self) -> bool {
+        self.roles.multicast
+            || matches!(
+                self.channel.kind(),
+                ChannelKind::Manual | ChannelKind::Dynamic
+            )
+    }
+
     /// The text as the client gave it.
     pub(crate) fn text(&self) -> &str {
         self.channel.uri.as_str()

@@ -31,6 +31,8 @@ pub(crate) struct Endpoint {
     pub(crate) resolved: ResolvedChannel,
     pub(crate) canonical: String,
     pub(crate) buffers: WantedBuffers,
+    /// For sending to a group: the hops told in SETUP, 0 where neither channel nor option says any (spec/02 §2.7).
+    pub(crate) ttl: u8,
     /// For receiving: what the subscription that opened it says about images.
     pub(crate) receive_params: Option<SubscriptionParams>,
     pub(crate) status: Counter,
@@ -136,6 +138,11 @@ impl Endpoints {
 }
 
 impl Endpoint {
+    /// Publications on it have many receivers (spec/02 §3.3).
+    pub(crate) fn is_group(&self) -> bool {
+        self.resolved.is_group()
+    }
+
     /// Refuses a channel that asks for other buffers, or that comes while the endpoint closes.
     fn usable(&self, asked: &ResolvedChannel) -> Result<&Self, Failure> {
         if self.closing {

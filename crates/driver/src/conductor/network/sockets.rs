@@ -86,6 +86,22 @@ fn advice(error: &NetError) -> String {
     }
 }
 
+/// The sockets of a send endpoint.
+#[derive(Debug)]
+pub(crate) struct SenderSockets {
+    /// Sends everything; hears receivers unless `control` is there.
+    pub(crate) data: Box<dyn Transport>,
+    /// Hears the receivers of a multicast group.
+    pub(crate) control: Option<Box<dyn Transport>>,
+}
+
+impl SenderSockets {
+    /// The address at which receivers are heard.
+    pub(crate) fn bound(&self) -> SocketAddr {
+        self.control.as_ref().unwrap_or(&self.data).local_address()
+    }
+}
+
 /// Opens sockets, and knows what lengths their buffers have.
 #[derive(Debug)]
 pub(crate) struct Sockets {
@@ -153,8 +169,48 @@ impl Sockets {
         }
     }
 
-    /// The socket of a unicast publication.
+    /// The sockets of a publication.
     pub(crate) fn open_sender(
+        &mut self,
+        resolved: &ResolvedChannel,
+    ) -> Result<SenderSockets, Failure> {
+        if resolved.roles.multicast {
+            return self.open_group_sender(resolved);
+        }
+        let data = self.open_unicast_sender(resolved)?;
+        Ok(SenderSockets {
+            data,
+            control: None,
+        })
+    }
+
+    /// One socket sends to the data group, the other listens to the control group (spec/02 §2.5).
+    fn open_group_sender(&mut self, resolved: &ResolvedChannel) -> Result<SenderSockets, Failure> {
+        let roles = &resolved.roles;
+        let refused = |error: NetError| refused(&error, resolved.text());
+        let control = self.group_spec(resolved, Some(roles.remote_control.ip()));
+        let data = SocketSpec {
+            bind: roles.local,
+            connect: self.connect.then_some(roles.remote_data),
+            reuse_address: false,
+            ..self.group_spec(resolved, None)
+        };
+        Ok(SenderSockets {
+            control: Some(self.network.open(&control).map_err(refused)?),
+            data: self.network.open(&data).map_err(refused)?,
+        })
+    }
+
+    /// Hops that a channel or the option asks for.
+    pub(crate) fn multicast_ttl(&self, resolved: &ResolvedChannel) -> Option<u8> {
+        resolved
+            .channel
+            .ttl
+            .filter(|ttl| *ttl > 0)
+            .or(self.multicast_ttl)
+    }
+
+    fn open_unicast_sender(
         &mut self,
         resolved: &ResolvedChannel,
     ) -> Result<Box<dyn Transport>, Failure> {
@@ -202,11 +258,7 @@ impl Sockets {
                 join,
                 interface: roles.local.ip(),
                 interface_index: resolved.interface_index,
-                ttl: resolved
-                    .channel
-                    .ttl
-                    .filter(|&ttl| ttl > 0)
-                    .or(self.multicast_ttl),
+                ttl: self.multicast_ttl(resolved),
             }),
             ..self.spec(resolved, SocketAddr::new(any, roles.remote_data.port()))
         }

@@ -1,6 +1,6 @@
 //! How far the sender may run ahead of its receivers (spec/02 §4).
 
-mod unicast;
+mod max;
 
 use std::fmt::Debug;
 
@@ -51,8 +51,8 @@ pub(super) trait FlowControl: Send + Debug {
 
 pub(super) fn build(spec: &FlowControlSpec) -> Box<dyn FlowControl> {
     match *spec {
-        FlowControlSpec::Unicast {
+        FlowControlSpec::Max {
             retransmit_window_multiple,
-        } => Box::new(unicast::Unicast::new(retransmit_window_multiple)),
+        } => Box::new(max::Max::new(retransmit_window_multiple)),
     }
 }

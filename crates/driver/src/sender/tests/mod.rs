@@ -121,7 +121,7 @@ impl Rig {
             wants_response: false,
             signals_end_of_stream: true,
             spies_simulate_connection: false,
-            flow_control: FlowControlSpec::Unicast {
+            flow_control: FlowControlSpec::Max {
                 retransmit_window_multiple: 16,
             },
             retransmit: RetransmitSpec {

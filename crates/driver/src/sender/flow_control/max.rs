@@ -1,13 +1,13 @@
-//! One receiver: its last word counts (spec/02 §4.3).
+//! One receiver, or the fastest of many (spec/02 §4.3).
 
 use super::{FlowControl, StatusReport};
 
 #[derive(Debug)]
-pub(super) struct Unicast {
+pub(super) struct Max {
     retransmit_window_multiple: i32,
 }
 
-impl Unicast {
+impl Max {
     pub(super) fn new(retransmit_window_multiple: i32) -> Self {
         Self {
             retransmit_window_multiple,
@@ -15,7 +15,7 @@ impl Unicast {
     }
 }
 
-impl FlowControl for Unicast {
+impl FlowControl for Max {
     fn on_status(&mut self, report: &StatusReport, limit: i64, _now_ns: i64) -> i64 {
         limit.max(report.position + i64::from(report.window))
     }
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn the_limit_only_grows() {
-        let mut unicast = Unicast::new(16);
+        let mut max = Max::new(16);
         let report = |position, window| StatusReport {
             receiver_id: 1,
             group_tag: None,
@@ -53,9 +53,9 @@ mod tests {
             window,
             is_end_of_stream: false,
         };
-        assert_eq!(unicast.on_status(&report(1000, 500), 0, 0), 1500);
-        assert_eq!(unicast.on_status(&report(900, 500), 1500, 0), 1500);
-        assert_eq!(unicast.on_idle(1500, 0), 1500);
-        assert!(unicast.has_required_receivers());
+        assert_eq!(max.on_status(&report(1000, 500), 0, 0), 1500);
+        assert_eq!(max.on_status(&report(900, 500), 1500, 0), 1500);
+        assert_eq!(max.on_idle(1500, 0), 1500);
+        assert!(max.has_required_receivers());
     }
 }
