@@ -10,6 +10,7 @@ pub mod conductor;
 pub mod context;
 mod error;
 mod faults;
+mod interceptors;
 mod launch;
 mod park;
 pub mod receiver;

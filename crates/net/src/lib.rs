@@ -3,12 +3,13 @@
 //! A datagram is data, not a call: [`Transmit`] describes what to send (destination, bytes, segment size) and
 //! [`ReceiveBatch`] what has arrived (source, bytes, stride, timestamp). [`Transport`] moves batches of them,
 //! [`Network`] opens transports and knows the machine. [`SocketNetwork`] is the kernel's UDP. [`Faulty`] makes any network
-//! lose, repeat and reorder.
+//! lose, repeat and reorder; [`Filtered`] asks for each datagram whether it may pass.
 
 #[doc(hidden)]
 pub mod conformance;
 mod error;
 mod fault;
+mod filter;
 mod interface;
 mod network;
 mod receive;
@@ -18,6 +19,7 @@ mod transport;
 
 pub use error::NetError;
 pub use fault::{FaultControl, FaultCounts, FaultRates, FaultSpec, Faulty};
+pub use filter::{DatagramFilter, Filtered};
 pub use interface::{Family, Interface, find_by_name, find_by_prefix};
 pub use network::{BufferLimits, MulticastSpec, Network, SocketSpec};
 pub use receive::{Datagram, ReceiveBatch, Received, Train};

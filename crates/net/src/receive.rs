@@ -160,6 +160,37 @@ impl ReceiveBatch {
         }
     }
 
+    /// For decorators: keeps the datagrams that `keep` approves of, in their order, and forgets the others.
+    pub fn retain(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
+        let mut kept = 0;
+        for index in 0..self.filled.len() {
+            let mut received = self.filled[index];
+            let start = index * SLOT_PITCH;
+            let stride = received.stride.max(1);
+            let is_lone_and_empty = received.length == 0;
+            let (mut read, mut written) = (0, 0);
+            while read < received.length {
+                let end = (read + stride).min(received.length);
+                if keep(&self.memory[start + read..start + end]) {
+                    self.memory
+                        .copy_within(start + read..start + end, start + written);
+                    written += end - read;
+                }
+                read = end;
+            }
+            if written == 0 && !(is_lone_and_empty && keep(&[])) {
+                continue;
+            }
+            received.length = written;
+            received.stride = received.stride.min(written);
+            self.memory
+                .copy_within(start..start + written, kept * SLOT_PITCH);
+            self.filled[kept] = received;
+            kept += 1;
+        }
+        self.filled.truncate(kept);
+    }
+
     /// For backends that have their own buffers: copies one datagram (cut off at 64 KiB) into the next free slot.
     /// False if no slot is free.
     pub fn push(&mut self, source: SocketAddr, timestamp_ns: Option<i64>, datagram: &[u8]) -> bool {
@@ -275,6 +306,47 @@ mod tests {
                 .collect::<Vec<_>>(),
             [19, 3, 3, 4]
         );
+    }
+
+    #[test]
+    fn what_is_not_kept_leaves_no_trace() {
+        let mut batch = ReceiveBatch::new(4);
+        for (port, payload) in [
+            (1, "aaaa"),
+            (1, "bbbb"),
+            (1, "cc"),
+            (2, ""),
+            (3, "dddd"),
+            (3, "e"),
+        ] {
+            assert!(batch.push_coalesced(source(port), None, payload.as_bytes()));
+        }
+        let mut seen = Vec::new();
+        batch.retain(|datagram| {
+            seen.push(datagram.to_vec());
+            !datagram.starts_with(b"a") && !datagram.starts_with(b"d")
+        });
+        assert_eq!(seen, [&b"aaaa"[..], b"bbbb", b"cc", b"", b"dddd", b"e"]);
+        let kept = |batch: &ReceiveBatch| -> Vec<(u16, Vec<u8>)> {
+            let datagrams = batch.datagrams();
+            datagrams
+                .map(|d| (d.source.port(), d.payload.to_vec()))
+                .collect()
+        };
+        assert_eq!(
+            kept(&batch),
+            [
+                (1, b"bbbb".to_vec()),
+                (1, b"cc".to_vec()),
+                (2, b"".to_vec()),
+                (3, b"e".to_vec())
+            ]
+        );
+        batch.retain(|datagram| datagram == b"cc" || datagram == b"e");
+        assert_eq!(kept(&batch), [(1, b"cc".to_vec()), (3, b"e".to_vec())]);
+        assert_eq!(batch.free_slots().len(), 2);
+        batch.retain(|_| false);
+        assert!(batch.is_empty());
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::boundary::{ReceiverCounters, SenderCounters};
 use crate::conductor::{Conductor, ConductorSpec, InlineFiles, NameResolver, OwnersSpec};
 use crate::context::{DriverContext, shortfalls, validate_limits};
 use crate::error::DriverError;
+use crate::interceptors::Interceptors;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 
@@ -81,12 +82,15 @@ impl DriverParts {
         let settings = context.settle()?;
         let Environment {
             storage,
-            mut network,
+            network,
             resolver,
             seed,
             now,
             pid,
         } = environment;
+        let interceptors = Interceptors::from_options(context.options())
+            .map_err(|conflict| DriverError::Conflicts(vec![conflict]))?;
+        let mut network = interceptors.wrap(network);
         let limits = network.buffer_limits()?;
         let conflicts = validate_limits(context.options(), &limits);
         if !conflicts.is_empty() {

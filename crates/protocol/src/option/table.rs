@@ -24,7 +24,6 @@ const NAME_LENGTH: usize = 4095;
 
 pub(super) const MULTICAST: &str = "multicast and its flow control";
 const RESOLVER: &str = "the name resolver of drivers";
-const LOSS: &str = "interceptors that lose datagrams";
 const LIBRARIES: &str = "functions from other libraries";
 const CLASSES: &str = "implementations by class name";
 const CUBIC: &str = "CUBIC congestion control";
@@ -328,15 +327,15 @@ options! {
         "implementation of the sockets";
     ConductorTransportBindings conductor_udp_channel_transport_bindings: Driver text "aeron.conductor.udp.channel.transport.bindings.media" "AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" = "default", lacks LIBRARIES,
         "implementation of the conductor's sockets";
-    OutgoingInterceptors udp_channel_outgoing_interceptors: Driver text "aeron.udp.channel.outgoing.interceptors" "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS" = "", lacks LOSS,
-        "what outgoing datagrams pass through";
-    IncomingInterceptors udp_channel_incoming_interceptors: Driver text "aeron.udp.channel.incoming.interceptors" "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS" = "", lacks LOSS,
+    OutgoingInterceptors udp_channel_outgoing_interceptors: Driver text "aeron.udp.channel.outgoing.interceptors" "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS" = "",
+        "what outgoing datagrams pass through: loss, fixed-loss, multi-gap-loss";
+    IncomingInterceptors udp_channel_incoming_interceptors: Driver text "aeron.udp.channel.incoming.interceptors" "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS" = "",
         "what incoming datagrams pass through: loss, fixed-loss, multi-gap-loss";
-    LossArgs transport_bindings_loss_args: Driver text "aeron.udp.channel.transport.bindings.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS" = "", lacks LOSS,
+    LossArgs transport_bindings_loss_args: Driver text "aeron.udp.channel.transport.bindings.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS" = "",
         "arguments of the interceptor loss";
-    FixedLossArgs transport_bindings_fixed_loss_args: Driver text "aeron.udp.channel.transport.bindings.fixed.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS" = "", lacks LOSS,
+    FixedLossArgs transport_bindings_fixed_loss_args: Driver text "aeron.udp.channel.transport.bindings.fixed.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS" = "",
         "arguments of the interceptor fixed-loss";
-    MultiGapLossArgs transport_bindings_multi_gap_loss_args: Driver text "aeron.udp.channel.transport.bindings.multi.gap.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS" = "", lacks LOSS,
+    MultiGapLossArgs transport_bindings_multi_gap_loss_args: Driver text "aeron.udp.channel.transport.bindings.multi.gap.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS" = "",
         "arguments of the interceptor multi-gap-loss";
     SendChannelEndpointSupplier send_channel_endpoint_supplier: Driver text "aeron.SendChannelEndpoint.supplier" "AERON_SENDCHANNELENDPOINT_SUPPLIER" = "io.aeron.driver.DefaultSendChannelEndpointSupplier", lacks CLASSES,
         "implementation of send endpoints";

@@ -15,6 +15,7 @@ mod drivers;
 mod endings;
 mod ipc;
 mod partitions;
+mod provoked_loss;
 mod replay;
 mod subscribers;
 mod unblocking;

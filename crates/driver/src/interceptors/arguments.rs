@@ -1,0 +1,83 @@
+//! The arguments of an interceptor: `key=value|key=value`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use taran_protocol::option::OptionId;
+
+use crate::context::Conflict;
+
+/// The arguments of one interceptor, taken apart.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    option: OptionId,
+    text: String,
+    pairs: Vec<(String, String)>,
+}
+
+impl Arguments {
+    pub(super) fn read(option: OptionId, text: &str) -> Result<Self, Conflict> {
+        let mut arguments = Self {
+            option,
+            text: text.to_owned(),
+            pairs: Vec::new(),
+        };
+        for pair in text.split('|').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some((key, value)) if !key.is_empty() && !value.is_empty() => {
+                    arguments.pairs.push((key.to_owned(), value.to_owned()));
+                }
+                _ => {
+                    return Err(arguments.refuse(format_args!(
+                        "has {pair}, which is not key=value; pairs are separated by |"
+                    )));
+                }
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// Refuses keys that mean nothing.
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), Conflict> {
+        match self
+            .pairs
+            .iter()
+            .find(|(key, _)| !known.contains(&key.as_str()))
+        {
+            Some((key, _)) => Err(self.refuse(format_args!(
+                "has an unknown key, {key}: known are {}",
+                known.join(", ")
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The value of a key, read; `None` where it is not there. `needed` says what a value must be.
+    pub(super) fn value<T: FromStr>(&self, key: &str, needed: &str) -> Result<Option<T>, Conflict> {
+        self.with(key, needed, |text| text.parse().ok())
+    }
+
+    /// The same with a reading of its own.
+    pub(super) fn with<T>(
+        &self,
+        key: &str,
+        needed: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, Conflict> {
+        let Some((_, text)) = self.pairs.iter().rev().find(|(found, _)| found == key) else {
+            return Ok(None);
+        };
+        match read(text) {
+            Some(value) => Ok(Some(value)),
+            None => Err(self.refuse(format_args!("has {key}={text}, which must be {needed}"))),
+        }
+    }
+
+    pub(super) fn refuse(&self, needed: impl fmt::Display) -> Conflict {
+        Conflict {
+            option: self.option,
+            value: self.text.clone(),
+            needed: needed.to_string(),
+        }
+    }
+}
