@@ -137,7 +137,9 @@ impl Road {
         let endpoint = ReceiveEndpoint::new(ReceiveEndpointSpec {
             id: ENDPOINT,
             channel: "in".into(),
+            has_destinations: false,
             transports: vec![ReceiveTransportSpec {
+                id: TransportId(1),
                 transport: Box::new(receiver_socket.clone()),
                 control_group: None,
                 explicit_control: None,

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use taran_core::counters::Counter;
 
-use super::{EndpointId, ImageId, PublicationId, SubscriberPosition};
-use crate::receiver::{ReceiveEndpoint, ReceiverImage};
+use super::{EndpointId, ImageId, PublicationId, SubscriberPosition, TransportId};
+use crate::receiver::{ReceiveEndpoint, ReceiveTransport, ReceiverImage};
 use crate::sender::{SendEndpoint, SenderPublication};
 
 /// Conductor to sender. Taken one per duty cycle, in order; a command about something unknown is ignored.
@@ -137,9 +137,24 @@ pub enum ReceiverCommand {
     ChangeControl {
         /// The endpoint.
         endpoint: EndpointId,
-        /// Index of the transport within the endpoint.
-        transport: usize,
-        /// Where setup-eliciting status messages go from now on.
+        /// Which of its transports.
+        transport: TransportId,
+        /// Where setup-eliciting status messages, and those of images, go from now on.
         address: SocketAddr,
+    },
+    /// A destination was added: one more socket that brings streams to the endpoint.
+    AddTransport {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// The socket.
+        transport: Box<ReceiveTransport>,
+    },
+    /// A destination was removed: take its socket out; answered by
+    /// [`super::ConductorEvent::ReceiveTransportReleased`].
+    RemoveTransport {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// Which of its transports.
+        transport: TransportId,
     },
 }

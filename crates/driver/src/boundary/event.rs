@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::{EndpointId, ImageId, PublicationId};
-use crate::receiver::{ReceiveEndpoint, ReceiverImage};
+use super::{EndpointId, ImageId, PublicationId, TransportId};
+use crate::receiver::{ReceiveEndpoint, ReceiveTransport, ReceiverImage};
 use crate::sender::{SendEndpoint, SenderPublication};
 
 /// What a network agent tells the conductor.
@@ -23,6 +23,13 @@ pub enum ConductorEvent {
     ImageReleased(Box<ReceiverImage>),
     /// The receiver no longer uses this endpoint.
     ReceiveEndpointReleased(Box<ReceiveEndpoint>),
+    /// The receiver no longer uses this transport of an endpoint.
+    ReceiveTransportReleased {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// What was one of its transports.
+        transport: Box<ReceiveTransport>,
+    },
     /// A receiver sent an error frame for a publication (spec/02 §3.7). To be recorded and told to the clients.
     PublicationError(PublicationError),
     /// Nothing was heard from the peer of a send endpoint for five seconds: resolve its name again (spec/02 §2.14).
@@ -31,8 +38,8 @@ pub enum ConductorEvent {
     ReceiveTransportUnheard {
         /// The endpoint.
         endpoint: EndpointId,
-        /// Index of the transport within the endpoint.
-        transport: usize,
+        /// Which of its transports.
+        transport: TransportId,
     },
     /// A stream has as many images as `aeron.driver.stream.session.limit` allows and a SETUP asks for one more.
     SessionLimitReached {
@@ -62,8 +69,8 @@ impl ConductorEvent {
 pub struct CreateImage {
     /// The endpoint it arrived on.
     pub endpoint: EndpointId,
-    /// Index of the transport within the endpoint.
-    pub transport: usize,
+    /// The transport it arrived on.
+    pub transport: TransportId,
     /// Session of the stream.
     pub session_id: i32,
     /// Stream.

@@ -11,3 +11,7 @@ pub struct PublicationId(pub i64);
 /// A publication image: its correlation id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ImageId(pub i64);
+
+/// One socket of a receive endpoint: the registration id of its destination, or of the endpoint that has no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TransportId(pub i64);

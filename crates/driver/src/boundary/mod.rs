@@ -24,7 +24,7 @@ pub use address::Destination;
 pub use command::{ReceiverCommand, SenderCommand};
 pub use counters::{ReceiverCounters, SenderCounters};
 pub use event::{ConductorEvent, CreateImage, PublicationError};
-pub use id::{EndpointId, ImageId, PublicationId};
+pub use id::{EndpointId, ImageId, PublicationId, TransportId};
 pub use image::{ImageShared, ImageState};
 pub(crate) use outbox::Outbox;
 pub use publication::PublicationShared;

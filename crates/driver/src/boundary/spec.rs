@@ -10,7 +10,9 @@ use taran_core::counters::Counter;
 use taran_net::Transport;
 use taran_protocol::log::LogBuffers;
 
-use super::{Destination, EndpointId, ImageId, ImageShared, PublicationId, PublicationShared};
+use super::{
+    Destination, EndpointId, ImageId, ImageShared, PublicationId, PublicationShared, TransportId,
+};
 
 /// A send endpoint: the socket or sockets of one outgoing channel.
 #[derive(Debug)]
@@ -103,6 +105,8 @@ pub struct SenderPublicationSpec {
 /// One socket of a receive endpoint.
 #[derive(Debug)]
 pub struct ReceiveTransportSpec {
+    /// Identity: the registration id of the destination, or of what the endpoint was opened for.
+    pub id: TransportId,
     /// The bound socket.
     pub transport: Box<dyn Transport>,
     /// Multicast: status messages and NAKs go to this group instead of the source.
@@ -120,6 +124,8 @@ pub struct ReceiveEndpointSpec {
     pub channel: Arc<str>,
     /// One for a plain subscription.
     pub transports: Vec<ReceiveTransportSpec>,
+    /// URI `control-mode=manual`: transports are added and removed later.
+    pub has_destinations: bool,
     /// Told in status messages; unique per endpoint, also across drivers.
     pub receiver_id: i64,
     /// Told in status messages, when the URI or the driver names one.
@@ -175,8 +181,8 @@ pub struct ReceiverImageSpec {
     pub id: ImageId,
     /// The endpoint that asked for it.
     pub endpoint: EndpointId,
-    /// Index of the transport the SETUP came in on.
-    pub transport: usize,
+    /// The transport the SETUP came in on.
+    pub transport: TransportId,
     /// Session.
     pub session_id: i32,
     /// Stream.

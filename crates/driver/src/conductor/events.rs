@@ -44,6 +44,8 @@ impl Owners {
                     self.counters.free_all(&counters);
                 }
             }
+            // Closed where it is dropped.
+            ConductorEvent::ReceiveTransportReleased { .. } => {}
             ConductorEvent::PublicationError(error) => self.on_publication_error(&error),
             // Names are resolved when a channel is added; looking again when a peer falls silent is not built yet, and
             // no endpoint asks for it.

@@ -20,9 +20,11 @@ impl ReceiveEndpoint {
         desk: &mut Desk<'_>,
     ) {
         let request = self.identity.setup_request(session_id, stream_id);
-        let transport = &mut self.transports[transport];
+        let Some(transport) = &mut self.transports[transport] else {
+            return;
+        };
         transport.send(
-            transport.control(source),
+            transport.answers_to(source),
             request.bytes(),
             desk.now,
             desk.counters,
@@ -30,9 +32,19 @@ impl ReceiveEndpoint {
         );
     }
 
+    /// The receiver has a transport now.
+    pub(super) fn start_transport(&mut self, index: usize, desk: &mut Desk<'_>) {
+        if let Some(transport) = &mut self.transports[index] {
+            transport.heard_ns = desk.now.nanos;
+            self.elicit_explicitly(index, desk);
+        }
+    }
+
     /// Asks whoever is behind the explicit control address for SETUPs, if there is one.
     pub(super) fn elicit_explicitly(&mut self, index: usize, desk: &mut Desk<'_>) {
-        let transport = &mut self.transports[index];
+        let Some(transport) = &mut self.transports[index] else {
+            return;
+        };
         if let Some(control) = transport.explicit_control {
             transport.elicited_ns = desk.now.nanos;
             let request = self.identity.setup_request(0, 0);
@@ -48,7 +60,9 @@ impl ReceiveEndpoint {
 
     pub(super) fn look_after_transports(&mut self, desk: &mut Desk<'_>) {
         for index in 0..self.transports.len() {
-            let transport = &mut self.transports[index];
+            let Some(transport) = &mut self.transports[index] else {
+                continue;
+            };
             if transport.explicit_control.is_none() {
                 continue;
             }
@@ -58,7 +72,7 @@ impl ReceiveEndpoint {
                 transport.heard_ns = desk.now.nanos;
                 let event = ConductorEvent::ReceiveTransportUnheard {
                     endpoint: self.id,
-                    transport: index,
+                    transport: transport.id,
                 };
                 // When the queue is full the next timeout says so again.
                 let _ = desk.events.offer(event);

@@ -8,6 +8,7 @@ use taran_net::{ReceiveBatch, Train};
 use taran_protocol::frame::{DataFrame, Frame, IntoBytes, Rttm, Setup};
 
 use super::Desk;
+use super::connections::Arrival;
 use super::dispatcher::{Dispatcher, OnData, OnSetup};
 use super::identity::Identity;
 use super::image::{Link, ReceiverImage, Turned};
@@ -20,7 +21,10 @@ use crate::boundary::{ConductorEvent, CreateImage, EndpointId, ReceiveEndpointSp
 pub struct ReceiveEndpoint {
     pub(super) id: EndpointId,
     pub(super) identity: Identity,
-    pub(super) transports: Vec<ReceiveTransport>,
+    /// Transports stay in their slot for life.
+    pub(super) transports: Vec<Option<ReceiveTransport>>,
+    /// Transports come and go (`control-mode=manual`).
+    has_destinations: bool,
     pub(super) dispatcher: Dispatcher,
     /// Images stay in their slot for life.
     pub(super) images: Vec<Option<Box<ReceiverImage>>>,
@@ -40,8 +44,9 @@ impl ReceiveEndpoint {
                 group_tag: spec.group_tag,
             },
             transports: transports
-                .map(|spec| ReceiveTransport::new(spec, Arc::clone(&channel)))
+                .map(|spec| Some(ReceiveTransport::new(spec, Arc::clone(&channel))))
                 .collect(),
+            has_destinations: spec.has_destinations,
             dispatcher: Dispatcher::new(spec.stream_session_limit),
             images: Vec::new(),
             unheard_timeout_ns: spec.unheard_timeout_ns,
@@ -57,8 +62,7 @@ impl ReceiveEndpoint {
     /// The receiver has it now.
     pub(super) fn start(&mut self, desk: &mut Desk<'_>) {
         for index in 0..self.transports.len() {
-            self.transports[index].heard_ns = desk.now.nanos;
-            self.elicit_explicitly(index, desk);
+            self.start_transport(index, desk);
         }
     }
 
@@ -66,7 +70,9 @@ impl ReceiveEndpoint {
     pub(super) fn poll(&mut self, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> usize {
         let mut bytes = 0;
         for index in 0..self.transports.len() {
-            let transport = &mut self.transports[index];
+            let Some(transport) = &mut self.transports[index] else {
+                continue;
+            };
             match transport.transport.receive(batch) {
                 Ok(0) => {}
                 Ok(_) => {
@@ -90,6 +96,7 @@ impl ReceiveEndpoint {
             now: desk.now,
             identity: &self.identity,
             transports: &mut self.transports,
+            among_several: self.has_destinations,
             counters: desk.counters,
             faults: desk.faults,
             losses: desk.losses,
@@ -116,7 +123,7 @@ impl ReceiveEndpoint {
     /// Several datagrams of one stream go into its image in one pass where that is possible.
     fn on_train(&mut self, transport: usize, train: &Train<'_>, desk: &mut Desk<'_>) {
         for run in train::runs(train) {
-            if run.count() > 1 && self.on_run(transport, run.bytes, desk) {
+            if run.count() > 1 && self.on_run(transport, run.bytes, train.source, desk) {
                 continue;
             }
             for datagram in run.datagrams() {
@@ -125,17 +132,21 @@ impl ReceiveEndpoint {
         }
     }
 
-    fn on_run(&mut self, transport: usize, bytes: &[u8], desk: &Desk<'_>) -> bool {
+    fn on_run(&mut self, slot: usize, bytes: &[u8], source: SocketAddr, desk: &Desk<'_>) -> bool {
         let Ok(Frame::Data(frame)) = Frame::parse(bytes) else {
             return false;
         };
-        let slot = self.dispatcher.image(frame.session_id(), frame.stream_id());
-        let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) else {
+        let image = self.dispatcher.image(frame.session_id(), frame.stream_id());
+        let Some(image) = image.and_then(|image| self.images[image].as_mut()) else {
             return false;
         };
-        let is_placed = image.on_train(&frame, transport, desk.now);
+        let Some(transport) = &mut self.transports[slot] else {
+            return false;
+        };
+        let arrival = transport.arrival(slot, source, desk.now);
+        let is_placed = image.on_train(&frame, &arrival);
         if is_placed {
-            self.transports[transport].heard_ns = desk.now.nanos;
+            transport.heard_ns = desk.now.nanos;
         }
         is_placed
     }
@@ -172,7 +183,9 @@ impl ReceiveEndpoint {
         source: SocketAddr,
         desk: &mut Desk<'_>,
     ) {
-        self.transports[transport].heard_ns = desk.now.nanos;
+        let Some(arrival) = self.heard(transport, source, desk) else {
+            return;
+        };
         let (session_id, stream_id) = (frame.session_id(), frame.stream_id());
         match self.dispatcher.on_data(
             session_id,
@@ -182,7 +195,7 @@ impl ReceiveEndpoint {
         ) {
             OnData::Image(slot) => {
                 if let Some(image) = &mut self.images[slot] {
-                    image.on_packet(frame, transport, desk.now, desk.counters);
+                    image.on_packet(frame, &arrival, desk.counters);
                 }
             }
             OnData::Elicit => self.elicit(transport, session_id, stream_id, source, desk),
@@ -190,13 +203,7 @@ impl ReceiveEndpoint {
         }
     }
 
-    fn on_setup(
-        &mut self,
-        transport: usize,
-        setup: &Setup,
-        source: SocketAddr,
-        desk: &mut Desk<'_>,
-    ) {
+    fn on_setup(&mut self, slot: usize, setup: &Setup, source: SocketAddr, desk: &mut Desk<'_>) {
         let terms = setup
             .active_term_id
             .get()
@@ -205,19 +212,24 @@ impl ReceiveEndpoint {
             desk.counters.invalid_packets.increment();
             return;
         }
-        self.transports[transport].heard_ns = desk.now.nanos;
+        let Some(arrival) = self.heard(slot, source, desk) else {
+            return;
+        };
         let (session_id, stream_id) = (setup.session_id.get(), setup.stream_id.get());
         match self.dispatcher.on_setup(session_id, stream_id) {
-            OnSetup::Image(slot) => {
-                if let Some(image) = &mut self.images[slot] {
-                    image.on_setup(transport, desk.now);
+            OnSetup::Image(image) => {
+                if let Some(image) = &mut self.images[image] {
+                    image.on_setup(&arrival);
                 }
             }
             OnSetup::Create => {
+                let Some(transport) = &self.transports[slot] else {
+                    return;
+                };
                 let flags = setup.header.flags;
                 let event = ConductorEvent::CreateImage(CreateImage {
                     endpoint: self.id,
-                    transport,
+                    transport: transport.id,
                     session_id,
                     stream_id,
                     initial_term_id: setup.initial_term_id.get(),
@@ -226,11 +238,11 @@ impl ReceiveEndpoint {
                     term_length: setup.term_length.get(),
                     mtu: setup.mtu.get(),
                     ttl: setup.ttl.get(),
-                    own_ttl: self.transports[transport].transport.multicast_ttl(),
+                    own_ttl: transport.transport.multicast_ttl(),
                     is_group: flags & Setup::GROUP != 0,
                     wants_response: flags & Setup::SEND_RESPONSE_SETUP != 0,
                     source,
-                    control: self.transports[transport].control(source),
+                    control: arrival.control,
                 });
                 // When the queue is full the next SETUP asks again.
                 if desk.events.offer(event) {
@@ -264,9 +276,11 @@ impl ReceiveEndpoint {
         }
         if rttm.asks_for_reply() {
             let reply = rttm.reply(self.identity.receiver_id);
-            let transport = &mut self.transports[transport];
+            let Some(transport) = &mut self.transports[transport] else {
+                return;
+            };
             transport.send(
-                transport.control(source),
+                transport.answers_to(source),
                 reply.as_bytes(),
                 desk.now,
                 desk.counters,
@@ -281,9 +295,19 @@ impl ReceiveEndpoint {
         }
     }
 
+    /// Something came in on a transport: what an image is told of it.
+    fn heard(&mut self, slot: usize, source: SocketAddr, desk: &Desk<'_>) -> Option<Arrival> {
+        let transport = self.transports[slot].as_mut()?;
+        transport.heard_ns = desk.now.nanos;
+        Some(transport.arrival(slot, source, desk.now))
+    }
+
     pub(super) fn fds(&self) -> impl Iterator<Item = RawFd> {
-        self.transports
-            .iter()
+        self.transports()
             .filter_map(|transport| transport.transport.raw_fd())
+    }
+
+    pub(super) fn transports(&self) -> impl Iterator<Item = &ReceiveTransport> {
+        self.transports.iter().flatten()
     }
 }

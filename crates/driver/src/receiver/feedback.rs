@@ -119,15 +119,10 @@ impl ReceiverImage {
     /// Sends a frame on every connection. The worst outcome counts.
     pub(super) fn send_to_all(&self, frame: &[u8], link: &mut Link<'_>) -> Sent {
         let mut outcome = Sent::Yes;
-        for connection in &self.connections {
-            if let Some(transport) = link.transports.get_mut(connection.transport) {
-                let sent = transport.send(
-                    connection.control,
-                    frame,
-                    link.now,
-                    link.counters,
-                    link.faults,
-                );
+        let targets = self.connections.targets(link.now.nanos, link.among_several);
+        for (slot, control) in targets {
+            if let Some(Some(transport)) = link.transports.get_mut(slot) {
+                let sent = transport.send(control, frame, link.now, link.counters, link.faults);
                 if sent != Sent::Yes && outcome != Sent::NoRoom {
                     outcome = sent;
                 }
@@ -138,12 +133,7 @@ impl ReceiverImage {
 
     /// Tells the clients how many transports bring the stream.
     fn count_transports(&self, now_ns: i64) {
-        let is_live = |heard_ns: i64| now_ns - heard_ns <= self.spec.liveness_timeout_ns;
-        let live = self
-            .connections
-            .iter()
-            .filter(|connection| is_live(connection.heard_ns))
-            .count();
+        let live = self.connections.live(now_ns, self.spec.liveness_timeout_ns);
         self.spec.log.set_active_transport_count(live as i32);
     }
 }

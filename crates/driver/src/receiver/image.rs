@@ -4,13 +4,12 @@
 //! every duty cycle, which finds gaps (`repair`) and answers the sender (`feedback`). Output goes to the log, the
 //! counters, the shared atomics and, through the link, to the sender.
 
-use std::net::SocketAddr;
-
 use taran_core::clock::Now;
 use taran_core::loss_report::LossReport;
 use taran_protocol::position::TermGeometry;
 
 use super::congestion::{self, CongestionControl};
+use super::connections::{Arrival, Connections};
 use super::identity::Identity;
 use super::loss::Loss;
 use super::nak_delay::NakDelay;
@@ -20,6 +19,7 @@ use super::subscribers::Subscribers;
 use super::transport::ReceiveTransport;
 use crate::boundary::{
     EndpointId, ImageId, ImageState, ReceiverCounters, ReceiverImageSpec, SubscriberPosition,
+    TransportId,
 };
 use crate::faults::Faults;
 
@@ -48,7 +48,7 @@ pub struct ReceiverImage {
     pub(super) congestion: Box<dyn CongestionControl>,
     phase: Phase,
     // What changes once or twice in the life of an image.
-    pub(super) connections: Vec<Connection>,
+    pub(super) connections: Connections,
     pub(super) has_ended: bool,
     pub(super) is_revoked: bool,
     is_complete: bool,
@@ -69,21 +69,13 @@ enum Phase {
     Silent,
 }
 
-/// What one transport has brought of the stream. A plain subscription has one.
-#[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) transport: usize,
-    pub(super) control: SocketAddr,
-    pub(super) heard_ns: i64,
-    /// Where the stream ends, once its sender said so.
-    pub(super) end_of_stream: Option<i64>,
-}
-
 /// What the endpoint lends to an image for a turn.
 pub(super) struct Link<'a> {
     pub(super) now: Now,
     pub(super) identity: &'a Identity,
-    pub(super) transports: &'a mut [ReceiveTransport],
+    pub(super) transports: &'a mut [Option<ReceiveTransport>],
+    /// Transports come and go: those that have fallen silent are not spoken to.
+    pub(super) among_several: bool,
     pub(super) counters: &'a ReceiverCounters,
     pub(super) faults: &'a mut Faults,
     pub(super) losses: &'a mut LossReport,
@@ -111,12 +103,6 @@ impl ReceiverImage {
         let congestion = congestion::build(&spec.congestion_control);
         let geometry = spec.log.geometry();
         let join_position = spec.join_position;
-        let connection = Connection {
-            transport: spec.transport,
-            control: spec.control,
-            heard_ns: 0,
-            end_of_stream: None,
-        };
         Self {
             geometry,
             high_water: join_position,
@@ -137,7 +123,7 @@ impl ReceiverImage {
             subscribers: Subscribers::new(std::mem::take(&mut spec.subscribers)),
             congestion,
             phase: Phase::Following,
-            connections: vec![connection],
+            connections: Connections::default(),
             has_ended: false,
             is_revoked: false,
             is_complete: false,
@@ -175,12 +161,23 @@ impl ReceiverImage {
     }
 
     /// The receiver has it now. The first status message leaves in the first turn.
-    pub(super) fn start(&mut self, now: Now) {
+    /// `slot` is that of the transport its SETUP came in on, if that is still there, and `slots` how many there are.
+    pub(super) fn start(&mut self, slot: Option<usize>, slots: usize, now: Now) {
         self.heard_ns = now.nanos;
         self.status.start(now.nanos);
-        for connection in &mut self.connections {
-            connection.heard_ns = now.nanos;
+        self.connections.reserve(slots);
+        if let Some(slot) = slot {
+            self.connections.heard(&Arrival {
+                slot,
+                control: self.spec.control,
+                now_ns: now.nanos,
+            });
         }
+    }
+
+    /// The transport its SETUP came in on.
+    pub(super) fn transport(&self) -> TransportId {
+        self.spec.transport
     }
 
     /// One duty cycle.
@@ -256,20 +253,12 @@ impl ReceiverImage {
     }
 
     /// A SETUP of the stream came in again.
-    pub(super) fn on_setup(&mut self, transport: usize, now: Now) {
-        if let Some(connection) = self.connection(transport) {
-            connection.heard_ns = now.nanos;
-        }
+    pub(super) fn on_setup(&mut self, arrival: &Arrival) {
+        self.connections.active(arrival);
     }
 
     pub(super) fn on_round_trip(&mut self, round_trip_ns: i64, now: Now) {
         self.congestion.on_round_trip(round_trip_ns, now.nanos);
-    }
-
-    pub(super) fn connection(&mut self, transport: usize) -> Option<&mut Connection> {
-        self.connections
-            .iter_mut()
-            .find(|connection| connection.transport == transport)
     }
 }
 

@@ -1,16 +1,16 @@
 //! From a datagram into the term buffer (spec/02 §5.4).
 
-use taran_core::clock::Now;
 use taran_protocol::frame::{DataFrame, Walk};
 use taran_protocol::log;
 
+use super::connections::Arrival;
 use super::image::ReceiverImage;
 use crate::boundary::ReceiverCounters;
 
 impl ReceiverImage {
     /// Several datagrams that lie back to back, taken as one packet: the common case of a fast stream, where everything
     /// is new and goes into the log in one pass. False if it is not that case; nothing happened then.
-    pub(super) fn on_train(&mut self, frame: &DataFrame<'_>, transport: usize, now: Now) -> bool {
+    pub(super) fn on_train(&mut self, frame: &DataFrame<'_>, arrival: &Arrival) -> bool {
         let Ok(walk) = frame.walk(self.geometry.term_length()) else {
             return false;
         };
@@ -23,7 +23,7 @@ impl ReceiverImage {
         {
             return false;
         }
-        self.heard(transport, now);
+        self.heard(arrival);
         self.place(&walk, position, end);
         true
     }
@@ -32,8 +32,7 @@ impl ReceiverImage {
     pub(super) fn on_packet(
         &mut self,
         frame: &DataFrame<'_>,
-        transport: usize,
-        now: Now,
+        arrival: &Arrival,
         counters: &ReceiverCounters,
     ) {
         let Ok(walk) = frame.walk(self.geometry.term_length()) else {
@@ -48,16 +47,14 @@ impl ReceiverImage {
         if self.is_over_run(&walk, position, end) {
             counters.over_runs.increment();
         } else if frame.is_heartbeat() {
-            self.on_heartbeat(frame, position, transport, now, counters);
+            self.on_heartbeat(frame, position, arrival, counters);
         } else if position >= self.status.told() {
-            self.heard(transport, now);
+            self.heard(arrival);
             self.place(&walk, position, end);
         } else {
             counters.under_runs.increment();
-            if position >= self.status.told() - i64::from(self.status.window())
-                && let Some(connection) = self.connection(transport)
-            {
-                connection.heard_ns = now.nanos;
+            if position >= self.status.told() - i64::from(self.status.window()) {
+                self.connections.heard(arrival);
             }
         }
     }
@@ -66,8 +63,7 @@ impl ReceiverImage {
         &mut self,
         frame: &DataFrame<'_>,
         position: i64,
-        transport: usize,
-        now: Now,
+        arrival: &Arrival,
         counters: &ReceiverCounters,
     ) {
         if position < self.status.told() - i64::from(self.geometry.term_length()) {
@@ -75,14 +71,14 @@ impl ReceiverImage {
             return;
         }
         counters.heartbeats_received.increment();
-        self.heard(transport, now);
+        self.heard(arrival);
         if position > self.high_water {
             self.high_water = position;
             self.spec.high_water_mark.set(position);
             self.needs_scan = true;
         }
         if frame.is_end_of_stream() {
-            self.on_end_of_stream(position, frame.is_revoked(), transport, counters);
+            self.on_end_of_stream(position, frame.is_revoked(), arrival, counters);
         }
     }
 
@@ -91,34 +87,24 @@ impl ReceiverImage {
         &mut self,
         position: i64,
         is_revoked: bool,
-        transport: usize,
+        arrival: &Arrival,
         counters: &ReceiverCounters,
     ) {
-        if let Some(connection) = self.connection(transport) {
-            connection.end_of_stream = Some(position);
-        }
-        if self.has_ended
-            || self
-                .connections
-                .iter()
-                .any(|connection| connection.end_of_stream.is_none())
-        {
+        self.connections.ends(arrival.slot, position);
+        if self.has_ended {
             return;
         }
-        let end = self
-            .connections
-            .iter()
-            .filter_map(|connection| connection.end_of_stream)
-            .max();
+        let timeout_ns = self.spec.liveness_timeout_ns;
+        let Some(end) = self.connections.end_of_stream(arrival.now_ns, timeout_ns) else {
+            return;
+        };
         self.has_ended = true;
         if is_revoked {
             self.is_revoked = true;
             self.spec.log.set_revoked();
             counters.images_revoked.increment();
         }
-        self.spec
-            .log
-            .set_end_of_stream_position(end.unwrap_or(position));
+        self.spec.log.set_end_of_stream_position(end);
         self.spec.shared.receiver_end_of_stream(is_revoked);
     }
 
@@ -156,10 +142,8 @@ impl ReceiverImage {
         }
     }
 
-    fn heard(&mut self, transport: usize, now: Now) {
-        self.heard_ns = now.nanos;
-        if let Some(connection) = self.connection(transport) {
-            connection.heard_ns = now.nanos;
-        }
+    fn heard(&mut self, arrival: &Arrival) {
+        self.heard_ns = arrival.now_ns;
+        self.connections.heard(arrival);
     }
 }

@@ -7,6 +7,7 @@
 //! (whose it is), [`ReceiverImage`], `insertion` (into the log); then the way back: `repair`, `feedback`.
 
 mod congestion;
+mod connections;
 mod dispatcher;
 mod elicit;
 mod endpoint;
@@ -36,13 +37,14 @@ use taran_core::queue;
 use taran_net::ReceiveBatch;
 
 use crate::boundary::{
-    ConductorEvent, EndpointId, ImageId, Outbox, ReceiverCommand, ReceiverCounters,
+    ConductorEvent, EndpointId, ImageId, Outbox, ReceiverCommand, ReceiverCounters, TransportId,
 };
 use crate::faults::Faults;
 use crate::park::{may_have_arrived, wait_for_any};
 
 pub use endpoint::ReceiveEndpoint;
 pub use image::ReceiverImage;
+pub use transport::ReceiveTransport;
 
 /// Slots for what one look at a socket takes; each holds a train of up to 64 KiB.
 const BATCH: usize = 16;
@@ -239,6 +241,14 @@ impl Receiver {
                     endpoint.change_control(transport, address);
                 }
             }
+            ReceiverCommand::AddTransport {
+                endpoint,
+                transport,
+            } => self.add_transport(endpoint, transport, now),
+            ReceiverCommand::RemoveTransport {
+                endpoint,
+                transport,
+            } => self.remove_transport(endpoint, transport),
         }
         1
     }
@@ -265,6 +275,33 @@ impl Receiver {
         self.outbox
             .post(ConductorEvent::ReceiveEndpointReleased(endpoint));
         self.collect_fds();
+    }
+
+    fn add_transport(&mut self, id: EndpointId, transport: Box<ReceiveTransport>, now: Now) {
+        if self.endpoint(id).is_none() {
+            self.outbox.post(ConductorEvent::ReceiveTransportReleased {
+                endpoint: id,
+                transport,
+            });
+            return;
+        }
+        self.with_endpoint(id, now, |endpoint, desk| {
+            endpoint.add_transport(transport, desk);
+        });
+        self.collect_fds();
+    }
+
+    fn remove_transport(&mut self, id: EndpointId, transport: TransportId) {
+        let removed = self
+            .endpoint(id)
+            .and_then(|endpoint| endpoint.remove_transport(transport));
+        if let Some(transport) = removed {
+            self.outbox.post(ConductorEvent::ReceiveTransportReleased {
+                endpoint: id,
+                transport,
+            });
+            self.collect_fds();
+        }
     }
 
     fn with_endpoint(
@@ -307,7 +344,7 @@ impl Receiver {
         self.transports = self
             .endpoints
             .iter()
-            .map(|endpoint| endpoint.transports.len())
+            .map(|endpoint| endpoint.transports().count())
             .sum();
     }
 }

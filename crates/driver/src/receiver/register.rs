@@ -8,7 +8,8 @@ use super::Desk;
 use super::dispatcher::Dispatcher;
 use super::endpoint::ReceiveEndpoint;
 use super::image::ReceiverImage;
-use crate::boundary::ImageId;
+use super::transport::ReceiveTransport;
+use crate::boundary::{ImageId, TransportId};
 
 impl ReceiveEndpoint {
     pub(super) fn add_subscription(
@@ -20,7 +21,8 @@ impl ReceiveEndpoint {
         self.dispatcher.add_subscription(stream_id, session_id);
         if let Some(session_id) = session_id {
             for index in 0..self.transports.len() {
-                if let Some(control) = self.transports[index].explicit_control {
+                let transport = self.transports[index].as_ref();
+                if let Some(control) = transport.and_then(|it| it.explicit_control) {
                     self.elicit(index, session_id, stream_id, control, desk);
                 }
             }
@@ -38,7 +40,9 @@ impl ReceiveEndpoint {
     }
 
     pub(super) fn add_image(&mut self, mut image: Box<ReceiverImage>, now: Now) {
-        image.start(now);
+        let transport = image.transport();
+        let slot = self.slot_of(transport);
+        image.start(slot, self.transports.len(), now);
         let key = image.key();
         for older in self
             .images
@@ -91,11 +95,48 @@ impl ReceiveEndpoint {
         &mut self.dispatcher
     }
 
-    pub(super) fn change_control(&mut self, transport: usize, address: SocketAddr) {
-        if let Some(transport) = self.transports.get_mut(transport)
+    /// The explicit control address of a transport is another one now: so it is for the images on it.
+    pub(super) fn change_control(&mut self, id: TransportId, address: SocketAddr) {
+        if let Some(slot) = self.slot_of(id)
+            && let Some(transport) = &mut self.transports[slot]
             && let Some(control) = &mut transport.explicit_control
         {
             *control = address;
+            for image in self.images.iter_mut().flatten() {
+                image.connections.readdress(slot, address);
+            }
         }
+    }
+
+    /// One transport more. Where its sender is known, images answer there from now on.
+    pub(super) fn add_transport(&mut self, transport: Box<ReceiveTransport>, desk: &mut Desk<'_>) {
+        let free = self.transports.iter().position(Option::is_none);
+        let slot = free.unwrap_or_else(|| {
+            self.transports.push(None);
+            self.transports.len() - 1
+        });
+        let control = transport.known_control();
+        self.transports[slot] = Some(*transport);
+        for image in self.images.iter_mut().flatten() {
+            image.connections.reserve(self.transports.len());
+            if let Some(control) = control {
+                image.connections.expect(slot, control, desk.now.nanos);
+            }
+        }
+        self.start_transport(slot, desk);
+    }
+
+    /// One transport less. Images go on with what the others bring.
+    pub(super) fn remove_transport(&mut self, id: TransportId) -> Option<Box<ReceiveTransport>> {
+        let slot = self.slot_of(id)?;
+        for image in self.images.iter_mut().flatten() {
+            image.connections.remove(slot);
+        }
+        self.transports[slot].take().map(Box::new)
+    }
+
+    fn slot_of(&self, id: TransportId) -> Option<usize> {
+        let mut slots = self.transports.iter();
+        slots.position(|transport| transport.as_ref().is_some_and(|it| it.id == id))
     }
 }

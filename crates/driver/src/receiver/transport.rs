@@ -1,4 +1,4 @@
-//! One socket of a receive endpoint.
+//! One socket of a receive endpoint: its only one, or that of a destination.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,12 +6,14 @@ use std::sync::Arc;
 use taran_core::clock::Now;
 use taran_net::{Transmit, Transport};
 
-use crate::boundary::{ReceiveTransportSpec, ReceiverCounters};
+use super::connections::Arrival;
+use crate::boundary::{ReceiveTransportSpec, ReceiverCounters, TransportId};
 use crate::faults::Faults;
 
-/// A socket, and where what is said about the streams on it goes.
+/// A socket, and where what is said about the streams on it goes. Built by the conductor, owned by the receiver.
 #[derive(Debug)]
-pub(super) struct ReceiveTransport {
+pub struct ReceiveTransport {
+    pub(super) id: TransportId,
     pub(super) transport: Box<dyn Transport>,
     control_group: Option<SocketAddr>,
     pub(super) explicit_control: Option<SocketAddr>,
@@ -33,8 +35,11 @@ pub(super) enum Sent {
 }
 
 impl ReceiveTransport {
-    pub(super) fn new(spec: ReceiveTransportSpec, channel: Arc<str>) -> Self {
+    /// A transport on which nothing has come in yet. `channel` is the text for errors.
+    #[must_use]
+    pub fn new(spec: ReceiveTransportSpec, channel: Arc<str>) -> Self {
         Self {
+            id: spec.id,
             transport: spec.transport,
             control_group: spec.control_group,
             explicit_control: spec.explicit_control,
@@ -44,9 +49,34 @@ impl ReceiveTransport {
         }
     }
 
-    /// Where answers to what came from `source` go (spec/02 §5.2).
-    pub(super) fn control(&self, source: SocketAddr) -> SocketAddr {
+    /// Which one.
+    #[must_use]
+    pub fn id(&self) -> TransportId {
+        self.id
+    }
+
+    /// Where a question or an answer to what came from `source` goes (spec/02 §5.1).
+    pub(super) fn answers_to(&self, source: SocketAddr) -> SocketAddr {
         self.control_group.unwrap_or(source)
+    }
+
+    /// Where the sender of a stream that comes from `source` is told how far its receivers are. An explicit control
+    /// address follows its sender when that moves (spec/02 §5.2).
+    pub(super) fn control(&self, source: SocketAddr) -> SocketAddr {
+        self.known_control().unwrap_or(source)
+    }
+
+    /// The same where it is known before anything comes in.
+    pub(super) fn known_control(&self) -> Option<SocketAddr> {
+        self.control_group.or(self.explicit_control)
+    }
+
+    pub(super) fn arrival(&self, slot: usize, source: SocketAddr, now: Now) -> Arrival {
+        Arrival {
+            slot,
+            control: self.control(source),
+            now_ns: now.nanos,
+        }
     }
 
     /// Sends one frame in a datagram of its own.

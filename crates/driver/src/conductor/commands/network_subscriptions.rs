@@ -17,7 +17,7 @@ use super::super::waiting::Answers;
 use super::subscriptions::NewSubscription;
 use crate::boundary::{
     EndpointId, ImageId, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverCommand,
-    SubscriberPosition,
+    SubscriberPosition, TransportId,
 };
 use crate::receiver::ReceiveEndpoint;
 
@@ -190,7 +190,9 @@ impl Owners {
         let spec = ReceiveEndpointSpec {
             id,
             channel: Arc::from(channel),
+            has_destinations: false,
             transports: vec![ReceiveTransportSpec {
+                id: TransportId(id.0),
                 transport,
                 control_group: resolved.control_group(),
                 explicit_control: resolved.explicit_control(),

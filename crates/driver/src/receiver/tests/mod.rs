@@ -94,7 +94,9 @@ impl Rig {
         let mut spec = ReceiveEndpointSpec {
             id: ENDPOINT,
             channel: "aeron:udp?endpoint=10.0.0.1:4040".into(),
+            has_destinations: false,
             transports: vec![ReceiveTransportSpec {
+                id: TransportId(1),
                 transport: Box::new(rig.socket.clone()),
                 control_group: None,
                 explicit_control: None,
@@ -145,7 +147,7 @@ impl Rig {
         ReceiverImageSpec {
             id: IMAGE,
             endpoint: ENDPOINT,
-            transport: 0,
+            transport: TransportId(1),
             session_id: SESSION,
             stream_id: STREAM,
             log: self.log.clone(),

@@ -49,7 +49,7 @@ fn a_setup_asks_the_conductor_once() {
     };
     let expected = CreateImage {
         endpoint: ENDPOINT,
-        transport: 0,
+        transport: TransportId(1),
         session_id: SESSION,
         stream_id: STREAM,
         initial_term_id: 100,
@@ -183,11 +183,14 @@ fn an_explicit_control_address_is_asked_for_setups_every_second() {
     rig.sent_after(4_000 * MS);
     assert!(matches!(
         rig.event(),
-        Some(ConductorEvent::ReceiveTransportUnheard { transport: 0, .. })
+        Some(ConductorEvent::ReceiveTransportUnheard {
+            transport: TransportId(1),
+            ..
+        })
     ));
     rig.command(ReceiverCommand::ChangeControl {
         endpoint: ENDPOINT,
-        transport: 0,
+        transport: TransportId(1),
         address: peer(),
     });
     rig.socket.sent();
