@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use taran_core::counters::Counter as SharedCounter;
 
+use crate::error::AddError;
 use crate::link::Link;
+use crate::pending::Pending;
+use crate::removal::Kind;
 
 /// What the conductor and the user's handle of a counter share.
 #[derive(Debug)]
@@ -38,15 +41,32 @@ pub(crate) struct CounterHandle {
 
 impl Drop for CounterHandle {
     fn drop(&mut self) {
-        self.close();
+        // An error says that it was closed before, or with its client.
+        drop(self.close());
     }
 }
 
 impl CounterHandle {
-    fn close(&self) {
-        if self.state.mark_closed() && !self.is_static {
-            self.link.remove_counter(self.state.registration_id);
+    fn close(&self) -> Result<Option<Pending<()>>, AddError> {
+        if self.is_static {
+            self.state.mark_closed();
+            return Ok(None);
         }
+        self.link.close_counter(&self.state).map(Some)
+    }
+}
+
+impl Link {
+    /// Ends the use of a counter and has the driver free it. Answers when it has.
+    pub(crate) fn close_counter(
+        self: &Arc<Self>,
+        state: &CounterState,
+    ) -> Result<Pending<()>, AddError> {
+        if !state.mark_closed() {
+            return Err(self.life.reason().into());
+        }
+        drop(self.registry().counters.remove(&state.registration_id));
+        self.give_back(Kind::Counter, state.registration_id, false)
     }
 }
 
@@ -112,6 +132,11 @@ impl Counter {
             .map(|label| label.as_str().to_owned())
     }
 
+    /// Writes behind the label, as far as it then has at most 380 bytes; false if the counter is closed. For one thread.
+    pub fn append_label(&self, text: &str) -> bool {
+        self.open().is_some() && self.0.link.counters().append_label(self.id(), text)
+    }
+
     /// The value.
     #[inline]
     #[must_use]
@@ -127,17 +152,39 @@ impl Counter {
         }
     }
 
-    /// Adds one, from any thread.
+    /// Adds one, from any thread; the value before.
     #[inline]
-    pub fn increment(&self) {
-        self.add(1);
+    pub fn increment(&self) -> i64 {
+        self.add(1)
     }
 
-    /// Adds, from any thread; wraps around.
+    /// Adds, from any thread; wraps around. The value before.
     #[inline]
-    pub fn add(&self, delta: i64) {
-        if let Some(counter) = self.open() {
-            counter.add(delta);
+    pub fn add(&self, delta: i64) -> i64 {
+        match self.open() {
+            Some(counter) => counter.add(delta),
+            None => self.get(),
+        }
+    }
+
+    /// Sets the value, from any thread; the value before.
+    #[inline]
+    pub fn swap(&self, value: i64) -> i64 {
+        match self.open() {
+            Some(counter) => counter.swap(value),
+            None => self.get(),
+        }
+    }
+
+    /// Sets the value to `new` if it is `current`, from any thread.
+    ///
+    /// # Errors
+    /// The present value, if it is another one or the counter is closed.
+    #[inline]
+    pub fn compare_exchange(&self, current: i64, new: i64) -> Result<i64, i64> {
+        match self.open() {
+            Some(counter) => counter.compare_exchange(current, new),
+            None => Err(self.get()),
         }
     }
 
@@ -156,6 +203,15 @@ impl Counter {
 
     /// Closes the counter, for all clones. A static counter stays allocated.
     pub fn close(&self) {
-        self.0.close();
+        drop(self.async_close());
+    }
+
+    /// As [`close`](Self::close), and answers when the driver has freed the counter; `None` for a static one, of which
+    /// the driver is told nothing.
+    ///
+    /// # Errors
+    /// It was closed before, or with its client.
+    pub fn async_close(&self) -> Result<Option<Pending<()>>, AddError> {
+        self.0.close()
     }
 }

@@ -75,6 +75,7 @@ mod link;
 mod pending;
 mod publication;
 mod registry;
+mod removal;
 mod subscription;
 
 /// A place in a stream: bytes since its beginning, frame headers and padding included.

@@ -157,6 +157,32 @@ impl Link {
         Ok(pending)
     }
 
+    /// As [`ask`](Self::ask) for a command without a result, which waits for room if the buffer is full. A dropped
+    /// [`Pending`] changes nothing about the command.
+    pub(crate) fn ask_or_keep<'c>(
+        self: &Arc<Self>,
+        command: impl FnOnce(i64) -> Command<'c>,
+    ) -> Result<Pending<()>, AddError> {
+        let correlation_id = self.next_correlation_id();
+        let (pending, promise) = Pending::new(self, correlation_id);
+        let wish = Wish::Operation { promise };
+        {
+            let mut registry = self.registry();
+            self.life.check()?;
+            registry.in_flight.insert(
+                correlation_id,
+                InFlight {
+                    since_ns: None,
+                    wish,
+                },
+            );
+            self.note_in_flight(&registry);
+        }
+        self.send_or_keep(&command(correlation_id));
+        self.wake_conductor();
+        Ok(pending)
+    }
+
     /// Sends a command now or, if the buffer is full, as soon as there is room. For commands nobody waits for.
     pub(crate) fn send_or_keep(&self, command: &Command<'_>) {
         let encoded = Encoded::new(command);
@@ -207,51 +233,6 @@ impl Link {
             }
         }
         Err(AddError::DriverBufferFull { length })
-    }
-
-    pub(crate) fn remove_counter(&self, registration_id: i64) {
-        let known = self.registry().counters.remove(&registration_id).is_some();
-        if known && !self.life.is_over() {
-            let (client_id, correlation_id) = (self.client_id, self.next_correlation_id());
-            self.send_or_keep(&Command::RemoveCounter {
-                client_id,
-                correlation_id,
-                registration_id,
-            });
-        }
-    }
-
-    pub(crate) fn remove_publication(&self, registration_id: i64, revoke: bool) {
-        let known = self
-            .registry()
-            .publications
-            .remove(&registration_id)
-            .is_some();
-        if known && !self.life.is_over() {
-            let (client_id, correlation_id) = (self.client_id, self.next_correlation_id());
-            self.send_or_keep(&Command::RemovePublication {
-                client_id,
-                correlation_id,
-                registration_id,
-                revoke,
-            });
-        }
-    }
-
-    pub(crate) fn remove_subscription(&self, registration_id: i64) {
-        let known = self
-            .registry()
-            .subscriptions
-            .remove(&registration_id)
-            .is_some();
-        if known && !self.life.is_over() {
-            let (client_id, correlation_id) = (self.client_id, self.next_correlation_id());
-            self.send_or_keep(&Command::RemoveSubscription {
-                client_id,
-                correlation_id,
-                registration_id,
-            });
-        }
     }
 
     // --- running the conductor ---

@@ -49,7 +49,7 @@ pub(super) fn available(link: &Arc<Link>, announced: &Announced<'_>) {
     }
 }
 
-fn make(link: &Link, announced: &Announced<'_>) -> Result<ImageView, Unusable> {
+fn make(link: &Arc<Link>, announced: &Announced<'_>) -> Result<ImageView, Unusable> {
     let unusable = |reason: String| Unusable {
         path: PathBuf::from(announced.log_name),
         reason,
@@ -70,6 +70,7 @@ fn make(link: &Link, announced: &Announced<'_>) -> Result<ImageView, Unusable> {
         )));
     }
     Ok(ImageView::new(ImageFacts {
+        link: Arc::downgrade(link),
         correlation_id: announced.image_id,
         subscription_id: announced.subscription_id,
         session_id: announced.session_id,

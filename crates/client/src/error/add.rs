@@ -81,6 +81,19 @@ pub enum AddError {
         /// The response that belongs to the command.
         expected: &'static str,
     },
+    /// What was asked for was removed by its registration id before the driver had answered.
+    #[error("it was removed by its registration id before the media driver had answered")]
+    Withdrawn,
+    /// This client has nothing of that kind with that registration id.
+    #[error(
+        "this client has no {what} with registration id {registration_id}: it is closed, or was never added"
+    )]
+    UnknownRegistration {
+        /// What was looked for.
+        what: &'static str,
+        /// Its registration id.
+        registration_id: i64,
+    },
     /// A blocking call was made from inside a callback, which runs on the thread that would have to end the wait.
     #[error("a callback must not wait for the media driver; use the async_ variant of the call")]
     CalledFromCallback,

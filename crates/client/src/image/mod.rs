@@ -1,6 +1,7 @@
 //! Images: one publication as one subscription sees it.
 
 mod block;
+mod reject;
 mod view;
 
 use std::ops::Deref;

@@ -1,17 +1,21 @@
 //! What is known of an image, for anyone who asks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
 
 use taran_core::counters::Counter;
 use taran_protocol::log::LogBuffers;
 use taran_protocol::position::TermGeometry;
 
 use crate::Position;
+use crate::error::AddError;
+use crate::link::Link;
+use crate::pending::Pending;
 
 /// What the conductor learns of an image when it becomes available.
 #[derive(Debug)]
 pub(crate) struct ImageFacts {
+    pub(crate) link: Weak<Link>,
     pub(crate) correlation_id: i64,
     pub(crate) subscription_id: i64,
     pub(crate) session_id: i32,
@@ -254,5 +258,24 @@ impl ImageView {
         } else {
             self.0.facts.log.active_transport_count()
         }
+    }
+
+    /// Sends the image away: its publisher is told the reason, and the stream is not received for the driver's image
+    /// liveness timeout. Waits for the driver, so not for a handler of images: there it is
+    /// [`async_reject`](Self::async_reject).
+    ///
+    /// # Errors
+    /// The driver refuses or does not answer; the reason has more than 1023 bytes; the client has ended.
+    pub fn reject(&self, reason: &str) -> Result<(), AddError> {
+        self.async_reject(reason)?.wait()
+    }
+
+    /// As [`reject`](Self::reject), without waiting.
+    ///
+    /// # Errors
+    /// The command could not be sent.
+    pub fn async_reject(&self, reason: &str) -> Result<Pending<()>, AddError> {
+        let link = self.0.facts.link.upgrade().ok_or(AddError::Closed)?;
+        link.reject(self, reason)
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use taran_protocol::command::Command;
 use taran_protocol::log::{ExclusiveAppender, FrameClaim, LogFrame};
 
-use super::facts::{Size, accessors};
+use super::accessors::accessors;
+use super::facts::Size;
 use super::shared::total_length;
 use super::{PublicationFacts, PublicationState};
 use crate::Position;
@@ -26,7 +27,8 @@ pub struct ExclusivePublication {
 
 impl Drop for ExclusivePublication {
     fn drop(&mut self) {
-        self.facts.close(false);
+        // An error says that it was closed before, or with its client.
+        drop(self.facts.close());
     }
 }
 
@@ -146,6 +148,18 @@ impl ExclusivePublication {
         self.appender.position()
     }
 
+    /// Id of the term that the next message goes to.
+    #[must_use]
+    pub fn term_id(&self) -> i32 {
+        self.appender.term_id()
+    }
+
+    /// Where in that term it goes, in bytes; the length of the term if it is full.
+    #[must_use]
+    pub fn term_offset(&self) -> i32 {
+        self.appender.term_offset()
+    }
+
     accessors!(facts);
 
     /// Closes the publication; the same as dropping it. What was offered is still delivered.
@@ -153,8 +167,16 @@ impl ExclusivePublication {
         drop(self);
     }
 
+    /// As [`close`](Self::close), and answers when the driver has given the publication up.
+    ///
+    /// # Errors
+    /// It was closed before by its id, or with its client.
+    pub fn async_close(self) -> Result<Pending<()>, AddError> {
+        self.facts.close()
+    }
+
     /// Closes the publication and ends the stream at once: what the receivers have not consumed yet is lost.
     pub fn revoke(self) {
-        self.facts.close(true);
+        self.revoke_on_close();
     }
 }

@@ -1,5 +1,6 @@
 //! Publications: streams as this client sends them.
 
+mod accessors;
 mod exclusive;
 mod facts;
 mod shared;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use taran_protocol::command::Command;
 use taran_protocol::log::{FrameClaim, LogFrame, SharedAppender, Tail};
 
-use super::facts::{Size, accessors};
+use super::accessors::accessors;
+use super::facts::Size;
 use super::{PublicationFacts, PublicationState};
 use crate::Position;
 use crate::channel_status::{self, ChannelStatus};
@@ -31,7 +32,8 @@ pub(crate) struct PublicationHandle {
 
 impl Drop for PublicationHandle {
     fn drop(&mut self) {
-        self.facts.close(false);
+        // An error says that it was closed before, or with its client.
+        drop(self.facts.close());
     }
 }
 
@@ -179,13 +181,22 @@ impl Publication {
 
     /// Closes the publication, for all clones. What was offered is still delivered.
     pub fn close(&self) {
-        self.0.facts.close(false);
+        drop(self.async_close());
+    }
+
+    /// As [`close`](Self::close), and answers when the driver has given the publication up.
+    ///
+    /// # Errors
+    /// It was closed before, or with its client.
+    pub fn async_close(&self) -> Result<Pending<()>, AddError> {
+        self.0.facts.close()
     }
 
     /// Closes the publication, for all clones, and ends the stream at once for everyone who shares it: what the
     /// receivers have not consumed yet is lost.
     pub fn revoke(&self) {
-        self.0.facts.close(true);
+        self.revoke_on_close();
+        self.close();
     }
 }
 

@@ -1,8 +1,13 @@
 //! What the conductor and the user's handle of a publication share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::callback::Callback;
+use crate::error::AddError;
+use crate::link::Link;
+use crate::pending::Pending;
+use crate::removal::Kind;
 
 /// One registration of a publication.
 #[derive(Debug)]
@@ -14,6 +19,8 @@ pub(crate) struct PublicationState {
     /// Counter id of the channel's status indicator; −1 if it has none.
     pub(crate) status_counter_id: i32,
     closed: AtomicBool,
+    /// Whether closing it ends the stream at once.
+    revoke_on_close: AtomicBool,
     /// Held by the conductor while it calls back about this publication.
     gate: Callback<()>,
 }
@@ -29,6 +36,7 @@ impl PublicationState {
             original_registration_id,
             status_counter_id,
             closed: AtomicBool::new(false),
+            revoke_on_close: AtomicBool::new(false),
             gate: Callback::new(Some(Box::new(()))),
         }
     }
@@ -44,6 +52,11 @@ impl PublicationState {
         !self.closed.swap(true, Ordering::AcqRel)
     }
 
+    pub(crate) fn revoke_on_close(&self) {
+        // Relaxed: read by the thread that closes, which is told by the user's own ordering.
+        self.revoke_on_close.store(true, Ordering::Relaxed);
+    }
+
     /// Runs a callback about this publication unless it was closed.
     pub(crate) fn call_back(&self, call: impl FnOnce()) {
         // A panic of the user's function is caught where that is called.
@@ -53,5 +66,24 @@ impl PublicationState {
     /// Waits for a callback in progress; there is none afterwards.
     pub(crate) fn end_callbacks(&self) {
         self.gate.take_away();
+    }
+}
+
+impl Link {
+    /// Closes one registration of a publication; the driver ends the stream when its last one is gone. Answers when it
+    /// has heard.
+    pub(crate) fn close_publication(
+        self: &Arc<Self>,
+        state: &PublicationState,
+    ) -> Result<Pending<()>, AddError> {
+        let is_first = state.mark_closed();
+        state.end_callbacks();
+        if !is_first {
+            return Err(self.life.reason().into());
+        }
+        let registration_id = state.registration_id;
+        drop(self.registry().publications.remove(&registration_id));
+        let revoke = state.revoke_on_close.load(Ordering::Relaxed);
+        self.give_back(Kind::Publication, registration_id, revoke)
     }
 }

@@ -1,25 +1,21 @@
 //! Subscriptions: a stream as this client receives it, from however many publications.
 
+mod about;
+mod destinations;
+mod images;
 mod state;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-
-use taran_protocol::command::Command;
 
 pub(crate) use state::SubscriptionState;
 
 use crate::Position;
-use crate::channel_status::{self, ChannelStatus};
 use crate::error::{AddError, PollError};
 use crate::header::Header;
-use crate::image::{Action, Block, Image, ImageView};
+use crate::image::{Action, Block, Image};
 use crate::link::Link;
 use crate::pending::Pending;
-use crate::registry::Wish;
-
-/// Longest reason for rejecting an image, in bytes.
-const REASON_LENGTH_MAX: usize = 1023;
+use crate::removal::Kind;
 
 /// Receives one stream of one channel: an [`Image`] for each publication, polled in turn.
 ///
@@ -188,214 +184,52 @@ impl Subscription {
         Ok(())
     }
 
-    // --- images ---
-
-    /// The images at this moment, in the order in which they became available; without those that were taken out.
-    pub fn images(&mut self) -> &mut [Image] {
-        // A closed subscription has none.
-        let _ = self.refresh();
-        &mut self.images
-    }
-
-    /// The image of a session, to poll it by itself.
-    pub fn image_mut(&mut self, session_id: i32) -> Option<&mut Image> {
-        self.images()
-            .iter_mut()
-            .find(|image| image.session_id() == session_id)
-    }
-
-    /// What is known of the image of a session, also of one that was taken out.
-    #[must_use]
-    pub fn image(&self, session_id: i32) -> Option<ImageView> {
-        self.state
-            .images()
-            .into_iter()
-            .find(|image| image.session_id() == session_id)
-    }
-
-    /// Takes the image of a session out: the subscription does not poll it any more, the caller does, on whatever
-    /// thread. When the image is dropped it goes back.
-    pub fn take_image(&mut self, session_id: i32) -> Option<Image> {
-        let index = self
-            .images()
-            .iter()
-            .position(|image| image.session_id() == session_id)?;
-        Some(self.images.remove(index).taken_from(&self.state))
-    }
-
-    /// Number of images, those that were taken out included.
-    #[must_use]
-    pub fn image_count(&self) -> usize {
-        self.state.images().len()
-    }
-
-    /// True while there is an image.
-    #[must_use]
-    pub fn is_connected(&self) -> bool {
-        self.image_count() != 0
-    }
-
-    // --- about ---
-
-    /// The channel as it was given.
-    #[must_use]
-    pub fn channel(&self) -> &str {
-        &self.state.channel
-    }
-
-    /// The stream.
-    #[must_use]
-    pub fn stream_id(&self) -> i32 {
-        self.state.stream_id
-    }
-
-    /// Id of the subscription with the driver.
-    #[must_use]
-    pub fn registration_id(&self) -> i64 {
-        self.state.registration_id
-    }
-
-    /// State of the channel at the driver.
-    #[must_use]
-    pub fn channel_status(&self) -> ChannelStatus {
-        if self.is_closed() {
-            return ChannelStatus::Closed;
-        }
-        channel_status::read(self.link.counters(), self.state.status_counter_id)
-    }
-
-    /// Counter id of the channel's status indicator; `None` for IPC and spies.
-    #[must_use]
-    pub fn channel_status_id(&self) -> Option<i32> {
-        channel_status::known(self.state.status_counter_id)
-    }
-
-    /// Addresses that the channel is bound to, with the port that the system chose if the channel says port 0. Empty
-    /// for IPC, and until the channel is active.
-    #[must_use]
-    pub fn local_socket_addresses(&self) -> Vec<SocketAddr> {
-        if self.is_closed() {
-            return Vec::new();
-        }
-        channel_status::local_addresses(self.link.counters(), self.state.status_counter_id)
-    }
-
-    /// True once the client was closed or has lost its driver.
+    /// True once it was closed by its registration id, or with its client, or the driver is lost.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.state.is_closed()
-    }
-
-    // --- destinations ---
-
-    /// Adds a source to a subscription whose channel says `control-mode=manual`; waits for the driver.
-    ///
-    /// # Errors
-    /// The driver refuses or does not answer.
-    pub fn add_destination(&self, channel: &str) -> Result<(), AddError> {
-        self.async_add_destination(channel)?.wait()
-    }
-
-    /// As [`add_destination`](Self::add_destination), without waiting.
-    ///
-    /// # Errors
-    /// The command could not be sent.
-    pub fn async_add_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
-        let (client_id, registration_id) = (self.link.client_id, self.check_open(channel)?);
-        self.link.ask(
-            |promise| Wish::Operation { promise },
-            |correlation_id| Command::AddReceiveDestination {
-                client_id,
-                correlation_id,
-                registration_id,
-                channel,
-            },
-        )
-    }
-
-    /// Removes a source that was added with the same text; waits for the driver.
-    ///
-    /// # Errors
-    /// The driver refuses or does not answer.
-    pub fn remove_destination(&self, channel: &str) -> Result<(), AddError> {
-        self.async_remove_destination(channel)?.wait()
-    }
-
-    /// As [`remove_destination`](Self::remove_destination), without waiting.
-    ///
-    /// # Errors
-    /// The command could not be sent.
-    pub fn async_remove_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
-        let (client_id, registration_id) = (self.link.client_id, self.check_open(channel)?);
-        self.link.ask(
-            |promise| Wish::Operation { promise },
-            |correlation_id| Command::RemoveReceiveDestination {
-                client_id,
-                correlation_id,
-                registration_id,
-                channel,
-            },
-        )
-    }
-
-    /// Sends an image away: its publisher is told the reason, and the stream is not received for the driver's image
-    /// liveness timeout; waits for the driver.
-    ///
-    /// # Errors
-    /// The driver refuses or does not answer; the reason has more than 1023 bytes.
-    pub fn reject_image(&self, image: &ImageView, reason: &str) -> Result<(), AddError> {
-        self.async_reject_image(image, reason)?.wait()
-    }
-
-    /// As [`reject_image`](Self::reject_image), without waiting.
-    ///
-    /// # Errors
-    /// The command could not be sent.
-    pub fn async_reject_image(
-        &self,
-        image: &ImageView,
-        reason: &str,
-    ) -> Result<Pending<()>, AddError> {
-        let (length, max) = (reason.len(), REASON_LENGTH_MAX);
-        if length > max {
-            return Err(AddError::TooLong {
-                what: "reason",
-                length,
-                max,
-            });
-        }
-        let (client_id, image_id) = (self.link.client_id, image.correlation_id());
-        let (position, reason) = (image.position(), reason.as_bytes());
-        self.link.ask(
-            |promise| Wish::Operation { promise },
-            |correlation_id| Command::RejectImage {
-                client_id,
-                correlation_id,
-                image_id,
-                position,
-                reason,
-            },
-        )
-    }
-
-    fn check_open(&self, channel: &str) -> Result<i64, AddError> {
-        crate::link::check_channel(channel)?;
-        if self.state.is_closed() {
-            return Err(self.link.life.reason().into());
-        }
-        Ok(self.state.registration_id)
     }
 
     /// Closes the subscription; the same as dropping it. A callback in progress on another thread is waited for.
     pub fn close(self) {
         drop(self);
     }
+
+    /// As [`close`](Self::close), and answers when the driver has given the subscription up.
+    ///
+    /// # Errors
+    /// It was closed before by its id, or with its client.
+    pub fn async_close(self) -> Result<Pending<()>, AddError> {
+        self.link.close_subscription(&self.state)
+    }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.state.close();
-        self.state.end_callbacks();
-        self.link.remove_subscription(self.state.registration_id);
+        // An error says that it was closed before, or with its client.
+        drop(self.link.close_subscription(&self.state));
+    }
+}
+
+impl Link {
+    /// Closes a subscription and its images; no callback about them comes after that. Answers when the driver has
+    /// heard.
+    pub(crate) fn close_subscription(
+        self: &Arc<Self>,
+        state: &SubscriptionState,
+    ) -> Result<Pending<()>, AddError> {
+        let images = state.close();
+        state.end_callbacks();
+        drop(images);
+        let registration_id = state.registration_id;
+        if self
+            .registry()
+            .subscriptions
+            .remove(&registration_id)
+            .is_none()
+        {
+            return Err(self.life.reason().into());
+        }
+        self.give_back(Kind::Subscription, registration_id, false)
     }
 }

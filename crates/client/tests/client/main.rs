@@ -9,6 +9,8 @@ mod ends;
 mod fake;
 mod hostile;
 mod images;
+mod inquiries;
 mod overwritten;
 mod publishing;
+mod removing;
 mod threads;

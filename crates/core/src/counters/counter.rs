@@ -76,6 +76,23 @@ impl Counter {
         self.record.value.fetch_add(delta, Ordering::AcqRel)
     }
 
+    /// Sets the value, from any thread; the value before.
+    #[inline]
+    pub fn swap(&self, value: i64) -> i64 {
+        self.record.value.swap(value, Ordering::AcqRel)
+    }
+
+    /// Sets the value to `new` if it is `current`, from any thread; otherwise the error is what it is.
+    ///
+    /// # Errors
+    /// The present value, if it is not `current`.
+    #[inline]
+    pub fn compare_exchange(&self, current: i64, new: i64) -> Result<i64, i64> {
+        self.record
+            .value
+            .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
     /// Adds without a read-modify-write instruction, a store only: single writer.
     #[inline]
     pub fn add_exclusive(&self, delta: i64) {

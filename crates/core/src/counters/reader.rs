@@ -171,6 +171,12 @@ impl CountersReader {
         })
     }
 
+    /// The first counter, of whatever type, that counts for `registration_id`.
+    pub fn find_by_registration(&self, registration_id: i64) -> Option<i32> {
+        self.used_ids()
+            .find(|&id| self.registration_id(id) == Some(registration_id))
+    }
+
     /// Writes behind the label of a counter in use, for the client that owns the counter (spec/01
     /// §5.10); cut at 380 bytes. False if the counter is not in use.
     pub fn append_label(&self, id: i32, text: &str) -> bool {

@@ -308,6 +308,8 @@ mod tests {
             (&b"key\0"[..], "sub-pos: 7")
         );
         assert_eq!(table.reader().value(1), Some(640));
+        assert_eq!(table.reader().find_by_registration(7), Some(1));
+        assert_eq!(table.reader().find_by_registration(8), None);
         assert_eq!(table.reader().find_by_type_and_registration(4, 7), Some(1));
         assert_eq!(table.reader().find_by_type_and_registration(4, 8), None);
     }

@@ -1,8 +1,11 @@
 //! Building channels, each value checked before anything is sent to a driver (spec/03 §1.13).
 
+use std::time::Duration;
+
 use super::error::UriError;
 use super::param::{FRAME_ALIGNMENT, Param};
 use super::parse::{ChannelUri, Media, SPY_PREFIX};
+use super::value::format_duration_ns;
 use super::words::ControlMode;
 
 /// Builds the text of a channel.
@@ -21,6 +24,8 @@ pub struct ChannelUriBuilder {
     spy: bool,
     media: Media,
     values: [Option<String>; Param::ALL.len()],
+    /// Keys that no driver knows, in the order in which they were set.
+    others: Vec<(String, String)>,
 }
 
 macro_rules! setters {
@@ -33,6 +38,23 @@ macro_rules! setters {
             }
         )*
     };
+}
+
+macro_rules! duration_setters {
+    ($($setter:ident => $param:ident;)*) => {
+        $(
+            #[doc = concat!("Sets [`Param::", stringify!($param), "`].")]
+            #[must_use]
+            pub fn $setter(self, time: Duration) -> Self {
+                self.set(Param::$param, duration(time))
+            }
+        )*
+    };
+}
+
+/// A duration as a channel writes it.
+fn duration(time: Duration) -> String {
+    format_duration_ns(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
 }
 
 impl ChannelUriBuilder {
@@ -48,13 +70,16 @@ impl ChannelUriBuilder {
         Self::of(Media::Ipc)
     }
 
-    /// A channel to change: takes over everything the other one says, but for keys nobody knows.
+    /// A channel to change: takes over everything the other one says.
     #[must_use]
     pub fn from_uri(uri: &ChannelUri) -> Self {
         let mut builder = Self::of(uri.media());
         builder.spy = uri.is_spy();
         for spec in Param::ALL {
             builder.values[spec.param as usize] = uri.get(spec.param).map(str::to_owned);
+        }
+        for (key, value) in uri.parameters() {
+            builder = builder.set_key(key, value);
         }
         builder
     }
@@ -64,6 +89,7 @@ impl ChannelUriBuilder {
             spy: false,
             media,
             values: [const { None }; Param::ALL.len()],
+            others: Vec::new(),
         }
     }
 
@@ -78,6 +104,17 @@ impl ChannelUriBuilder {
     #[must_use]
     pub fn set(mut self, param: Param, value: impl Into<String>) -> Self {
         self.values[param as usize] = Some(value.into());
+        self
+    }
+
+    /// Sets a parameter by its key, which need not be one that a driver knows: applications may have keys of their own.
+    #[must_use]
+    pub fn set_key(mut self, key: &str, value: impl Into<String>) -> Self {
+        if let Some(param) = Param::from_key(key) {
+            return self.set(param, value);
+        }
+        self.others.retain(|(known, _)| known != key);
+        self.others.push((key.to_owned(), value.into()));
         self
     }
 
@@ -112,6 +149,11 @@ impl ChannelUriBuilder {
         group_tag(tag: i64) => GroupTag;
         congestion_control(name: &str) => CongestionControl;
         response_correlation_id(id: i64) => ResponseCorrelationId;
+        response_endpoint(address: &str) => ResponseEndpoint;
+        stream_id(id: i32) => StreamId;
+        media_receive_timestamp(offset: &str) => MediaReceiveTimestamp;
+        channel_receive_timestamp(offset: &str) => ChannelReceiveTimestamp;
+        channel_send_timestamp(offset: &str) => ChannelSendTimestamp;
     }
 
     /// Sets [`Param::ControlMode`].
@@ -136,11 +178,58 @@ impl ChannelUriBuilder {
         self.set(Param::SessionId, format!("tag:{tag}"))
     }
 
-    /// Sets [`Param::Linger`].
+    /// Sets [`Param::Group`]: whether a subscription counts as one of a group. Unset, the driver infers it.
     #[must_use]
-    pub fn linger(self, linger: std::time::Duration) -> Self {
-        let nanos = i64::try_from(linger.as_nanos()).unwrap_or(i64::MAX);
-        self.set(Param::Linger, super::value::format_duration_ns(nanos))
+    pub fn group(self, is_group: bool) -> Self {
+        self.set(Param::Group, is_group.to_string())
+    }
+
+    /// Sets [`Param::ResponseCorrelationId`] of a subscription whose publication comes later: `prototype`.
+    #[must_use]
+    pub fn response_prototype(self) -> Self {
+        self.set(Param::ResponseCorrelationId, "prototype")
+    }
+
+    /// Sets [`Param::FlowControl`] to `min`: the slowest receiver sets the pace. `group_size` receivers are required
+    /// before the publication is connected; one that is silent for `timeout` does not count any more.
+    #[must_use]
+    pub fn min_flow_control(self, group_size: Option<u32>, timeout: Option<Duration>) -> Self {
+        let group = group_size.map(|size| format!("g:/{size}"));
+        self.flow_control_of("min", group, timeout)
+    }
+
+    /// Sets [`Param::FlowControl`] to `tagged`: the slowest of the receivers with a group tag sets the pace; the rest as
+    /// in [`min_flow_control`](Self::min_flow_control).
+    #[must_use]
+    pub fn tagged_flow_control(
+        self,
+        group_tag: i64,
+        group_size: Option<u32>,
+        timeout: Option<Duration>,
+    ) -> Self {
+        let size = group_size.map(|size| format!("/{size}"));
+        let group = format!("g:{group_tag}{}", size.unwrap_or_default());
+        self.flow_control_of("tagged", Some(group), timeout)
+    }
+
+    fn flow_control_of(
+        self,
+        strategy: &str,
+        group: Option<String>,
+        timeout: Option<Duration>,
+    ) -> Self {
+        let timeout = timeout.map(|timeout| format!("t:{}", duration(timeout)));
+        let options = [Some(strategy.to_owned()), group, timeout];
+        let text = options.into_iter().flatten().collect::<Vec<_>>().join(",");
+        self.set(Param::FlowControl, text)
+    }
+
+    duration_setters! {
+        linger => Linger;
+        nak_delay => NakDelay;
+        untethered_window_limit_timeout => UntetheredWindowLimitTimeout;
+        untethered_linger_timeout => UntetheredLingerTimeout;
+        untethered_resting_timeout => UntetheredRestingTimeout;
     }
 
     /// Starts the publication at a position: sets `init-term-id`, `term-id`, `term-offset` and `term-length`.
@@ -174,7 +263,6 @@ impl ChannelUriBuilder {
         }
         text.push_str("aeron:");
         text.push_str(self.media.as_str());
-        let mut separator = '?';
         for spec in Param::ALL {
             let Some(value) = &self.values[spec.param as usize] else {
                 continue;
@@ -190,11 +278,15 @@ impl ChannelUriBuilder {
                     UriError::rejected(super::channel::refusal(spec.param, value, &needed))
                 })?;
             }
-            text.push(separator);
-            text.push_str(spec.key);
-            text.push('=');
-            text.push_str(value);
-            separator = '|';
+            push_parameter(&mut text, spec.key, value);
+        }
+        for (key, value) in &self.others {
+            if key.contains(['|', '=']) || value.contains('|') {
+                return Err(UriError::rejected(format!(
+                    "invalid {key}, must be without '|' and its key without '=': {key}={value}"
+                )));
+            }
+            push_parameter(&mut text, key, value);
         }
         self.check_combinations()?;
         ChannelUri::parse(&text)
@@ -221,6 +313,13 @@ impl ChannelUriBuilder {
             )),
         }
     }
+}
+
+fn push_parameter(text: &mut String, key: &str, value: &str) {
+    text.push(if text.contains('?') { '|' } else { '?' });
+    text.push_str(key);
+    text.push('=');
+    text.push_str(value);
 }
 
 #[cfg(test)]

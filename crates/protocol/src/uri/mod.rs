@@ -12,6 +12,7 @@ mod address;
 mod builder;
 mod channel;
 mod combination;
+mod derive;
 mod error;
 mod feature;
 mod flow_control;

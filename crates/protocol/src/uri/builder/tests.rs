@@ -72,6 +72,67 @@ fn values_are_checked() {
     }
 }
 
+#[test]
+fn every_parameter_of_the_official_builder_has_a_setter() {
+    let second = std::time::Duration::from_secs(1);
+    let uri = ChannelUriBuilder::udp()
+        .endpoint("a:1")
+        .response_endpoint("b:2")
+        .stream_id(7)
+        .group(true)
+        .nak_delay(second)
+        .untethered_window_limit_timeout(second)
+        .untethered_linger_timeout(2 * second)
+        .untethered_resting_timeout(3 * second)
+        .media_receive_timestamp("reserved")
+        .channel_receive_timestamp("8")
+        .channel_send_timestamp("0")
+        .tagged_flow_control(5, Some(2), Some(second))
+        .response_prototype()
+        .set_key("my-key", "x")
+        .build()
+        .unwrap();
+    assert_eq!(
+        uri.as_str(),
+        "aeron:udp?endpoint=a:1|fc=tagged,g:5/2,t:1s|group=true|media-rcv-ts-offset=reserved\
+         |channel-rcv-ts-offset=8|channel-snd-ts-offset=0|response-endpoint=b:2|response-correlation-id=prototype\
+         |nak-delay=1s|untethered-window-limit-timeout=1s|untethered-linger-timeout=2s\
+         |untethered-resting-timeout=3s|stream-id=7|my-key=x"
+    );
+    assert_eq!(
+        ChannelUriBuilder::from_uri(&uri)
+            .set_key("my-key", "y")
+            .clear(Param::FlowControl)
+            .build()
+            .unwrap()
+            .as_str(),
+        uri.as_str()
+            .replace("my-key=x", "my-key=y")
+            .replace("|fc=tagged,g:5/2,t:1s", "")
+    );
+    for (builder, expected) in [
+        (ChannelUriBuilder::udp().min_flow_control(None, None), "min"),
+        (
+            ChannelUriBuilder::udp().min_flow_control(Some(3), Some(second)),
+            "min,g:/3,t:1s",
+        ),
+        (
+            ChannelUriBuilder::udp().tagged_flow_control(-1, None, None),
+            "tagged,g:-1",
+        ),
+    ] {
+        let uri = builder.endpoint("224.1.1.1:1").build().unwrap();
+        assert_eq!(uri.get(Param::FlowControl), Some(expected));
+    }
+    assert!(
+        ChannelUriBuilder::udp()
+            .endpoint("a:1")
+            .set_key("k", "a|b")
+            .build()
+            .is_err()
+    );
+}
+
 proptest! {
     #[test]
     fn what_is_built_reads_back(
