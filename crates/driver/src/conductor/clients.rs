@@ -30,6 +30,15 @@ pub(crate) enum Publication {
     Network(PublicationId),
 }
 
+impl Publication {
+    /// What its log, its counters and those who read it without the network call it.
+    pub(crate) fn registration_id(self) -> i64 {
+        match self {
+            Self::Ipc(id) | Self::Network(PublicationId(id)) => id,
+        }
+    }
+}
+
 /// A client that has to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Departure {

@@ -10,6 +10,7 @@ const BUILT: &[Feature] = &[
     Feature::Untethered,
     Feature::ReceiverGroup,
     Feature::Multicast,
+    Feature::Spy,
 ];
 
 /// What is built for those who send, too.

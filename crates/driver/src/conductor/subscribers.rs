@@ -1,4 +1,5 @@
-//! Where the subscribers of one log are: IPC publications and images each hold one such list.
+//! Where the subscribers of one log are: IPC publications, network publications for their spies, and images each hold
+//! one such list.
 //!
 //! A position is a counter that its client writes, so what is read here may be anything; users of the minimum and
 //! maximum clamp them to what the log can hold.
@@ -14,7 +15,7 @@ use taran_protocol::uri::Untethered;
 /// One subscription reading one log.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
-    /// Registration id of the subscription.
+    /// Id of the entry among the driver's subscriptions.
     pub(crate) subscription_id: i64,
     /// Its `sub-pos` counter.
     pub(crate) position: Counter,
@@ -46,10 +47,7 @@ pub(crate) enum TetherEvent {
     /// The position no longer counts (it is kept for the subscriber's return).
     Resting { counter_id: i32 },
     /// The subscriber does not come back: its counter is to be freed.
-    Dropped {
-        subscription_id: i64,
-        position: Counter,
-    },
+    Dropped { position: Counter },
     /// The resting time is over: set the join position, call `rejoin`, tell the client.
     Rested {
         subscription_id: i64,
@@ -113,7 +111,6 @@ impl Subscriber {
             Phase::Lingering if waited_ns >= timeouts.linger_ns() => {
                 if !*rejoin {
                     return Some(TetherEvent::Dropped {
-                        subscription_id,
                         position: self.position.clone(),
                     });
                 }
@@ -146,6 +143,8 @@ impl Subscriber {
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
     list: Vec<Subscriber>,
+    /// Subscriptions that lagged and said that they do not come back.
+    dropped: Vec<i64>,
 }
 
 impl Subscribers {
@@ -155,6 +154,7 @@ impl Subscribers {
 
     /// Takes a subscription out. Its counter is for the caller to free.
     pub(crate) fn remove(&mut self, subscription_id: i64) -> Option<Subscriber> {
+        self.dropped.retain(|dropped| *dropped != subscription_id);
         let index = self
             .list
             .iter()
@@ -190,6 +190,11 @@ impl Subscribers {
     /// Nobody is attached, not even a resting subscriber.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// Whether a subscription was dropped for good.
+    pub(crate) fn has_dropped(&self, subscription_id: i64) -> bool {
+        self.dropped.contains(&subscription_id)
     }
 
     /// Whether any position counts for the limit.
@@ -253,6 +258,9 @@ impl Subscribers {
         self.list.retain_mut(|subscriber| {
             let event = subscriber.tick(limit, now_ns, timeouts);
             let stays = !matches!(event, Some(TetherEvent::Dropped { .. }));
+            if !stays {
+                self.dropped.push(subscriber.subscription_id);
+            }
             events.extend(event);
             stays
         });

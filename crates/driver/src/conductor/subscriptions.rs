@@ -9,17 +9,39 @@ use super::failure::Failure;
 use crate::boundary::EndpointId;
 
 /// Where a subscription takes its streams from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Ipc,
+    /// Publications of this driver to the network, read without it.
+    Spy(SpiedChannel),
     Network(EndpointId),
 }
 
-/// One subscription of one client.
+/// Whose publications a spy reads: those on the endpoint with this form, or with this tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SpiedChannel {
+    pub(crate) canonical: Arc<str>,
+    pub(crate) tag: Option<i64>,
+}
+
+/// A stream of a publication to the network, as spies find it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SpiedStream<'a> {
+    /// The endpoint's canonical form.
+    pub(crate) canonical: &'a str,
+    /// The endpoint's tag.
+    pub(crate) tag: Option<i64>,
+    pub(crate) stream_id: i32,
+    pub(crate) session_id: i32,
+}
+
+/// One subscription of one client, or one source of a subscription whose sources are added and removed one by one.
 #[derive(Debug, Clone)]
 pub(crate) struct Subscription {
-    /// Correlation id of the command that added it.
+    /// Correlation id of the command that added it, be it a subscription or a source of one.
     pub(crate) id: i64,
+    /// What its client knows it by: the id of the subscription.
+    pub(crate) registration_id: i64,
     pub(crate) client_id: i64,
     pub(crate) source: Source,
     pub(crate) stream_id: i32,
@@ -31,13 +53,25 @@ pub(crate) struct Subscription {
 
 impl Subscription {
     /// Whether it takes that stream.
-    fn matches(&self, source: Source, stream_id: i32, session_id: i32) -> bool {
-        self.source == source
-            && self.stream_id == stream_id
-            && self
-                .params
-                .session_id
-                .is_none_or(|wanted| wanted == session_id)
+    fn matches(&self, source: &Source, stream_id: i32, session_id: i32) -> bool {
+        self.source == *source && self.stream_id == stream_id && self.wants_session(session_id)
+    }
+
+    fn wants_session(&self, session_id: i32) -> bool {
+        self.params
+            .session_id
+            .is_none_or(|wanted| wanted == session_id)
+    }
+
+    /// Whether it is a spy that reads that stream (spec/02 §2.12): who names the tag gets every session.
+    pub(crate) fn spies_on(&self, stream: &SpiedStream<'_>) -> bool {
+        let Source::Spy(channel) = &self.source else {
+            return false;
+        };
+        let is_same_tag = channel.tag.is_some() && channel.tag == stream.tag;
+        let is_same_channel =
+            *channel.canonical == *stream.canonical && self.wants_session(stream.session_id);
+        self.stream_id == stream.stream_id && (is_same_tag || is_same_channel)
     }
 }
 
@@ -60,7 +94,7 @@ impl Subscriptions {
                 subscription.id
             )));
         }
-        if subscription.source == Source::Ipc {
+        if !matches!(subscription.source, Source::Network(_)) {
             return Ok(());
         }
         let companion = self.entries.values().find(|other| {
@@ -89,13 +123,27 @@ impl Subscriptions {
     /// The subscriptions that take a stream, oldest first.
     pub(crate) fn matching(
         &self,
-        source: Source,
+        source: &Source,
         stream_id: i32,
         session_id: i32,
     ) -> impl Iterator<Item = &Subscription> {
         self.entries
             .values()
             .filter(move |s| s.matches(source, stream_id, session_id))
+    }
+
+    /// The spies that read a stream, oldest first.
+    pub(crate) fn spying(&self, stream: SpiedStream<'_>) -> impl Iterator<Item = &Subscription> {
+        self.entries.values().filter(move |s| s.spies_on(&stream))
+    }
+
+    /// Ids of what was added to a subscription: itself, and its sources.
+    pub(crate) fn of_registration(&self, registration_id: i64) -> Vec<i64> {
+        self.entries
+            .values()
+            .filter(|s| s.registration_id == registration_id)
+            .map(|s| s.id)
+            .collect()
     }
 
     /// How many subscriptions on an endpoint want a stream in exactly this way.

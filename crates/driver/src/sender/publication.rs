@@ -8,7 +8,7 @@ use taran_core::clock::Now;
 use taran_core::counters::Counter;
 use taran_core::memory::Region;
 use taran_net::Transmit;
-use taran_protocol::position::TermGeometry;
+use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
 use super::flow_control::{self, FlowControl};
 use super::plan::{Bounds, MAX_RUNS, Plan, Run};
@@ -192,16 +192,17 @@ impl SenderPublication {
 
     /// Without a receiver the furthest spy moves the stream (spec/02 §2.12).
     fn follow_spies(&mut self) {
-        // A spy's position is written by a client process: what no stream can reach is not believed.
-        let possible = ..=self.geometry.max_position();
+        // A spy's position is written by a client process: nobody has read what was not published, nor a part of a
+        // frame.
+        let published = self.spec.log.producer_position();
         let furthest = self
             .spies
             .iter()
-            .map(Counter::get)
-            .filter(|position| possible.contains(position))
+            .map(|spy| spy.get() & !i64::from(FRAME_ALIGNMENT - 1))
+            .filter(|&position| position <= published)
             .max();
         if let Some(furthest) = furthest.filter(|&position| position > self.position) {
-            self.position = furthest;
+            self.position = furthest.min(self.geometry.max_position());
             self.publish_position();
         }
         self.set_limit(self.position);

@@ -12,56 +12,12 @@ use taran_protocol::log::{ExclusiveAppender, poll};
 use taran_protocol::response::Response;
 use zerocopy::IntoBytes;
 
-use crate::bench::{Bench, Message, Ready};
+use crate::bench::{Bench, Ready};
+use crate::told::{Available, available, unavailable};
 
 const UDP: &str = "aeron:udp?endpoint=localhost:40123";
 const PORT: u16 = 40_123;
 const SECOND: Duration = Duration::from_secs(1);
-
-#[derive(Clone, Debug)]
-struct Available {
-    image_id: i64,
-    session_id: i32,
-    subscription_id: i64,
-    position_counter_id: i32,
-    log: String,
-    source: String,
-}
-
-fn available(messages: &[Message]) -> Vec<Available> {
-    let found = messages.iter().filter_map(|message| match message.get() {
-        Response::AvailableImage {
-            image_id,
-            session_id,
-            subscription_id,
-            position_counter_id,
-            log_name,
-            source_identity,
-            ..
-        } => Some(Available {
-            image_id,
-            session_id,
-            subscription_id,
-            position_counter_id,
-            log: log_name.to_owned(),
-            source: source_identity.to_owned(),
-        }),
-        _ => None,
-    });
-    found.collect()
-}
-
-fn unavailable(messages: &[Message]) -> Vec<(i64, i64)> {
-    let found = messages.iter().filter_map(|message| match message.get() {
-        Response::UnavailableImage {
-            image_id,
-            subscription_id,
-            ..
-        } => Some((image_id, subscription_id)),
-        _ => None,
-    });
-    found.collect()
-}
 
 /// One stream from a publication to a subscription of the same driver.
 struct Stream {

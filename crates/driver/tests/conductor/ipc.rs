@@ -8,47 +8,11 @@ use taran_protocol::error_code::ErrorCode;
 use taran_protocol::log::{ExclusiveAppender, LogBuffers, SharedAppender};
 use taran_protocol::response::Response;
 
-use crate::bench::{Bench, Message, Ready};
+use crate::bench::{Bench, Ready};
+use crate::told::{Available, available, unavailable};
 
 const IPC: &str = "aeron:ipc";
 const TERM: i64 = 64 * 1024;
-
-/// An image as a subscriber was told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Available {
-    image_id: i64,
-    subscription_id: i64,
-    position_counter_id: i32,
-}
-
-fn available(messages: &[Message]) -> Vec<Available> {
-    let found = messages.iter().filter_map(|message| match message.get() {
-        Response::AvailableImage {
-            image_id,
-            subscription_id,
-            position_counter_id,
-            ..
-        } => Some(Available {
-            image_id,
-            subscription_id,
-            position_counter_id,
-        }),
-        _ => None,
-    });
-    found.collect()
-}
-
-fn unavailable(messages: &[Message]) -> Vec<(i64, i64)> {
-    let found = messages.iter().filter_map(|message| match message.get() {
-        Response::UnavailableImage {
-            image_id,
-            subscription_id,
-            ..
-        } => Some((image_id, subscription_id)),
-        _ => None,
-    });
-    found.collect()
-}
 
 /// A driver with one exclusive publication and one subscription, joined.
 struct Stream {
@@ -75,7 +39,7 @@ impl Stream {
             channel: subscribe,
         });
         bench.settle();
-        let image = available(&bench.messages())[0];
+        let image = available(&bench.messages()).remove(0);
         let log = bench.log(&publication.log);
         let appender = ExclusiveAppender::new(log.clone()).unwrap();
         Self {
@@ -187,7 +151,7 @@ fn the_slowest_subscriber_counts() {
         channel: IPC,
     });
     stream.bench.settle();
-    let second = available(&stream.bench.messages())[0];
+    let second = available(&stream.bench.messages()).remove(0);
     let published = stream.publish();
     stream.consume_to(published);
     stream.bench.settle();
@@ -372,7 +336,7 @@ fn an_untethered_subscriber_that_lags_rests_and_comes_back() {
         channel: IPC,
     });
     stream.bench.settle();
-    let fast = available(&stream.bench.messages())[0];
+    let fast = available(&stream.bench.messages()).remove(0);
     let published = stream.publish();
     stream.bench.set(fast.position_counter_id, published);
     stream.bench.run_for(Duration::from_secs(4));
@@ -389,8 +353,8 @@ fn an_untethered_subscriber_that_lags_rests_and_comes_back() {
     stream.bench.run_for(Duration::from_secs(6));
     assert_eq!(stream.limit(), published + TERM / 2);
     stream.bench.run_for(Duration::from_secs(11));
-    let back = available(&stream.bench.messages());
-    assert_eq!(back, [stream.image]);
+    let back = available(&stream.bench.messages()).remove(0);
+    assert_eq!(back, stream.image);
     assert_eq!(
         stream.position(),
         published,
@@ -479,7 +443,7 @@ fn a_position_that_cannot_be_moves_nobody_who_joins() {
             channel: IPC,
         });
         stream.bench.settle();
-        let joined = available(&stream.bench.messages())[0];
+        let joined = available(&stream.bench.messages()).remove(0);
         let at = stream.bench.value(joined.position_counter_id);
         assert_eq!(at, published, "{position}");
     }

@@ -13,6 +13,8 @@ mod ipc;
 mod names;
 mod ports;
 mod sending_groups;
+mod spies;
 mod storage;
+mod told;
 mod uri_table;
 mod wires;

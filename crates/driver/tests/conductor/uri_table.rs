@@ -114,6 +114,7 @@ fn publications() {
                     &["U|fc=max"],
                     &["M"],
                     &["udp?endpoint=224.0.1.1:40001|interface={lo}"],
+                    &["U|ssc=true"],
                 ],
             ),
             (
@@ -191,6 +192,7 @@ fn publications() {
                     &["U|term-length=64k", "U|term-length=128k"],
                     &["U|term-length=64k", "U|mtu=2048"],
                     &["U|term-length=64k", "U|session-id=7"],
+                    &["U|term-length=64k", "U|ssc=true"],
                 ],
             ),
             (
@@ -200,7 +202,6 @@ fn publications() {
                     &["udp?control-mode=dynamic|control=localhost:0"],
                     &["udp?control-mode=manual"],
                     &["U|session-id=tag:77"],
-                    &["U|ssc=true"],
                     &["U|channel-snd-ts-offset=0"],
                     &["U|response-correlation-id=123456"],
                     &[
@@ -250,6 +251,8 @@ fn subscriptions() {
                     &["udp?endpoint=224.0.1.1:40001"],
                     &["udp?endpoint=224.0.1.1:40001|interface={lo}"],
                     &["U|tags=5", "udp?tags=5"],
+                    &["aeron-spy:aeron:udp?endpoint=localhost:40001"],
+                    &["aeron-spy:aeron:udp?tags=5"],
                     &["udp?endpoint=localhost:40113|control=localhost:40112"],
                 ],
             ),
@@ -291,7 +294,6 @@ fn subscriptions() {
                     &["udp?control-mode=manual"],
                     &["U|media-rcv-ts-offset=0"],
                     &["U|channel-rcv-ts-offset=reserved"],
-                    &["aeron-spy:aeron:udp?endpoint=localhost:40001"],
                     &["U|cc=cubic"],
                 ],
             ),

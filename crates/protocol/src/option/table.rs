@@ -27,7 +27,6 @@ const RESOLVER: &str = "the name resolver of drivers";
 const LIBRARIES: &str = "functions from other libraries";
 const CLASSES: &str = "implementations by class name";
 const CUBIC: &str = "CUBIC congestion control";
-const SPIES: &str = "spy subscriptions";
 const RERESOLUTION: &str = "resolving names again when a peer is silent";
 
 macro_rules! kind {
@@ -289,7 +288,7 @@ options! {
         "frames claimed but not committed are padded after this";
     PublicationConnectionTimeout publication_connection_timeout_ns: Driver duration(US) "aeron.publication.connection.timeout" "AERON_PUBLICATION_CONNECTION_TIMEOUT" = "5s",
         "a publication without status messages for this long is not connected";
-    SpiesSimulateConnection spies_simulate_connection: Driver bool "aeron.spies.simulate.connection" "AERON_SPIES_SIMULATE_CONNECTION" = "false", lacks SPIES,
+    SpiesSimulateConnection spies_simulate_connection: Driver bool "aeron.spies.simulate.connection" "AERON_SPIES_SIMULATE_CONNECTION" = "false",
         "whether spies alone make a publication connected";
     ReservedSessionIdLow publication_reserved_session_id_low: Driver int(INT_MIN, INT_MAX) "aeron.publication.reserved.session.id.low" "AERON_PUBLICATION_RESERVED_SESSION_ID_LOW" = "-1",
         "least session id that is never generated";

@@ -44,7 +44,7 @@ impl Owners {
         let notice = notice(&publication);
         self.ipc.insert(publication);
         self.finish_publication(new, Publication::Ipc(new.correlation_id), notice);
-        self.join_ipc_subscriptions(new.correlation_id);
+        self.join_subscriptions(Publication::Ipc(new.correlation_id));
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 mod counters;
 mod driver;
 mod ipc_publications;
+mod local_subscriptions;
 mod network_publications;
 mod network_subscriptions;
 mod publications;

@@ -103,7 +103,10 @@ impl Owners {
             self.networking.abandon_send_endpoint(endpoint_id);
         }
         made?;
-        Ok(self.finish_network_publication(new, PublicationId(new.correlation_id))?)
+        let id = PublicationId(new.correlation_id);
+        self.finish_network_publication(new, id)?;
+        self.join_subscriptions(Publication::Network(id));
+        Ok(())
     }
 
     /// Addresses for the names of a channel.

@@ -7,7 +7,7 @@ use taran_protocol::response::Response;
 use taran_protocol::uri::ChannelKind;
 
 use super::super::failure::Failure;
-use super::super::links::{announce_image, image_position};
+use super::super::links::{Readable, join};
 use super::super::network::{Endpoint, ResolvedChannel, status};
 use super::super::owners::Owners;
 use super::super::stop::Stop;
@@ -105,12 +105,12 @@ impl Owners {
             .joinable(endpoint, subscription.stream_id, session_id)
         {
             let join_position = image.join_position();
-            match image_position(
+            match join(
                 counters,
-                image.id,
+                image.id.0,
                 image.session_id,
-                subscription,
                 join_position,
+                subscription,
                 now.nanos,
             ) {
                 Ok(subscriber) => positions.push((image.id, subscriber)),
@@ -127,16 +127,18 @@ impl Owners {
     fn attach_image(&mut self, image_id: ImageId, subscriber: Subscriber) {
         let Self {
             networking,
+            subscriptions,
             replies,
             ..
         } = self;
         let Some(image) = networking.images.get_mut(image_id) else {
             return;
         };
-        let subscription_id = subscriber.subscription_id;
         let position = subscriber.position.clone();
+        if let Some(subscription) = subscriptions.find(subscriber.subscription_id) {
+            replies.image_available(&Readable::image(image), subscription, position.id());
+        }
         image.subscribers.add(subscriber);
-        announce_image(replies, image, subscription_id, position.id());
         networking.receiver.post(ReceiverCommand::AddSubscriber {
             endpoint: image.endpoint,
             image: image_id,

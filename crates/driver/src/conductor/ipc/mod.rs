@@ -22,6 +22,10 @@ impl IpcPublications {
         self.entries.get_mut(&registration_id)
     }
 
+    pub(crate) fn get(&self, registration_id: i64) -> Option<&IpcPublication> {
+        self.entries.get(&registration_id)
+    }
+
     pub(crate) fn contains(&self, registration_id: i64) -> bool {
         self.entries.contains_key(&registration_id)
     }
@@ -48,11 +52,11 @@ impl IpcPublications {
 
     /// The publications that a subscriber may join now.
     pub(crate) fn joinable(
-        &mut self,
+        &self,
         stream_id: i32,
         session_id: Option<i32>,
-    ) -> impl Iterator<Item = &mut IpcPublication> {
-        self.entries.values_mut().filter(move |p| {
+    ) -> impl Iterator<Item = &IpcPublication> {
+        self.entries.values().filter(move |p| {
             p.terms.stream_id == stream_id
                 && session_id.is_none_or(|wanted| wanted == p.terms.session_id)
                 && p.accepts_subscribers()

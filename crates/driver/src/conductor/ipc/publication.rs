@@ -62,8 +62,6 @@ pub(crate) struct IpcPublication {
     pub(crate) log: PublicationLog,
     pub(crate) counters: PublisherCounters,
     pub(crate) subscribers: Subscribers,
-    /// Subscriptions that lagged and said that they do not come back.
-    excluded: Vec<i64>,
     timeouts: Timeouts,
     state: State,
     references: usize,
@@ -90,7 +88,6 @@ impl IpcPublication {
             log,
             counters,
             subscribers: Subscribers::default(),
-            excluded: Vec::new(),
             timeouts,
             state: State::Active,
             references: 1,
@@ -166,20 +163,8 @@ impl IpcPublication {
         self.log.set_connected(true);
     }
 
-    /// A subscription was dropped for good.
-    pub(crate) fn exclude(&mut self, subscription_id: i64) {
-        self.excluded.push(subscription_id);
-    }
-
-    /// Whether a subscription was dropped for good.
-    pub(crate) fn excludes(&self, subscription_id: i64) -> bool {
-        self.excluded.contains(&subscription_id)
-    }
-
     /// Takes a subscription out; its position counter is for the caller to free.
     pub(crate) fn remove_subscriber(&mut self, subscription_id: i64) -> Option<Counter> {
-        self.excluded
-            .retain(|excluded| *excluded != subscription_id);
         let removed = self.subscribers.remove(subscription_id)?;
         self.consumed(removed.position.get());
         if !self.subscribers.any_counts() {

@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 
 use super::line::Line;
 use super::setup::PendingImage;
+use super::subscriptions::SpiedStream;
 use crate::boundary::{
     CreateImage, EndpointId, ImageId, PublicationId, ReceiverCommand, SenderCommand,
 };
@@ -56,6 +57,17 @@ impl Networking {
         self.receive_endpoints
             .get(id)
             .map_or("", |endpoint| endpoint.resolved.text())
+    }
+
+    /// The stream of a publication, as spies find it.
+    pub(crate) fn spied_stream(&self, publication: &NetworkPublication) -> Option<SpiedStream<'_>> {
+        let endpoint = self.send_endpoints.get(publication.endpoint)?;
+        Some(SpiedStream {
+            canonical: &endpoint.canonical,
+            tag: endpoint.resolved.channel.tags.channel,
+            stream_id: publication.terms.stream_id,
+            session_id: publication.terms.session_id,
+        })
     }
 
     pub(crate) fn uses_session(&self, stream_id: i32, session_id: i32) -> bool {

@@ -10,6 +10,7 @@ use taran_core::counters::Counter;
 use super::super::log_files::LogFile;
 use super::super::publication_log::PublicationLog;
 use super::super::publication_terms::PublicationTerms;
+use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
 use crate::boundary::{EndpointId, PublicationId, PublicationShared};
 
 /// Where a publication stands in its life.
@@ -22,11 +23,15 @@ pub(crate) enum State {
     Done,
 }
 
-/// What a tick found out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a tick found out. The owner tells clients and sender.
+#[derive(Debug)]
 pub(crate) enum Event {
-    Revoked,
+    /// Every spy has to be told that the stream is gone. `revoked` if that is why.
+    Ended { revoked: bool },
+    /// An unfinished frame was padded over.
     Unblocked,
+    /// An untethered spy moved on.
+    Tether(TetherEvent),
     /// Take it from the sender.
     Done,
 }
@@ -43,8 +48,8 @@ pub(crate) struct PublicationCounters {
 }
 
 impl PublicationCounters {
-    pub(crate) fn all(self) -> [Counter; 6] {
-        [
+    fn all(self) -> Vec<Counter> {
+        vec![
             self.publisher_position,
             self.publisher_limit,
             self.sender_position,
@@ -63,6 +68,8 @@ pub(crate) struct NetworkPublication {
     pub(crate) terms: PublicationTerms,
     pub(crate) log: PublicationLog,
     pub(crate) counters: PublicationCounters,
+    /// Who reads it here, without the network.
+    pub(crate) spies: Subscribers,
     shared: Arc<PublicationShared>,
     unblock_timeout_ns: i64,
     state: State,
@@ -90,6 +97,7 @@ impl NetworkPublication {
             terms,
             log,
             counters,
+            spies: Subscribers::default(),
             shared,
             unblock_timeout_ns,
             state: State::Active,
@@ -129,6 +137,37 @@ impl NetworkPublication {
         }
     }
 
+    /// Whether a spy may join now: one that comes after the last spy has read everything would find nothing.
+    pub(crate) fn accepts_spies(&self) -> bool {
+        match self.state {
+            State::Active => true,
+            State::Draining => {
+                !self.spies.is_empty() && self.log.producer_position() > self.sender_position()
+            }
+            State::Linger | State::Done => false,
+        }
+    }
+
+    /// Where a new spy starts to read: what was sent before is not for it.
+    pub(crate) fn join_position(&self) -> i64 {
+        self.sender_position()
+    }
+
+    pub(crate) fn add_spy(&mut self, spy: Subscriber) {
+        self.spies.add(spy);
+    }
+
+    /// A rested spy comes back, where a new one would start.
+    pub(crate) fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
+        position.set(self.join_position());
+        self.spies.rejoin(subscription_id, now_ns);
+    }
+
+    /// Takes a spy out; its position counter is for the caller to free.
+    pub(crate) fn remove_spy(&mut self, subscription_id: i64) -> Option<Counter> {
+        Some(self.spies.remove(subscription_id)?.position)
+    }
+
     /// Samples the publisher's position and moves its limit; true if the limit moved. Cheap when nothing changed.
     pub(crate) fn update_limit(&mut self) -> bool {
         if self.state == State::Draining && self.sender_position() >= self.log.producer_position() {
@@ -143,6 +182,9 @@ impl NetworkPublication {
             self.counters.publisher_position.set(producer);
         }
         let sender = self.sender_position().min(producer);
+        let slowest_spy = self.spies.range().map_or(sender, |(min, _)| min);
+        // Clients write where their spies are.
+        let consumed = sender.min(slowest_spy).max(0);
         let one_term = i64::from(self.log.geometry().term_length());
         if !self.has_subscribers() {
             self.log.set_connected(false);
@@ -150,12 +192,12 @@ impl NetworkPublication {
                 return false;
             }
             self.set_limit(sender);
-            self.log.clean_to(sender - one_term);
+            self.log.clean_to(consumed - one_term);
             return true;
         }
-        let limit = sender.saturating_add(self.window);
+        let limit = consumed.saturating_add(self.window);
         let is_raised = limit > self.limit
-            && self.log.clean_to(sender - one_term)
+            && self.log.clean_to(consumed - one_term)
             && self.has_clean_room(limit);
         if is_raised {
             self.set_limit(limit);
@@ -184,11 +226,12 @@ impl NetworkPublication {
     }
 
     fn has_subscribers(&self) -> bool {
-        self.shared.has_receivers() && self.shared.has_required_receivers()
+        let has_receivers = self.shared.has_receivers() && self.shared.has_required_receivers();
+        has_receivers || (self.terms.params.spies_simulate_connection && self.spies.any_counts())
     }
 
     /// Once per timer interval.
-    pub(crate) fn tick(&mut self, now_ns: i64) -> Option<Event> {
+    pub(crate) fn tick(&mut self, now_ns: i64) -> Vec<Event> {
         match self.state {
             State::Active if self.log.is_revoked() => {
                 let end = self.log.producer_position();
@@ -198,42 +241,60 @@ impl NetworkPublication {
                 self.log.set_connected(false);
                 self.shared.conductor_revoke();
                 self.linger(now_ns);
-                Some(Event::Revoked)
+                vec![Event::Ended { revoked: true }]
             }
-            State::Active => {
-                let (sender, producer) = (self.sender_position(), self.log.producer_position());
-                let checked = !self.terms.exclusive
-                    && self
-                        .log
-                        .check_blocked(sender, producer, now_ns, self.unblock_timeout_ns);
-                checked.then_some(Event::Unblocked)
-            }
+            State::Active => self.tick_active(now_ns),
             State::Draining => self.tick_draining(now_ns),
             State::Linger if self.references == 0 && self.has_lingered(now_ns) => {
                 self.state = State::Done;
-                Some(Event::Done)
+                vec![Event::Done]
             }
-            State::Linger | State::Done => None,
+            State::Linger | State::Done => Vec::new(),
         }
     }
 
-    fn tick_draining(&mut self, now_ns: i64) -> Option<Event> {
+    fn tick_active(&mut self, now_ns: i64) -> Vec<Event> {
+        let mut events = self.tick_untethered(now_ns);
+        let (sender, producer) = (self.sender_position(), self.log.producer_position());
+        if !self.terms.exclusive
+            && self
+                .log
+                .check_blocked(sender, producer, now_ns, self.unblock_timeout_ns)
+        {
+            events.push(Event::Unblocked);
+        }
+        events
+    }
+
+    fn tick_draining(&mut self, now_ns: i64) -> Vec<Event> {
         let producer = self.log.producer_position();
         self.counters.publisher_position.set(producer);
         let sender = self.sender_position();
         if producer > sender {
             if self.log.unblock(sender) {
-                return Some(Event::Unblocked);
+                return vec![Event::Unblocked];
             }
             if self.shared.has_receivers() {
-                return None;
+                return self.tick_untethered(now_ns);
             }
         } else {
             self.shared.conductor_end_of_stream();
         }
+        if !self.spies.all_reached(producer) {
+            return self.tick_untethered(now_ns);
+        }
         self.log.set_connected(false);
         self.linger(now_ns);
-        None
+        vec![Event::Ended { revoked: false }]
+    }
+
+    /// Spies that may be dropped are, when they hold the publisher back for too long (spec/02 §5.9).
+    fn tick_untethered(&mut self, now_ns: i64) -> Vec<Event> {
+        let below = self.sender_position() - self.window + self.window / 4;
+        let events = self
+            .spies
+            .tick(below, now_ns, &self.terms.params.untethered);
+        events.into_iter().map(Event::Tether).collect()
     }
 
     fn linger(&mut self, now_ns: i64) {
@@ -247,7 +308,9 @@ impl NetworkPublication {
     }
 
     /// At the end of its life: the log, and all counters that go with it.
-    pub(crate) fn into_parts(self) -> (LogFile, [Counter; 6]) {
-        (self.log.into_file(), self.counters.all())
+    pub(crate) fn into_parts(mut self) -> (LogFile, Vec<Counter>) {
+        let mut counters = self.counters.all();
+        counters.extend(self.spies.drain().map(|spy| spy.position));
+        (self.log.into_file(), counters)
     }
 }

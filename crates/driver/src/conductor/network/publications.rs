@@ -64,6 +64,10 @@ impl NetworkPublications {
             .any(|p| p.terms.stream_id == stream_id && p.terms.session_id == session_id)
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &NetworkPublication> {
+        self.entries.values()
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut NetworkPublication> {
         self.entries.values_mut()
     }

@@ -13,7 +13,7 @@ use taran_protocol::log::{LogBuffers, file_length};
 
 use super::counters::StreamIdentity;
 use super::failure::Failure;
-use super::links::{announce_image, image_position};
+use super::links::{Readable, join};
 use super::log_files::{LogFile, LogFolder, LogRequest};
 use super::network::{Image, ImageCounters, ImageParts, ImageTimeouts};
 use super::owners::Owners;
@@ -204,7 +204,11 @@ impl Owners {
     /// Tells clients and receiver of an image that is ready.
     fn enter_image(&mut self, image: Image, half: ReceiverImageSpec) {
         for (subscription_id, counter_id) in image.subscribers.positions() {
-            announce_image(&mut self.replies, &image, subscription_id, counter_id);
+            if let Some(subscription) = self.subscriptions.find(subscription_id) {
+                let readable = Readable::image(&image);
+                self.replies
+                    .image_available(&readable, subscription, counter_id);
+            }
         }
         let networking = &mut self.networking;
         networking.receive_endpoints.add_reference(image.endpoint);
@@ -271,12 +275,12 @@ impl Owners {
         let (join_position, now_ns) = (plan.join_position, self.now.nanos);
         for subscription in plan.subscriptions() {
             let (counters, session_id) = (&mut self.counters, request.session_id);
-            match image_position(
+            match join(
                 counters,
-                id,
+                id.0,
                 session_id,
-                subscription,
                 join_position,
+                subscription,
                 now_ns,
             ) {
                 Ok(subscriber) => subscribers.add(subscriber),

@@ -98,7 +98,7 @@ impl Owners {
             return Ok(None);
         }
         let source = Source::Network(request.endpoint);
-        let mut wanted = self.subscriptions.matching(source, stream_id, session_id);
+        let mut wanted = self.subscriptions.matching(&source, stream_id, session_id);
         let Some(first) = wanted.next() else {
             return Ok(None);
         };

@@ -1,6 +1,7 @@
 //! Receivers that come and go, spies, and the way out.
 
 use super::*;
+use taran_protocol::log::ExclusiveAppender;
 
 #[test]
 fn a_silent_receiver_is_gone_after_five_seconds() {
@@ -51,6 +52,10 @@ fn one_of_a_group_does_not_end_the_stream_for_all() {
 #[test]
 fn spies_move_a_stream_that_nobody_receives() {
     let mut rig = Rig::with(|spec| spec.spies_simulate_connection = true);
+    let mut appender = ExclusiveAppender::new(rig.log.clone()).unwrap();
+    for _ in 0..10 {
+        appender.append(&[0xAB; 64], None).unwrap();
+    }
     let spies = [Counter::detached(), Counter::detached()];
     for spy in &spies {
         spy.set(START);
@@ -70,13 +75,15 @@ fn spies_move_a_stream_that_nobody_receives() {
         (rig.position.get(), rig.limit.get()),
         (START + 640, START + 640)
     );
-    spies[1].set(i64::MAX);
-    rig.cycle();
-    assert_eq!(
-        rig.position.get(),
-        START + 640,
-        "what cannot be is not believed"
-    );
+    for lie in [i64::MAX, appender.position() + 32, START + 640 + 31] {
+        spies[1].set(lie);
+        rig.cycle();
+        assert_eq!(
+            rig.position.get(),
+            START + 640,
+            "what cannot be is not believed: {lie}"
+        );
+    }
     rig.status(START + 640, 32_768);
     rig.cycle();
     spies[0].set(START + 960);

@@ -1,0 +1,257 @@
+//! Subscriptions that read publications of this driver without the network: over IPC, and as spies.
+
+use taran_protocol::response::Response;
+use taran_protocol::uri::UdpChannel;
+
+use super::super::clients::Publication;
+use super::super::failure::Failure;
+use super::super::links::{Readable, join};
+use super::super::network::ResolvedChannel;
+use super::super::owners::Owners;
+use super::super::stop::Stop;
+use super::super::subscribers::Subscriber;
+use super::super::subscriptions::{Source, SpiedChannel, SpiedStream, Subscription};
+use super::super::waiting::Answers;
+use super::subscriptions::NewSubscription;
+use crate::boundary::SenderCommand;
+
+/// Status counter id that says "none": what is read without the network has no channel of its own.
+const NO_STATUS: i32 = -1;
+
+/// Where a subscription can begin to read a publication.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    publication: Publication,
+    session_id: i32,
+    position: i64,
+}
+
+impl Owners {
+    pub(super) fn add_ipc_subscription(&mut self, new: &NewSubscription) -> Result<(), Failure> {
+        self.add_local_subscription(new.entry(Source::Ipc))
+    }
+
+    pub(super) fn add_spy(
+        &mut self,
+        new: &NewSubscription,
+        channel: &UdpChannel,
+        answers: &Answers,
+    ) -> Result<(), Stop> {
+        let resolved = self.resolve_channel(channel, answers)?;
+        let source = self.spied(&resolved);
+        Ok(self.add_local_subscription(new.entry(source))?)
+    }
+
+    /// Whose publications a spy on this channel reads.
+    pub(super) fn spied(&mut self, resolved: &ResolvedChannel) -> Source {
+        let canonical = self.networking.send_endpoints.canonical(resolved);
+        Source::Spy(SpiedChannel {
+            canonical: canonical.into(),
+            tag: resolved.channel.tags.channel,
+        })
+    }
+
+    fn add_local_subscription(&mut self, subscription: Subscription) -> Result<(), Failure> {
+        self.subscriptions.check(&subscription)?;
+        self.ensure_client(subscription.client_id)?;
+        let positions = self.local_positions(&subscription)?;
+        let id = subscription.id;
+        self.subscriptions.insert(subscription);
+        self.replies.send(&Response::SubscriptionReady {
+            correlation_id: id,
+            status_counter_id: NO_STATUS,
+        });
+        for (publication, subscriber) in positions {
+            self.attach_local(publication, subscriber);
+        }
+        Ok(())
+    }
+
+    /// A position on every publication that the subscription reads; all or none.
+    pub(super) fn local_positions(
+        &mut self,
+        subscription: &Subscription,
+    ) -> Result<Vec<(Publication, Subscriber)>, Failure> {
+        let mut positions: Vec<(Publication, Subscriber)> = Vec::new();
+        for start in self.starts(subscription) {
+            match self.join_local(&start, subscription) {
+                Ok(subscriber) => positions.push((start.publication, subscriber)),
+                Err(failure) => {
+                    let made = positions.iter().map(|(_, subscriber)| &subscriber.position);
+                    self.counters.free_all(made);
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(positions)
+    }
+
+    /// The publications that a subscription may join now.
+    fn starts(&mut self, subscription: &Subscription) -> Vec<Start> {
+        match &subscription.source {
+            Source::Ipc => {
+                let (stream_id, session_id) =
+                    (subscription.stream_id, subscription.params.session_id);
+                let joinable = self.ipc.joinable(stream_id, session_id);
+                let ids: Vec<i64> = joinable.map(|found| found.registration_id).collect();
+                ids.into_iter()
+                    .filter_map(|id| self.start(Publication::Ipc(id)))
+                    .collect()
+            }
+            Source::Spy(_) => {
+                let publications = self.networking.publications.iter();
+                publications
+                    .filter(|publication| {
+                        publication.accepts_spies()
+                            && self
+                                .networking
+                                .spied_stream(publication)
+                                .is_some_and(|stream| subscription.spies_on(&stream))
+                    })
+                    .filter_map(|found| self.start(Publication::Network(found.id)))
+                    .collect()
+            }
+            Source::Network(_) => Vec::new(),
+        }
+    }
+
+    fn start(&self, publication: Publication) -> Option<Start> {
+        let (session_id, position) = match publication {
+            Publication::Ipc(id) => {
+                let found = self.ipc.get(id)?;
+                (found.terms.session_id, found.join_position())
+            }
+            Publication::Network(id) => {
+                let found = self.networking.publications.get(id)?;
+                (found.terms.session_id, found.join_position())
+            }
+        };
+        Some(Start {
+            publication,
+            session_id,
+            position,
+        })
+    }
+
+    fn join_local(
+        &mut self,
+        start: &Start,
+        subscription: &Subscription,
+    ) -> Result<Subscriber, Failure> {
+        join(
+            &mut self.counters,
+            start.publication.registration_id(),
+            start.session_id,
+            start.position,
+            subscription,
+            self.now.nanos,
+        )
+    }
+
+    /// Attaches a subscriber to a publication, then tells its client.
+    pub(super) fn attach_local(&mut self, publication: Publication, subscriber: Subscriber) {
+        let Self {
+            ipc,
+            networking,
+            subscriptions,
+            replies,
+            ..
+        } = self;
+        let Some(subscription) = subscriptions.find(subscriber.subscription_id) else {
+            return;
+        };
+        let position = subscriber.position.clone();
+        match publication {
+            Publication::Ipc(id) => {
+                let Some(publication) = ipc.find(id) else {
+                    return;
+                };
+                publication.add_subscriber(subscriber);
+                let readable = Readable::ipc(publication);
+                replies.image_available(&readable, subscription, position.id());
+            }
+            Publication::Network(id) => {
+                let Some(publication) = networking.publications.get_mut(id) else {
+                    return;
+                };
+                publication.add_spy(subscriber);
+                let readable = Readable::spied(publication);
+                replies.image_available(&readable, subscription, position.id());
+                networking.sender.post(SenderCommand::AddSpy {
+                    endpoint: publication.endpoint,
+                    publication: id,
+                    position,
+                });
+            }
+        }
+    }
+
+    /// Every subscription that wants its stream joins a publication, without the network.
+    pub(in crate::conductor) fn join_subscriptions(&mut self, publication: Publication) {
+        for id in self.wanting(publication) {
+            let Some(start) = self.start(publication) else {
+                return;
+            };
+            let Some(subscription) = self.subscriptions.find(id).cloned() else {
+                continue;
+            };
+            match self.join_local(&start, &subscription) {
+                Ok(subscriber) => self.attach_local(publication, subscriber),
+                // The publisher is not at fault, and the subscription's command was answered long ago.
+                Err(failure) => self.record(failure.code, &failure.text),
+            }
+        }
+    }
+
+    /// Ids of the subscriptions that want the stream of a publication.
+    fn wanting(&self, publication: Publication) -> Vec<i64> {
+        match publication {
+            Publication::Ipc(id) => {
+                let Some(found) = self.ipc.get(id) else {
+                    return Vec::new();
+                };
+                let terms = &found.terms;
+                self.subscriptions
+                    .matching(&Source::Ipc, terms.stream_id, terms.session_id)
+                    .map(|subscription| subscription.id)
+                    .filter(|id| !found.subscribers.has_dropped(*id))
+                    .collect()
+            }
+            Publication::Network(id) => {
+                let found = self.networking.publications.get(id);
+                let stream = found.and_then(|found| self.networking.spied_stream(found));
+                stream.map_or_else(Vec::new, |stream: SpiedStream<'_>| {
+                    let spies = self.subscriptions.spying(stream);
+                    spies.map(|subscription| subscription.id).collect()
+                })
+            }
+        }
+    }
+
+    /// Takes a subscription off the publications that it reads without the network.
+    pub(super) fn end_local(&mut self, subscription: &Subscription) {
+        match subscription.source {
+            Source::Ipc => {
+                for publication in self.ipc.iter_mut() {
+                    if let Some(position) = publication.remove_subscriber(subscription.id) {
+                        self.counters.free(position.id());
+                    }
+                }
+            }
+            Source::Spy(_) => {
+                let networking = &mut self.networking;
+                for publication in networking.publications.iter_mut() {
+                    if let Some(position) = publication.remove_spy(subscription.id) {
+                        networking.sender.post(SenderCommand::RemoveSpy {
+                            endpoint: publication.endpoint,
+                            publication: publication.id,
+                            counter_id: position.id(),
+                        });
+                        self.counters.free(position.id());
+                    }
+                }
+            }
+            Source::Network(_) => {}
+        }
+    }
+}
