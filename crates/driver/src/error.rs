@@ -107,6 +107,17 @@ pub enum DriverError {
         /// Why.
         reason: String,
     },
+    /// The address at which drivers exchange names cannot be had.
+    #[error(
+        "cannot resolve names at aeron.driver.resolver.interface={interface}: {reason}; it must be host:port of this \
+         machine, with a port that nobody else uses, or port 0"
+    )]
+    ResolverInterface {
+        /// The value of the option.
+        interface: String,
+        /// Why not.
+        reason: String,
+    },
     /// The system did not tell its limits.
     #[error("{0}")]
     Network(#[from] NetError),

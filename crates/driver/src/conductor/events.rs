@@ -47,10 +47,13 @@ impl Owners {
             // Closed where it is dropped.
             ConductorEvent::ReceiveTransportReleased { .. } => {}
             ConductorEvent::PublicationError(error) => self.on_publication_error(&error),
-            // Names are resolved when a channel is added; looking again when a peer falls silent is not built yet, and
-            // no endpoint asks for it.
-            ConductorEvent::SendEndpointUnheard(_)
-            | ConductorEvent::ReceiveTransportUnheard { .. } => {}
+            ConductorEvent::SendEndpointUnheard(endpoint) => {
+                self.on_send_endpoint_unheard(endpoint);
+            }
+            ConductorEvent::ReceiveTransportUnheard {
+                endpoint,
+                transport,
+            } => self.on_receive_transport_unheard(endpoint, transport),
             ConductorEvent::SessionLimitReached {
                 endpoint,
                 session_id,

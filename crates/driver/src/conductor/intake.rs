@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use taran_core::agent::DutyCycle;
 use taran_core::ring::Action;
 use taran_core::ring::many_to_one::Consumer;
 use taran_protocol::command::{Command, CommandError};
@@ -11,16 +10,14 @@ use taran_protocol::error_code::ErrorCode;
 
 use super::failure::Failure;
 use super::log_files::LogFile;
+use super::names::Answer;
 use super::owners::Owners;
 use super::stop::Stop;
-use super::waiting::{Answers, NameResolver, Need, Share, StoredCommand, WaitingRoom};
+use super::waiting::{Answers, Need, Share, StoredCommand, WaitingRoom};
 
 /// Most commands taken from the ring in one duty cycle, and most of those that waited, so that limits are moved in
 /// between.
 const COMMANDS_PER_CYCLE: usize = 4;
-
-/// How long a command waits for host names. Clients wait ten seconds for an answer.
-const NAME_TIMEOUT_NS: i64 = 5_000_000_000;
 
 /// The to-driver ring and the commands that were taken from it and wait.
 #[derive(Debug)]
@@ -38,16 +35,10 @@ struct RingWatch {
 }
 
 impl Intake {
-    /// `lookups` watches how long names take.
-    pub(crate) fn new(
-        ring: Consumer,
-        resolver: Box<dyn NameResolver>,
-        lookups: DutyCycle,
-        now_ns: i64,
-    ) -> Self {
+    pub(crate) fn new(ring: Consumer, now_ns: i64) -> Self {
         Self {
             ring,
-            waiting: WaitingRoom::new(resolver, NAME_TIMEOUT_NS, lookups),
+            waiting: WaitingRoom::new(),
             watch: RingWatch {
                 head: 0,
                 since_ns: now_ns,
@@ -70,8 +61,7 @@ impl Intake {
 
     /// Goes on with commands that have what they waited for.
     pub(crate) fn resume(&mut self, owners: &mut Owners) -> usize {
-        let now_ns = owners.now.nanos;
-        let Some(mut ready) = self.waiting.poll(now_ns) else {
+        let Some(mut ready) = self.waiting.poll() else {
             return 0;
         };
         let mut work = 0;
@@ -79,8 +69,9 @@ impl Intake {
         while let Some(stored) = ready.commands.pop_front() {
             if work == COMMANDS_PER_CYCLE || !owners.networking.flush_lines() {
                 ready.commands.push_front(stored);
+                let names = &mut owners.names;
                 self.waiting
-                    .wait(ready.client_id, ready.commands, answers, None, now_ns);
+                    .wait(ready.client_id, ready.commands, answers, None, names);
                 break;
             }
             work += 1;
@@ -89,14 +80,20 @@ impl Intake {
             };
             if let Some(need) = run(owners, &command, &mut answers) {
                 ready.commands.push_front(stored);
+                let names = &mut owners.names;
                 self.waiting
-                    .wait(ready.client_id, ready.commands, answers, Some(need), now_ns);
+                    .wait(ready.client_id, ready.commands, answers, Some(need), names);
                 break;
             }
             // The next command may mean the same name, but at another time.
             answers = Answers::default();
         }
         work
+    }
+
+    /// What was found out about a host that a command names.
+    pub(crate) fn on_answer(&mut self, answer: Answer) {
+        self.waiting.answered(answer);
     }
 
     /// A log file was made, or not. Gives it back if no command waits for it.
@@ -177,7 +174,7 @@ fn take_one(
         Some(need) if waiting.has_room(client_id, payload.len(), Share::Ordinary) => {
             let payload = payload.to_vec();
             let commands = VecDeque::from([StoredCommand { type_id, payload }]);
-            waiting.wait(client_id, commands, answers, Some(need), owners.now.nanos);
+            waiting.wait(client_id, commands, answers, Some(need), &mut owners.names);
         }
         Some(_) => owners.fail(command.correlation_id(), &crowded()),
     }
@@ -199,7 +196,7 @@ fn run(owners: &mut Owners, command: &Command<'_>, answers: &mut Answers) -> Opt
 }
 
 fn forget(waiting: &mut WaitingRoom, owners: &mut Owners, client_id: i64) {
-    if let Some(unused) = waiting.forget(client_id) {
+    if let Some(unused) = waiting.forget(client_id, &mut owners.names) {
         owners.logs.retire(unused);
     }
 }

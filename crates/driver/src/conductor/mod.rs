@@ -21,11 +21,13 @@ mod ipc;
 mod line;
 mod links;
 mod log_files;
+mod names;
 mod network;
 mod owners;
 mod publication_log;
 mod publication_terms;
 mod replies;
+mod reresolution;
 mod session_ids;
 mod setup;
 mod stop;
@@ -45,12 +47,15 @@ use taran_core::queue;
 use taran_core::ring::many_to_one::Consumer;
 use taran_protocol::counter::SystemCounter;
 
+pub(crate) use counters::Counters;
+pub(crate) use failure::Failure;
 pub(crate) use file_worker::{
     AskedBy, FileRequest, FileResult, FileWorker, InlineFiles, create_now, delete_now,
 };
+pub use names::NameResolver;
+pub(crate) use names::{Gossip, GossipCounters, Names, Table, literal, preferred};
 pub(crate) use owners::{OwnersSpec, SystemCounters};
 pub use termination::{TerminationHook, TerminationValidator};
-pub use waiting::NameResolver;
 
 use intake::Intake;
 use owners::Owners;
@@ -66,7 +71,6 @@ pub(crate) struct ConductorSpec {
     pub(crate) cnc: Region,
     pub(crate) commands: Consumer,
     pub(crate) events: [queue::Receiver<ConductorEvent>; 2],
-    pub(crate) resolver: Box<dyn NameResolver>,
     pub(crate) owners: OwnersSpec,
 }
 
@@ -99,11 +103,6 @@ impl Conductor {
                 Duration::from_nanos(threshold_ns.unsigned_abs()),
             )
         };
-        let lookups = watch(
-            SystemCounter::NameResolverMaxTime,
-            SystemCounter::NameResolverTimeThresholdExceeded,
-            timers.name_resolver_threshold_ns,
-        );
         Self {
             cycles: watch(
                 SystemCounter::ConductorMaxCycleTime,
@@ -114,7 +113,7 @@ impl Conductor {
                 interval_ns: timers.interval_ns,
                 last_ns: now.nanos,
             },
-            intake: Intake::new(spec.commands, spec.resolver, lookups, now.nanos),
+            intake: Intake::new(spec.commands, now.nanos),
             cnc: spec.cnc,
             events: spec.events,
             owners,
@@ -132,6 +131,16 @@ impl Conductor {
                 // Whoever asked for it is gone.
                 self.owners.logs.retire(unclaimed);
             }
+        }
+        work
+    }
+
+    /// What was found out about hosts.
+    fn take_answers(&mut self) -> usize {
+        let mut work = self.owners.look_around();
+        while let Some(answer) = self.owners.next_answer() {
+            work += 1;
+            self.intake.on_answer(answer);
         }
         work
     }
@@ -170,6 +179,7 @@ impl Agent for Conductor {
         let free_limit = self.owners.settings.timers.resource_free_limit;
         self.on_timer()
             + self.take_files()
+            + self.take_answers()
             + self.intake.resume(&mut self.owners)
             + self.intake.take(&mut self.owners)
             + self.take_events()

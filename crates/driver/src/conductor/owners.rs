@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use taran_core::broadcast::Transmitter;
 use taran_core::clock::Now;
-use taran_core::counters::{Counter, CounterTable};
+use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::memory::Storage;
 use taran_core::queue;
@@ -25,6 +25,7 @@ use super::file_worker::FileWorker;
 use super::ipc::IpcPublications;
 use super::line::Line;
 use super::log_files::{LogFileCounters, LogFileSettings, LogFiles};
+use super::names::Names;
 use super::network::{Endpoints, Images, NetworkPublications, Networking, Sockets};
 use super::replies::Replies;
 use super::session_ids::SessionIds;
@@ -58,6 +59,7 @@ pub(crate) struct Owners {
     pub(crate) subscriptions: Subscriptions,
     pub(crate) ipc: IpcPublications,
     pub(crate) networking: Networking,
+    pub(crate) names: Names,
     pub(crate) termination: Termination,
     /// Hands out ids for images; clients take theirs from the same counter.
     pub(crate) correlation_ids: Producer,
@@ -75,7 +77,8 @@ pub(crate) struct OwnersSpec {
     pub(crate) now: Now,
     pub(crate) replies: Transmitter,
     pub(crate) correlation_ids: Producer,
-    pub(crate) counters: CounterTable,
+    pub(crate) counters: Counters,
+    pub(crate) names: Names,
     pub(crate) system: SystemCounters,
     pub(crate) errors: ErrorHandler,
     pub(crate) storage: Arc<dyn Storage>,
@@ -134,7 +137,8 @@ impl Owners {
         };
         Self {
             replies: Replies::new(spec.replies),
-            counters: Counters::new(spec.counters, now),
+            counters: spec.counters,
+            names: spec.names,
             logs,
             session_ids: SessionIds::new(
                 random.i32(..),

@@ -2,30 +2,15 @@
 //!
 //! A command that needs either is first run without it; it stops, saying what it needs, and is stored here with
 //! everything its client sends afterwards. `poll` is asked once each duty cycle, and hands back a client's commands when
-//! the first one has all it waited for, or when names took too long. It runs again from its start then. Other clients go
-//! on meanwhile, and the commands of one client stay in order.
+//! the first one has all it waited for. It runs again from its start then. Other clients go on meanwhile, and the commands
+//! of one client stay in order.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt::Debug;
-use std::net::IpAddr;
 use std::ops::Bound;
-
-use taran_core::agent::DutyCycle;
 
 use super::failure::Failure;
 use super::log_files::LogFile;
-
-/// Looks up host names without ever making its caller wait.
-pub trait NameResolver: Send + Debug {
-    /// Begins to look up `host`. Its answer comes out of [`poll`](Self::poll) under the same ticket.
-    fn start(&mut self, ticket: u64, host: &str);
-
-    /// Nobody waits for this answer any more. It may come all the same.
-    fn cancel(&mut self, _ticket: u64) {}
-
-    /// An answer that has come in: at least one address, or why there is none.
-    fn poll(&mut self) -> Option<(u64, Result<Vec<IpAddr>, String>)>;
-}
+use super::names::{Answer, Asker, Found, Names};
 
 /// A command as it came from its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,14 +43,14 @@ pub(crate) enum Share {
 /// What a command has waited for and got.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    hosts: BTreeMap<String, Result<Vec<IpAddr>, String>>,
+    hosts: BTreeMap<String, Found>,
     /// The log file it asked for; taken out by whoever uses it.
     pub(crate) log: Option<Result<LogFile, Failure>>,
 }
 
 impl Answers {
     /// What the resolver said of `host`, if it was asked.
-    pub(crate) fn host(&self, host: &str) -> Option<&Result<Vec<IpAddr>, String>> {
+    pub(crate) fn host(&self, host: &str) -> Option<&Found> {
         self.hosts.get(host)
     }
 }
@@ -93,10 +78,9 @@ struct Waiting {
     /// What the commands cost together.
     bytes: usize,
     answers: Answers,
-    /// Ticket and host of what was asked and not answered.
-    hosts: Vec<(u64, String)>,
+    /// Tickets of the hosts that were asked about and not answered.
+    hosts: Vec<u64>,
     log: Option<u64>,
-    since_ns: i64,
 }
 
 impl Waiting {
@@ -116,11 +100,6 @@ pub(crate) struct Ready {
 /// All commands that wait, by client.
 #[derive(Debug)]
 pub(crate) struct WaitingRoom {
-    resolver: Box<dyn NameResolver>,
-    /// How long lookups take (system counters 32 and 33).
-    watch: DutyCycle,
-    name_timeout_ns: i64,
-    next_ticket: u64,
     clients: BTreeMap<i64, Waiting>,
     /// What all commands cost together.
     bytes: usize,
@@ -129,17 +108,8 @@ pub(crate) struct WaitingRoom {
 }
 
 impl WaitingRoom {
-    /// `name_timeout_ns` bounds the time that a command waits for names.
-    pub(crate) fn new(
-        resolver: Box<dyn NameResolver>,
-        name_timeout_ns: i64,
-        watch: DutyCycle,
-    ) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            resolver,
-            watch,
-            name_timeout_ns,
-            next_ticket: 0,
             clients: BTreeMap::new(),
             bytes: 0,
             last: i64::MIN,
@@ -183,7 +153,7 @@ impl WaitingRoom {
         commands: VecDeque<StoredCommand>,
         answers: Answers,
         need: Option<Need>,
-        now_ns: i64,
+        names: &mut Names,
     ) {
         let bytes = commands.iter().map(StoredCommand::cost).sum();
         let mut waiting = Waiting {
@@ -192,18 +162,13 @@ impl WaitingRoom {
             answers,
             hosts: Vec::new(),
             log: None,
-            since_ns: now_ns,
         };
         match need {
             None => {}
             Some(Need::Log(ticket)) => waiting.log = Some(ticket),
             Some(Need::Names(hosts)) => {
-                for host in hosts {
-                    let ticket = self.next_ticket;
-                    self.next_ticket += 1;
-                    self.resolver.start(ticket, &host);
-                    waiting.hosts.push((ticket, host));
-                }
+                let tickets = hosts.iter().map(|host| names.ask(Asker::Command, host));
+                waiting.hosts.extend(tickets);
             }
         }
         self.bytes += bytes;
@@ -230,13 +195,8 @@ impl WaitingRoom {
         }
     }
 
-    /// Takes in answers, and returns the commands of one client that need wait no longer.
-    pub(crate) fn poll(&mut self, now_ns: i64) -> Option<Ready> {
-        // Answers come late too, to questions that nobody has any more.
-        while let Some((ticket, answer)) = self.resolver.poll() {
-            self.answered(ticket, answer, now_ns);
-        }
-        self.give_up_overdue(now_ns);
+    /// The commands of one client that need wait no longer.
+    pub(crate) fn poll(&mut self) -> Option<Ready> {
         let client_id = self.next_ready()?;
         self.last = client_id;
         let Waiting {
@@ -263,39 +223,24 @@ impl WaitingRoom {
             .map(|(&client_id, _)| client_id)
     }
 
-    fn answered(&mut self, ticket: u64, answer: Result<Vec<IpAddr>, String>, now_ns: i64) {
+    /// What was found out about a host.
+    pub(crate) fn answered(&mut self, answer: Answer) {
         for waiting in self.clients.values_mut() {
-            let asked = waiting.hosts.iter().position(|(open, _)| *open == ticket);
+            let asked = waiting.hosts.iter().position(|open| *open == answer.ticket);
             if let Some(index) = asked {
-                let (_, host) = waiting.hosts.swap_remove(index);
-                self.watch.record(now_ns.saturating_sub(waiting.since_ns));
-                waiting.answers.hosts.insert(host, answer);
+                waiting.hosts.swap_remove(index);
+                waiting.answers.hosts.insert(answer.host, answer.found);
                 return;
             }
         }
     }
 
-    fn give_up_overdue(&mut self, now_ns: i64) {
-        for waiting in self.clients.values_mut() {
-            let waited_ns = now_ns.saturating_sub(waiting.since_ns);
-            if waiting.hosts.is_empty() || waited_ns < self.name_timeout_ns {
-                continue;
-            }
-            self.watch.record(waited_ns);
-            for (ticket, host) in waiting.hosts.drain(..) {
-                self.resolver.cancel(ticket);
-                let text = format!("no answer within {} ms", self.name_timeout_ns / 1_000_000);
-                waiting.answers.hosts.insert(host, Err(text));
-            }
-        }
-    }
-
     /// The client is gone: what it waited for is of no interest. A log file that it had got already is given back.
-    pub(crate) fn forget(&mut self, client_id: i64) -> Option<LogFile> {
+    pub(crate) fn forget(&mut self, client_id: i64, names: &mut Names) -> Option<LogFile> {
         let waiting = self.clients.remove(&client_id)?;
         self.bytes -= waiting.bytes;
-        for (ticket, _) in &waiting.hosts {
-            self.resolver.cancel(*ticket);
+        for ticket in &waiting.hosts {
+            names.cancel(*ticket);
         }
         waiting.answers.log?.ok()
     }

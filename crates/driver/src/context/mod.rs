@@ -1,5 +1,6 @@
 //! What the driver is told from outside.
 
+mod names;
 mod print;
 mod settings;
 mod validate;
@@ -14,6 +15,7 @@ use taran_core::memory::Storage;
 use taran_net::Network;
 use taran_protocol::option::{IdleRole, OptionErrors, OptionId, OptionSet, Source, ThreadingMode};
 
+pub use names::{GossipSettings, NameSettings, TableRow};
 pub use print::print_configuration;
 pub use settings::{
     BufferSettings, DirectorySettings, PublicationSettings, ReceiverSettings, Settings,

@@ -7,6 +7,8 @@ use taran_core::directory::default_directory;
 use taran_protocol::option::{OptionId, OptionSet, Source};
 use taran_protocol::uri::{PublicationDefaults, SubscriptionDefaults};
 
+use super::names::NameSettings;
+
 /// What options say, besides threads and their idling. Built and validated once, then shared.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -32,6 +34,8 @@ pub struct Settings {
     pub sockets: SocketSettings,
     /// Intervals and limits of the conductor.
     pub timers: TimerSettings,
+    /// Names of hosts and drivers.
+    pub names: NameSettings,
 }
 
 /// The Aeron directory and what is done with it (spec/03 §2.2).
@@ -132,6 +136,8 @@ pub struct TimerSettings {
     pub cycle_thresholds_ns: [i64; 3],
     /// Slower name look-ups are counted.
     pub name_resolver_threshold_ns: i64,
+    /// The names of peers that fall silent are looked up again.
+    pub looks_up_again: bool,
 }
 
 impl Settings {
@@ -166,6 +172,7 @@ impl Settings {
             receiver: ReceiverSettings::from_options(options),
             sockets: SocketSettings::from_options(options),
             timers: TimerSettings::from_options(options),
+            names: NameSettings::from_options(options),
         }
     }
 }
@@ -236,6 +243,7 @@ impl TimerSettings {
                 options.receiver_cycle_threshold_ns(),
             ],
             name_resolver_threshold_ns: options.name_resolver_threshold_ns(),
+            looks_up_again: options.reresolution_check_interval_ns() > 0,
         }
     }
 }

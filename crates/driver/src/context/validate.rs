@@ -27,6 +27,7 @@ pub fn validate(options: &OptionSet) -> Vec<Conflict> {
     conflicts.buffers();
     conflicts.timeouts();
     conflicts.network();
+    conflicts.found.extend(super::names::conflicts(options));
     conflicts.found
 }
 

@@ -3,6 +3,7 @@
 mod cnc_file;
 mod directory;
 mod files;
+mod names;
 mod parts;
 mod resolver;
 mod saved_errors;

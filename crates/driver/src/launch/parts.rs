@@ -16,8 +16,9 @@ use taran_protocol::option::OptionSet;
 
 use super::cnc_file::{AERON_VERSION, Files};
 use super::directory;
+use super::names::{self, NamesSpec};
 use crate::boundary::{ReceiverCounters, SenderCounters};
-use crate::conductor::{Conductor, ConductorSpec, InlineFiles, NameResolver, OwnersSpec};
+use crate::conductor::{Conductor, ConductorSpec, Counters, InlineFiles, NameResolver, OwnersSpec};
 use crate::context::{DriverContext, shortfalls, validate_limits};
 use crate::error::DriverError;
 use crate::interceptors::Interceptors;
@@ -102,7 +103,7 @@ impl DriverParts {
         let labels = SystemLabels {
             version: &AERON_VERSION.to_string(),
             commit: BUILD,
-            driver_name: None,
+            driver_name: settings.names.driver_name.as_deref(),
             threading_mode: context.options().threading_mode_name(),
             conductor_threshold_ns: settings.timers.cycle_thresholds_ns[0],
             sender_threshold_ns: settings.timers.cycle_thresholds_ns[1],
@@ -152,6 +153,16 @@ impl DriverParts {
             losses: LossReport::open(files.loss_report.clone()),
         });
         let reader = counters.reader();
+        let mut counters = Counters::new(counters, now);
+        let names = names::build(NamesSpec {
+            settings: &settings,
+            resolver,
+            network: network.as_mut(),
+            counters: &mut counters,
+            system: &system,
+            errors: errors.clone(),
+            now,
+        })?;
         let idle_status = system.get(SystemCounter::ControllableIdleStrategy).clone();
         let is_allowed = context.options().termination_allowed();
         let log_files = context
@@ -162,12 +173,12 @@ impl DriverParts {
             cnc: files.region,
             commands: files.commands,
             events: [sender_events, receiver_events],
-            resolver,
             owners: OwnersSpec {
                 settings: Arc::new(settings),
                 replies: files.replies,
                 correlation_ids: files.correlation_ids,
                 counters,
+                names,
                 system,
                 errors: errors.clone(),
                 storage,

@@ -42,6 +42,8 @@ pub const SENDER_NAKS_RECEIVED: i32 = 19;
 pub const RECEIVER_NAKS_SENT: i32 = 20;
 /// A bootstrap neighbour of the name resolver: 1 while it is known and alive.
 pub const RESOLVER_BOOTSTRAP_NEIGHBOR: i32 = 21;
+/// What a name of the `csv_table` resolver stands for.
+pub const NAME_TABLE_ENTRY: i32 = 2001;
 
 /// Ids below this one are reserved for Aeron and Taran.
 pub const FIRST_USER_TYPE_ID: i32 = 1000;

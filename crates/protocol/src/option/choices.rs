@@ -58,6 +58,12 @@ pub(super) const TERMINATION_VALIDATOR: &[Choice] = &[
     ),
 ];
 
+pub(super) const NAME_RESOLVER: &[Choice] = &[
+    also("default", &["aeron_default_name_resolver_supplier"]),
+    also("driver", &["aeron_driver_name_resolver_supplier"]),
+    also("csv_table", &["aeron_csv_table_name_resolver_supplier"]),
+];
+
 pub(super) const CONGESTION_CONTROL: &[Choice] = &[
     also(
         "default",

@@ -4,7 +4,7 @@
 //! official name (options of the C driver only) has the one that its variable belongs to.
 
 use super::choices::{
-    CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL, PROFILE,
+    CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL, NAME_RESOLVER, PROFILE,
     TERMINATION_VALIDATOR, THREADING_MODE, UNICAST_FLOW_CONTROL,
 };
 use super::kind::{Affinity, Form, Kind, Value};
@@ -23,11 +23,9 @@ const MS: i64 = 1_000_000;
 const NAME_LENGTH: usize = 4095;
 
 pub(super) const MULTICAST: &str = "multicast and its flow control";
-const RESOLVER: &str = "the name resolver of drivers";
 const LIBRARIES: &str = "functions from other libraries";
 const CLASSES: &str = "implementations by class name";
 const CUBIC: &str = "CUBIC congestion control";
-const RERESOLUTION: &str = "resolving names again when a peer is silent";
 
 macro_rules! kind {
     (bool) => {
@@ -426,27 +424,27 @@ options! {
         "slower resolutions of names are counted";
 
     // Name resolution (§2.9)
-    ResolverName resolver_name: Driver text "aeron.driver.resolver.name" "AERON_DRIVER_RESOLVER_NAME" = "", lacks RESOLVER,
+    ResolverName resolver_name: Driver text "aeron.driver.resolver.name" "AERON_DRIVER_RESOLVER_NAME" = "",
         "this driver's name";
-    ResolverInterface resolver_interface: Driver text "aeron.driver.resolver.interface" "AERON_DRIVER_RESOLVER_INTERFACE" = "", lacks RESOLVER,
+    ResolverInterface resolver_interface: Driver text "aeron.driver.resolver.interface" "AERON_DRIVER_RESOLVER_INTERFACE" = "",
         "address at which drivers exchange names";
-    ResolverBootstrapNeighbor resolver_bootstrap_neighbor: Driver text "aeron.driver.resolver.bootstrap.neighbor" "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR" = "", lacks RESOLVER,
+    ResolverBootstrapNeighbor resolver_bootstrap_neighbor: Driver text "aeron.driver.resolver.bootstrap.neighbor" "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR" = "",
         "addresses of drivers to start from";
-    NameResolverSupplier name_resolver_supplier: Driver text "aeron.name.resolver.supplier" "AERON_NAME_RESOLVER_SUPPLIER" = "default", lacks RESOLVER,
+    NameResolverSupplier name_resolver_supplier: Driver choice(NAME_RESOLVER) "aeron.name.resolver.supplier" "AERON_NAME_RESOLVER_SUPPLIER" = "default",
         "how names are resolved before the operating system is asked";
-    NameResolverInitArgs name_resolver_init_args: Driver text "aeron.name.resolver.init.args" "AERON_NAME_RESOLVER_INIT_ARGS" = "", lacks RESOLVER,
+    NameResolverInitArgs name_resolver_init_args: Driver text "aeron.name.resolver.init.args" "AERON_NAME_RESOLVER_INIT_ARGS" = "",
         "arguments of the supplier";
-    NameResolverCsvTable name_resolver_csv_lookup_table_args: Driver text "aeron.name.resolver.csv.lookup.table.args" "AERON_NAME_RESOLVER_CSV_LOOKUP_TABLE_ARGS" = "", lacks RESOLVER,
+    NameResolverCsvTable name_resolver_csv_lookup_table_args: Driver text "aeron.name.resolver.csv.lookup.table.args" "AERON_NAME_RESOLVER_CSV_LOOKUP_TABLE_ARGS" = "",
         "no driver reads it";
-    ResolverNeighborTimeout resolver_neighbor_timeout_ns: Driver duration(MS) "aeron.driver.resolver.neighbor.timeout" "AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT" = "10s", lacks RESOLVER,
+    ResolverNeighborTimeout resolver_neighbor_timeout_ns: Driver duration(MS) "aeron.driver.resolver.neighbor.timeout" "AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT" = "10s",
         "a silent neighbour is forgotten after this";
-    ResolverSelfInterval resolver_self_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.self.resolution.interval" "AERON_DRIVER_RESOLVER_SELF_RESOLUTION_INTERVAL" = "1s", lacks RESOLVER,
+    ResolverSelfInterval resolver_self_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.self.resolution.interval" "AERON_DRIVER_RESOLVER_SELF_RESOLUTION_INTERVAL" = "1s",
         "how often the driver announces itself";
-    ResolverNeighborInterval resolver_neighbor_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.neighbor.resolution.interval" "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL" = "2s", lacks RESOLVER,
+    ResolverNeighborInterval resolver_neighbor_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.neighbor.resolution.interval" "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL" = "2s",
         "how often it passes its neighbours on";
-    ResolverBootstrapInterval resolver_bootstrap_neighbor_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.bootstrap.neighbor.resolution.interval" "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL" = "10s", lacks RESOLVER,
+    ResolverBootstrapInterval resolver_bootstrap_neighbor_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.bootstrap.neighbor.resolution.interval" "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL" = "10s",
         "how often it resolves the drivers to start from";
-    ReresolutionCheckInterval reresolution_check_interval_ns: Driver duration(0) "aeron.driver.reresolution.check.interval" "AERON_DRIVER_RERESOLUTION_CHECK_INTERVAL" = "1s", lacks RERESOLUTION,
+    ReresolutionCheckInterval reresolution_check_interval_ns: Driver duration(0) "aeron.driver.reresolution.check.interval" "AERON_DRIVER_RERESOLUTION_CHECK_INTERVAL" = "1s",
         "how often the names of silent peers are resolved again; 0 means never";
 
     // Threading and idling (§2.10)

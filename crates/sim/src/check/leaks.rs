@@ -1,13 +1,14 @@
 //! Nothing stays allocated after its owner is gone.
 //!
 //! For a driver all of whose clients are gone for longer than its timeouts: it has its own counters and files left, as at
-//! its start, and no socket.
+//! its start, and no more sockets.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use taran_core::counters::CountersReader;
 use taran_core::memory::MemoryStorage;
-use taran_protocol::counter::{SystemCounter, type_id};
+use taran_protocol::counter::SystemCounter;
 
 use super::{Violation, violation};
 
@@ -18,14 +19,23 @@ const OWN_FILES: [&str; 2] = ["cnc.dat", "loss-report.dat"];
 #[derive(Debug)]
 pub struct LeaksCheck {
     bytes_mapped: i64,
+    /// Its own counters besides the system counters: those of its name resolver.
+    counters: BTreeSet<i32>,
+    sockets: usize,
 }
 
 impl LeaksCheck {
     /// Notes what a driver has at its start.
     #[must_use]
-    pub fn new(counters: &CountersReader) -> Self {
+    pub fn new(counters: &CountersReader, open_sockets: usize) -> Self {
+        let mut own = BTreeSet::new();
+        counters.for_each(|counter| {
+            own.insert(counter.id);
+        });
         Self {
             bytes_mapped: bytes_mapped(counters),
+            counters: own,
+            sockets: open_sockets,
         }
     }
 
@@ -42,7 +52,7 @@ impl LeaksCheck {
     ) -> Result<(), Violation> {
         let mut left = Vec::new();
         counters.for_each(|counter| {
-            if counter.type_id != type_id::SYSTEM {
+            if !self.counters.contains(&counter.id) {
                 left.push(format!("counter {}: {}", counter.id, counter.label));
             }
         });
@@ -53,8 +63,11 @@ impl LeaksCheck {
                 .filter(|file| !own.contains(file))
                 .map(|file| format!("file {}", file.display())),
         );
-        if open_sockets > 0 {
-            left.push(format!("{open_sockets} sockets"));
+        if open_sockets != self.sockets {
+            left.push(format!(
+                "{open_sockets} sockets, {} at the start",
+                self.sockets
+            ));
         }
         let bytes = bytes_mapped(counters);
         if bytes != self.bytes_mapped {

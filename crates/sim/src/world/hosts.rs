@@ -134,7 +134,10 @@ impl World {
         parts.receiver.on_start();
         host.driver = Some(Driver {
             positions: PositionsCheck::new(parts.counters.clone()),
-            leaks: LeaksCheck::new(&parts.counters),
+            leaks: LeaksCheck::new(
+                &parts.counters,
+                self.network.open_sockets(host.network.id()),
+            ),
             parts,
         });
         Ok(())

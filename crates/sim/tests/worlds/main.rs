@@ -14,6 +14,7 @@ mod deaths;
 mod drivers;
 mod endings;
 mod ipc;
+mod names;
 mod partitions;
 mod provoked_loss;
 mod replay;

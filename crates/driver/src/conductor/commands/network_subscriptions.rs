@@ -202,7 +202,7 @@ impl Owners {
             receiver_id,
             group_tag: new.params.group_tag,
             stream_session_limit: self.settings.receiver.stream_session_limit,
-            unheard_timeout_ns: None,
+            unheard_timeout_ns: self.unheard_timeout(resolved.channel.control.as_ref()),
         };
         self.networking
             .receiver

@@ -79,7 +79,7 @@ impl Owners {
             } else {
                 Destination::Address(resolved.roles.remote_data)
             },
-            unheard_timeout_ns: None,
+            unheard_timeout_ns: self.unheard_timeout(resolved.channel.endpoint.as_ref()),
         };
         self.networking
             .sender

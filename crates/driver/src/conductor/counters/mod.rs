@@ -1,5 +1,6 @@
 //! The counters file: allocation for the driver's own streams and for clients, and what clients own in it.
 
+mod names;
 mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};

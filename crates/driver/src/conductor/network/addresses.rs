@@ -1,6 +1,6 @@
 //! From the texts of a channel to socket addresses.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use taran_net::{Interface as NetInterface, Network};
 use taran_protocol::error_code::ErrorCode;
@@ -9,6 +9,7 @@ use taran_protocol::uri::{
 };
 
 use super::super::failure::Failure;
+use super::super::names::{literal, preferred};
 use super::super::stop::Stop;
 use super::super::waiting::{Answers, Need};
 
@@ -133,22 +134,22 @@ impl Names<'_> {
     }
 
     fn host(&mut self, key: &str, host: &Host) -> Result<Option<IpAddr>, Failure> {
-        match host {
-            Host::Ip(ip) => Ok(Some(*ip)),
-            Host::Name(name) if name == "localhost" => Ok(Some(Ipv4Addr::LOCALHOST.into())),
-            Host::Name(name) => match self.answers.host(name) {
-                Some(Ok(found)) => match preferred(found) {
-                    Some(ip) => Ok(Some(ip)),
-                    None => Err(self.unknown(key, name, "no address is known for it")),
-                },
-                Some(Err(reason)) => Err(self.unknown(key, name, reason)),
-                None => {
-                    if !self.missing.contains(name) {
-                        self.missing.push(name.clone());
-                    }
-                    Ok(None)
-                }
+        let name = match literal(host) {
+            Ok(ip) => return Ok(Some(ip)),
+            Err(name) => name,
+        };
+        match self.answers.host(name) {
+            Some(Ok(found)) => match preferred(found) {
+                Some(ip) => Ok(Some(ip)),
+                None => Err(self.unknown(key, name, "no address is known for it")),
             },
+            Some(Err(reason)) => Err(self.unknown(key, name, reason)),
+            None => {
+                if !self.missing.iter().any(|missing| missing == name) {
+                    self.missing.push(name.to_owned());
+                }
+                Ok(None)
+            }
         }
     }
 
@@ -162,13 +163,4 @@ impl Names<'_> {
             ),
         )
     }
-}
-
-/// IPv4 if there is one, as the official drivers prefer it.
-fn preferred(found: &[IpAddr]) -> Option<IpAddr> {
-    found
-        .iter()
-        .find(|ip| ip.is_ipv4())
-        .or_else(|| found.first())
-        .copied()
 }

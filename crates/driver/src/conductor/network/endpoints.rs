@@ -98,6 +98,10 @@ impl Endpoints {
         self.entries.get(&id)
     }
 
+    pub(crate) fn get_mut(&mut self, id: EndpointId) -> Option<&mut Endpoint> {
+        self.entries.get_mut(&id)
+    }
+
     pub(crate) fn insert(&mut self, endpoint: Endpoint) {
         self.entries.insert(endpoint.id, endpoint);
     }

@@ -1,0 +1,99 @@
+//! The counters of name resolution (spec/01 §5.7).
+
+use std::net::SocketAddr;
+
+use taran_core::counters::Counter;
+use taran_protocol::counter::type_id;
+
+use super::super::failure::Failure;
+use super::{Counters, Holder};
+
+impl Counters {
+    /// How many neighbours the resolver has.
+    pub(crate) fn resolver_neighbors(&mut self, bound: SocketAddr) -> Result<Counter, Failure> {
+        let label = format!("Resolver neighbors: bound {bound}");
+        self.of_resolver(type_id::RESOLVER_NEIGHBORS, &[], &label)
+    }
+
+    /// How many names the resolver knows.
+    pub(crate) fn resolver_cache_entries(&mut self, name: &str) -> Result<Counter, Failure> {
+        let label = format!("Resolver cache entries: name={name}");
+        self.of_resolver(type_id::RESOLVER_CACHE_ENTRIES, &[], &label)
+    }
+
+    /// Whether a driver to start from is a neighbour. Its address is not known yet.
+    pub(crate) fn bootstrap_neighbor(
+        &mut self,
+        index: usize,
+        name: &str,
+    ) -> Result<Counter, Failure> {
+        // The options take 20 of them at most.
+        let key = (index as i32).to_le_bytes();
+        let label = bootstrap_label(name, None);
+        self.of_resolver(type_id::RESOLVER_BOOTSTRAP_NEIGHBOR, &key, &label)
+    }
+
+    /// The address of a driver to start from is known now, or no longer.
+    pub(crate) fn bootstrap_resolved(
+        &mut self,
+        counter_id: i32,
+        name: &str,
+        resolved: Option<SocketAddr>,
+    ) {
+        self.table
+            .set_label(counter_id, &bootstrap_label(name, resolved));
+    }
+
+    /// What a name of the table stands for: -1 nothing, 0 the first host, 1 the other.
+    pub(crate) fn name_entry(
+        &mut self,
+        name: &str,
+        first: &str,
+        other: &str,
+    ) -> Result<Counter, Failure> {
+        let mut key = Vec::with_capacity(4 + name.len());
+        key.extend_from_slice(&(name.len() as u32).to_le_bytes());
+        key.extend_from_slice(name.as_bytes());
+        let label = format!(
+            "NameEntry{{name='{name}', initialResolutionHost='{first}', reResolutionHost='{other}'}}"
+        );
+        self.of_resolver(type_id::NAME_TABLE_ENTRY, &key, &label)
+    }
+
+    fn of_resolver(&mut self, type_id: i32, key: &[u8], label: &str) -> Result<Counter, Failure> {
+        self.allocate(type_id, key, label, 0, Holder::default())
+    }
+}
+
+#[cfg(test)]
+impl Counters {
+    pub(crate) fn label(&self, id: i32) -> String {
+        let label = self.table.reader().label(id).unwrap();
+        label.as_str().to_owned()
+    }
+
+    pub(crate) fn counter(&self, id: i32) -> Counter {
+        self.table.counter(id).unwrap()
+    }
+
+    pub(crate) fn value(&self, id: i32) -> i64 {
+        self.counter(id).get()
+    }
+
+    pub(crate) fn ids_of_type(&self, type_id: i32) -> Vec<i32> {
+        let mut ids = Vec::new();
+        self.table.reader().for_each(|meta| {
+            if meta.type_id == type_id {
+                ids.push(meta.id);
+            }
+        });
+        ids
+    }
+}
+
+fn bootstrap_label(name: &str, resolved: Option<SocketAddr>) -> String {
+    match resolved {
+        Some(address) => format!("Bootstrap neighbor: name={name} resolved={address}"),
+        None => format!("Bootstrap neighbor: name={name} resolved="),
+    }
+}

@@ -1,0 +1,259 @@
+//! Drivers that tell each other their names and addresses (spec/02 §6), so that channels can name a driver instead of a
+//! host.
+//!
+//! Contract: [`Gossip::do_work`] often; it hears, forgets, tells. [`Gossip::next_lookup`] until it has none says which hosts
+//! are to be looked up, whose answers come in by [`Gossip::looked_up`]. [`Gossip::find`] answers from what was heard.
+
+mod bootstrap;
+mod cache;
+mod neighbors;
+mod socket;
+
+use std::net::{IpAddr, SocketAddr};
+
+use taran_core::clock::Now;
+use taran_core::counters::Counter;
+use taran_net::Transport;
+use taran_protocol::frame::{Frame, ResolutionEntry};
+use taran_protocol::uri::Host;
+
+use bootstrap::Bootstrap;
+use cache::Cache;
+use neighbors::Neighbors;
+use socket::Socket;
+
+use super::super::counters::Counters;
+use super::super::failure::Failure;
+use super::preferred;
+use super::resolver::Found;
+use crate::context::GossipSettings;
+use crate::faults::Faults;
+
+/// Between two looks at the socket and the clock.
+const WORK_INTERVAL_NS: i64 = 10_000_000;
+
+/// What gossip counts besides its own counters.
+#[derive(Debug, Clone)]
+pub(crate) struct GossipCounters {
+    pub(crate) invalid_packets: Counter,
+    pub(crate) short_sends: Counter,
+}
+
+/// When what is due next.
+#[derive(Debug)]
+struct Due {
+    work_ns: i64,
+    announce_ns: i64,
+    tell_ns: i64,
+    bootstrap_ns: i64,
+}
+
+/// This driver among its neighbours.
+#[derive(Debug)]
+pub(crate) struct Gossip {
+    settings: GossipSettings,
+    socket: Socket,
+    cache: Cache,
+    neighbors: Neighbors,
+    bootstrap: Vec<Bootstrap>,
+    /// The next one to be looked at, while lookups are due.
+    unasked: usize,
+    due: Due,
+    neighbor_count: Counter,
+    cache_size: Counter,
+    invalid_packets: Counter,
+}
+
+impl Gossip {
+    /// On a socket that is bound to the resolver's interface. The first turn announces this driver.
+    pub(crate) fn new(
+        settings: GossipSettings,
+        transport: Box<dyn Transport>,
+        counted: GossipCounters,
+        faults: Faults,
+        counters: &mut Counters,
+        now: Now,
+    ) -> Result<Self, Failure> {
+        let socket = Socket::new(transport, settings.mtu, counted.short_sends, faults);
+        let neighbor_count = counters.resolver_neighbors(socket.local_address())?;
+        let cache_size = counters.resolver_cache_entries(&settings.name)?;
+        let bootstrap = settings.bootstrap.iter().enumerate();
+        let bootstrap = bootstrap.map(|(index, address)| Bootstrap::new(index, address, counters));
+        Ok(Self {
+            bootstrap: bootstrap.collect::<Result<_, _>>()?,
+            unasked: 0,
+            due: Due {
+                work_ns: now.nanos,
+                announce_ns: now.nanos,
+                tell_ns: now.nanos + settings.neighbor_interval_ns,
+                bootstrap_ns: now.nanos + settings.bootstrap_interval_ns,
+            },
+            settings,
+            socket,
+            cache: Cache::default(),
+            neighbors: Neighbors::default(),
+            neighbor_count,
+            cache_size,
+            invalid_packets: counted.invalid_packets,
+        })
+    }
+
+    /// The addresses of the driver of this name: what was heard, or this driver's own.
+    pub(crate) fn find(&self, host: &str) -> Option<Vec<IpAddr>> {
+        let heard = self.cache.find(host);
+        if !heard.is_empty() {
+            return Some(heard);
+        }
+        (host == self.settings.name).then(|| vec![self.socket.local_address().ip()])
+    }
+
+    /// Hears, forgets and tells, when it is time to.
+    pub(crate) fn do_work(&mut self, now: Now) -> usize {
+        if now.nanos < self.due.work_ns {
+            return 0;
+        }
+        self.due.work_ns = now.nanos + WORK_INTERVAL_NS;
+        let mut work = self.hear(now);
+        let deadline_ns = now.nanos - self.settings.neighbor_timeout_ns;
+        work += usize::from(self.cache.forget_before(deadline_ns));
+        work += usize::from(self.neighbors.forget_before(deadline_ns));
+        if now.nanos >= self.due.announce_ns {
+            self.due.announce_ns = now.nanos + self.settings.self_interval_ns;
+            self.announce(now);
+        }
+        if now.nanos >= self.due.tell_ns {
+            self.due.tell_ns = now.nanos + self.settings.neighbor_interval_ns;
+            self.tell(now);
+        }
+        if now.nanos >= self.due.bootstrap_ns {
+            self.due.bootstrap_ns = now.nanos + self.settings.bootstrap_interval_ns;
+            self.unasked = 0;
+        }
+        self.show();
+        work
+    }
+
+    /// The next driver to start from whose address is wanted: its number and host.
+    pub(crate) fn next_lookup(&mut self) -> Option<(usize, Host)> {
+        while let Some(bootstrap) = self.bootstrap.get_mut(self.unasked) {
+            let index = self.unasked;
+            self.unasked += 1;
+            if let Some(host) = bootstrap.ask(&self.neighbors) {
+                return Some((index, host.clone()));
+            }
+        }
+        None
+    }
+
+    /// The answer about one of them. Whoever is new hears of this driver in its next turn.
+    pub(crate) fn looked_up(&mut self, index: usize, found: &Found, counters: &mut Counters) {
+        let Some(bootstrap) = self.bootstrap.get_mut(index) else {
+            return;
+        };
+        let before = bootstrap.resolved();
+        let is_ipv4 = self.socket.local_address().is_ipv4();
+        let ip = found.as_ref().ok().and_then(|found| {
+            let of_family = found.iter().copied().find(|ip| ip.is_ipv4() == is_ipv4);
+            of_family.or_else(|| preferred(found))
+        });
+        bootstrap.answered(ip, counters);
+        if bootstrap.resolved() != before {
+            self.due.announce_ns = i64::MIN;
+        }
+    }
+
+    /// Takes in all that arrived, each datagram whole or not at all.
+    fn hear(&mut self, now: Now) -> usize {
+        let Self {
+            settings,
+            socket,
+            cache,
+            neighbors,
+            invalid_packets,
+            ..
+        } = self;
+        let local_port = socket.local_address().port();
+        let mut work = 0;
+        for datagram in socket.receive(now) {
+            work += 1;
+            let entries = match Frame::parse(datagram.payload) {
+                Ok(Frame::Resolution(entries)) if entries.into_iter().all(|e| e.is_ok()) => entries,
+                _ => {
+                    invalid_packets.increment();
+                    continue;
+                }
+            };
+            for entry in entries.flatten() {
+                let is_own =
+                    entry.address.port() == local_port && *entry.name == *settings.name.as_bytes();
+                let heard_ns = now.nanos - i64::from(entry.age_ms.max(0)) * 1_000_000;
+                let is_over = heard_ns < now.nanos - settings.neighbor_timeout_ns;
+                let Some(address) = address_of(&entry, datagram.source) else {
+                    continue;
+                };
+                if !is_own && !is_over {
+                    cache.learn(entry.name, address, heard_ns);
+                    neighbors.learn(address, heard_ns, entry.is_self);
+                }
+            }
+        }
+        work
+    }
+
+    /// Tells where this driver is: to those it starts from, and to all neighbours.
+    fn announce(&mut self, now: Now) {
+        let local = self.socket.local_address();
+        let entry = ResolutionEntry {
+            is_self: true,
+            address: local,
+            age_ms: 0,
+            name: self.settings.name.as_bytes(),
+        };
+        let bootstrap = &self.bootstrap;
+        let starts = || bootstrap.iter().filter_map(Bootstrap::resolved);
+        let others = self.neighbors.addresses();
+        let others = others.filter(|address| !starts().any(|start| start == *address));
+        let peers = starts().chain(others);
+        self.socket.send(now, std::iter::once(entry), peers);
+    }
+
+    /// Tells all neighbours of all drivers, in as many frames as it takes.
+    fn tell(&mut self, now: Now) {
+        let mut first = 0;
+        while first < self.cache.len() {
+            let entries = self.cache.tell(first, now.nanos);
+            match self.socket.send(now, entries, self.neighbors.addresses()) {
+                // Longer than a frame may be: nobody hears of it from here.
+                0 => first += 1,
+                told => first += told,
+            }
+        }
+    }
+
+    fn show(&self) {
+        for (counter, count) in [
+            (&self.neighbor_count, self.neighbors.len()),
+            (&self.cache_size, self.cache.len()),
+        ] {
+            if counter.get_plain() != count as i64 {
+                counter.set(count as i64);
+            }
+        }
+        for bootstrap in &self.bootstrap {
+            bootstrap.show(&self.neighbors);
+        }
+    }
+}
+
+/// Where the driver of an entry is. One that listens on all its addresses does not know by which of them it is seen.
+fn address_of(entry: &ResolutionEntry<'_>, source: SocketAddr) -> Option<SocketAddr> {
+    let ip = match entry.address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        _ if entry.is_self => source.ip().to_canonical(),
+        _ => return None,
+    };
+    (entry.address.port() != 0).then(|| SocketAddr::new(ip, entry.address.port()))
+}
+
+#[cfg(test)]
+mod tests;

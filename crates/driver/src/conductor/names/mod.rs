@@ -1,0 +1,233 @@
+//! Names of hosts: who knows them, and who waits for them.
+//!
+//! Contract: [`Names::ask`] begins a lookup, whose answer comes out of [`Names::poll`], or that there is none when its time
+//! is over. Lookups go on side by side. [`Names::do_work`] once in each turn. A name is looked for among the drivers that
+//! were heard of, then in the table, then by the system; each where the options ask for it.
+
+mod gossip;
+mod resolver;
+mod table;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr};
+
+use taran_core::agent::DutyCycle;
+use taran_core::clock::Now;
+use taran_protocol::uri::Host;
+
+pub(crate) use gossip::{Gossip, GossipCounters};
+pub(crate) use resolver::Found;
+pub use resolver::NameResolver;
+pub(crate) use table::Table;
+
+use super::counters::Counters;
+use crate::boundary::{EndpointId, TransportId};
+use table::Redirection;
+
+/// How long is waited for the answer about a name. Clients wait ten seconds for an answer to a command.
+const TIMEOUT_NS: i64 = 5_000_000_000;
+
+/// Who wants to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// A command that waits.
+    Command,
+    /// A send endpoint whose peer is silent.
+    SendEndpoint(EndpointId),
+    /// A transport of a receive endpoint whose control address is silent.
+    ReceiveTransport(EndpointId, TransportId),
+    /// A driver to start from, by its number.
+    Neighbor(usize),
+}
+
+/// What came of a question.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) ticket: u64,
+    pub(crate) asker: Asker,
+    pub(crate) host: String,
+    pub(crate) found: Found,
+}
+
+#[derive(Debug)]
+struct Question {
+    asker: Asker,
+    host: String,
+    since_ns: i64,
+}
+
+/// All that know names, and the questions that are open.
+#[derive(Debug)]
+pub(crate) struct Names {
+    gossip: Option<Gossip>,
+    table: Table,
+    system: Box<dyn NameResolver>,
+    /// How long lookups take (system counters 32 and 33).
+    watch: DutyCycle,
+    open: BTreeMap<u64, Question>,
+    /// Found at once; they come out by `poll` all the same.
+    found: VecDeque<(u64, Found)>,
+    next_ticket: u64,
+    now_ns: i64,
+}
+
+impl Names {
+    pub(crate) fn new(
+        gossip: Option<Gossip>,
+        table: Table,
+        system: Box<dyn NameResolver>,
+        watch: DutyCycle,
+        now: Now,
+    ) -> Self {
+        Self {
+            gossip,
+            table,
+            system,
+            watch,
+            open: BTreeMap::new(),
+            found: VecDeque::new(),
+            next_ticket: 0,
+            now_ns: now.nanos,
+        }
+    }
+
+    /// What is due: neighbours are heard and told, answers about them taken in.
+    pub(crate) fn do_work(&mut self, now: Now, counters: &mut Counters) -> usize {
+        self.now_ns = now.nanos;
+        let Some(gossip) = &mut self.gossip else {
+            return 0;
+        };
+        let work = gossip.do_work(now);
+        while let Some((index, host)) = self.gossip.as_mut().and_then(Gossip::next_lookup) {
+            match literal(&host) {
+                Ok(ip) => self.looked_up(index, &Ok(vec![ip]), counters),
+                Err(name) => {
+                    let ticket = self.open(Asker::Neighbor(index), name);
+                    self.look_up(ticket, name, false);
+                }
+            }
+        }
+        work
+    }
+
+    /// Begins to look up a name; the ticket under which its answer will come.
+    pub(crate) fn ask(&mut self, asker: Asker, host: &str) -> u64 {
+        let ticket = self.open(asker, host);
+        self.look_up(ticket, host, true);
+        ticket
+    }
+
+    /// The same, unless this asker has a question open.
+    pub(crate) fn ask_again(&mut self, asker: Asker, host: &str) {
+        if !self.open.values().any(|open| open.asker == asker) {
+            self.ask(asker, host);
+        }
+    }
+
+    /// Nobody wants this answer any more.
+    pub(crate) fn cancel(&mut self, ticket: u64) {
+        if self.open.remove(&ticket).is_some() {
+            self.system.cancel(ticket);
+        }
+    }
+
+    /// The next answer for somebody else than the neighbours.
+    pub(crate) fn poll(&mut self, counters: &mut Counters) -> Option<Answer> {
+        while let Some((ticket, found)) = self.next_found() {
+            // Answers come late too, to questions that nobody has any more.
+            let Some(question) = self.open.remove(&ticket) else {
+                continue;
+            };
+            self.watch
+                .record(self.now_ns.saturating_sub(question.since_ns));
+            if let Asker::Neighbor(index) = question.asker {
+                self.looked_up(index, &found, counters);
+                continue;
+            }
+            return Some(Answer {
+                ticket,
+                asker: question.asker,
+                host: question.host,
+                found,
+            });
+        }
+        None
+    }
+
+    fn next_found(&mut self) -> Option<(u64, Found)> {
+        if let Some(found) = self.found.pop_front() {
+            return Some(found);
+        }
+        if let Some(found) = self.system.poll() {
+            return Some(found);
+        }
+        // Tickets are given in order of time: the first is the oldest.
+        let (&ticket, question) = self.open.first_key_value()?;
+        if self.now_ns.saturating_sub(question.since_ns) < TIMEOUT_NS {
+            return None;
+        }
+        self.system.cancel(ticket);
+        let text = format!("no answer within {} ms", TIMEOUT_NS / 1_000_000);
+        Some((ticket, Err(text)))
+    }
+
+    fn open(&mut self, asker: Asker, host: &str) -> u64 {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let question = Question {
+            asker,
+            host: host.to_owned(),
+            since_ns: self.now_ns,
+        };
+        self.open.insert(ticket, question);
+        ticket
+    }
+
+    fn look_up(&mut self, ticket: u64, host: &str, among_drivers: bool) {
+        let heard = self.gossip.as_ref().filter(|_| among_drivers);
+        if let Some(heard) = heard.and_then(|gossip| gossip.find(host)) {
+            self.found.push_back((ticket, Ok(heard)));
+            return;
+        }
+        let host = match self.table.redirect(host) {
+            None => host,
+            Some(Redirection::To(other)) => other,
+            Some(Redirection::Nowhere) => {
+                let text = format!("Unable to resolve host=({host}): (forced)");
+                self.found.push_back((ticket, Err(text)));
+                return;
+            }
+        };
+        match host.parse() {
+            Ok(ip) => self.found.push_back((ticket, Ok(vec![ip]))),
+            Err(_) => self.system.start(ticket, host),
+        }
+    }
+
+    fn looked_up(&mut self, index: usize, found: &Found, counters: &mut Counters) {
+        if let Some(gossip) = &mut self.gossip {
+            gossip.looked_up(index, found, counters);
+        }
+    }
+}
+
+/// An address that needs no lookup, or the name that does.
+pub(crate) fn literal(host: &Host) -> Result<IpAddr, &str> {
+    match host {
+        Host::Ip(ip) => Ok(*ip),
+        Host::Name(name) if name == "localhost" => Ok(Ipv4Addr::LOCALHOST.into()),
+        Host::Name(name) => Err(name),
+    }
+}
+
+/// IPv4 if there is one, as the official drivers prefer it.
+pub(crate) fn preferred(found: &[IpAddr]) -> Option<IpAddr> {
+    found
+        .iter()
+        .find(|ip| ip.is_ipv4())
+        .or_else(|| found.first())
+        .copied()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use taran_core::counters::{Counter, CounterTable};
+use taran_core::memory::Region;
+
+use super::*;
+use crate::context::TableRow;
+use crate::testing::at;
+
+/// A system that is asked, and answers when it is told to.
+#[derive(Clone, Debug, Default)]
+struct System(Arc<Mutex<SystemState>>);
+
+#[derive(Debug, Default)]
+struct SystemState {
+    asked: Vec<(u64, String)>,
+    found: Vec<(u64, Found)>,
+}
+
+impl NameResolver for System {
+    fn start(&mut self, ticket: u64, host: &str) {
+        self.0.lock().unwrap().asked.push((ticket, host.to_owned()));
+    }
+
+    fn cancel(&mut self, ticket: u64) {
+        self.0
+            .lock()
+            .unwrap()
+            .asked
+            .retain(|(open, _)| *open != ticket);
+    }
+
+    fn poll(&mut self) -> Option<(u64, Found)> {
+        self.0.lock().unwrap().found.pop()
+    }
+}
+
+impl System {
+    fn asked(&self) -> Vec<String> {
+        let state = self.0.lock().unwrap();
+        state.asked.iter().map(|(_, host)| host.clone()).collect()
+    }
+
+    fn answer(&self, ticket: u64, found: Found) {
+        self.0.lock().unwrap().found.push((ticket, found));
+    }
+}
+
+fn counters() -> Counters {
+    let region = |length| Region::anonymous(length).unwrap();
+    let table = CounterTable::new(region(4 << 16), region(1 << 16), Duration::from_secs(1));
+    Counters::new(table, at(0))
+}
+
+fn names(rows: &[TableRow]) -> (Names, System, Counters, Counter) {
+    let mut counters = counters();
+    let table = Table::new(rows, &mut counters).unwrap();
+    let (system, longest) = (System::default(), Counter::detached());
+    let watch = DutyCycle::new(longest.clone(), Counter::detached(), Duration::ZERO);
+    let names = Names::new(None, table, Box::new(system.clone()), watch, at(0));
+    (names, system, counters, longest)
+}
+
+fn row(name: &str, first: &str, other: &str) -> TableRow {
+    TableRow {
+        name: name.to_owned(),
+        first: first.to_owned(),
+        other: other.to_owned(),
+    }
+}
+
+#[test]
+fn the_table_is_asked_before_the_system() {
+    let rows = [row("a", "10.0.0.1", "b.host"), row("c", "c.host", "")];
+    let (mut names, system, mut counters, _) = names(&rows);
+    let ids: Vec<i32> = counters.ids_of_type(2001);
+    assert_eq!(ids.len(), 2);
+    assert_eq!(
+        counters.label(ids[0]),
+        "NameEntry{name='a', initialResolutionHost='10.0.0.1', reResolutionHost='b.host'}"
+    );
+    let ticket = names.ask(Asker::Command, "a");
+    let answer = names.poll(&mut counters).unwrap();
+    assert_eq!((answer.ticket, &*answer.host), (ticket, "a"));
+    assert_eq!(answer.found, Ok(vec!["10.0.0.1".parse().unwrap()]));
+
+    counters.counter(ids[0]).set(1);
+    names.ask(Asker::Command, "a");
+    names.ask(Asker::Command, "c");
+    names.ask(Asker::Command, "d");
+    assert_eq!(system.asked(), ["b.host", "c.host", "d"]);
+
+    counters.counter(ids[0]).set(-1);
+    names.ask(Asker::Command, "a");
+    let refused = names.poll(&mut counters).unwrap().found.unwrap_err();
+    assert!(refused.contains("Unable to resolve host=(a)"), "{refused}");
+}
+
+#[test]
+fn every_question_has_its_own_deadline() {
+    let (mut names, system, mut counters, longest) = names(&[]);
+    let first = names.ask(Asker::Command, "slow");
+    names.do_work(at(2_000_000_000), &mut counters);
+    let second = names.ask(Asker::Command, "quick");
+    names.ask(Asker::Command, "slower");
+    names.do_work(at(4_999_999_999), &mut counters);
+    assert!(names.poll(&mut counters).is_none());
+    names.do_work(at(5_000_000_000), &mut counters);
+    let given_up = names.poll(&mut counters).unwrap();
+    assert_eq!(given_up.ticket, first);
+    assert_eq!(given_up.found, Err("no answer within 5000 ms".to_owned()));
+    assert_eq!(longest.get(), 5_000_000_000);
+    assert!(names.poll(&mut counters).is_none());
+    assert_eq!(system.asked(), ["quick", "slower"]);
+    system.answer(second, Ok(vec!["10.0.0.2".parse().unwrap()]));
+    system.answer(first, Ok(vec!["10.0.0.1".parse().unwrap()]));
+    assert_eq!(names.poll(&mut counters).unwrap().ticket, second);
+    assert!(names.poll(&mut counters).is_none(), "too late");
+}
+
+#[test]
+fn who_asks_again_while_it_waits_asks_once() {
+    let (mut names, system, mut counters, _) = names(&[]);
+    let asker = Asker::SendEndpoint(EndpointId(3));
+    names.ask_again(asker, "peer");
+    names.ask_again(asker, "peer");
+    names.ask_again(Asker::SendEndpoint(EndpointId(4)), "peer");
+    assert_eq!(system.asked(), ["peer", "peer"]);
+    names.cancel(0);
+    system.answer(1, Err("gone".to_owned()));
+    let answer = names.poll(&mut counters).unwrap();
+    assert_eq!(answer.asker, Asker::SendEndpoint(EndpointId(4)));
+    names.ask_again(asker, "peer");
+    assert_eq!(system.asked().len(), 2);
+}

@@ -1,0 +1,271 @@
+//! How names are resolved, as options say it (spec/03 §2.9).
+
+use taran_protocol::option::{OptionId, OptionSet};
+use taran_protocol::uri::Address;
+
+use super::validate::Conflict;
+
+/// Most drivers that can be named to start from.
+const BOOTSTRAP_MAX: usize = 20;
+
+/// Who answers for names before the system is asked.
+#[derive(Debug, Clone, Default)]
+pub struct NameSettings {
+    /// The driver's own name, told in the label of a counter.
+    pub driver_name: Option<String>,
+    /// The table of `csv_table`; empty without one.
+    pub table: Vec<TableRow>,
+    /// Exchange of names among drivers, where it is asked for.
+    pub gossip: Option<GossipSettings>,
+}
+
+/// A name and what it stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableRow {
+    /// The name.
+    pub name: String,
+    /// The host it stands for at first.
+    pub first: String,
+    /// The host it stands for when its counter says so.
+    pub other: String,
+}
+
+/// How this driver exchanges names with others (spec/02 §6).
+#[derive(Debug, Clone)]
+pub struct GossipSettings {
+    /// This driver's name.
+    pub name: String,
+    /// Where it listens.
+    pub interface: Address,
+    /// Drivers to start from.
+    pub bootstrap: Vec<Address>,
+    /// Who is silent for so long is forgotten.
+    pub neighbor_timeout_ns: i64,
+    /// How often the driver announces itself.
+    pub self_interval_ns: i64,
+    /// How often it passes on whom it knows.
+    pub neighbor_interval_ns: i64,
+    /// How often the drivers to start from are looked up again.
+    pub bootstrap_interval_ns: i64,
+    /// Length of the longest frame, bytes.
+    pub mtu: usize,
+}
+
+impl NameSettings {
+    /// What options say; what they need of each other is checked before.
+    pub(super) fn from_options(options: &OptionSet) -> Self {
+        Self {
+            driver_name: options.resolver_name().map(str::to_owned),
+            table: table(options).unwrap_or_default(),
+            gossip: gossip(options).ok().flatten(),
+        }
+    }
+}
+
+/// What is wrong with these options, or missing.
+pub(super) fn conflicts(options: &OptionSet) -> Vec<Conflict> {
+    let table = table(options).err();
+    let gossip = gossip(options).err();
+    table.into_iter().chain(gossip).collect()
+}
+
+fn conflict(options: &OptionSet, option: OptionId, needed: impl Into<String>) -> Conflict {
+    Conflict {
+        option,
+        value: options.text(option),
+        needed: needed.into(),
+    }
+}
+
+/// The rows of `csv_table`. A row that has not three columns is none, as with the official driver.
+fn table(options: &OptionSet) -> Result<Vec<TableRow>, Conflict> {
+    if options.name_resolver_supplier() != "csv_table" {
+        return Ok(Vec::new());
+    }
+    let rows = options.name_resolver_init_args().ok_or_else(|| {
+        conflict(
+            options,
+            OptionId::NameResolverInitArgs,
+            "must be given with aeron.name.resolver.supplier=csv_table: rows of \
+             'name,first address,address at re-resolution', separated by '|'",
+        )
+    })?;
+    let rows = rows.split('|').filter_map(|row| {
+        let columns: Vec<&str> = row.split(',').collect();
+        let [name, first, other] = *columns.as_slice() else {
+            return None;
+        };
+        Some(TableRow {
+            name: name.to_owned(),
+            first: first.to_owned(),
+            other: other.to_owned(),
+        })
+    });
+    Ok(rows.collect())
+}
+
+/// Asked for by the supplier, as with the C driver, or by the interface alone, as with the Java driver.
+fn gossip(options: &OptionSet) -> Result<Option<GossipSettings>, Conflict> {
+    let Some(interface) = options.resolver_interface() else {
+        if options.name_resolver_supplier() == "driver" {
+            return Err(conflict(
+                options,
+                OptionId::ResolverInterface,
+                "must be host:port with aeron.name.resolver.supplier=driver",
+            ));
+        }
+        return Ok(None);
+    };
+    let name = options.resolver_name().ok_or_else(|| {
+        conflict(
+            options,
+            OptionId::ResolverName,
+            "must be given with aeron.driver.resolver.interface: `resolverName` is required when `resolverInterface` is set",
+        )
+    })?;
+    // What a frame has room for, with its header and the fixed part of the entry.
+    if name.len() > 512.min(options.mtu_length().saturating_sub(40)) {
+        return Err(conflict(
+            options,
+            OptionId::ResolverName,
+            "is too long for a frame of aeron.mtu.length bytes, and longer than 512 bytes it must not be",
+        ));
+    }
+    let address = |option: OptionId, text: &str| {
+        Address::parse(text.trim()).map_err(|needed| {
+            let text = format!("has {text} where it needs {needed}");
+            conflict(options, option, text)
+        })
+    };
+    let starts: Vec<&str> = options
+        .resolver_bootstrap_neighbor()
+        .map_or(Vec::new(), |list| list.split(',').collect());
+    if starts.len() > BOOTSTRAP_MAX {
+        return Err(conflict(
+            options,
+            OptionId::ResolverBootstrapNeighbor,
+            format!("names more than {BOOTSTRAP_MAX} drivers"),
+        ));
+    }
+    let bootstrap = starts
+        .into_iter()
+        .map(|text| address(OptionId::ResolverBootstrapNeighbor, text));
+    Ok(Some(GossipSettings {
+        name: name.to_owned(),
+        interface: address(OptionId::ResolverInterface, interface)?,
+        bootstrap: bootstrap.collect::<Result<_, _>>()?,
+        neighbor_timeout_ns: options.resolver_neighbor_timeout_ns(),
+        self_interval_ns: options.resolver_self_resolution_interval_ns(),
+        neighbor_interval_ns: options.resolver_neighbor_resolution_interval_ns(),
+        bootstrap_interval_ns: options.resolver_bootstrap_neighbor_resolution_interval_ns(),
+        mtu: options.mtu_length(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use taran_protocol::option::Source;
+
+    use super::*;
+
+    fn options(set: &[(&str, &str)]) -> OptionSet {
+        let mut options = OptionSet::driver();
+        let unknown = options.apply(&Source::Code, set.iter().copied()).unwrap();
+        assert!(unknown.is_empty());
+        options
+    }
+
+    #[test]
+    fn nothing_is_asked_for_by_default() {
+        let names = NameSettings::from_options(&options(&[("aeron.driver.resolver.name", "A")]));
+        assert!(names.table.is_empty() && names.gossip.is_none());
+        assert_eq!(names.driver_name.as_deref(), Some("A"));
+    }
+
+    #[test]
+    fn a_table_has_a_row_for_each_three_columns() {
+        let names = NameSettings::from_options(&options(&[
+            ("AERON_NAME_RESOLVER_SUPPLIER", "csv_table"),
+            (
+                "AERON_NAME_RESOLVER_INIT_ARGS",
+                "a,127.0.0.1,127.0.0.2|b,x|c,localhost,bad.invalid|",
+            ),
+        ]));
+        let rows: Vec<(&str, &str, &str)> = names
+            .table
+            .iter()
+            .map(|row| (&*row.name, &*row.first, &*row.other))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("a", "127.0.0.1", "127.0.0.2"),
+                ("c", "localhost", "bad.invalid")
+            ]
+        );
+    }
+
+    #[test]
+    fn an_interface_is_enough_to_exchange_names() {
+        let names = NameSettings::from_options(&options(&[
+            ("aeron.driver.resolver.name", "A"),
+            ("aeron.driver.resolver.interface", "0.0.0.0:8050"),
+            (
+                "aeron.driver.resolver.bootstrap.neighbor",
+                "localhost:8051,[::1]:8052",
+            ),
+        ]));
+        let gossip = names.gossip.unwrap();
+        assert_eq!((gossip.interface.port, gossip.bootstrap.len()), (8050, 2));
+        assert_eq!(
+            (gossip.self_interval_ns, gossip.neighbor_interval_ns),
+            (1_000_000_000, 2_000_000_000)
+        );
+        assert_eq!(
+            (gossip.bootstrap_interval_ns, gossip.neighbor_timeout_ns),
+            (10_000_000_000, 10_000_000_000)
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        let many = vec!["localhost:1"; 21].join(",");
+        let interface = ("aeron.driver.resolver.interface", "localhost:0");
+        let name = ("aeron.driver.resolver.name", "A");
+        for (set, part) in [
+            (
+                vec![("aeron.name.resolver.supplier", "csv_table")],
+                "init.args",
+            ),
+            (
+                vec![("aeron.name.resolver.supplier", "driver")],
+                "resolver.interface",
+            ),
+            (vec![interface], "resolver.name"),
+            (
+                vec![name, ("aeron.driver.resolver.interface", "localhost")],
+                "port",
+            ),
+            (
+                vec![
+                    name,
+                    interface,
+                    ("aeron.driver.resolver.bootstrap.neighbor", "b"),
+                ],
+                "bootstrap.neighbor",
+            ),
+            (
+                vec![
+                    name,
+                    interface,
+                    ("aeron.driver.resolver.bootstrap.neighbor", many.as_str()),
+                ],
+                "20",
+            ),
+        ] {
+            let found = conflicts(&options(&set));
+            assert_eq!(found.len(), 1, "{set:?}");
+            assert!(found[0].to_string().contains(part), "{}", found[0]);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Who answers for names, as the options say.
+
+use std::net::{IpAddr, SocketAddr};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use taran_core::agent::DutyCycle;
+use taran_core::clock::Now;
+use taran_core::error_log::ErrorHandler;
+use taran_net::{Network, SocketSpec};
+use taran_protocol::counter::SystemCounter;
+use taran_protocol::uri::Address;
+
+use crate::conductor::{
+    Counters, Gossip, GossipCounters, NameResolver, Names, SystemCounters, Table, literal,
+    preferred,
+};
+use crate::context::{GossipSettings, Settings};
+use crate::error::DriverError;
+use crate::faults::Faults;
+
+/// How long the address of the resolver's own interface is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(1);
+
+/// What the resolver is put together from.
+pub(super) struct NamesSpec<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) resolver: Box<dyn NameResolver>,
+    pub(super) network: &'a mut dyn Network,
+    pub(super) counters: &'a mut Counters,
+    pub(super) system: &'a SystemCounters,
+    pub(super) errors: ErrorHandler,
+    pub(super) now: Now,
+}
+
+/// Binds the resolver's socket and allocates its counters.
+pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<Names, DriverError> {
+    let settings = spec.settings;
+    let full = |error: crate::conductor::Failure| DriverError::Cnc {
+        what: "the counters of the name resolver",
+        reason: error.text,
+    };
+    let table = Table::new(&settings.names.table, spec.counters).map_err(full)?;
+    let gossip = match &settings.names.gossip {
+        None => None,
+        Some(gossip) => {
+            let bind = interface(&gossip.interface, spec.resolver.as_mut())?;
+            let transport = spec
+                .network
+                .open(&SocketSpec {
+                    offload: false,
+                    ..SocketSpec::bound(bind)
+                })
+                .map_err(|source| DriverError::ResolverInterface {
+                    interface: gossip.interface.text.clone(),
+                    reason: source.to_string(),
+                })?;
+            let counted = GossipCounters {
+                invalid_packets: spec.system.get(SystemCounter::InvalidPackets).clone(),
+                short_sends: spec.system.get(SystemCounter::ShortSends).clone(),
+            };
+            let faults = Faults::new(spec.errors.clone());
+            let gossip: GossipSettings = gossip.clone();
+            Some(
+                Gossip::new(gossip, transport, counted, faults, spec.counters, spec.now)
+                    .map_err(full)?,
+            )
+        }
+    };
+    let watch = DutyCycle::new(
+        spec.system.get(SystemCounter::NameResolverMaxTime).clone(),
+        spec.system
+            .get(SystemCounter::NameResolverTimeThresholdExceeded)
+            .clone(),
+        Duration::from_nanos(settings.timers.name_resolver_threshold_ns.unsigned_abs()),
+    );
+    Ok(Names::new(gossip, table, spec.resolver, watch, spec.now))
+}
+
+/// The address of the resolver's interface. Nothing runs yet that a name could hold up.
+fn interface(
+    address: &Address,
+    resolver: &mut dyn NameResolver,
+) -> Result<SocketAddr, DriverError> {
+    let failed = |reason: &str| DriverError::ResolverInterface {
+        interface: address.text.clone(),
+        reason: reason.to_owned(),
+    };
+    let name = match literal(&address.host) {
+        Ok(ip) => return Ok(SocketAddr::new(ip, address.port)),
+        Err(name) => name,
+    };
+    // Those who ask later begin to count from zero.
+    let ticket = u64::MAX;
+    resolver.start(ticket, name);
+    let began = Instant::now();
+    let found: Vec<IpAddr> = loop {
+        match resolver.poll() {
+            Some((answered, found)) if answered == ticket => {
+                break found.map_err(|reason| failed(&reason))?;
+            }
+            _ if began.elapsed() > PATIENCE => return Err(failed("its name has no answer")),
+            _ => thread::sleep(POLL),
+        }
+    };
+    let ip = preferred(&found).ok_or_else(|| failed("no address is known for it"))?;
+    Ok(SocketAddr::new(ip, address.port))
+}
