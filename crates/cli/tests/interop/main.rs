@@ -14,3 +14,4 @@ mod between_drivers;
 mod clean_up;
 mod clients;
 mod inspection;
+mod surface;

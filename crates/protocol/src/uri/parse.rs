@@ -189,6 +189,12 @@ impl fmt::Display for ChannelUri {
     }
 }
 
+impl AsRef<str> for ChannelUri {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
+}
+
 impl FromStr for ChannelUri {
     type Err = UriError;
 

@@ -1,0 +1,69 @@
+//! Counters: one's own, static ones, and everybody's.
+
+use taran::AddError;
+
+use super::{Notes, connect_with};
+use crate::drivers::Driver;
+use crate::exchange::{await_true, connect};
+
+const TYPE: i32 = 1_500;
+
+pub(super) fn clients_own_counters_and_share_static_ones(driver: &Driver) {
+    let notes = Notes::default();
+    let (come, go) = (notes.clone(), notes.clone());
+    let watcher = connect_with(driver.dir(), |context| {
+        context
+            .on_available_counter(move |_, registration_id, _| {
+                come.note(format!("come {registration_id}"));
+            })
+            .on_unavailable_counter(move |_, registration_id, _| {
+                go.note(format!("gone {registration_id}"));
+            })
+    });
+    let owner = connect(driver.dir());
+
+    let counter = owner.add_counter(TYPE, &[1, 2, 3], "own counter").unwrap();
+    let id = counter.registration_id();
+    counter.set(42);
+    await_true("word of the counter", || notes.has(&format!("come {id}")));
+    let counters = watcher.counters();
+    let found = counters.find_by_type_and_registration(TYPE, id).unwrap();
+    assert_eq!(found, counter.id());
+    assert_eq!(counters.value(found), Some(42));
+    assert_eq!(counters.owner_id(found), Some(owner.client_id()));
+    assert_eq!(&counters.key(found).unwrap()[..4], [1, 2, 3, 0]);
+    assert_eq!(counters.label(found).unwrap().as_str(), "own counter");
+
+    counter.async_close().unwrap().unwrap().wait().unwrap();
+    await_true("word of its end", || notes.has(&format!("gone {id}")));
+    assert_eq!(counters.find_by_type_and_registration(TYPE, id), None);
+
+    let first = owner.add_static_counter(TYPE, b"", "static", 77).unwrap();
+    let second = watcher.add_static_counter(TYPE, b"", "static", 77).unwrap();
+    assert_eq!((first.id(), second.registration_id()), (second.id(), 77));
+    first.set(7);
+    first.close();
+    owner.close();
+    assert_eq!(second.get(), 7, "it outlives the client that made it");
+    assert_eq!(counters.owner_id(second.id()), Some(-1));
+    assert_eq!(
+        counters.find_by_type_and_registration(TYPE, 77),
+        Some(second.id())
+    );
+}
+
+pub(super) fn counters_are_refused_with_a_reason(driver: &Driver) {
+    let client = connect(driver.dir());
+    let own = client.add_counter(TYPE, b"", "own").unwrap();
+    // Its type and registration id belong to a client, so no static counter can have them.
+    let refused = client.add_static_counter(TYPE, b"", "static", own.registration_id());
+    let Err(AddError::Registration(refused)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(refused.code.code(), 11, "{refused}");
+    let long = "x".repeat(381);
+    assert!(matches!(
+        client.add_counter(TYPE, b"", &long),
+        Err(AddError::TooLong { max: 380, .. })
+    ));
+}
