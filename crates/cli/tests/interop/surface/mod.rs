@@ -95,5 +95,6 @@ mod on_our_driver {
         inquiries: an_open_port_is_resolved channels_say_how_they_are the_driver_names_free_sessions
             wrong_channels_are_refused_with_a_code;
         replaying: blocks_and_padding_replay_a_stream images_are_moved_peeked_and_bounded;
+        responses: spies_see_what_is_sent;
     }
 }
