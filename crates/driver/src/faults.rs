@@ -74,7 +74,7 @@ impl Faults {
         self.handler.on_error(
             now.epoch_millis,
             ErrorCode::GenericError as i32,
-            &format!("{channel}: {error}"),
+            &ErrorCode::GenericError.record(&format!("{channel}: {error}")),
         );
         self.told.push(Told {
             channel: channel.into(),

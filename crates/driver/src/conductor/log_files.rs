@@ -176,7 +176,7 @@ impl LogFiles {
             self.errors.on_error(
                 now_epoch_ms,
                 ErrorCode::StorageSpace.code(),
-                &format!(
+                &ErrorCode::StorageSpace.record(&format!(
                     "WARNING: space is running low: threshold={} usable below {} path={}",
                     self.settings.low_storage_warning,
                     // Coarse, as each number would be another record.
@@ -185,7 +185,7 @@ impl LogFiles {
                         .checked_next_power_of_two()
                         .unwrap_or(u64::MAX),
                     directory.display()
-                ),
+                )),
             );
         }
         Ok(())

@@ -172,7 +172,7 @@ impl Owners {
     /// Records an error for whoever looks after the driver.
     pub(crate) fn record(&self, code: ErrorCode, text: &str) {
         self.errors
-            .on_error(self.now.epoch_millis, code.code(), text);
+            .on_error(self.now.epoch_millis, code.code(), &code.record(text));
     }
 
     /// Records trouble that somebody else's packets make. The details are for the first of it only: each of them is a

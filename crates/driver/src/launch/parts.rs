@@ -25,8 +25,9 @@ use crate::interceptors::Interceptors;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 
-/// Where official drivers tell their commit.
-const BUILD: &str = concat!("taran-", env!("CARGO_PKG_VERSION"));
+/// Where official drivers tell their commit: that of the release whose behaviour this driver has, for programs that
+/// compare it with their own, then what this driver really is.
+const BUILD: &str = concat!("9773cba37e taran=", env!("CARGO_PKG_VERSION"));
 
 /// Commands that may be on their way to an agent; more wait with the conductor.
 const COMMAND_QUEUE: usize = 256;

@@ -7,6 +7,7 @@ use taran_core::agent::{Agent, AgentFailure, AgentInvoker, AgentRunner, Composit
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
+use taran_protocol::error_code::ErrorCode;
 use taran_protocol::option::{Affinity, IdleRole, OptionSet, ThreadingMode};
 
 use super::parts::DriverParts;
@@ -99,7 +100,11 @@ impl Plan<'_> {
         let (errors, signal) = (self.errors.clone(), Arc::clone(&self.signal));
         let on_failure = move |failure: AgentFailure| {
             let now = SystemClock::new().now();
-            errors.on_error(now.epoch_millis, GENERIC_ERROR, &failure.to_string());
+            errors.on_error(
+                now.epoch_millis,
+                GENERIC_ERROR.code(),
+                &GENERIC_ERROR.record(&failure.to_string()),
+            );
             if matches!(failure, AgentFailure::Panicked { .. }) {
                 // A driver without one of its agents is of no use to anybody.
                 signal.fail(failure.to_string());
@@ -116,7 +121,7 @@ impl Plan<'_> {
     }
 }
 
-const GENERIC_ERROR: i32 = taran_protocol::error_code::ErrorCode::GenericError.code();
+const GENERIC_ERROR: ErrorCode = ErrorCode::GenericError;
 
 /// The core of each thread that has one of its own.
 struct Cores {

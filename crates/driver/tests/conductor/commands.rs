@@ -311,6 +311,53 @@ fn a_counter_can_be_removed_by_its_client_alone() {
 }
 
 #[test]
+fn a_counter_of_a_client_does_not_become_a_static_one() {
+    let mut bench = Bench::new();
+    let client_id = bench.client();
+    let registration_id = bench.id();
+    bench.ask(&Command::AddCounter {
+        client_id,
+        correlation_id: registration_id,
+        counter_type_id: 1002,
+        key: b"k",
+        label: "of the client",
+    });
+    let answers = bench.ask(&Command::AddStaticCounter {
+        client_id,
+        correlation_id: bench.id(),
+        registration_id,
+        counter_type_id: 1002,
+        key: b"k",
+        label: "static",
+    });
+    let Response::Error {
+        error_code,
+        message,
+        ..
+    } = answers[0].get()
+    else {
+        panic!("{answers:?}")
+    };
+    assert_eq!(error_code, 11);
+    let told = String::from_utf8_lossy(message).into_owned();
+    assert!(
+        told.starts_with(
+            "cannot add static counter, because a non-static counter exists (counterId="
+        ),
+        "{told}"
+    );
+    assert!(
+        told.contains(&format!("typeId=1002 and registrationId={registration_id}")),
+        "{told}"
+    );
+    // The record of the error log begins as the official C driver's, which is what tests and operators look for.
+    assert_eq!(
+        bench.errors(),
+        [(format!("(-11) generic error, see message\n{told}"), 1)]
+    );
+}
+
+#[test]
 fn a_static_counter_is_found_again_and_outlives_its_client() {
     let mut bench = Bench::new();
     let client_id = bench.client();

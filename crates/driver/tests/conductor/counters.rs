@@ -25,7 +25,9 @@ fn the_system_counters_come_first_and_in_order() {
     assert_eq!(bench.system(SystemCounter::AeronVersion), 78_592);
     assert_eq!(bench.system(SystemCounter::ControlProtocolVersion), 65_536);
     let label = |counter: SystemCounter| reader.label(counter.id()).unwrap().to_string();
-    assert!(label(SystemCounter::Errors).starts_with("Errors: version=1.51.0 commit="));
+    assert!(
+        label(SystemCounter::Errors).starts_with("Errors: version=1.51.0 commit=9773cba37e taran=")
+    );
     assert_eq!(
         label(SystemCounter::ConductorMaxCycleTime),
         "Conductor max cycle time doing its work in ns: DEDICATED"

@@ -192,8 +192,9 @@ impl Counters {
             return match owner_id {
                 NO_OWNER => Ok(found),
                 owner_id => Err(Failure::generic(format!(
-                    "cannot add static counter: counter {found} with type id {type_id} and registration id \
-                     {registration_id} exists and belongs to client {owner_id}"
+                    "cannot add static counter, because a non-static counter exists (counterId={found}) for \
+                     typeId={type_id} and registrationId={registration_id}: it belongs to client {owner_id}; \
+                     choose another registration id"
                 ))),
             };
         }
