@@ -70,9 +70,9 @@ fn publications() {
             ErrorCode::GenericError,
             &[
                 "session-id=7",
-                "already in use",
-                "stream 10",
-                "use another or leave it out",
+                "already in exclusive use",
+                "stream-id=10",
+                "or leave it out",
             ],
         );
     }

@@ -64,7 +64,7 @@ fn an_address_of_the_next_version_of_ip_makes_a_group_too() {
     let refused = bench
         .add_publication(client, "aeron:udp?endpoint=[ff02::1:2]:40456", 10)
         .unwrap_err();
-    assert!(refused.text.contains("even multicast address"));
+    assert!(refused.text.contains("Multicast data address must be odd"));
     bench
         .add_publication(client, "aeron:udp?endpoint=[ff02::1:3]:40456", 10)
         .unwrap();

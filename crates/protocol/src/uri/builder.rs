@@ -302,14 +302,14 @@ impl ChannelUriBuilder {
             && !(has(Param::Endpoint) || has(Param::Control) || has(Param::Tags) || by_mode)
         {
             return Err(UriError::invalid(
-                "a udp channel needs endpoint=host:port, control, tags, control-mode=manual or control-mode=response",
+                "URIs for UDP must specify endpoint, control, tags, or control-mode=manual/response",
             ));
         }
         let position = [Param::InitialTermId, Param::TermId, Param::TermOffset];
         match position.iter().filter(|param| has(**param)).count() {
             0 | 3 => Ok(()),
             _ => Err(UriError::rejected(
-                "init-term-id, term-id and term-offset must be given together, or none of them",
+                "params: init-term-id term-id term-offset must be used as a complete set, or none of them",
             )),
         }
     }

@@ -124,12 +124,12 @@ impl Channel {
             match role {
                 Role::Publication => {
                     return Err(in_channel(UriError::invalid(
-                        "spies are invalid for publications",
+                        "Aeron spies are invalid for publications",
                     )));
                 }
                 Role::SendDestination => {
                     return Err(in_channel(UriError::invalid(
-                        "spies are invalid as destinations to send to",
+                        "Aeron spies are invalid as send destinations",
                     )));
                 }
                 Role::Subscription | Role::ReceiveDestination => {
@@ -139,7 +139,7 @@ impl Channel {
         }
         match uri.media() {
             Media::Ipc if role == Role::SendDestination => Err(in_channel(UriError::rejected(
-                "ipc is no destination to send to, must be an aeron:udp channel",
+                "incorrect URI format for destination: ipc is none to send to, must be an aeron:udp channel",
             ))),
             Media::Ipc => Ok(Channel::Ipc(IpcChannel::new(uri).map_err(in_channel)?)),
             Media::Udp => {

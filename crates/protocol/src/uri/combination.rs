@@ -14,7 +14,7 @@ impl UdpChannel {
         );
         if self.control_mode == Some(ControlMode::Dynamic) && self.control.is_none() {
             return Err(UriError::invalid(
-                "control-mode=dynamic needs control=host:port",
+                "explicit control expected with dynamic control mode: add control=host:port to control-mode=dynamic",
             ));
         }
         if self.endpoint.is_none()
@@ -23,7 +23,7 @@ impl UdpChannel {
             && !by_mode
         {
             return Err(UriError::invalid(
-                "a udp channel needs endpoint=host:port, control, tags, control-mode=manual or control-mode=response",
+                "URIs for UDP must specify endpoint, control, tags, or control-mode=manual/response",
             ));
         }
         if let Some(endpoint) = &self.endpoint
@@ -49,11 +49,11 @@ impl UdpChannel {
                     && a.overlaps(*b)
                 {
                     return Err(UriError::rejected(format!(
-                        "{}={} and {}={} overlap, must be at least 8 bytes apart",
-                        first.key(),
+                        "{first} and {second} overlap: {first}={} {second}={}, must be at least 8 bytes apart",
                         a.bytes(),
-                        second.key(),
-                        b.bytes()
+                        b.bytes(),
+                        first = first.key(),
+                        second = second.key(),
                     )));
                 }
             }
@@ -76,12 +76,12 @@ impl UdpChannel {
     fn check_publication(&self) -> Result<(), UriError> {
         match (&self.endpoint, &self.control, self.control_mode) {
             (None, Some(control), None) => Err(UriError::rejected(format!(
-                "control={} needs an endpoint, or a control-mode",
+                "'control' parameter requires that either 'endpoint' or 'control-mode' is specified: control={}",
                 control.text
             ))),
             (Some(endpoint), _, None | Some(ControlMode::Response)) if endpoint.port == 0 => {
                 Err(UriError::rejected(format!(
-                    "endpoint={} has port 0, a publication must name the port it sends to",
+                    "endpoint has port=0 for publication: endpoint={}, name the port to send to",
                     endpoint.text
                 )))
             }
@@ -92,7 +92,7 @@ impl UdpChannel {
     fn check_control_port(&self) -> Result<(), UriError> {
         match &self.control {
             Some(control) if control.port == 0 => Err(UriError::rejected(format!(
-                "control={} has port 0, a subscription must name the port of the sender",
+                "control has port=0 for subscription: control={}, name the port of the sender",
                 control.text
             ))),
             _ => Ok(()),
@@ -106,14 +106,14 @@ impl UdpChannel {
         {
             if let Some(value) = self.uri.get(spec.param) {
                 return Err(UriError::invalid(format!(
-                    "{}={value} is not allowed in a destination, it belongs into the channel",
+                    "destinations must not contain the key: {}={value} belongs into the channel",
                     spec.key
                 )));
             }
         }
         if self.control_mode == Some(ControlMode::Response) {
             return Err(UriError::invalid(
-                "control-mode=response is not allowed in a destination",
+                "destinations may not specify control-mode=response",
             ));
         }
         Ok(())
@@ -123,10 +123,10 @@ impl UdpChannel {
         self.check_destination()?;
         match &self.endpoint {
             None => Err(UriError::rejected(
-                "a destination to send to needs endpoint=host:port",
+                "incorrect URI format for destination: a destination to send to needs endpoint=host:port",
             )),
             Some(endpoint) if endpoint.port == 0 => Err(UriError::rejected(format!(
-                "endpoint={} has port 0, a destination must name the port to send to",
+                "endpoint has port=0 for send destination: endpoint={}, name the port to send to",
                 endpoint.text
             ))),
             Some(_) => Ok(()),

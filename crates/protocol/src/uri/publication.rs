@@ -177,7 +177,7 @@ impl PublicationParams {
             return Ok(());
         }
         Err(UriError::rejected(format!(
-            "mtu={} is greater than SO_SNDBUF={send_buffer}, lower the mtu or raise so-sndbuf",
+            "MTU greater than SO_SNDBUF for channel: mtu={} so-sndbuf={send_buffer}, lower the mtu or raise so-sndbuf",
             self.mtu
         ))
         .in_channel(channel.uri().as_str()))
@@ -223,7 +223,7 @@ impl PublicationParams {
         ];
         let mismatch = |key: &str, existing: &str, requested: &str| {
             UriError::rejected(format!(
-                "existing publication has different {key}: existing={existing} requested={requested}; ask for {existing}, \
+                "existing publication has different '{key}': existing={existing} requested={requested}; ask for {existing}, \
                  leave it out, or use another stream or an exclusive publication"
             ))
             .in_channel(channel.uri().as_str())
@@ -325,13 +325,19 @@ fn read_window(uri: &ChannelUri, params: &PublicationParams) -> Result<usize, Ur
             window => window.min(half),
         });
     };
+    if window < params.mtu as i64 {
+        return Err(UriError::rejected(format!(
+            "pub-wnd={window} cannot be less than the mtu={}",
+            params.mtu
+        )));
+    }
     usize::try_from(window)
         .ok()
-        .filter(|window| (params.mtu..=half).contains(window))
+        .filter(|window| *window <= half)
         .ok_or_else(|| {
             UriError::rejected(format!(
-                "invalid pub-wnd, must be at least mtu={} and at most half of term-length={}: pub-wnd={window}",
-                params.mtu, params.term_length
+                "pub-wnd={window} must not exceed half the term-length={}",
+                params.term_length
             ))
         })
 }
@@ -346,7 +352,7 @@ fn read_position(
         3 => {}
         _ => {
             return Err(UriError::rejected(
-                "init-term-id, term-id and term-offset must be given together, or none of them",
+                "params: init-term-id term-id term-offset must be used as a complete set, or none of them",
             ));
         }
     }
@@ -359,12 +365,13 @@ fn read_position(
     };
     if term_id.wrapping_sub(initial_term_id) < 0 {
         return Err(UriError::rejected(format!(
-            "term-id={term_id} lies before init-term-id={initial_term_id}"
+            "Param difference greater than 2^31 - 1: init-term-id={initial_term_id} term-id={term_id}, a stream cannot begin \
+             before its first term"
         )));
     }
     if term_offset > term_length {
         return Err(UriError::rejected(format!(
-            "term-offset={term_offset} is greater than term-length={term_length}"
+            "Param term-offset={term_offset} > term-length={term_length}"
         )));
     }
     Ok(Some(InitialPosition {

@@ -94,9 +94,11 @@ impl UdpChannel {
         existing: &UdpChannel,
         existing_roles: &AddressRoles,
     ) -> Result<(), UriError> {
+        let tag = self.tags.channel.unwrap_or_default();
         let mismatch = |what: &str| {
             Err(UriError::rejected(format!(
-                "matching tag but different {what}: channel={} existingChannel={}",
+                "matching tag {tag} has mismatched {what}: {} <> {}; ask for what the tagged channel has, for nothing \
+                 but its tag, or use another tag",
                 self.uri, existing.uri
             )))
         };
@@ -111,7 +113,7 @@ impl UdpChannel {
         {
             Ok(())
         } else {
-            mismatch("endpoint, control or interface")
+            mismatch("endpoint or control")
         }
     }
 }
@@ -129,7 +131,7 @@ pub(super) fn wildcard(ipv6: bool) -> SocketAddr {
 pub(super) fn check_multicast_data(text: &str, ip: IpAddr) -> Result<(), UriError> {
     if ip.is_multicast() && last_byte(ip).is_multiple_of(2) {
         return Err(UriError::rejected(format!(
-            "endpoint={text} is an even multicast address, the last byte must be odd"
+            "Multicast data address must be odd: endpoint={text}, choose a group whose last byte is odd"
         )));
     }
     Ok(())

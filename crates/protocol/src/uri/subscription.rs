@@ -165,7 +165,8 @@ impl SubscriptionParams {
             return Ok(());
         }
         Err(UriError::rejected(format!(
-            "rcv-wnd={} is greater than SO_RCVBUF={receive_buffer}, lower the window or raise so-rcvbuf",
+            "Initial window greater than SO_RCVBUF for channel: rcv-wnd={} so-rcvbuf={receive_buffer}, lower the window or \
+             raise so-rcvbuf",
             self.receiver_window
         ))
         .in_channel(channel.uri().as_str()))

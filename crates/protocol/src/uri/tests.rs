@@ -12,6 +12,111 @@ const ROLES: [Role; 4] = [
     Role::ReceiveDestination,
 ];
 
+/// What users of the official C driver look for in its refusals.
+#[test]
+fn refusals_have_the_words_of_the_official_driver() {
+    let defaults = OptionSet::driver();
+    let refusal = |text: &str, role: Role| {
+        let read = Channel::read(text, role).and_then(|channel| match role {
+            Role::Publication => {
+                PublicationParams::new(&channel, &defaults.publication_defaults()).map(drop)
+            }
+            Role::Subscription => {
+                SubscriptionParams::new(&channel, &defaults.subscription_defaults()).map(drop)
+            }
+            Role::SendDestination | Role::ReceiveDestination => Ok(()),
+        });
+        read.expect_err(text).text
+    };
+    let publications = [
+        (
+            "aeron:udp?control-mode=dynamic",
+            "explicit control expected with dynamic control mode",
+        ),
+        (
+            "aeron:udp?mtu=1408",
+            "URIs for UDP must specify endpoint, control, tags, or control-mode=manual/response",
+        ),
+        (
+            "aeron:udp?endpoint=224.0.1.2:5",
+            "Multicast data address must be odd",
+        ),
+        (
+            "aeron:udp?control=a:1",
+            "'control' parameter requires that either 'endpoint' or 'control-mode' is specified",
+        ),
+        (
+            "aeron:udp?endpoint=a:0",
+            "endpoint has port=0 for publication",
+        ),
+        (
+            "aeron:udp?endpoint=a:1|media-rcv-ts-offset=0|channel-rcv-ts-offset=4",
+            "media-rcv-ts-offset and channel-rcv-ts-offset overlap",
+        ),
+        ("aeron-spy:aeron:udp?endpoint=a:1", "spies are invalid"),
+        (
+            "aeron:ipc?pub-wnd=64",
+            "pub-wnd=64 cannot be less than the mtu=",
+        ),
+        (
+            "aeron:ipc?term-length=64k|pub-wnd=64k",
+            "pub-wnd=65536 must not exceed half the term-length=65536",
+        ),
+        (
+            "aeron:ipc?term-id=1",
+            "params: init-term-id term-id term-offset must be used as a complete set",
+        ),
+        (
+            "aeron:ipc?init-term-id=5|term-id=3|term-offset=0",
+            "Param difference greater than 2^31 - 1: init-term-id=5",
+        ),
+        (
+            "aeron:ipc?term-length=64k|init-term-id=1|term-id=1|term-offset=65568",
+            "Param term-offset=65568 > term-length=65536",
+        ),
+        (
+            "aeron:udp?endpoint=a:1|control-mode=response",
+            "control-mode=response was specified, but no response-correlation-id set",
+        ),
+        (
+            "aeron:udp?endpoint=a:1|response-correlation-id=x",
+            "invalid response-correlation-id, must be a number greater than or equal to -1, or 'prototype'",
+        ),
+    ];
+    for (text, words) in publications {
+        let told = refusal(text, Role::Publication);
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let destinations = [
+        (
+            "aeron-spy:aeron:udp?endpoint=a:1",
+            "spies are invalid as send destinations",
+        ),
+        (
+            "aeron:udp?endpoint=a:1|mtu=2048",
+            "destinations must not contain the key: mtu",
+        ),
+        (
+            "aeron:udp?endpoint=a:1|control-mode=response",
+            "destinations may not specify control-mode=response",
+        ),
+        (
+            "aeron:udp?endpoint=a:0",
+            "endpoint has port=0 for send destination",
+        ),
+        ("aeron:ipc", "incorrect URI format for destination"),
+    ];
+    for (text, words) in destinations {
+        let told = refusal(text, Role::SendDestination);
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let told = refusal("aeron:udp?control=a:0", Role::Subscription);
+    assert!(
+        told.contains("control has port=0 for subscription"),
+        "{told}"
+    );
+}
+
 /// Values that are right somewhere, and texts that are nearly so.
 fn some_value() -> impl Strategy<Value = String> {
     prop_oneof![

@@ -155,7 +155,8 @@ impl Owners {
         let id = EndpointId(new.id);
         if resolved.channel.kind() == ChannelKind::ByTag {
             return Err(Failure::invalid_channel(format!(
-                "invalid channel: no subscription's channel has this tag, and there is no endpoint to receive on: \
+                "invalid channel: URI must have explicit control, endpoint, or be manual control-mode when original: no \
+                 subscription's channel has this tag: \
                  channel={}",
                 resolved.text()
             )));

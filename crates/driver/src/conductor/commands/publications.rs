@@ -204,7 +204,7 @@ impl Owners {
             return Err(Failure::new(
                 ErrorCode::UnknownPublication,
                 format!(
-                    "unknown publication: client {client_id} has none with registration id {registration_id}"
+                    "unknown publication client_id={client_id} registration_id={registration_id}: it was removed, or never was"
                 ),
             ));
         };
@@ -243,9 +243,9 @@ pub(super) fn publisher_position(exclusive: bool) -> StreamCounter {
 
 pub(super) fn session_clash(new: &NewPublication, session_id: i32) -> Failure {
     Failure::generic(format!(
-        "specified session-id is already in use on stream {}, use another or leave it out: session-id={session_id} \
-         channel={}",
-        new.stream_id,
-        new.channel.uri()
+        "Specified session-id is already in exclusive use for channel={} stream-id={}: use another than \
+         session-id={session_id}, or leave it out",
+        new.channel.uri(),
+        new.stream_id
     ))
 }

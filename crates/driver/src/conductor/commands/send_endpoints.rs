@@ -21,7 +21,8 @@ impl Owners {
     ) -> Result<(), Failure> {
         if resolved.channel.kind() == ChannelKind::ByTag {
             return Err(Failure::generic(format!(
-                "no publication's channel has this tag, and there is no endpoint to send to: channel={}",
+                "URI must have explicit control, endpoint, or be manual control-mode when original: no publication's channel has \
+                 this tag: channel={}",
                 resolved.text()
             )));
         }

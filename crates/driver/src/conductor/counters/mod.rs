@@ -221,7 +221,9 @@ impl Counters {
             }
             _ => Err(Failure::new(
                 ErrorCode::UnknownCounter,
-                format!("client {client_id} has no counter with registration id {registration_id}"),
+                format!(
+                    "unknown counter client_id={client_id} registration_id={registration_id}: it was removed, or never was"
+                ),
             )),
         }
     }

@@ -152,7 +152,10 @@ impl Endpoint {
         if self.closing {
             return Err(Failure::new(
                 ErrorCode::ResourceTemporarilyUnavailable,
-                format!("endpoint is closing, try again: channel={}", asked.text()),
+                format!(
+                    "channel endpoint found in CLOSING state, please retry: channel={}",
+                    asked.text()
+                ),
             ));
         }
         let channel = &asked.channel;

@@ -53,7 +53,7 @@ impl PortRange {
             }
         }
         Err(Failure::generic(format!(
-            "no free port in {}..{}: make aeron.sender.wildcard.port.range or aeron.receiver.wildcard.port.range wider: \
+            "no available ports in range {} {}: make aeron.sender.wildcard.port.range or aeron.receiver.wildcard.port.range wider: \
              channel={channel}",
             range.start(),
             range.end()
