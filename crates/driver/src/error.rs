@@ -99,8 +99,19 @@ pub enum DriverError {
     /// A file of the directory could not be made.
     #[error("{0}")]
     Memory(#[from] MemoryError),
-    /// What lives in `cnc.dat` could not be set up.
-    #[error("cannot set up {what} in cnc.dat: {reason}")]
+    /// The file of the event log could not be opened.
+    #[error(
+        "cannot append events to {}: {source}; aeron.event.log.filename must name a file that this user may write, remove it \
+         for standard output", path.display()
+    )]
+    EventLog {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// What lives in memory that is shared, with clients or between threads, could not be set up.
+    #[error("cannot set up {what}: {reason}")]
     Cnc {
         /// Which part.
         what: &'static str,

@@ -1,6 +1,7 @@
 //! How commands and responses are laid out: fields one after the other, each on a multiple of four bytes, text and
 //! bytes behind a 32-bit length. [`messages!`] makes an enum, its decoder and its encoder from one table.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Why a message could not be decoded.
@@ -92,6 +93,8 @@ impl<'a> Reader<'a> {
 pub(crate) trait Field<'a>: Sized {
     fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed>;
     fn write(&self, out: &mut Vec<u8>);
+    /// For people; one line whatever a peer wrote.
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 fn align(out: &mut Vec<u8>) {
@@ -108,6 +111,10 @@ impl<'a> Field<'a> for i32 {
         align(out);
         out.extend_from_slice(&self.to_le_bytes());
     }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
 }
 
 impl<'a> Field<'a> for i64 {
@@ -119,6 +126,10 @@ impl<'a> Field<'a> for i64 {
     fn write(&self, out: &mut Vec<u8>) {
         align(out);
         out.extend_from_slice(&self.to_le_bytes());
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
     }
 }
 
@@ -133,6 +144,10 @@ impl<'a> Field<'a> for &'a [u8] {
         (self.len() as i32).write(out);
         out.extend_from_slice(self);
     }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.escape_ascii())
+    }
 }
 
 impl<'a> Field<'a> for &'a str {
@@ -142,6 +157,10 @@ impl<'a> Field<'a> for &'a str {
 
     fn write(&self, out: &mut Vec<u8>) {
         self.as_bytes().write(out);
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.as_bytes().escape_ascii())
     }
 }
 
@@ -158,6 +177,10 @@ impl<'a> Field<'a> for bool {
 
     fn write(&self, out: &mut Vec<u8>) {
         i64::from(*self).write(out);
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
     }
 }
 
@@ -192,6 +215,10 @@ impl<'a> Field<'a> for SocketAddr {
         out.extend_from_slice(&kind.to_le_bytes());
         out.extend_from_slice(&self.port().to_le_bytes());
         out.extend_from_slice(&octets);
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
     }
 }
 
@@ -271,6 +298,26 @@ macro_rules! messages {
                     )+
                 }
                 self.type_id()
+            }
+        }
+
+        /// The fields as `name=value`, in one line.
+        impl std::fmt::Display for $enum<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $(
+                        Self::$variant { $($field),* } => {
+                            let fields: &[(&str, &dyn Fn(&mut std::fmt::Formatter<'_>) -> std::fmt::Result)] =
+                                &[$((stringify!($field), &|f| $crate::message::Field::show($field, f))),*];
+                            for (index, (name, show)) in fields.iter().enumerate() {
+                                let separator = if index > 0 { " " } else { "" };
+                                write!(f, "{separator}{name}=")?;
+                                show(f)?;
+                            }
+                            Ok(())
+                        }
+                    )+
+                }
             }
         }
     };

@@ -144,7 +144,14 @@ fn under_the_name_of_the_official_driver_it_is_one() {
     driver.request_termination(b"");
     let outcome = driver.wait();
     outcome.assert_code(0).assert_silent();
-    assert!(outcome.stdout.ends_with(FAREWELL), "{outcome:?}");
+    for text in [
+        "aeron_driver_context_t {",
+        "] log started ",
+        "] DRIVER: CMD_IN_TERMINATE_DRIVER ",
+        FAREWELL,
+    ] {
+        assert!(outcome.stdout.contains(text), "no {text:?} in {outcome:?}");
+    }
 
     let version = run(std::process::Command::new(&program).arg("-v"));
     version.assert_code(0).assert_silent();

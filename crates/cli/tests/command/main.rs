@@ -3,5 +3,7 @@
 mod bench;
 mod documents;
 mod driver;
+mod event_log;
 mod process;
 mod tools;
+mod traffic;

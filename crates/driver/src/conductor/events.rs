@@ -1,15 +1,30 @@
 //! What sender and receiver tell the conductor.
 
 use taran_protocol::error_code::ErrorCode;
+use taran_protocol::event::EventCode;
 use taran_protocol::response::Response;
 
 use super::failure::Failure;
 use super::log_files::LogFile;
 use super::owners::Owners;
+use super::publication_terms::PublicationTerms;
 use crate::boundary::{ConductorEvent, PublicationError};
+use crate::event_log::{EventLog, Fact};
 
 /// Log files that are made for images of one endpoint at the same time.
 const IMAGE_FILES_PER_ENDPOINT: usize = 2;
+
+/// Logs the end of a publication, over the network or not.
+pub(crate) fn publication_ends(events: &EventLog, terms: &PublicationTerms) {
+    events.log(
+        EventCode::RemovePublicationCleanup,
+        &[
+            Fact::Int(terms.session_id),
+            Fact::Int(terms.stream_id),
+            Fact::Text(&terms.channel),
+        ],
+    );
+}
 
 impl Owners {
     pub(crate) fn on_event(&mut self, event: ConductorEvent) {
@@ -23,6 +38,7 @@ impl Owners {
                 drop(publication);
                 if let Some(publication) = self.networking.publications.remove(id) {
                     let endpoint = publication.endpoint;
+                    publication_ends(&self.events, &publication.terms);
                     let (log, counters) = publication.into_parts();
                     self.counters.free_all(&counters);
                     self.logs.retire(log);
@@ -30,6 +46,10 @@ impl Owners {
                 }
             }
             ConductorEvent::SendEndpointReleased(endpoint) => {
+                if let Some(endpoint) = self.networking.send_endpoints.get(endpoint.id()) {
+                    let channel = Fact::Text(endpoint.resolved.text());
+                    self.events.log(EventCode::SendChannelClose, &[channel]);
+                }
                 if let Some(counters) = self.networking.send_endpoints.released(endpoint.id()) {
                     self.counters.free_all(&counters);
                 }
@@ -40,6 +60,10 @@ impl Owners {
                 }
             }
             ConductorEvent::ReceiveEndpointReleased(endpoint) => {
+                if let Some(endpoint) = self.networking.receive_endpoints.get(endpoint.id()) {
+                    let channel = Fact::Text(endpoint.resolved.text());
+                    self.events.log(EventCode::ReceiveChannelClose, &[channel]);
+                }
                 if let Some(counters) = self.networking.receive_endpoints.released(endpoint.id()) {
                     self.counters.free_all(&counters);
                 }

@@ -143,6 +143,7 @@ fn take_one(
         // The agents are behind: what is in the ring stays there.
         return Action::Abort;
     }
+    owners.events.command(type_id, payload);
     let command = match Command::decode(type_id, payload) {
         Ok(command) => command,
         Err(error) => {

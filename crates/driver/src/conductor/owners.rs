@@ -33,6 +33,7 @@ use super::subscriptions::Subscriptions;
 use super::termination::{Termination, TerminationHook, TerminationValidator};
 use crate::boundary::{ReceiverCommand, SenderCommand};
 use crate::context::Settings;
+use crate::event_log::EventLog;
 
 /// The system counters, by their ids.
 #[derive(Debug, Clone)]
@@ -64,6 +65,7 @@ pub(crate) struct Owners {
     /// Hands out ids for images; clients take theirs from the same counter.
     pub(crate) correlation_ids: Producer,
     pub(crate) random: fastrand::Rng,
+    pub(crate) events: EventLog,
     /// How often the trouble that peers make is still recorded in full.
     peer_details_left: u32,
 }
@@ -90,6 +92,7 @@ pub(crate) struct OwnersSpec {
     pub(crate) validator: TerminationValidator,
     pub(crate) hook: TerminationHook,
     pub(crate) seed: u64,
+    pub(crate) events: EventLog,
 }
 
 impl Owners {
@@ -136,7 +139,7 @@ impl Owners {
             next_receiver_id: random.i64(..),
         };
         Self {
-            replies: Replies::new(spec.replies),
+            replies: Replies::new(spec.replies, spec.events.clone()),
             counters: spec.counters,
             names: spec.names,
             logs,
@@ -155,6 +158,7 @@ impl Owners {
             ),
             correlation_ids: spec.correlation_ids,
             random,
+            events: spec.events,
             peer_details_left: PEER_DETAILS,
             settings,
             now,

@@ -3,21 +3,25 @@
 use taran_core::broadcast::Transmitter;
 use taran_protocol::response::Response;
 
+use crate::event_log::EventLog;
+
 /// The one writer of the to-clients buffer. Each message is encoded into a buffer that is used again.
 #[derive(Debug)]
 pub(crate) struct Replies {
     transmitter: Transmitter,
     buffer: Vec<u8>,
+    events: EventLog,
 }
 
 /// Longest error text sent, in bytes (spec/03 §4.1).
 const ERROR_TEXT_MAX: usize = 8192;
 
 impl Replies {
-    pub(crate) fn new(transmitter: Transmitter) -> Self {
+    pub(crate) fn new(transmitter: Transmitter, events: EventLog) -> Self {
         Self {
             transmitter,
             buffer: Vec::with_capacity(ERROR_TEXT_MAX),
+            events,
         }
     }
 
@@ -25,6 +29,7 @@ impl Replies {
     pub(crate) fn send(&mut self, response: &Response<'_>) {
         self.buffer.clear();
         let type_id = response.encode(&mut self.buffer);
+        self.events.response(type_id, &self.buffer);
         let sent = self.transmitter.transmit(type_id, &self.buffer);
         // The longest message (an error text, or a channel of 4095 bytes and a path) is far below an eighth of the
         // smallest buffer that the options allow.

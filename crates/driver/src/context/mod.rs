@@ -25,6 +25,7 @@ pub use validate::{Conflict, shortfalls, validate, validate_limits};
 
 use crate::conductor::{FileWorker, NameResolver, TerminationHook, TerminationValidator};
 use crate::error::DriverError;
+use crate::event_log::EventLog;
 
 /// The configuration of a driver.
 ///
@@ -51,6 +52,7 @@ pub struct DriverContext {
     pub(crate) resolver: Option<Box<dyn NameResolver>>,
     pub(crate) validator: Option<TerminationValidator>,
     pub(crate) hook: Option<TerminationHook>,
+    pub(crate) events: EventLog,
 }
 
 impl DriverContext {
@@ -84,6 +86,7 @@ impl DriverContext {
             resolver: None,
             validator: None,
             hook: None,
+            events: EventLog::off(),
         }
     }
 

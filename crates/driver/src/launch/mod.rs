@@ -23,6 +23,7 @@ use taran_core::clock::{Clock, SystemClock};
 use taran_core::counters::CountersReader;
 use taran_core::memory::{FileStorage, Storage};
 use taran_net::SocketNetwork;
+use taran_protocol::option::OptionSet;
 
 pub use parts::{DriverParts, Environment};
 pub use signal::Termination;
@@ -36,6 +37,7 @@ use turn::Turn;
 
 use crate::context::{DirectorySettings, DriverContext};
 use crate::error::DriverError;
+use crate::event_log::{EventWriter, EventWriterSpec};
 
 /// A running media driver. Closed when dropped.
 ///
@@ -54,6 +56,7 @@ pub struct MediaDriver {
     delete_on_shutdown: bool,
     counters: CountersReader,
     signal: Arc<Signal>,
+    events: Option<EventWriter>,
 }
 
 impl MediaDriver {
@@ -79,6 +82,10 @@ impl MediaDriver {
         }));
         if options.print_configuration() {
             print!("{}", DriverParts::describe(&options));
+        }
+        let events = event_writer(&options)?;
+        if let Some(events) = &events {
+            context.events = events.log();
         }
         let turn = Turn::wait(&storage, &settings.directory)?;
         let mut clock = SystemClock::new();
@@ -120,6 +127,7 @@ impl MediaDriver {
             delete_on_shutdown: settings.directory.delete_on_shutdown,
             counters,
             signal,
+            events,
         })
     }
 
@@ -195,8 +203,12 @@ impl MediaDriver {
             Some(Running::Threads(threads)) => {
                 threads.into_iter().rev().for_each(RunningAgent::close);
             }
-            Some(Running::Invoker(mut invoker)) => invoker.close(),
+            Some(Running::Invoker(mut invoker)) => {
+                invoker.close();
+            }
         }
+        // Nobody logs any more; what was logged is written now.
+        self.events = None;
         if self.delete_on_shutdown {
             directory::remove(self.storage.as_ref(), &self.directory)?;
         }
@@ -217,6 +229,20 @@ impl fmt::Debug for MediaDriver {
             .field("directory", &self.directory)
             .finish_non_exhaustive()
     }
+}
+
+/// The writer of the events that options want, if they want any.
+fn event_writer(options: &OptionSet) -> Result<Option<EventWriter>, DriverError> {
+    let wanted = options.events();
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    EventWriter::start(EventWriterSpec {
+        wanted,
+        path: options.event_log_filename().map(PathBuf::from),
+        capacity: options.event_buffer_length(),
+    })
+    .map(Some)
 }
 
 /// A `cnc.dat` that is not finished may be that of a driver which starts at this moment: gives it the time to show

@@ -21,6 +21,7 @@ use crate::boundary::{ReceiverCounters, SenderCounters};
 use crate::conductor::{Conductor, ConductorSpec, Counters, InlineFiles, NameResolver, OwnersSpec};
 use crate::context::{DriverContext, shortfalls, validate_limits};
 use crate::error::DriverError;
+use crate::event_log::LoggedNetwork;
 use crate::interceptors::Interceptors;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
@@ -94,6 +95,8 @@ impl DriverParts {
             .map_err(|conflict| DriverError::Conflicts(vec![conflict]))?;
         let mut network = interceptors.wrap(network);
         let limits = network.buffer_limits()?;
+        let events = context.events.clone();
+        network = LoggedNetwork::wrap(network, &events);
         let conflicts = validate_limits(context.options(), &limits);
         if !conflicts.is_empty() {
             return Err(DriverError::Conflicts(conflicts));
@@ -195,6 +198,7 @@ impl DriverParts {
                 hook: context.hook.take().unwrap_or_else(|| Box::new(|| {})),
                 seed,
                 now,
+                events,
             },
         });
         // Everything is in its place: from here on clients may come.

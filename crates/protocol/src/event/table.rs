@@ -90,9 +90,9 @@ events! {
     CmdOutAvailableImage = 8 "CMD_OUT_AVAILABLE_IMAGE" CommandsOut [response: Response];
     CmdOutOnOperationSuccess = 12 "CMD_OUT_ON_OPERATION_SUCCESS" CommandsOut [response: Response];
     CmdInKeepaliveClient = 13 "CMD_IN_KEEPALIVE_CLIENT" CommandsIn [command: Command];
-    RemovePublicationCleanup = 14 "REMOVE_PUBLICATION_CLEANUP" Inside [sessionId: Int, streamId: Int, channel: Text];
-    RemoveSubscriptionCleanup = 15 "REMOVE_SUBSCRIPTION_CLEANUP" Inside [streamId: Int, id: Long, channel: Text];
-    RemoveImageCleanup = 16 "REMOVE_IMAGE_CLEANUP" Inside [sessionId: Int, streamId: Int, id: Long, channel: Text];
+    RemovePublicationCleanup = 14 "REMOVE_PUBLICATION_CLEANUP" Inside [session_id: Int, stream_id: Int, channel: Text];
+    RemoveSubscriptionCleanup = 15 "REMOVE_SUBSCRIPTION_CLEANUP" Inside [stream_id: Int, id: Long, channel: Text];
+    RemoveImageCleanup = 16 "REMOVE_IMAGE_CLEANUP" Inside [session_id: Int, stream_id: Int, id: Long, channel: Text];
     CmdOutOnUnavailableImage = 17 "CMD_OUT_ON_UNAVAILABLE_IMAGE" CommandsOut [response: Response];
     SendChannelCreation = 23 "SEND_CHANNEL_CREATION" Inside [channel: Text];
     ReceiveChannelCreation = 24 "RECEIVE_CHANNEL_CREATION" Inside [channel: Text];
@@ -114,31 +114,31 @@ events! {
     CmdOutOnClientTimeout = 43 "CMD_OUT_ON_CLIENT_TIMEOUT" CommandsOut [response: Response];
     CmdInTerminateDriver = 44 "CMD_IN_TERMINATE_DRIVER" CommandsIn [command: Command];
     UntetheredSubscriptionStateChange = 45 "UNTETHERED_SUBSCRIPTION_STATE_CHANGE" Inside
-        [subscriptionId: Long, streamId: Int, sessionId: Int, from: Text, to: Text];
+        [subscription_id: Long, stream_id: Int, session_id: Int, from: Text, to: Text];
     NameResolutionNeighborAdded = 46 "NAME_RESOLUTION_NEIGHBOR_ADDED" Inside [address: Address];
     NameResolutionNeighborRemoved = 47 "NAME_RESOLUTION_NEIGHBOR_REMOVED" Inside [address: Address];
     FlowControlReceiverAdded = 48 "FLOW_CONTROL_RECEIVER_ADDED" Inside
-        [receiverCount: Int, receiverId: Long, sessionId: Int, streamId: Int, channel: Text];
+        [receiver_count: Int, receiver_id: Long, session_id: Int, stream_id: Int, channel: Text];
     FlowControlReceiverRemoved = 49 "FLOW_CONTROL_RECEIVER_REMOVED" Inside
-        [receiverCount: Int, receiverId: Long, sessionId: Int, streamId: Int, channel: Text];
+        [receiver_count: Int, receiver_id: Long, session_id: Int, stream_id: Int, channel: Text];
     NameResolutionResolve = 50 "NAME_RESOLUTION_RESOLVE" Inside
-        [resolver: Text, durationNs: Long, name: Text, isReResolution: Int, address: Text];
+        [resolver: Text, duration_ns: Long, name: Text, is_re_resolution: Int, address: Text];
     TextData = 51 "TEXT_DATA" Inside [text: Text];
     NameResolutionLookup = 52 "NAME_RESOLUTION_LOOKUP" Inside
-        [resolver: Text, durationNs: Long, name: Text, isReLookup: Int, resolvedName: Text];
-    NameResolutionHostName = 53 "NAME_RESOLUTION_HOST_NAME" Inside [durationNs: Long, hostName: Text];
+        [resolver: Text, duration_ns: Long, name: Text, is_re_lookup: Int, resolved_name: Text];
+    NameResolutionHostName = 53 "NAME_RESOLUTION_HOST_NAME" Inside [duration_ns: Long, host_name: Text];
     NakSent = 54 "NAK_SENT" Inside
-        [address: Address, sessionId: Int, streamId: Int, termId: Int, termOffset: Int, length: Int];
+        [address: Address, session_id: Int, stream_id: Int, term_id: Int, term_offset: Int, length: Int];
     Resend = 55 "RESEND" Inside
-        [sessionId: Int, streamId: Int, termId: Int, termOffset: Int, length: Int, channel: Text];
+        [session_id: Int, stream_id: Int, term_id: Int, term_offset: Int, length: Int, channel: Text];
     CmdInRemoveDestinationById = 56 "CMD_IN_REMOVE_DESTINATION_BY_ID" CommandsIn [command: Command];
     CmdInRejectImage = 57 "CMD_IN_REJECT_IMAGE" CommandsIn [command: Command];
     NakReceived = 58 "NAK_RECEIVED" Inside
-        [address: Address, sessionId: Int, streamId: Int, termId: Int, termOffset: Int, length: Int];
+        [address: Address, session_id: Int, stream_id: Int, term_id: Int, term_offset: Int, length: Int];
     PublicationRevoke = 59 "PUBLICATION_REVOKE" Inside
-        [revokedPos: Long, sessionId: Int, streamId: Int, channel: Text];
+        [position: Long, session_id: Int, stream_id: Int, channel: Text];
     PublicationImageRevoke = 60 "PUBLICATION_IMAGE_REVOKE" Inside
-        [revokedPos: Long, sessionId: Int, streamId: Int, channel: Text];
+        [position: Long, session_id: Int, stream_id: Int, channel: Text];
 }
 
 impl EventCode {
@@ -155,6 +155,48 @@ impl EventCode {
         specs
             .map(|spec| spec.code)
             .find(|code| i32::from(code.number()) == number)
+    }
+
+    /// The event of a command from a client, by the type of its record; some have none.
+    #[must_use]
+    pub fn of_command(type_id: i32) -> Option<Self> {
+        Some(match type_id {
+            0x01 => Self::CmdInAddPublication,
+            0x02 => Self::CmdInRemovePublication,
+            0x03 => Self::CmdInAddExclusivePublication,
+            0x04 => Self::CmdInAddSubscription,
+            0x05 => Self::CmdInRemoveSubscription,
+            0x06 => Self::CmdInKeepaliveClient,
+            0x07 => Self::CmdInAddDestination,
+            0x08 => Self::CmdInRemoveDestination,
+            0x09 | 0x0F => Self::CmdInAddCounter,
+            0x0A => Self::CmdInRemoveCounter,
+            0x0B => Self::CmdInClientClose,
+            0x0C => Self::CmdInAddRcvDestination,
+            0x0D => Self::CmdInRemoveRcvDestination,
+            0x0E => Self::CmdInTerminateDriver,
+            0x10 => Self::CmdInRejectImage,
+            0x11 => Self::CmdInRemoveDestinationById,
+            _ => return None,
+        })
+    }
+
+    /// The event of a response to clients, by the type of its record; some have none.
+    #[must_use]
+    pub fn of_response(type_id: i32) -> Option<Self> {
+        Some(match type_id {
+            0x0F01 => Self::CmdOutError,
+            0x0F02 => Self::CmdOutAvailableImage,
+            0x0F03 => Self::CmdOutPublicationReady,
+            0x0F04 => Self::CmdOutOnOperationSuccess,
+            0x0F05 => Self::CmdOutOnUnavailableImage,
+            0x0F06 => Self::CmdOutExclusivePublicationReady,
+            0x0F07 => Self::CmdOutSubscriptionReady,
+            0x0F08 | 0x0F0B => Self::CmdOutCounterReady,
+            0x0F09 => Self::CmdOutOnUnavailableCounter,
+            0x0F0A => Self::CmdOutOnClientTimeout,
+            _ => return None,
+        })
     }
 
     /// The declaration.

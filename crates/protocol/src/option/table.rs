@@ -506,7 +506,7 @@ options! {
         "file to append events to";
     EventLogReader event_log_reader: Driver text "aeron.event.log.reader.classname" "AERON_EVENT_LOG_READER_CLASSNAME" = "io.aeron.agent.EventLogReaderAgent", lacks CLASSES,
         "class that reads the events";
-    EventBufferLength event_buffer_length: Driver size(64 * K, G) "aeron.event.buffer.length" "AERON_EVENT_BUFFER_LENGTH" = "8m",
+    EventBufferLength event_buffer_length: Driver size(64 * K, G, Form::PowerOfTwo) "aeron.event.buffer.length" "AERON_EVENT_BUFFER_LENGTH" = "8m",
         "bytes of events that may wait to be written";
 
     // Client (§3)

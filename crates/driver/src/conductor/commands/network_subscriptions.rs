@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use taran_protocol::counter::type_id;
+use taran_protocol::event::EventCode;
 use taran_protocol::response::Response;
 use taran_protocol::uri::ChannelKind;
 
@@ -19,6 +20,7 @@ use crate::boundary::{
     EndpointId, ImageId, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverCommand,
     SubscriberPosition, TransportId,
 };
+use crate::event_log::Fact;
 use crate::receiver::ReceiveEndpoint;
 
 impl Owners {
@@ -212,6 +214,10 @@ impl Owners {
             )));
         status.set(status::ACTIVE);
         local_address.set(status::ACTIVE);
+        self.events.log(
+            EventCode::ReceiveChannelCreation,
+            &[Fact::Text(resolved.text())],
+        );
         let buffers = self.networking.sockets.wanted(&resolved);
         self.networking.receive_endpoints.insert(Endpoint {
             id,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use taran_protocol::counter::type_id;
+use taran_protocol::event::EventCode;
 use taran_protocol::uri::ChannelKind;
 
 use super::super::failure::Failure;
@@ -10,6 +11,7 @@ use super::super::network::{Endpoint, ResolvedChannel, status};
 use super::super::owners::Owners;
 use super::publications::NewPublication;
 use crate::boundary::{Destination, EndpointId, SendEndpointSpec, SenderCommand};
+use crate::event_log::Fact;
 use crate::sender::SendEndpoint;
 
 impl Owners {
@@ -89,6 +91,10 @@ impl Owners {
             ))));
         status.set(status::ACTIVE);
         local_address.set(status::ACTIVE);
+        self.events.log(
+            EventCode::SendChannelCreation,
+            &[Fact::Text(resolved.text())],
+        );
         let buffers = self.networking.sockets.wanted(&resolved);
         self.networking.send_endpoints.insert(Endpoint {
             id,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use taran_protocol::error_code::ErrorCode;
+use taran_protocol::event::EventCode;
 use taran_protocol::uri::{Channel, Role, SubscriptionParams};
 
 use super::super::failure::Failure;
@@ -11,6 +12,7 @@ use super::super::owners::Owners;
 use super::super::stop::Stop;
 use super::super::subscriptions::{Source, Subscription};
 use super::super::waiting::Answers;
+use crate::event_log::Fact;
 
 /// An add command, its channel read.
 #[derive(Debug)]
@@ -93,6 +95,16 @@ impl Owners {
             let Some(subscription) = self.subscriptions.remove(part) else {
                 continue;
             };
+            if part == id {
+                self.events.log(
+                    EventCode::RemoveSubscriptionCleanup,
+                    &[
+                        Fact::Int(subscription.stream_id),
+                        Fact::Long(id),
+                        Fact::Text(&subscription.text),
+                    ],
+                );
+            }
             match subscription.source {
                 Source::Ipc | Source::Spy(_) => self.end_local(&subscription),
                 Source::Network(endpoint) => {

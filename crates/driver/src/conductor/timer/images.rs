@@ -1,10 +1,13 @@
 //! The lives of images.
 
+use taran_protocol::event::EventCode;
+
 use super::super::links::Readable;
 use super::super::network::ImageEvent;
 use super::super::owners::Owners;
 use super::super::subscribers::TetherEvent;
 use crate::boundary::{ReceiverCommand, SubscriberPosition};
+use crate::event_log::Fact;
 
 impl Owners {
     pub(super) fn tick_images(&mut self) {
@@ -86,6 +89,15 @@ impl Owners {
             networking.leave_receive_endpoint(endpoint);
         }
         for image in self.networking.images.take_done() {
+            self.events.log(
+                EventCode::RemoveImageCleanup,
+                &[
+                    Fact::Int(image.session_id),
+                    Fact::Int(image.stream_id),
+                    Fact::Long(image.id.0),
+                    Fact::Text(self.networking.receive_channel(image.endpoint)),
+                ],
+            );
             let (log, counters) = image.into_parts();
             self.counters.free_all(&counters);
             self.logs.retire(log);

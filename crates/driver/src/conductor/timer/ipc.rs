@@ -3,6 +3,7 @@
 use taran_protocol::counter::SystemCounter;
 
 use super::super::clients::Publication;
+use super::super::events::publication_ends;
 use super::super::ipc::Event;
 use super::super::links::Readable;
 use super::super::owners::Owners;
@@ -72,6 +73,7 @@ impl Owners {
 
     fn free_ipc(&mut self, id: i64) {
         if let Some(publication) = self.ipc.remove(id) {
+            publication_ends(&self.events, &publication.terms);
             let (log, counters) = publication.into_parts();
             self.counters.free_all(&counters);
             self.logs.retire(log);

@@ -1,0 +1,146 @@
+//! The event log: what is in it, where it goes, what it is told by options.
+
+use std::path::Path;
+
+use crate::process::{Directory, Driver, Outcome, run, taran};
+use crate::traffic::Traffic;
+
+/// Lets a stream come and go under a driver with these variables.
+fn life(directory: &Directory, variables: &[(&str, &str)]) -> Outcome {
+    let mut command = taran(&["driver"]);
+    command
+        .env("AERON_DIR", directory.path())
+        .env("AERON_TIMER_INTERVAL", "10ms")
+        .env("AERON_PUBLICATION_LINGER_TIMEOUT", "20ms")
+        .env("AERON_IMAGE_LIVENESS_TIMEOUT", "200ms")
+        .envs(variables.iter().copied());
+    let driver = Driver::start_with(&mut command, directory.path());
+    let traffic = Traffic::over_udp(directory.path(), 1001, 3);
+    drop(traffic);
+    wait_until_all_is_gone(directory.path());
+    let outcome = driver.stop("TERM");
+    outcome.assert_code(15).assert_silent();
+    outcome
+}
+
+/// Waits until no counter of a stream or a channel is left.
+fn wait_until_all_is_gone(directory: &Path) {
+    crate::traffic::await_true("the end of all streams", || {
+        let stat = run(
+            taran(&["stat", "-w", "false", "--type", "^(1|2|3|4|5|6|7|14)$"])
+                .env("AERON_DIR", directory),
+        );
+        stat.assert_code(0);
+        stat.stdout.lines().count() == 2
+    });
+}
+
+fn names(text: &str) -> Vec<&str> {
+    text.lines()
+        .filter_map(|line| line.split_once("] DRIVER: "))
+        .map(|(_, event)| event.split(' ').next().unwrap_or(""))
+        .collect()
+}
+
+#[track_caller]
+fn assert_events(text: &str, wanted: &[&str], unwanted: &[&str]) {
+    let names = names(text);
+    for name in wanted {
+        assert!(names.contains(name), "no {name} in {text}");
+    }
+    for name in unwanted {
+        assert!(!names.contains(name), "{name} in {text}");
+    }
+}
+
+#[test]
+fn admin_tells_the_life_of_a_stream_on_standard_output() {
+    let directory = Directory::new("admin");
+    let outcome = life(&directory, &[("AERON_EVENT_LOG", "admin")]);
+    assert!(
+        outcome
+            .stdout
+            .lines()
+            .next()
+            .is_some_and(|line| line.starts_with('[') && line.contains("] log started ")),
+        "{outcome:?}"
+    );
+    assert_events(
+        &outcome.stdout,
+        &[
+            "CMD_IN_ADD_SUBSCRIPTION",
+            "RECEIVE_CHANNEL_CREATION",
+            "CMD_OUT_SUBSCRIPTION_READY",
+            "CMD_IN_ADD_PUBLICATION",
+            "SEND_CHANNEL_CREATION",
+            "CMD_OUT_PUBLICATION_READY",
+            "CMD_OUT_AVAILABLE_IMAGE",
+            "CMD_OUT_COUNTER_READY",
+            "REMOVE_SUBSCRIPTION_CLEANUP",
+            "REMOVE_PUBLICATION_CLEANUP",
+            "REMOVE_IMAGE_CLEANUP",
+            "SEND_CHANNEL_CLOSE",
+            "RECEIVE_CHANNEL_CLOSE",
+        ],
+        &["FRAME_IN", "FRAME_OUT"],
+    );
+    let added = outcome
+        .stdout
+        .lines()
+        .find(|line| line.contains("CMD_IN_ADD_PUBLICATION"))
+        .unwrap();
+    assert!(
+        added.contains(" stream_id=1001 channel=aeron:udp?endpoint=127."),
+        "{added}"
+    );
+    // Nothing is lost at the end, and the farewell is not part of a line.
+    assert!(
+        outcome.stdout.contains("\nShutting down driver...\n"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn all_goes_to_a_file_but_what_is_taken_out() {
+    let directory = Directory::new("all");
+    let logs = Directory::new("all-logs");
+    let file = logs.file("events.log", "");
+    let outcome = life(
+        &directory,
+        &[
+            ("AERON_EVENT_LOG", "all"),
+            ("AERON_EVENT_LOG_DISABLE", "CMD_OUT_COUNTER_READY,FRAME_OUT"),
+            ("AERON_EVENT_LOG_FILENAME", file.to_str().unwrap()),
+            ("AERON_EVENT_BUFFER_LENGTH", "1m"),
+        ],
+    );
+    assert_eq!(outcome.stdout, "Shutting down driver...\n");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_events(
+        &text,
+        &["FRAME_IN", "CMD_OUT_AVAILABLE_IMAGE"],
+        &["FRAME_OUT", "CMD_OUT_COUNTER_READY"],
+    );
+    for kind in ["type=SETUP ", "type=DATA ", "type=SM "] {
+        assert!(
+            text.lines()
+                .any(|line| line.contains(" FRAME_IN ") && line.contains(kind)),
+            "no {kind} in {text}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_refused_at_start() {
+    let directory = Directory::new("no-file");
+    let outcome = run(taran(&["driver"])
+        .env("AERON_DIR", directory.path())
+        .env("AERON_EVENT_LOG", "admin")
+        .env("AERON_EVENT_LOG_FILENAME", "/nowhere/events.log"));
+    outcome
+        .assert_code(1)
+        .assert_stderr("ERROR: driver init")
+        .assert_stderr("/nowhere/events.log")
+        .assert_stderr("aeron.event.log.filename");
+    assert!(!directory.path().exists());
+}

@@ -1,0 +1,81 @@
+//! Something for the tools to look at: a client with a stream that messages have gone through.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use taran::{Client, Context, Publication, Subscription};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const STEP: Duration = Duration::from_millis(1);
+
+/// A stream from a client to itself.
+pub(crate) struct Traffic {
+    _client: Client,
+    pub(crate) subscription: Subscription,
+    pub(crate) publication: Publication,
+}
+
+impl Traffic {
+    /// Sends `messages` messages over UDP through the driver in `directory`, and reads them.
+    pub(crate) fn over_udp(directory: &Path, stream_id: i32, messages: usize) -> Traffic {
+        // A port that no other test of this machine has, without a wildcard: both ends name it.
+        let channel = format!("aeron:udp?endpoint={}:40123|term-length=64k", own_address());
+        Traffic::new(directory, &channel, stream_id, messages)
+    }
+
+    fn new(directory: &Path, channel: &str, stream_id: i32, messages: usize) -> Traffic {
+        let client = Context::new()
+            .aeron_dir(directory)
+            .driver_timeout(PATIENCE)
+            .connect()
+            .expect("the driver takes clients");
+        let subscription = client
+            .add_subscription(channel, stream_id)
+            .expect("a subscription");
+        let publication = client
+            .add_publication(channel, stream_id)
+            .expect("a publication");
+        let mut traffic = Traffic {
+            _client: client,
+            subscription,
+            publication,
+        };
+        await_true("a connection", || traffic.publication.is_connected());
+        for number in 0..messages {
+            traffic.offer(format!("message {number}").as_bytes());
+        }
+        let mut received = 0;
+        await_true("all messages", || {
+            received += traffic.subscription.poll(|_, _| (), 10).expect("a driver");
+            received == messages
+        });
+        traffic
+    }
+
+    /// Sends a message that nobody reads yet.
+    pub(crate) fn offer(&mut self, message: &[u8]) {
+        await_true("room", || self.publication.offer(message).is_ok());
+    }
+}
+
+/// Waits until it is so.
+#[track_caller]
+pub(crate) fn await_true(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        thread::sleep(STEP);
+    }
+}
+
+/// A loopback address that no other test of this machine has.
+fn own_address() -> Ipv4Addr {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    assert!(number < 255, "no address is left");
+    Ipv4Addr::new(127, 192 | (high & 0x3f), low, number)
+}

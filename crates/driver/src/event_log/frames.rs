@@ -1,0 +1,155 @@
+//! Logs what goes over the network, from between the driver and its sockets. A driver that logs no frames has no such
+//! layer.
+
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+
+use taran_net::{
+    BufferLengths, BufferLimits, Capabilities, Interface, NetError, Network, ReceiveBatch,
+    SocketSpec, Transmit, Transport,
+};
+use taran_protocol::event::{EventCode, EventSet};
+use taran_protocol::frame::{Frame, FrameHeader, FrameType, FromBytes};
+
+use super::{EventLog, Fact};
+
+/// A network whose transports log frames.
+#[derive(Debug)]
+pub(crate) struct LoggedNetwork {
+    network: Box<dyn Network>,
+    log: EventLog,
+}
+
+#[derive(Debug)]
+struct LoggedTransport {
+    inner: Box<dyn Transport>,
+    log: EventLog,
+}
+
+impl LoggedNetwork {
+    /// `network`, with a layer that logs if any event of the network is wanted.
+    pub(crate) fn wrap(network: Box<dyn Network>, log: &EventLog) -> Box<dyn Network> {
+        let of_frames = [
+            EventCode::FrameIn,
+            EventCode::FrameOut,
+            EventCode::NakSent,
+            EventCode::NakReceived,
+        ];
+        let others = log.wanted().without(
+            of_frames
+                .into_iter()
+                .fold(EventSet::NONE, |set, event| set.with(event.into())),
+        );
+        if others == log.wanted() {
+            return network;
+        }
+        let log = log.clone();
+        Box::new(Self { network, log })
+    }
+}
+
+impl Network for LoggedNetwork {
+    fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
+        let inner = self.network.open(spec)?;
+        let log = self.log.clone();
+        Ok(Box::new(LoggedTransport { inner, log }))
+    }
+
+    fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
+        self.network.buffer_limits()
+    }
+
+    fn interfaces(&mut self) -> Result<Vec<Interface>, NetError> {
+        self.network.interfaces()
+    }
+}
+
+impl LoggedTransport {
+    fn frame(&self, event: EventCode, of_nak: EventCode, peer: Option<SocketAddr>, frame: &[u8]) {
+        self.log
+            .log(event, &[Fact::Address(peer), Fact::Frame(frame)]);
+        if self.log.wants(of_nak)
+            && is_nak(frame)
+            && let Ok(Frame::Nak(nak)) = Frame::parse(frame)
+        {
+            self.log.log(
+                of_nak,
+                &[
+                    Fact::Address(peer),
+                    Fact::Int(nak.session_id.get()),
+                    Fact::Int(nak.stream_id.get()),
+                    Fact::Int(nak.term_id.get()),
+                    Fact::Int(nak.term_offset.get()),
+                    Fact::Int(nak.length.get()),
+                ],
+            );
+        }
+    }
+}
+
+fn is_nak(frame: &[u8]) -> bool {
+    FrameHeader::ref_from_prefix(frame)
+        .is_ok_and(|(header, _)| header.frame_type() == FrameType::NAK)
+}
+
+impl Transport for LoggedTransport {
+    fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
+        let accepted = self.inner.send(batch)?;
+        let mut left = accepted;
+        for transmit in batch {
+            let peer = transmit.destination.or_else(|| self.inner.peer());
+            for datagram in transmit.datagrams() {
+                if left < datagram.len() || left == 0 {
+                    return Ok(accepted);
+                }
+                left -= datagram.len();
+                self.frame(EventCode::FrameOut, EventCode::NakSent, peer, datagram);
+            }
+        }
+        Ok(accepted)
+    }
+
+    fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
+        let count = self.inner.receive(batch)?;
+        if count > 0 {
+            for datagram in batch.datagrams() {
+                let source = Some(datagram.source);
+                self.frame(
+                    EventCode::FrameIn,
+                    EventCode::NakReceived,
+                    source,
+                    datagram.payload,
+                );
+            }
+        }
+        Ok(count)
+    }
+
+    fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
+        self.inner.connect(peer)
+    }
+
+    fn peer(&self) -> Option<SocketAddr> {
+        self.inner.peer()
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        self.inner.local_address()
+    }
+
+    fn raw_fd(&self) -> Option<RawFd> {
+        self.inner.raw_fd()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn buffer_lengths(&self) -> BufferLengths {
+        self.inner.buffer_lengths()
+    }
+
+    fn multicast_ttl(&self) -> u8 {
+        self.inner.multicast_ttl()
+    }
+}

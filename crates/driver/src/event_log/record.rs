@@ -1,0 +1,251 @@
+//! An event as bytes in the queue: when it was, then each fact in order.
+//!
+//! Numbers are little-endian; an address is its family (0 none, 4, 6), its port and 16 bytes; a text is a 16-bit length
+//! and its bytes; a message is its type, its whole length and the beginning of its bytes; a frame is its whole length and
+//! the beginning of its bytes. Messages and frames stand last and go to the end of the record.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use taran_protocol::event::{Field, FieldKind};
+
+use super::Fact;
+
+/// Most bytes of a text, a message or a frame that are kept. A record must fit into an eighth of the smallest queue.
+const KEPT: usize = 2048;
+const ADDRESS_LENGTH: usize = 19;
+
+/// An event about to be written.
+#[derive(Debug)]
+pub(super) struct Record<'a> {
+    time_ns: i64,
+    facts: &'a [Fact<'a>],
+}
+
+/// A fact that was read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Read<'a> {
+    Int(i32),
+    Long(i64),
+    Address(Option<SocketAddr>),
+    Text(&'a [u8]),
+    /// Type, whole length, what was kept.
+    Message(i32, usize, &'a [u8]),
+    /// Whole length, what was kept.
+    Frame(usize, &'a [u8]),
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn new(time_ns: i64, facts: &'a [Fact<'a>]) -> Self {
+        Self { time_ns, facts }
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn length(&self) -> usize {
+        let facts = self.facts.iter().map(|fact| match fact {
+            Fact::Int(_) => 4,
+            Fact::Long(_) => 8,
+            Fact::Address(_) => ADDRESS_LENGTH,
+            Fact::Text(text) => 2 + kept(text.as_bytes()).len(),
+            Fact::Message(_, bytes) => 8 + kept(bytes).len(),
+            Fact::Frame(bytes) => 4 + kept(bytes).len(),
+        });
+        8 + facts.sum::<usize>()
+    }
+
+    /// Fills `target`, which has just that length.
+    pub(super) fn write(&self, target: &mut [u8]) {
+        let mut out = Out(target);
+        out.put(&self.time_ns.to_le_bytes());
+        for fact in self.facts {
+            match fact {
+                Fact::Int(n) => out.put(&n.to_le_bytes()),
+                Fact::Long(n) => out.put(&n.to_le_bytes()),
+                Fact::Address(address) => out.put(&address_bytes(*address)),
+                Fact::Text(text) => {
+                    let text = kept(text.as_bytes());
+                    out.put(&(text.len() as u16).to_le_bytes());
+                    out.put(text);
+                }
+                Fact::Message(type_id, bytes) => {
+                    out.put(&type_id.to_le_bytes());
+                    out.put(&whole(bytes));
+                    out.put(kept(bytes));
+                }
+                Fact::Frame(bytes) => {
+                    out.put(&whole(bytes));
+                    out.put(kept(bytes));
+                }
+            }
+        }
+    }
+}
+
+fn kept(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(KEPT)]
+}
+
+fn whole(bytes: &[u8]) -> [u8; 4] {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes()
+}
+
+fn address_bytes(address: Option<SocketAddr>) -> [u8; ADDRESS_LENGTH] {
+    let mut bytes = [0; ADDRESS_LENGTH];
+    let Some(address) = address else { return bytes };
+    bytes[1..3].copy_from_slice(&address.port().to_le_bytes());
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            bytes[0] = 4;
+            bytes[3..7].copy_from_slice(&ip.octets());
+        }
+        IpAddr::V6(ip) => {
+            bytes[0] = 6;
+            bytes[3..].copy_from_slice(&ip.octets());
+        }
+    }
+    bytes
+}
+
+/// Bytes that are filled from the front.
+struct Out<'a>(&'a mut [u8]);
+
+impl Out<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        let (front, rest) = std::mem::take(&mut self.0).split_at_mut(bytes.len());
+        front.copy_from_slice(bytes);
+        self.0 = rest;
+    }
+}
+
+/// Reads a record back: its time, and its facts as far as they are there.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+    fields: std::slice::Iter<'static, Field>,
+}
+
+impl<'a> Reader<'a> {
+    /// The time of a record, and a reader of its facts.
+    pub(super) fn new(record: &'a [u8], fields: &'static [Field]) -> Option<(i64, Self)> {
+        let (time, rest) = record.split_first_chunk()?;
+        let fields = fields.iter();
+        Some((i64::from_le_bytes(*time), Self { rest, fields }))
+    }
+
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (bytes, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(*bytes)
+    }
+
+    fn read(&mut self, kind: FieldKind) -> Option<Read<'a>> {
+        Some(match kind {
+            FieldKind::Int => Read::Int(i32::from_le_bytes(self.take()?)),
+            FieldKind::Long => Read::Long(i64::from_le_bytes(self.take()?)),
+            FieldKind::Address => Read::Address(self.address()?),
+            FieldKind::Text => {
+                let length = usize::from(u16::from_le_bytes(self.take()?));
+                let (text, rest) = self.rest.split_at_checked(length)?;
+                self.rest = rest;
+                Read::Text(text)
+            }
+            FieldKind::Command | FieldKind::Response => {
+                let type_id = i32::from_le_bytes(self.take()?);
+                let whole = u32::from_le_bytes(self.take()?) as usize;
+                Read::Message(type_id, whole, std::mem::take(&mut self.rest))
+            }
+            FieldKind::Frame => {
+                let whole = u32::from_le_bytes(self.take()?) as usize;
+                Read::Frame(whole, std::mem::take(&mut self.rest))
+            }
+        })
+    }
+
+    fn address(&mut self) -> Option<Option<SocketAddr>> {
+        let [family] = self.take()?;
+        let port = u16::from_le_bytes(self.take()?);
+        let octets: [u8; 16] = self.take()?;
+        let [a, b, c, d, ..] = octets;
+        let ip = match family {
+            4 => IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
+            6 => IpAddr::V6(Ipv6Addr::from(octets)),
+            _ => return Some(None),
+        };
+        Some(Some(SocketAddr::new(ip, port)))
+    }
+}
+
+impl<'a> Iterator for Reader<'a> {
+    type Item = (&'static Field, Read<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let field = self.fields.next()?;
+        Some((field, self.read(field.kind)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIELDS: &[Field] = &[
+        Field {
+            name: "a",
+            kind: FieldKind::Int,
+        },
+        Field {
+            name: "b",
+            kind: FieldKind::Long,
+        },
+        Field {
+            name: "c",
+            kind: FieldKind::Address,
+        },
+        Field {
+            name: "d",
+            kind: FieldKind::Text,
+        },
+        Field {
+            name: "e",
+            kind: FieldKind::Frame,
+        },
+    ];
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        for address in [
+            None,
+            Some("10.0.0.1:40123".parse().unwrap()),
+            Some("[fe80::1]:1".parse().unwrap()),
+        ] {
+            let frame = [7; 3 * KEPT];
+            let facts = [
+                Fact::Int(-1),
+                Fact::Long(i64::MIN),
+                Fact::Address(address),
+                Fact::Text("text"),
+                Fact::Frame(&frame),
+            ];
+            let record = Record::new(42, &facts);
+            let mut bytes = vec![0; record.length()];
+            record.write(&mut bytes);
+            let (time_ns, reader) = Reader::new(&bytes, FIELDS).unwrap();
+            let read: Vec<Read<'_>> = reader.map(|(_, fact)| fact).collect();
+            assert_eq!(time_ns, 42);
+            assert_eq!(
+                read,
+                [
+                    Read::Int(-1),
+                    Read::Long(i64::MIN),
+                    Read::Address(address),
+                    Read::Text(b"text"),
+                    Read::Frame(frame.len(), &frame[..KEPT]),
+                ]
+            );
+            for length in 0..bytes.len() {
+                if let Some((_, reader)) = Reader::new(&bytes[..length], FIELDS) {
+                    assert!(reader.count() <= FIELDS.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+use std::io::Read as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+use taran_protocol::command::Command;
+use taran_protocol::event::{EventCode, FieldKind};
+use taran_protocol::frame::{I32, IntoBytes, Nak};
+use taran_protocol::response::Response;
+
+const CAPACITY: usize = 64 * 1024;
+
+fn log(wanted: &str) -> (EventLog, EventSource) {
+    EventLog::new(EventSet::parse(wanted).unwrap(), CAPACITY, || 5_000_000_007).unwrap()
+}
+
+fn lines(source: &mut EventSource) -> String {
+    let mut text = String::new();
+    while source.read(10, |number, record| text::append(&mut text, number, record)) > 0 {}
+    text
+}
+
+#[test]
+fn what_is_wanted_becomes_lines() {
+    let (log, mut source) = log("all");
+    let mut bytes = Vec::new();
+    let add = Command::AddPublication {
+        client_id: 3,
+        correlation_id: 4,
+        stream_id: 1001,
+        channel: "aeron:ipc?alias=two\nlines",
+    };
+    let type_id = add.encode(&mut bytes);
+    log.command(type_id, &bytes);
+    let error = Response::Error {
+        correlation_id: 4,
+        error_code: 1,
+        message: b"no",
+    };
+    let type_id = error.encode(&mut bytes);
+    log.response(type_id, &bytes);
+    log.log(
+        EventCode::UntetheredSubscriptionStateChange,
+        &[
+            Fact::Long(9),
+            Fact::Int(1001),
+            Fact::Int(-5),
+            Fact::Text("ACTIVE"),
+            Fact::Text("LINGER"),
+        ],
+    );
+    let nak = Nak {
+        header: Nak::header(),
+        session_id: I32::new(1),
+        stream_id: I32::new(2),
+        term_id: I32::new(3),
+        term_offset: I32::new(64),
+        length: I32::new(32),
+    };
+    log.log(
+        EventCode::FrameIn,
+        &[
+            Fact::Address(Some("10.0.0.1:9".parse().unwrap())),
+            Fact::Frame(nak.as_bytes()),
+        ],
+    );
+    assert_eq!(
+        lines(&mut source),
+        "[5.000000007] DRIVER: CMD_IN_ADD_PUBLICATION [49/49]: client_id=3 correlation_id=4 stream_id=1001 \
+         channel=aeron:ipc?alias=two\\nlines\n\
+         [5.000000007] DRIVER: CMD_OUT_ERROR [18/18]: correlation_id=4 error_code=1 message=no\n\
+         [5.000000007] DRIVER: UNTETHERED_SUBSCRIPTION_STATE_CHANGE [32/32]: subscription_id=9 stream_id=1001 \
+         session_id=-5 from=ACTIVE to=LINGER\n\
+         [5.000000007] DRIVER: FRAME_IN [28/28]: source=10.0.0.1:9 type=NAK flags=00000000 session_id=1 stream_id=2 \
+         term_id=3 term_offset=64 length=32\n"
+    );
+}
+
+#[test]
+fn what_is_not_wanted_leaves_no_trace() {
+    let (log, mut source) = log("CMD_OUT_ERROR");
+    log.log(EventCode::TextData, &[Fact::Text("nothing")]);
+    log.command(0x0B, &[0; 16]);
+    EventLog::off().log(EventCode::TextData, &[Fact::Text("nothing")]);
+    assert_eq!(lines(&mut source), "");
+    assert_eq!(source.take_lost(), 0);
+}
+
+#[test]
+fn a_full_queue_loses_events_and_counts_them() {
+    let (log, mut source) = log("all");
+    let text = "x".repeat(1000);
+    for _ in 0..100 {
+        log.log(EventCode::TextData, &[Fact::Text(&text)]);
+    }
+    let lost = source.take_lost();
+    let written = lines(&mut source).lines().count() as u64;
+    assert!(lost > 0 && written > 0);
+    assert_eq!(lost + written, 100);
+    assert_eq!(source.take_lost(), 0);
+    log.log(EventCode::TextData, &[Fact::Text("again")]);
+    assert!(lines(&mut source).ends_with("TEXT_DATA [7/7]: again\n"));
+}
+
+#[test]
+fn every_event_can_be_logged_with_the_facts_it_declares() {
+    let (log, mut source) = log("all");
+    for spec in EventCode::ALL {
+        let facts: Vec<Fact<'_>> = spec
+            .fields
+            .iter()
+            .map(|field| match field.kind {
+                FieldKind::Int => Fact::Int(1),
+                FieldKind::Long => Fact::Long(2),
+                FieldKind::Address => Fact::Address(None),
+                FieldKind::Text => Fact::Text("text"),
+                FieldKind::Command | FieldKind::Response => Fact::Message(-1, b"garbage"),
+                FieldKind::Frame => Fact::Frame(b"garbage"),
+            })
+            .collect();
+        log.log(spec.code, &facts);
+        let line = lines(&mut source);
+        assert!(line.contains(spec.name), "{line}");
+        assert_eq!(line.lines().count(), 1, "{line}");
+    }
+}
+
+#[test]
+fn the_writer_appends_to_its_file_and_finishes() {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let path = std::env::temp_dir().join(format!(
+        "taran-events-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    ));
+    std::fs::write(&path, "before\n").unwrap();
+    let spec = EventWriterSpec {
+        wanted: EventSet::parse("all").unwrap(),
+        path: Some(path.clone()),
+        capacity: 1 << 20,
+    };
+    let writer = EventWriter::start(spec).unwrap();
+    let log = writer.log();
+    for number in 0..1000 {
+        log.log(EventCode::TextData, &[Fact::Text(&number.to_string())]);
+    }
+    drop(writer);
+    let mut text = String::new();
+    std::fs::File::open(&path)
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "before");
+    assert!(
+        lines[1].contains("] log started ") && lines[1].contains("enabled loggers: {DRIVER: "),
+        "{}",
+        lines[1]
+    );
+    assert_eq!(lines.len(), 1002);
+    assert!(lines[1001].ends_with(": 999"), "{}", lines[1001]);
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_named() {
+    let spec = EventWriterSpec {
+        wanted: EventSet::parse("all").unwrap(),
+        path: Some("/nowhere/events".into()),
+        capacity: 1 << 20,
+    };
+    let error = EventWriter::start(spec).unwrap_err().to_string();
+    assert!(
+        error.contains("/nowhere/events") && error.contains("aeron.event.log.filename"),
+        "{error}"
+    );
+}

@@ -1,0 +1,115 @@
+//! Events as lines of text.
+
+use std::fmt::Write;
+
+use chrono::{DateTime, Local};
+use taran_protocol::command::Command;
+use taran_protocol::event::{EventCode, EventSpec, FieldKind};
+use taran_protocol::response::Response;
+
+use super::frame_text;
+use super::record::{Read, Reader};
+
+/// What the log says first.
+pub(super) fn start(now_ns: i64, epoch_ms: i64) -> String {
+    let date = match DateTime::from_timestamp_millis(epoch_ms) {
+        Some(utc) => utc
+            .with_timezone(&Local)
+            .format("%Y-%m-%d %H:%M:%S%.3f%z")
+            .to_string(),
+        None => epoch_ms.to_string(),
+    };
+    format!(
+        "{}log started {date}, enabled loggers: {{DRIVER: version={} commit=taran}}\n",
+        time(now_ns),
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
+/// That events were lost.
+pub(super) fn lost(now_ns: i64, count: u64, capacity: usize) -> String {
+    format!(
+        "{}DRIVER: {count} events lost: more came than could be written, raise aeron.event.buffer.length={capacity} or log \
+         fewer events\n",
+        time(now_ns)
+    )
+}
+
+/// Appends the line of an event: `[<s>.<ns>] DRIVER: <name> [<kept>/<whole>]: <facts>`.
+pub(super) fn append(text: &mut String, number: i32, record: &[u8]) {
+    let Some(event) = EventCode::from_number(number) else {
+        return;
+    };
+    let spec = event.spec();
+    let Some((time_ns, facts)) = Reader::new(record, spec.fields) else {
+        return;
+    };
+    let line_start = text.len();
+    text.push_str(&time(time_ns));
+    text.push_str("DRIVER: ");
+    text.push_str(spec.name);
+    let sizes_at = text.len();
+    let mut sizes = (record.len() - TIME_LENGTH, record.len() - TIME_LENGTH);
+    for (field, fact) in facts {
+        text.push(' ');
+        append_fact(text, spec, field.name, field.kind, &fact);
+        match fact {
+            Read::Message(_, whole, kept) | Read::Frame(whole, kept) => {
+                sizes = (kept.len(), whole);
+            }
+            _ => {}
+        }
+    }
+    text.insert_str(sizes_at, &format!(" [{}/{}]:", sizes.0, sizes.1));
+    debug_assert!(!text[line_start..].contains('\n'));
+    text.push('\n');
+}
+
+const TIME_LENGTH: usize = 8;
+
+fn append_fact(
+    text: &mut String,
+    spec: &EventSpec,
+    name: &'static str,
+    kind: FieldKind,
+    fact: &Read<'_>,
+) {
+    // Writing to a string cannot fail.
+    let _ = match *fact {
+        Read::Int(n) => write!(text, "{name}={n}"),
+        Read::Long(n) => write!(text, "{name}={n}"),
+        Read::Address(Some(address)) => write!(text, "{name}={address}"),
+        Read::Address(None) => write!(text, "{name}=unknown"),
+        // The text of an event that is nothing but a text needs no name.
+        Read::Text(bytes) if spec.fields.len() == 1 && spec.code == EventCode::TextData => {
+            write!(text, "{}", bytes.escape_ascii())
+        }
+        Read::Text(bytes) => write!(text, "{name}={}", bytes.escape_ascii()),
+        Read::Message(type_id, whole, kept) => {
+            append_message(text, kind, type_id, whole, kept);
+            Ok(())
+        }
+        Read::Frame(_, kept) => {
+            frame_text::append(text, kept);
+            Ok(())
+        }
+    };
+}
+
+fn append_message(text: &mut String, kind: FieldKind, type_id: i32, whole: usize, kept: &[u8]) {
+    let shown = match kind {
+        FieldKind::Command => Command::decode(type_id, kept).map(|message| message.to_string()),
+        _ => Response::decode(type_id, kept).map(|message| message.to_string()),
+    };
+    match shown {
+        Ok(shown) => text.push_str(&shown),
+        Err(_) if kept.len() < whole => text.push_str("too long to be shown"),
+        Err(error) => text.push_str(&error.to_string()),
+    }
+}
+
+/// `[<seconds>.<nanoseconds>] `.
+fn time(now_ns: i64) -> String {
+    const SECOND: i64 = 1_000_000_000;
+    format!("[{}.{:09}] ", now_ns / SECOND, (now_ns % SECOND).abs())
+}
