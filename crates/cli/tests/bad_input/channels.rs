@@ -33,9 +33,6 @@ fn not_built(role: Role) -> &'static [Feature] {
     }
 }
 
-/// Only the driver can say that this needs what is not built.
-const SESSION_BY_TAG: &str = "session-id=tag:";
-
 /// What was added stays until it is dropped.
 #[expect(dead_code, reason = "kept, not used")]
 enum Added {
@@ -75,15 +72,10 @@ fn missing(vector: &Vector, channel: &str) -> Option<String> {
     let features = Channel::read(channel, vector.role)
         .ok()?
         .features(vector.role);
-    if let Some(feature) = features
+    features
         .into_iter()
         .find(|feature| not_built(vector.role).contains(feature))
-    {
-        return Some(feature.to_string());
-    }
-    channel
-        .contains(SESSION_BY_TAG)
-        .then(|| SESSION_BY_TAG.to_owned())
+        .map(|feature| feature.to_string())
 }
 
 fn check(vector: &Vector, channel: &str, result: Result<Added, AddError>) -> Option<Added> {

@@ -31,14 +31,6 @@ impl Failure {
     pub(crate) fn invalid_channel(text: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidChannel, text)
     }
-
-    /// The request is understood, but this driver does not have the feature yet. Never ignored in silence.
-    pub(crate) fn not_built(feature: &str) -> Self {
-        Self::new(
-            ErrorCode::NotSupported,
-            format!("{feature}: not built into this version of the Taran media driver yet"),
-        )
-    }
 }
 
 impl From<UriError> for Failure {

@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use taran_protocol::log::{LogKind, LogSpec, SocketBufferLengths};
 use taran_protocol::uri::{
-    Channel, InitialPosition, LivePublication, PublicationParams, ResponseCorrelation,
-    SessionChoice,
+    InitialPosition, LivePublication, PublicationParams, ResponseCorrelation, TaggedPublication,
 };
-
-use super::failure::Failure;
 
 /// The identity and the parameters of one publication.
 #[derive(Debug, Clone)]
@@ -52,6 +49,15 @@ impl PublicationTerms {
             term_length: self.params.term_length,
             position: self.position,
             spies_simulate_connection: is_network.then_some(self.params.spies_simulate_connection),
+        }
+    }
+
+    /// What a publication takes that refers to this one by its tag.
+    pub(crate) fn tagged(&self) -> TaggedPublication {
+        TaggedPublication {
+            session_id: self.session_id,
+            mtu: self.params.mtu,
+            term_length: self.params.term_length,
         }
     }
 
@@ -127,19 +133,4 @@ pub(crate) fn initial_position(
             term_offset: 0,
         }
     })
-}
-
-/// The session id a channel asks for, if it asks for one.
-pub(crate) fn wanted_session(
-    params: &PublicationParams,
-    channel: &Channel,
-) -> Result<Option<i32>, Failure> {
-    match params.session {
-        SessionChoice::Generated => Ok(None),
-        SessionChoice::Id(id) => Ok(Some(id)),
-        SessionChoice::OfTag(_) => Err(Failure::not_built(&format!(
-            "session-id=tag: (channel={})",
-            channel.uri()
-        ))),
-    }
 }

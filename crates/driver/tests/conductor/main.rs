@@ -13,6 +13,7 @@ mod ipc;
 mod names;
 mod ports;
 mod sending_groups;
+mod sessions;
 mod spies;
 mod storage;
 mod told;

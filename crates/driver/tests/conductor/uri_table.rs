@@ -99,6 +99,7 @@ fn publications() {
                     &["U|alias=a=b"],
                     &["U|init-term-id=1|term-id=3|term-offset=64"],
                     &["U|tags=31,32", "udp?tags=31"],
+                    &["U|tags=31,32", "udp?tags=31|session-id=tag:32"],
                     &["U|ats=false"],
                     &["ipc?term-length=64k"],
                     &["ipc?"],
@@ -193,6 +194,9 @@ fn publications() {
                     &["U|term-length=64k", "U|mtu=2048"],
                     &["U|term-length=64k", "U|session-id=7"],
                     &["U|term-length=64k", "U|ssc=true"],
+                    &["U|session-id=tag:77"],
+                    &["U|tags=31,32", "udp?tags=31|session-id=tag:32|mtu=2k"],
+                    &["ipc?tags=71,72", "ipc?session-id=tag:72"],
                 ],
             ),
             (
@@ -201,7 +205,6 @@ fn publications() {
                     &["udp?control-mode=dynamic|control=localhost:40003"],
                     &["udp?control-mode=dynamic|control=localhost:0"],
                     &["udp?control-mode=manual"],
-                    &["U|session-id=tag:77"],
                     &["U|channel-snd-ts-offset=0"],
                     &["U|response-correlation-id=123456"],
                     &[

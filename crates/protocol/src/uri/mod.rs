@@ -45,6 +45,7 @@ pub use param::{
 pub use parse::{ChannelUri, MAX_URI_LENGTH, Media, SPY_PREFIX};
 pub use publication::{
     InitialPosition, LivePublication, PublicationDefaults, PublicationParams, SessionChoice,
+    TaggedPublication,
 };
 pub use resolved::AddressRoles;
 pub use subscription::{CongestionControl, Group, SubscriptionDefaults, SubscriptionParams};

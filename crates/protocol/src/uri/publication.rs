@@ -51,6 +51,27 @@ pub enum SessionChoice {
     OfTag(i64),
 }
 
+/// What a channel with `session-id=tag:` takes from the publication it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaggedPublication {
+    /// Its session id.
+    pub session_id: i32,
+    /// Its mtu in bytes.
+    pub mtu: usize,
+    /// Its term length in bytes.
+    pub term_length: usize,
+}
+
+impl SessionChoice {
+    /// What a channel says about the session id.
+    ///
+    /// # Errors
+    /// Code 11 with a text that names the value and what is allowed.
+    pub fn of(channel: &Channel) -> Result<Self, UriError> {
+        read_session(channel.uri()).map_err(|e| e.in_channel(channel.uri().as_str()))
+    }
+}
+
 /// Where a publication starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitialPosition {
@@ -164,6 +185,41 @@ impl PublicationParams {
         }
         params.window = read_window(uri, &params)?;
         params.position = read_position(uri, params.term_length)?;
+        Ok(params)
+    }
+
+    /// Reads the parameters of a publication whose channel says `session-id=tag:`: it takes session id, mtu and term length
+    /// of the publication with that tag, and may name no others.
+    ///
+    /// # Errors
+    /// As [`PublicationParams::new`], and code 11 for another mtu or term length.
+    pub fn of_tagged(
+        channel: &Channel,
+        defaults: &PublicationDefaults,
+        tagged: &TaggedPublication,
+    ) -> Result<Self, UriError> {
+        let defaults = PublicationDefaults {
+            mtu: tagged.mtu,
+            ipc_mtu: tagged.mtu,
+            term_length: tagged.term_length,
+            ipc_term_length: tagged.term_length,
+            ..*defaults
+        };
+        let mut params = Self::new(channel, &defaults)?;
+        for (param, named, needed) in [
+            (Param::Mtu, params.mtu, tagged.mtu),
+            (Param::TermLength, params.term_length, tagged.term_length),
+        ] {
+            if named != needed {
+                let key = param.key();
+                return Err(UriError::rejected(format!(
+                    "{key}={named} does not match the publication that session-id=tag: names, leave it out or ask for \
+                     {key}={needed}"
+                ))
+                .in_channel(channel.uri().as_str()));
+            }
+        }
+        params.session = SessionChoice::Id(tagged.session_id);
         Ok(params)
     }
 

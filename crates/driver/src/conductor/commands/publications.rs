@@ -8,7 +8,7 @@ use taran_protocol::counter::{
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::log::{LogBuffers, file_length};
 use taran_protocol::response::Response;
-use taran_protocol::uri::{Channel, PublicationParams, Role};
+use taran_protocol::uri::{Channel, PublicationParams, Role, SessionChoice};
 
 use super::super::clients::{Publication, PublicationLink};
 use super::super::counters::StreamIdentity;
@@ -17,9 +17,7 @@ use super::super::features;
 use super::super::log_files::{LogFile, LogFolder, LogRequest};
 use super::super::owners::Owners;
 use super::super::publication_log::PublicationLog;
-use super::super::publication_terms::{
-    LogSocketBuffers, PublicationTerms, initial_position, wanted_session,
-};
+use super::super::publication_terms::{LogSocketBuffers, PublicationTerms, initial_position};
 use super::super::stop::Stop;
 use super::super::waiting::{Answers, Need};
 
@@ -57,9 +55,11 @@ impl Owners {
     ) -> Result<(), Stop> {
         let channel = Channel::for_publication(channel).map_err(Failure::from)?;
         features::check_channel(&channel, Role::Publication)?;
-        let params = PublicationParams::new(&channel, &self.settings.publication_defaults)
-            .map_err(Failure::from)?;
-        let session_id = wanted_session(&params, &channel)?;
+        let params = self.publication_params(&channel)?;
+        let session_id = match params.session {
+            SessionChoice::Id(session_id) => Some(session_id),
+            SessionChoice::Generated | SessionChoice::OfTag(_) => None,
+        };
         self.check_registration(correlation_id)?;
         let mut new = NewPublication {
             client_id,
@@ -73,6 +73,28 @@ impl Owners {
         match &new.channel {
             Channel::Ipc(_) => self.add_ipc_publication(&new, answers),
             Channel::Udp(_) | Channel::Spy(_) => self.add_network_publication(&mut new, answers),
+        }
+    }
+
+    /// What the channel says, with what it takes from the publication that its `session-id=tag:` names: one to the
+    /// network, as the C driver has it, whatever the channel itself goes to.
+    fn publication_params(&self, channel: &Channel) -> Result<PublicationParams, Failure> {
+        let defaults = &self.settings.publication_defaults;
+        let SessionChoice::OfTag(tag) = SessionChoice::of(channel)? else {
+            return Ok(PublicationParams::new(channel, defaults)?);
+        };
+        let publications = &self.networking.publications;
+        match publications.find_tagged(tag) {
+            Some(found) => Ok(PublicationParams::of_tagged(
+                channel,
+                defaults,
+                &found.terms.tagged(),
+            )?),
+            None => Err(Failure::generic(format!(
+                "session-id=tag:{tag} must reference a network publication, add one with tags=<channel>,{tag} first: \
+                 channel={}",
+                channel.uri()
+            ))),
         }
     }
 

@@ -43,6 +43,13 @@ impl NetworkPublications {
             .find(|p| p.endpoint == endpoint && p.terms.stream_id == stream_id && p.is_shareable())
     }
 
+    /// The oldest publication with an entity tag.
+    pub(crate) fn find_tagged(&self, entity_tag: i64) -> Option<&NetworkPublication> {
+        self.entries
+            .values()
+            .find(|p| p.terms.entity_tag == Some(entity_tag))
+    }
+
     /// Whether a session id is taken on a stream of an endpoint.
     pub(crate) fn endpoint_uses_session(
         &self,
