@@ -1,0 +1,81 @@
+//! Groups that span machines, and machines with several interfaces.
+
+use std::collections::BTreeSet;
+
+use crate::driven::{Driven, wait_until};
+use crate::machines::{Machine, in_own_world};
+use crate::stream::{Reader, Writer, carry};
+
+const GROUP: &str = "aeron:udp?endpoint=224.20.30.39:24326|term-length=64k";
+
+fn sessions(reader: &mut Reader) -> BTreeSet<i32> {
+    let images = reader.subscription.images();
+    images.iter().map(|image| image.session_id()).collect()
+}
+
+/// One machine publishes to a group on either of its networks, and each network hears its own stream alone.
+#[test]
+fn a_group_lives_on_the_interface_that_the_channel_names() {
+    in_own_world(
+        "groups::a_group_lives_on_the_interface_that_the_channel_names",
+        || {
+            let (middle, left, right) = (
+                Machine::new("middle"),
+                Machine::new("left"),
+                Machine::new("right"),
+            );
+            middle.join("10.9.1.1/24", &left, "10.9.1.2/24", "left");
+            middle.join("10.9.2.1/24", &right, "10.9.2.2/24", "right");
+            let sending = Driven::start(&middle, &[]);
+            let receiving = [Driven::start(&left, &[]), Driven::start(&right, &[])];
+            let on = |network: &str| format!("{GROUP}|interface={network}");
+            // By the network, by an address in it, by the name of the interface.
+            let mut readers: Vec<Reader> = receiving
+                .iter()
+                .zip([on("10.9.1.0/24"), on("{right}")])
+                .map(|(end, channel)| {
+                    Reader::new(end.client.add_subscription(&channel, 10).unwrap())
+                })
+                .collect();
+            let mut writers: Vec<Writer> = [on("10.9.1.1/32"), on("10.9.2.0/24")]
+                .iter()
+                .map(|channel| {
+                    let added = sending.client.add_publication(channel, 10);
+                    Writer::new(added.unwrap())
+                })
+                .collect();
+            for (writer, reader) in writers.iter_mut().zip(&mut readers) {
+                writer.await_connected();
+                carry(writer, &mut [reader], 2_000);
+            }
+            for (writer, reader) in writers.iter().zip(&mut readers) {
+                assert_eq!(
+                    sessions(reader),
+                    BTreeSet::from([writer.publication.session_id()])
+                );
+            }
+            // A machine on both networks that joins the group on one of them hears that one alone, too.
+            let both = on("10.9.2.1");
+            let mut inner = Reader::new(sending.client.add_subscription(&both, 11).unwrap());
+            let outer = on("10.9.1.0/24");
+            let silent = receiving[0].client.add_publication(&outer, 11).unwrap();
+            let heard = receiving[1]
+                .client
+                .add_publication(on("10.9.2.0/24"), 11)
+                .unwrap();
+            wait_until("the one on the network of the group is connected", || {
+                heard.is_connected()
+            });
+            let mut writer = Writer::new(heard);
+            carry(&mut writer, &mut [&mut inner], 2_000);
+            assert_eq!(
+                sessions(&mut inner),
+                BTreeSet::from([writer.publication.session_id()])
+            );
+            assert!(!silent.is_connected());
+            drop((readers, writers, inner, writer, silent));
+            sending.stop();
+            receiving.into_iter().for_each(Driven::stop);
+        },
+    );
+}

@@ -1,0 +1,155 @@
+//! Machines that are network namespaces, and the cables between them.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// Set for the process that may make namespaces.
+const INSIDE: &str = "NAMESPACES_TEST_INSIDE_ITS_OWN";
+
+/// With the value `1`, a test that cannot run fails.
+const REQUIRED: &str = "TARAN_REQUIRE_NAMESPACES";
+
+/// Runs the body of a test where it may make machines: this program runs once more, for that test alone, in a network
+/// and a mount namespace of its own. What it makes there is gone with it, however it ends, and nobody else sees it.
+/// `test` is the path of the test.
+pub(crate) fn in_own_world(test: &str, body: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        run("mount", &["-t", "tmpfs", "tmpfs", "/run"]);
+        body();
+        return;
+    }
+    let flags = match ways_in() {
+        Ok(flags) => flags,
+        Err(why) => {
+            let required = std::env::var_os(REQUIRED).is_some_and(|value| value == "1");
+            assert!(!required, "namespaces are required, but {why}");
+            let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
+            return;
+        }
+    };
+    let output = Command::new("unshare")
+        .args(flags)
+        .arg(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env(INSIDE, "1")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    let has_run = out.contains("test result: ok. 1 passed");
+    assert!(output.status.success() && has_run, "{out}\n{err}");
+}
+
+/// How to become somebody who may do all that the tests do: as root simply so, else as root of a user namespace.
+fn ways_in() -> Result<&'static [&'static str], String> {
+    const TRY: &str = "mount -t tmpfs tmpfs /run && ip netns add one && ip netns add two \
+        && ip link add name a netns one type veth peer name b netns two \
+        && ip netns exec one nft add table inet try \
+        && ip netns exec one nft add chain inet try in '{ type filter hook input priority 0; }' \
+        && ip netns exec one nft add rule inet try in numgen random mod 100 '<' 5 counter drop";
+    let ways: [&[&str]; 2] = [&["-m", "-n"], &["-r", "-m", "-n"]];
+    let mut said = String::new();
+    for flags in ways {
+        match Command::new("unshare")
+            .args(flags)
+            .args(["sh", "-c", TRY])
+            .output()
+        {
+            Ok(output) if output.status.success() => return Ok(flags),
+            Ok(output) => said = String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => said = error.to_string(),
+        }
+    }
+    Err(format!(
+        "network namespaces cannot be made here (root, iproute2 and nftables are needed): {said}"
+    ))
+}
+
+/// A machine.
+pub(crate) struct Machine {
+    name: &'static str,
+}
+
+impl Machine {
+    /// A machine that nobody can reach yet.
+    pub(crate) fn new(name: &'static str) -> Machine {
+        run("ip", &["netns", "add", name]);
+        let machine = Machine { name };
+        machine.run("ip", &["link", "set", "lo", "up"]);
+        machine
+    }
+
+    /// Lays a cable to another machine. `path` names the interface at both ends; the addresses are given as
+    /// `10.9.1.1/24`.
+    pub(crate) fn join(&self, address: &str, other: &Machine, other_address: &str, path: &str) {
+        let ends = [
+            "link", "add", "name", path, "netns", self.name, "type", "veth", "peer", "name", path,
+            "netns", other.name,
+        ];
+        run("ip", &ends);
+        for (machine, address) in [(self, address), (other, other_address)] {
+            machine.attach(path, address);
+        }
+    }
+
+    /// Begins to use an interface. Datagrams go over the cable one by one, as they would over a real one, so that they
+    /// are lost one by one.
+    fn attach(&self, interface: &str, address: &str) {
+        self.run("ip", &["addr", "add", address, "dev", interface]);
+        let up = ["link", "set", interface, "gso_max_segs", "1", "up"];
+        self.run("ip", &up);
+    }
+
+    /// From now on the kernel throws `percent` of the datagrams away that come in.
+    pub(crate) fn lose(&self, percent: u32) {
+        let script = format!(
+            "table inet loss {{
+                counter seen {{ }}
+                counter lost {{ }}
+                chain input {{
+                    type filter hook input priority 0
+                    meta l4proto udp counter name seen
+                    meta l4proto udp numgen random mod 100 < {percent} counter name lost drop
+                }}
+            }}"
+        );
+        self.run("nft", &[&script]);
+    }
+
+    /// How many datagrams came in since [`Self::lose`], and how many of them were lost.
+    pub(crate) fn seen_and_lost(&self) -> (u64, u64) {
+        let said = self.run("nft", &["list", "counters", "table", "inet", "loss"]);
+        let mut counts = said.split("packets ").skip(1).map(|rest| {
+            let number = rest.split_whitespace().next().unwrap();
+            number.parse::<u64>().unwrap()
+        });
+        (counts.next().unwrap(), counts.next().unwrap())
+    }
+
+    /// A program on this machine.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.name, program]);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> String {
+        let mut all = vec!["netns", "exec", self.name, program];
+        all.extend(arguments);
+        run("ip", &all)
+    }
+}
+
+/// Runs a program that has to succeed: its output.
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {output:?}"
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
