@@ -65,10 +65,11 @@ struct State {
     sent: Vec<Vec<u8>>,
     destinations: Vec<Option<SocketAddr>>,
     send_calls: usize,
-    inbox: VecDeque<(Vec<u8>, usize)>,
+    inbox: VecDeque<(SocketAddr, Vec<u8>, usize)>,
     receive_calls: usize,
     room: Option<usize>,
     is_broken: bool,
+    unreachable: Option<SocketAddr>,
     peer: Option<SocketAddr>,
 }
 
@@ -101,9 +102,22 @@ impl FakeSocket {
         self.arrive_train(datagram, datagram.len());
     }
 
+    /// A datagram arrives from somebody else.
+    pub(crate) fn arrive_from(&self, source: SocketAddr, datagram: &[u8]) {
+        let entry = (source, datagram.to_vec(), datagram.len());
+        self.state().inbox.push_back(entry);
+    }
+
     /// Several arrive in one piece.
     pub(crate) fn arrive_train(&self, bytes: &[u8], stride: usize) {
-        self.state().inbox.push_back((bytes.to_vec(), stride));
+        self.state()
+            .inbox
+            .push_back((peer(), bytes.to_vec(), stride));
+    }
+
+    /// From now on sends to this address fail.
+    pub(crate) fn break_way_to(&self, address: SocketAddr) {
+        self.state().unreachable = Some(address);
     }
 
     /// From now on only so many bytes are accepted, until this is called again.
@@ -121,7 +135,9 @@ impl Transport for FakeSocket {
     fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
         let mut state = self.state();
         state.send_calls += 1;
-        if state.is_broken {
+        let to = batch.first().and_then(|transmit| transmit.destination);
+        let is_unreachable = to.is_some() && to == state.unreachable;
+        if state.is_broken || is_unreachable {
             return Err(NetError::NoDestination {
                 local: self.local_address(),
             });
@@ -148,11 +164,11 @@ impl Transport for FakeSocket {
         state.receive_calls += 1;
         batch.clear();
         while !batch.is_full()
-            && let Some((bytes, stride)) = state.inbox.pop_front()
+            && let Some((source, bytes, stride)) = state.inbox.pop_front()
         {
             batch.free_slots().next().unwrap()[..bytes.len()].copy_from_slice(&bytes);
             batch.commit(Received {
-                source: peer(),
+                source,
                 length: bytes.len(),
                 stride,
                 timestamp_ns: None,

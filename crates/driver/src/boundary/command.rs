@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use taran_core::counters::Counter;
 
-use super::{EndpointId, ImageId, PublicationId, SubscriberPosition, TransportId};
+use super::{EndpointId, ImageId, PublicationId, SendDestination, SubscriberPosition, TransportId};
 use crate::receiver::{ReceiveEndpoint, ReceiveTransport, ReceiverImage};
 use crate::sender::{SendEndpoint, SenderPublication};
 
@@ -43,10 +43,26 @@ pub enum SenderCommand {
         /// Counter id of its `sub-pos`.
         counter_id: i32,
     },
-    /// The name behind the endpoint resolved to another address.
+    /// One more destination of an endpoint under manual control.
+    AddDestination {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// The destination.
+        destination: SendDestination,
+    },
+    /// A destination is not wanted any more.
+    RemoveDestination {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// Registration id of the destination.
+        destination: i64,
+    },
+    /// The name behind the endpoint, or behind one of its destinations, resolved to another address.
     ChangeDestination {
         /// The endpoint.
         endpoint: EndpointId,
+        /// Registration id of the destination; `None` for the one peer of an endpoint that has no others.
+        destination: Option<i64>,
         /// The peer from now on.
         address: SocketAddr,
     },

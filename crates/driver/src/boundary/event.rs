@@ -34,6 +34,13 @@ pub enum ConductorEvent {
     PublicationError(PublicationError),
     /// Nothing was heard from the peer of a send endpoint for five seconds: resolve its name again (spec/02 §2.14).
     SendEndpointUnheard(EndpointId),
+    /// Nothing was heard for five seconds from a destination that was given by name: resolve it again.
+    DestinationUnheard {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// Registration id of the destination.
+        destination: i64,
+    },
     /// Nothing was heard on a transport with an explicit control address for five seconds: resolve it again.
     ReceiveTransportUnheard {
         /// The endpoint.

@@ -20,7 +20,7 @@ mod outbox;
 mod publication;
 mod spec;
 
-pub use address::Destination;
+pub use address::{Destination, SendDestination};
 pub use command::{ReceiverCommand, SenderCommand};
 pub use counters::{ReceiverCounters, SenderCounters};
 pub use event::{ConductorEvent, CreateImage, PublicationError};

@@ -50,6 +50,7 @@ impl Owners {
                     let channel = Fact::Text(endpoint.resolved.text());
                     self.events.log(EventCode::SendChannelClose, &[channel]);
                 }
+                self.networking.send_destinations.forget(endpoint.id());
                 if let Some(counters) = self.networking.send_endpoints.released(endpoint.id()) {
                     self.counters.free_all(&counters);
                 }
@@ -78,6 +79,10 @@ impl Owners {
                 endpoint,
                 transport,
             } => self.on_receive_transport_unheard(endpoint, transport),
+            ConductorEvent::DestinationUnheard {
+                endpoint,
+                destination,
+            } => self.on_destination_unheard(endpoint, destination),
             ConductorEvent::SessionLimitReached {
                 endpoint,
                 session_id,

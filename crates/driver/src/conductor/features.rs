@@ -14,7 +14,7 @@ const BUILT: &[Feature] = &[
 ];
 
 /// What is built for those who send, too.
-const BUILT_TO_SEND: &[Feature] = &[];
+const BUILT_TO_SEND: &[Feature] = &[Feature::ManualControl, Feature::DynamicControl];
 
 /// What is built for those who receive, too.
 const BUILT_TO_RECEIVE: &[Feature] = &[];

@@ -26,7 +26,9 @@ use super::ipc::IpcPublications;
 use super::line::Line;
 use super::log_files::{LogFileCounters, LogFileSettings, LogFiles};
 use super::names::Names;
-use super::network::{Endpoints, Images, NetworkPublications, Networking, Sockets};
+use super::network::{
+    Endpoints, Images, NetworkPublications, Networking, SendDestinations, Sockets,
+};
 use super::replies::Replies;
 use super::session_ids::SessionIds;
 use super::subscriptions::Subscriptions;
@@ -131,6 +133,7 @@ impl Owners {
                 system.get(SystemCounter::ReceiverProxyFails).clone(),
             ),
             send_endpoints: Endpoints::default(),
+            send_destinations: SendDestinations::default(),
             receive_endpoints: Endpoints::default(),
             publications: NetworkPublications::default(),
             images: Images::default(),

@@ -36,6 +36,9 @@ impl Owners {
             let answer = self.names.poll(&mut self.counters)?;
             match answer.asker {
                 Asker::SendEndpoint(endpoint) => self.on_peer_found(endpoint, &answer.found),
+                Asker::Destination(endpoint, destination) => {
+                    self.on_destination_found(endpoint, destination, &answer.found);
+                }
                 Asker::ReceiveTransport(endpoint, transport) => {
                     self.on_control_found(endpoint, transport, &answer.found);
                 }
@@ -90,6 +93,42 @@ impl Owners {
                     .sender
                     .post(SenderCommand::ChangeDestination {
                         endpoint: id,
+                        destination: None,
+                        address,
+                    });
+                self.count(SystemCounter::ResolutionChanges);
+            }
+            Err(text) => self.record(ErrorCode::UnknownHost, &text),
+        }
+    }
+
+    /// No status message has come from a destination for a while, or its name had no address yet.
+    pub(crate) fn on_destination_unheard(&mut self, endpoint: EndpointId, destination: i64) {
+        let known = self.networking.send_destinations.get(endpoint, destination);
+        if let Some(name) = known.and_then(|known| name_of(&known.asked)) {
+            self.names
+                .ask_again(Asker::Destination(endpoint, destination), name);
+        }
+    }
+
+    fn on_destination_found(&mut self, endpoint: EndpointId, destination: i64, found: &Found) {
+        let known = &mut self.networking.send_destinations;
+        let Some(known) = known.get_mut(endpoint, destination) else {
+            return;
+        };
+        let moved = match known.address {
+            Some(present) => changed("endpoint", &known.asked, found, present),
+            None => Ok(first(&known.asked, found)),
+        };
+        match moved {
+            Ok(None) => {}
+            Ok(Some(address)) => {
+                known.address = Some(address);
+                self.networking
+                    .sender
+                    .post(SenderCommand::ChangeDestination {
+                        endpoint,
+                        destination: Some(destination),
                         address,
                     });
                 self.count(SystemCounter::ResolutionChanges);
@@ -128,6 +167,12 @@ impl Owners {
 /// The name in an address; none where it means the same for ever.
 fn name_of(address: &Address) -> Option<&str> {
     literal(&address.host).err()
+}
+
+/// The address of a name that had none so far; that it still has none was told when it was first asked for.
+fn first(address: &Address, found: &Found) -> Option<SocketAddr> {
+    let ip = preferred(found.as_ref().ok()?)?;
+    Some(SocketAddr::new(ip, address.port))
 }
 
 /// The address that a name means now, if it is another one of the same family than at `present`; a socket cannot reach the

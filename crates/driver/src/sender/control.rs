@@ -10,9 +10,6 @@ use super::endpoint::SendEndpoint;
 use super::flow_control::StatusReport;
 use crate::boundary::{ConductorEvent, PublicationError};
 
-/// Destination id of an error frame that did not come from a known destination.
-const NO_DESTINATION: i64 = -1;
-
 pub(super) fn on_datagram(
     endpoint: &mut SendEndpoint,
     datagram: &[u8],
@@ -20,7 +17,7 @@ pub(super) fn on_datagram(
     desk: &mut Desk<'_>,
 ) {
     match Frame::parse(datagram) {
-        Ok(Frame::StatusMessage(status)) => on_status(endpoint, &status, desk),
+        Ok(Frame::StatusMessage(status)) => on_status(endpoint, &status, source, desk),
         Ok(Frame::Nak(nak)) => on_nak(endpoint, nak, desk),
         Ok(Frame::Error(error)) => on_error(endpoint, &error, source, desk),
         Ok(Frame::Rttm(rttm)) => on_rttm(endpoint, rttm, desk),
@@ -32,7 +29,12 @@ pub(super) fn on_datagram(
     }
 }
 
-fn on_status(endpoint: &mut SendEndpoint, status: &StatusFrame<'_>, desk: &mut Desk<'_>) {
+fn on_status(
+    endpoint: &mut SendEndpoint,
+    status: &StatusFrame<'_>,
+    source: SocketAddr,
+    desk: &mut Desk<'_>,
+) {
     let now = desk.now;
     let counters = desk.counters;
     let message = status.message;
@@ -66,8 +68,8 @@ fn on_status(endpoint: &mut SendEndpoint, status: &StatusFrame<'_>, desk: &mut D
             publication.on_status(&report, now);
         }
     }
-    // Destinations of multi-destination channels are tracked here, with or without an addressee.
-    endpoint.heard(now);
+    // Receivers announce themselves to a channel with several destinations by any status message.
+    endpoint.on_status(message.receiver_id.get(), source, now);
 }
 
 fn on_nak(endpoint: &mut SendEndpoint, nak: &Nak, desk: &mut Desk<'_>) {
@@ -102,6 +104,7 @@ fn on_error(
     let (header, group_tag) = (error.header, error.group_tag());
     let (session_id, stream_id) = (header.session_id.get(), header.stream_id.get());
     let receiver_id = header.receiver_id.get();
+    let destination_id = endpoint.wire().destination_id(receiver_id, source);
     let Some((publication, _)) = endpoint.addressee(session_id, stream_id, desk) else {
         return;
     };
@@ -112,7 +115,7 @@ fn on_error(
             .events
             .offer(ConductorEvent::PublicationError(PublicationError {
                 publication: id,
-                destination_id: NO_DESTINATION,
+                destination_id,
                 session_id,
                 stream_id,
                 receiver_id,

@@ -1,5 +1,6 @@
 //! A send endpoint: one channel's socket and the publications that use it.
 
+use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 use taran_core::clock::Now;
@@ -92,6 +93,14 @@ impl SendEndpoint {
 
     /// A peer that stays silent may have moved (spec/02 §2.14).
     pub(super) fn check_heard(&mut self, desk: &mut Desk<'_>) {
+        let (id, events) = (self.id, &mut *desk.events);
+        self.wire.unheard_destinations(desk.now, |destination| {
+            // Lost when the queue is full: the next timeout asks again.
+            let _ = events.offer(ConductorEvent::DestinationUnheard {
+                endpoint: id,
+                destination,
+            });
+        });
         if let Some(timeout_ns) = self.unheard_timeout_ns
             && desk.now.nanos - self.heard_ns > timeout_ns
         {
@@ -126,8 +135,10 @@ impl SendEndpoint {
         &mut self.wire
     }
 
-    pub(super) fn heard(&mut self, now: Now) {
+    /// A status message was accepted.
+    pub(super) fn on_status(&mut self, receiver_id: i64, source: SocketAddr, now: Now) {
         self.heard_ns = now.nanos;
+        self.wire.on_status(receiver_id, source, now);
     }
 
     pub(super) fn add(&mut self, mut publication: Box<SenderPublication>, now: Now) {

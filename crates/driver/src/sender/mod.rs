@@ -10,6 +10,7 @@
 mod announce;
 mod answers;
 mod control;
+mod destinations;
 mod endpoint;
 mod flow_control;
 mod plan;
@@ -225,7 +226,27 @@ impl Sender {
                     publication.remove_spy(counter_id);
                 }
             }
-            SenderCommand::ChangeDestination { endpoint, address } => {
+            SenderCommand::AddDestination {
+                endpoint,
+                destination,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.wire().add_destination(destination, now);
+                }
+            }
+            SenderCommand::RemoveDestination {
+                endpoint,
+                destination,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.wire().remove_destination(destination);
+                }
+            }
+            SenderCommand::ChangeDestination {
+                endpoint,
+                destination,
+                address,
+            } => {
                 if let Some(found) = self
                     .endpoints
                     .iter_mut()
@@ -233,7 +254,7 @@ impl Sender {
                 {
                     found
                         .wire()
-                        .change_destination(address, now, &mut self.faults);
+                        .change_destination(destination, address, now, &mut self.faults);
                 }
             }
         }

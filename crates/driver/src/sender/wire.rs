@@ -6,21 +6,27 @@ use std::sync::Arc;
 use taran_core::clock::Now;
 use taran_net::{Transmit, Transport};
 
-use crate::boundary::Destination;
+use super::destinations::Destinations;
+use crate::boundary::{Destination, SendDestination};
 use crate::faults::Faults;
 
 /// A socket and who is behind it.
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) transport: Box<dyn Transport>,
-    destinations: Destinations,
+    way: Way,
     channel: Arc<str>,
 }
 
-/// Where datagrams go: the one place that changes when a channel has several destinations.
+/// Where datagrams go.
 #[derive(Debug)]
-enum Destinations {
-    One(Destination),
+enum Way {
+    /// To the peer of the socket.
+    Connected,
+    /// To one address.
+    One(SocketAddr),
+    /// To each of several.
+    Many(Destinations),
 }
 
 impl Wire {
@@ -31,7 +37,12 @@ impl Wire {
     ) -> Self {
         Self {
             transport,
-            destinations: Destinations::One(destination),
+            way: match destination {
+                Destination::Connected => Way::Connected,
+                Destination::Address(address) => Way::One(address),
+                Destination::Manual(count) => Way::Many(Destinations::manual(count)),
+                Destination::Dynamic(count) => Way::Many(Destinations::dynamic(count)),
+            },
             channel,
         }
     }
@@ -44,13 +55,22 @@ impl Wire {
         now: Now,
         faults: &mut Faults,
     ) -> usize {
-        let Destinations::One(destination) = self.destinations;
-        if let Destination::Address(address) = destination {
-            for transmit in batch.iter_mut() {
-                transmit.destination = Some(address);
+        let sent = match &mut self.way {
+            Way::Connected => self.transport.send(batch),
+            Way::One(address) => {
+                for transmit in batch.iter_mut() {
+                    transmit.destination = Some(*address);
+                }
+                self.transport.send(batch)
             }
-        }
-        match self.transport.send(batch) {
+            Way::Many(destinations) => {
+                let (transport, channel) = (self.transport.as_mut(), &self.channel);
+                return destinations.send(transport, batch, now.nanos, |error| {
+                    faults.report(now, channel, error);
+                });
+            }
+        };
+        match sent {
             Ok(accepted) => accepted,
             Err(error) => {
                 faults.report(now, &self.channel, &error);
@@ -59,21 +79,57 @@ impl Wire {
         }
     }
 
-    /// The peer's name resolved to another address.
+    /// The peer's name, or that of a destination, resolved to another address.
     pub(super) fn change_destination(
         &mut self,
+        destination: Option<i64>,
         address: SocketAddr,
         now: Now,
         faults: &mut Faults,
     ) {
-        let Destinations::One(destination) = &mut self.destinations;
-        match destination {
-            Destination::Address(present) => *present = address,
-            Destination::Connected => {
+        match (&mut self.way, destination) {
+            (Way::Many(destinations), Some(id)) => destinations.readdress(id, address),
+            (Way::One(present), None) => *present = address,
+            (Way::Connected, None) => {
                 if let Err(error) = self.transport.connect(address) {
                     faults.report(now, &self.channel, &error);
                 }
             }
+            (Way::Many(_), None) | (Way::Connected | Way::One(_), Some(_)) => {}
+        }
+    }
+
+    pub(super) fn add_destination(&mut self, destination: SendDestination, now: Now) {
+        if let Way::Many(destinations) = &mut self.way {
+            destinations.add(destination, now.nanos);
+        }
+    }
+
+    pub(super) fn remove_destination(&mut self, id: i64) {
+        if let Way::Many(destinations) = &mut self.way {
+            destinations.remove(id);
+        }
+    }
+
+    /// A status message was accepted.
+    pub(super) fn on_status(&mut self, receiver_id: i64, source: SocketAddr, now: Now) {
+        if let Way::Many(destinations) = &mut self.way {
+            destinations.on_status(receiver_id, source, now.nanos);
+        }
+    }
+
+    /// Registration id of the destination that a control frame came from, -1 if it has none.
+    pub(super) fn destination_id(&self, receiver_id: i64, source: SocketAddr) -> i64 {
+        match &self.way {
+            Way::Many(destinations) => destinations.id_of(receiver_id, source),
+            Way::Connected | Way::One(_) => -1,
+        }
+    }
+
+    /// Hands out the destinations whose names should be resolved again.
+    pub(super) fn unheard_destinations(&mut self, now: Now, take: impl FnMut(i64)) {
+        if let Way::Many(destinations) = &mut self.way {
+            destinations.unheard(now.nanos, take);
         }
     }
 

@@ -6,6 +6,7 @@ mod bench;
 mod clients;
 mod commands;
 mod counters;
+mod destinations;
 mod groups;
 mod hostile;
 mod images;

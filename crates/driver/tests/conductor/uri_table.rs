@@ -114,6 +114,9 @@ fn publications() {
                     &["U|fc=bogus"],
                     &["U|fc=max"],
                     &["M"],
+                    &["udp?control-mode=dynamic|control=localhost:40003"],
+                    &["udp?control-mode=dynamic|control=localhost:0"],
+                    &["udp?control-mode=manual"],
                     &["udp?endpoint=224.0.1.1:40001|interface={lo}"],
                     &["U|ssc=true"],
                 ],
@@ -202,9 +205,6 @@ fn publications() {
             (
                 NOT_BUILT,
                 &[
-                    &["udp?control-mode=dynamic|control=localhost:40003"],
-                    &["udp?control-mode=dynamic|control=localhost:0"],
-                    &["udp?control-mode=manual"],
                     &["U|channel-snd-ts-offset=0"],
                     &["U|response-correlation-id=123456"],
                     &[

@@ -2,14 +2,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use taran_protocol::command::Command;
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::response::Response;
 
 use super::super::failure::Failure;
 use super::super::owners::Owners;
-use crate::boundary::{ImageId, PublicationId};
+use crate::boundary::ImageId;
 
 /// Longest reason for a rejection, in bytes (spec/01 §9.4).
 const REASON_MAX: usize = 1023;
@@ -88,45 +87,7 @@ impl Owners {
         }
     }
 
-    /// Destinations need a publication under manual control, a kind that is not built yet: whatever the command names, it
-    /// is refused.
-    pub(super) fn send_destination(&mut self, command: &Command<'_>) -> Result<(), Failure> {
-        let (registration_id, channel) = match *command {
-            Command::AddDestination {
-                registration_id,
-                channel,
-                ..
-            }
-            | Command::RemoveDestination {
-                registration_id,
-                channel,
-                ..
-            } => (registration_id, channel),
-            Command::RemoveDestinationById {
-                registration_id, ..
-            } => (registration_id, "by id"),
-            _ => return Ok(()),
-        };
-        let known = self
-            .networking
-            .publications
-            .contains(PublicationId(registration_id));
-        if known {
-            Err(Failure::generic(format!(
-                "channel of publication {registration_id} does not allow manual control of destinations \
-                 (control-mode=manual is needed): destination={channel}"
-            )))
-        } else {
-            Err(Failure::new(
-                ErrorCode::UnknownPublication,
-                format!(
-                    "unknown publication for destination command: registration id {registration_id}"
-                ),
-            ))
-        }
-    }
-
-    /// As for publications: subscriptions under manual control are not built yet.
+    /// Subscriptions under manual control are not built yet.
     pub(super) fn receive_destination(&self, registration_id: i64) -> Failure {
         if self.subscriptions.find(registration_id).is_some() {
             Failure::invalid_channel(format!(

@@ -10,6 +10,7 @@ mod local_subscriptions;
 mod network_publications;
 mod network_subscriptions;
 mod publications;
+mod send_destinations;
 mod send_endpoints;
 mod subscriptions;
 
@@ -102,7 +103,7 @@ impl Owners {
             }
             Command::AddDestination { .. }
             | Command::RemoveDestination { .. }
-            | Command::RemoveDestinationById { .. } => Ok(self.send_destination(command)?),
+            | Command::RemoveDestinationById { .. } => self.send_destination(command, answers),
             Command::AddReceiveDestination {
                 registration_id, ..
             }

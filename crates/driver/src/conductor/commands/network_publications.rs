@@ -8,7 +8,9 @@ use taran_protocol::uri::UdpChannel;
 use super::super::clients::Publication;
 use super::super::failure::Failure;
 use super::super::log_files::LogFile;
-use super::super::network::{NetworkPublication, PublicationCounters, ResolvedChannel, resolve};
+use super::super::network::{
+    Endpoint, NetworkPublication, PublicationCounters, ResolvedChannel, resolve,
+};
 use super::super::owners::Owners;
 use super::super::publication_log::PublicationLog;
 use super::super::publication_terms::PublicationTerms;
@@ -130,17 +132,16 @@ impl Owners {
     ) -> Result<(), Failure> {
         let terms = self.terms(new);
         let start = terms.start_position();
-        let Some(sends) = self.networking.send_endpoints.get(endpoint) else {
+        let Some(wanted) = self
+            .networking
+            .send_endpoints
+            .get(endpoint)
+            .map(|e| e.buffers)
+        else {
             self.logs.retire(file);
             return Err(Failure::generic(format!("endpoint {} is gone", endpoint.0)));
         };
-        let (wanted, group) = (
-            sends.buffers,
-            Group {
-                is_group: sends.is_group(),
-                ttl: sends.ttl,
-            },
-        );
+        let group = self.group(endpoint);
         let buffers = self.networking.sockets.log_buffers(Some(wanted));
         let log = self.make_log(&terms, file, start, buffers, group.is_group)?;
         let counters = match self.publication_counters(new, &terms, start) {
@@ -151,7 +152,7 @@ impl Owners {
             }
         };
         let shared = Arc::new(PublicationShared::new(start));
-        let spec = self.sender_half(endpoint, group, &terms, start, &log, &counters, &shared);
+        let spec = self.sender_half(endpoint, &terms, start, &log, &counters, &shared);
         self.networking
             .sender
             .post(SenderCommand::AddPublication(Box::new(
@@ -210,10 +211,17 @@ impl Owners {
         }
     }
 
+    fn group(&self, endpoint: EndpointId) -> Group {
+        let endpoint = self.networking.send_endpoints.get(endpoint);
+        Group {
+            is_group: endpoint.is_some_and(Endpoint::is_group),
+            ttl: endpoint.map_or(0, |endpoint| endpoint.ttl),
+        }
+    }
+
     fn sender_half(
         &self,
         endpoint: EndpointId,
-        group: Group,
         terms: &PublicationTerms,
         start_position: i64,
         log: &PublicationLog,
@@ -222,6 +230,7 @@ impl Owners {
     ) -> SenderPublicationSpec {
         let settings = &self.settings.publication;
         let params = &terms.params;
+        let group = self.group(endpoint);
         SenderPublicationSpec {
             id: PublicationId(terms.registration_id),
             endpoint,

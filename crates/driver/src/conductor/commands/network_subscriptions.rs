@@ -225,6 +225,7 @@ impl Owners {
             canonical,
             buffers,
             ttl: 0,
+            destination_count: None,
             receive_params: Some(new.params.clone()),
             status,
             local_address,

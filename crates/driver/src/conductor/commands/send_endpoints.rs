@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use taran_core::counters::Counter;
 use taran_protocol::counter::type_id;
 use taran_protocol::event::EventCode;
 use taran_protocol::uri::ChannelKind;
@@ -13,6 +14,13 @@ use super::publications::NewPublication;
 use crate::boundary::{Destination, EndpointId, SendEndpointSpec, SenderCommand};
 use crate::event_log::Fact;
 use crate::sender::SendEndpoint;
+
+/// What is counted of an endpoint.
+struct EndpointCounters {
+    status: Counter,
+    local_address: Counter,
+    destination_count: Option<Counter>,
+}
 
 impl Owners {
     /// Refuses what can be known to fail before anything is made.
@@ -49,24 +57,11 @@ impl Owners {
         let opened = self.networking.sockets.open_sender(&resolved)?;
         let bound = opened.bound().to_string();
         let channel = resolved.text();
-        let status = self.counters.channel_status(
-            type_id::SEND_CHANNEL_STATUS,
-            "snd-channel",
-            id.0,
-            channel,
-            &bound,
-        )?;
-        let local_address =
-            match self
-                .counters
-                .local_address("snd-local-sockaddr", id.0, status.id(), &bound)
-            {
-                Ok(counter) => counter,
-                Err(failure) => {
-                    self.counters.free(status.id());
-                    return Err(failure);
-                }
-            };
+        let EndpointCounters {
+            status,
+            local_address,
+            destination_count,
+        } = self.send_endpoint_counters(id, &resolved, &bound)?;
         let sockets = &self.networking.sockets;
         let ttl = match sockets.multicast_ttl(&resolved) {
             Some(_) => opened.data.multicast_ttl(),
@@ -77,12 +72,17 @@ impl Owners {
             channel: Arc::from(channel),
             data: opened.data,
             control: opened.control,
-            destination: if sockets.connect {
-                Destination::Connected
-            } else {
-                Destination::Address(resolved.roles.remote_data)
+            destination: match (&destination_count, resolved.channel.kind()) {
+                (Some(count), ChannelKind::Manual) => Destination::Manual(count.clone()),
+                (Some(count), _) => Destination::Dynamic(count.clone()),
+                (None, _) if sockets.connect => Destination::Connected,
+                (None, _) => Destination::Address(resolved.roles.remote_data),
             },
-            unheard_timeout_ns: self.unheard_timeout(resolved.channel.endpoint.as_ref()),
+            unheard_timeout_ns: if resolved.is_group() {
+                None
+            } else {
+                self.unheard_timeout(resolved.channel.endpoint.as_ref())
+            },
         };
         self.networking
             .sender
@@ -102,6 +102,7 @@ impl Owners {
             canonical,
             buffers,
             ttl,
+            destination_count,
             receive_params: None,
             status,
             local_address,
@@ -109,5 +110,46 @@ impl Owners {
             closing: false,
         });
         Ok(id)
+    }
+
+    /// All counters of a new endpoint; all or none.
+    fn send_endpoint_counters(
+        &mut self,
+        id: EndpointId,
+        resolved: &ResolvedChannel,
+        bound: &str,
+    ) -> Result<EndpointCounters, Failure> {
+        let (counters, channel) = (&mut self.counters, resolved.text());
+        let status = counters.channel_status(
+            type_id::SEND_CHANNEL_STATUS,
+            "snd-channel",
+            id.0,
+            channel,
+            bound,
+        )?;
+        let mut others = || {
+            let local = counters.local_address("snd-local-sockaddr", id.0, status.id(), bound)?;
+            if !resolved.has_destinations() {
+                return Ok((local, None));
+            }
+            match counters.destination_count(id.0, channel) {
+                Ok(count) => Ok((local, Some(count))),
+                Err(failure) => {
+                    counters.free(local.id());
+                    Err(failure)
+                }
+            }
+        };
+        match others() {
+            Ok((local_address, destination_count)) => Ok(EndpointCounters {
+                status,
+                local_address,
+                destination_count,
+            }),
+            Err(failure) => {
+                self.counters.free(status.id());
+                Err(failure)
+            }
+        }
     }
 }

@@ -109,6 +109,27 @@ impl Counters {
         self.allocate(type_id, &key, &label, registration_id, Holder::default())
     }
 
+    /// How many destinations a channel has.
+    pub(crate) fn destination_count(
+        &mut self,
+        registration_id: i64,
+        channel: &str,
+    ) -> Result<Counter, Failure> {
+        let key = ChannelKey {
+            channel: channel.into(),
+        }
+        .encode();
+        let label = channel_label("mdc-num-dest", channel, None);
+        let holder = Holder::default();
+        self.allocate(
+            type_id::MDC_DESTINATIONS,
+            &key,
+            &label,
+            registration_id,
+            holder,
+        )
+    }
+
     /// An address that a channel is bound to; `name` is `snd-local-sockaddr` or `rcv-local-sockaddr`.
     pub(crate) fn local_address(
         &mut self,

@@ -34,6 +34,8 @@ pub(crate) enum Asker {
     Command,
     /// A send endpoint whose peer is silent.
     SendEndpoint(EndpointId),
+    /// A destination of a send endpoint, by its registration id, that is silent.
+    Destination(EndpointId, i64),
     /// A transport of a receive endpoint whose control address is silent.
     ReceiveTransport(EndpointId, TransportId),
     /// A driver to start from, by its number.

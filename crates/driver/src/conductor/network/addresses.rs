@@ -27,11 +27,15 @@ pub(crate) struct ResolvedChannel {
 impl ResolvedChannel {
     /// A publication to it has many receivers: a multicast group, or several destinations.
     pub(crate) fn is_group(&self) -> bool {
-        self.roles.multicast
-            || matches!(
-                self.channel.kind(),
-                ChannelKind::Manual | ChannelKind::Dynamic
-            )
+        self.roles.multicast || self.has_destinations()
+    }
+
+    /// A publication to it sends to destinations that come and go.
+    pub(crate) fn has_destinations(&self) -> bool {
+        matches!(
+            self.channel.kind(),
+            ChannelKind::Manual | ChannelKind::Dynamic
+        )
     }
 
     /// The text as the client gave it.
@@ -111,6 +115,26 @@ fn local_interfaces(interfaces: &[NetInterface]) -> Vec<LocalInterface> {
         loopback: found.loopback,
     });
     local.collect()
+}
+
+/// The address of a destination's endpoint; `None` if its name has none.
+pub(crate) fn resolve_endpoint(
+    destination: &UdpChannel,
+    answers: &Answers,
+) -> Result<Option<SocketAddr>, Stop> {
+    let mut names = Names {
+        channel: destination.uri.as_str(),
+        answers,
+        missing: Vec::new(),
+    };
+    let address = names
+        .address("endpoint", destination.endpoint.as_ref())
+        .unwrap_or(None);
+    if names.missing.is_empty() {
+        Ok(address)
+    } else {
+        Err(Stop::Waits(Need::Names(names.missing)))
+    }
 }
 
 /// Looks names up among the answers, and notes those that are not there.

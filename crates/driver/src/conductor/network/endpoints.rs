@@ -33,6 +33,8 @@ pub(crate) struct Endpoint {
     pub(crate) buffers: WantedBuffers,
     /// For sending to a group: the hops told in SETUP, 0 where neither channel nor option says any (spec/02 §2.7).
     pub(crate) ttl: u8,
+    /// For sending to several destinations: their number.
+    pub(crate) destination_count: Option<Counter>,
     /// For receiving: what the subscription that opened it says about images.
     pub(crate) receive_params: Option<SubscriptionParams>,
     pub(crate) status: Counter,
@@ -135,9 +137,11 @@ impl Endpoints {
     }
 
     /// Its agent gave it back: the counters are for the caller to free.
-    pub(crate) fn released(&mut self, id: EndpointId) -> Option<[Counter; 2]> {
+    pub(crate) fn released(&mut self, id: EndpointId) -> Option<Vec<Counter>> {
         let endpoint = self.entries.remove(&id)?;
-        Some([endpoint.status, endpoint.local_address])
+        let mut counters = vec![endpoint.status, endpoint.local_address];
+        counters.extend(endpoint.destination_count);
+        Some(counters)
     }
 }
 

@@ -2,6 +2,7 @@
 //! to the agents that do the work.
 
 mod addresses;
+mod destinations;
 mod endpoints;
 mod image;
 mod images;
@@ -9,7 +10,8 @@ mod publication;
 mod publications;
 mod sockets;
 
-pub(crate) use addresses::{ResolvedChannel, resolve};
+pub(crate) use addresses::{ResolvedChannel, resolve, resolve_endpoint};
+pub(crate) use destinations::{KnownDestination, SendDestinations};
 pub(crate) use endpoints::{Endpoint, Endpoints, status};
 pub(crate) use image::{Image, ImageCounters, ImageEvent, ImageParts, ImageTimeouts};
 pub(crate) use images::Images;
@@ -33,6 +35,7 @@ pub(crate) struct Networking {
     pub(crate) sender: Line<SenderCommand>,
     pub(crate) receiver: Line<ReceiverCommand>,
     pub(crate) send_endpoints: Endpoints,
+    pub(crate) send_destinations: SendDestinations,
     pub(crate) receive_endpoints: Endpoints,
     pub(crate) publications: NetworkPublications,
     pub(crate) images: Images,

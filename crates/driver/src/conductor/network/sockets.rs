@@ -174,7 +174,7 @@ impl Sockets {
         &mut self,
         resolved: &ResolvedChannel,
     ) -> Result<SenderSockets, Failure> {
-        if resolved.roles.multicast {
+        if resolved.roles.multicast && !resolved.has_destinations() {
             return self.open_group_sender(resolved);
         }
         let data = self.open_unicast_sender(resolved)?;
@@ -215,7 +215,7 @@ impl Sockets {
         resolved: &ResolvedChannel,
     ) -> Result<Box<dyn Transport>, Failure> {
         let mut spec = self.spec(resolved, resolved.roles.local);
-        if self.connect {
+        if self.connect && !resolved.has_destinations() {
             spec.connect = Some(resolved.roles.remote_data);
         }
         match resolved.control {

@@ -388,6 +388,7 @@ fn an_unconnected_socket_names_its_peer_on_every_send() {
         Some(ConductorEvent::SendEndpointUnheard(EndpointId(10)))
     ));
     rig.command(SenderCommand::ChangeDestination {
+        destination: None,
         endpoint: EndpointId(10),
         address: peer(),
     });

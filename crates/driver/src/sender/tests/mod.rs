@@ -2,6 +2,7 @@
 
 mod control;
 mod data;
+mod destinations;
 mod life;
 mod setup;
 
@@ -53,6 +54,13 @@ impl Rig {
     }
 
     fn with(change: impl FnOnce(&mut SenderPublicationSpec)) -> Self {
+        Self::sending_to(Destination::Connected, change)
+    }
+
+    fn sending_to(
+        destination: Destination,
+        change: impl FnOnce(&mut SenderPublicationSpec),
+    ) -> Self {
         let (commands, from_conductor) = queue::spsc(16);
         let (to_conductor, events) = queue::spsc(4);
         let counters = SenderCounters::new(|_| Counter::detached());
@@ -93,7 +101,7 @@ impl Rig {
             channel: "aeron:udp?endpoint=10.0.0.7:4040".into(),
             data: Box::new(rig.socket.clone()),
             control: None,
-            destination: Destination::Connected,
+            destination,
             unheard_timeout_ns: None,
         });
         rig.command(SenderCommand::AddEndpoint(Box::new(endpoint)));

@@ -1,0 +1,83 @@
+//! The destinations of send endpoints under manual control, as commands name them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use taran_protocol::uri::Address;
+
+use crate::boundary::EndpointId;
+
+/// A destination that a command added.
+#[derive(Debug, Clone)]
+pub(crate) struct KnownDestination {
+    /// Registration id of the command.
+    pub(crate) id: i64,
+    /// Its endpoint, as it was given.
+    pub(crate) asked: Address,
+    /// `None` as long as its name has no address.
+    pub(crate) address: Option<SocketAddr>,
+}
+
+/// All of them, by endpoint, in the order in which they were added.
+#[derive(Debug, Default)]
+pub(crate) struct SendDestinations {
+    endpoints: BTreeMap<EndpointId, Vec<KnownDestination>>,
+}
+
+impl SendDestinations {
+    pub(crate) fn add(&mut self, endpoint: EndpointId, destination: KnownDestination) {
+        self.endpoints
+            .entry(endpoint)
+            .or_default()
+            .push(destination);
+    }
+
+    /// The newest that was given with this text.
+    pub(crate) fn by_text(&self, endpoint: EndpointId, text: &str) -> Option<i64> {
+        self.newest(endpoint, |known| known.asked.text == text)
+    }
+
+    /// The newest at this address.
+    pub(crate) fn by_address(&self, endpoint: EndpointId, address: SocketAddr) -> Option<i64> {
+        self.newest(endpoint, |known| known.address == Some(address))
+    }
+
+    fn newest(
+        &self,
+        endpoint: EndpointId,
+        is_wanted: impl Fn(&KnownDestination) -> bool,
+    ) -> Option<i64> {
+        let known = self.endpoints.get(&endpoint)?;
+        let found = known.iter().rev().find(|known| is_wanted(known))?;
+        Some(found.id)
+    }
+
+    pub(crate) fn get(&self, endpoint: EndpointId, id: i64) -> Option<&KnownDestination> {
+        let mut known = self.endpoints.get(&endpoint)?.iter();
+        known.find(|known| known.id == id)
+    }
+
+    pub(crate) fn get_mut(
+        &mut self,
+        endpoint: EndpointId,
+        id: i64,
+    ) -> Option<&mut KnownDestination> {
+        let mut known = self.endpoints.get_mut(&endpoint)?.iter_mut();
+        known.find(|known| known.id == id)
+    }
+
+    /// True if it was there.
+    pub(crate) fn remove(&mut self, endpoint: EndpointId, id: i64) -> bool {
+        let Some(known) = self.endpoints.get_mut(&endpoint) else {
+            return false;
+        };
+        let before = known.len();
+        known.retain(|known| known.id != id);
+        known.len() != before
+    }
+
+    /// The endpoint is gone, and its destinations with it.
+    pub(crate) fn forget(&mut self, endpoint: EndpointId) {
+        self.endpoints.remove(&endpoint);
+    }
+}

@@ -1,0 +1,188 @@
+//! The destinations of a channel that has several (spec/02 §2.9).
+//!
+//! Under manual control they come and go by command; under dynamic control receivers announce themselves with status
+//! messages, and are forgotten when they stop. Input: `add`, `remove`, `readdress`, and `on_status` for each status
+//! message that is accepted. Output: `send`, and `unheard` for names that should be resolved again.
+
+use std::net::SocketAddr;
+
+use taran_core::counters::Counter;
+use taran_net::{NetError, Transmit, Transport};
+
+use crate::boundary::SendDestination;
+
+/// A destination that was silent for so long is forgotten, or its name resolved again.
+pub(super) const DESTINATION_TIMEOUT_NS: i64 = 5_000_000_000;
+
+/// Most receivers that may announce themselves, so that invented ones cannot fill memory. Those that are there stay.
+const MAX_ANNOUNCED: usize = 1024;
+
+/// Id of a destination that nobody added by command.
+const NO_ID: i64 = -1;
+
+#[derive(Debug)]
+pub(super) struct Destinations {
+    entries: Vec<Entry>,
+    is_manual: bool,
+    /// Where the next send begins.
+    first: usize,
+    /// `mdc-num-dest`
+    count: Counter,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: i64,
+    /// `None` as long as its name has no address: nothing is sent there.
+    address: Option<SocketAddr>,
+    is_named: bool,
+    /// Once a status message told it.
+    receiver_id: Option<i64>,
+    heard_ns: i64,
+}
+
+impl Entry {
+    /// Whether a control frame is from here. Behind a router the address may be another, so once the receiver is known
+    /// its id and port will do.
+    fn is_source(&self, receiver_id: i64, source: SocketAddr) -> bool {
+        let Some(address) = self.address else {
+            return false;
+        };
+        address.port() == source.port()
+            && match self.receiver_id {
+                Some(known) => known == receiver_id,
+                None => address.ip() == source.ip(),
+            }
+    }
+
+    fn is_silent(&self, now_ns: i64) -> bool {
+        now_ns - self.heard_ns > DESTINATION_TIMEOUT_NS
+    }
+}
+
+impl Destinations {
+    /// By command.
+    pub(super) fn manual(count: Counter) -> Self {
+        Self::new(true, count)
+    }
+
+    /// By announcement.
+    pub(super) fn dynamic(count: Counter) -> Self {
+        Self::new(false, count)
+    }
+
+    fn new(is_manual: bool, count: Counter) -> Self {
+        Self {
+            entries: Vec::new(),
+            is_manual,
+            first: 0,
+            count,
+        }
+    }
+
+    pub(super) fn add(&mut self, destination: SendDestination, now_ns: i64) {
+        if self.is_manual {
+            self.entries.push(Entry {
+                id: destination.id,
+                address: destination.address,
+                is_named: destination.is_named,
+                receiver_id: None,
+                heard_ns: now_ns,
+            });
+            self.tell_count();
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: i64) {
+        self.entries.retain(|entry| entry.id != id);
+        self.tell_count();
+    }
+
+    /// The name of a destination resolved to another address.
+    pub(super) fn readdress(&mut self, id: i64, address: SocketAddr) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
+            entry.address = Some(address);
+        }
+    }
+
+    /// A receiver spoke.
+    pub(super) fn on_status(&mut self, receiver_id: i64, source: SocketAddr, now_ns: i64) {
+        let known = self
+            .entries
+            .iter_mut()
+            .find(|entry| entry.is_source(receiver_id, source));
+        if let Some(entry) = known {
+            entry.receiver_id = Some(receiver_id);
+            entry.heard_ns = now_ns;
+        } else if !self.is_manual && self.entries.len() < MAX_ANNOUNCED {
+            self.entries.push(Entry {
+                id: NO_ID,
+                address: Some(source),
+                is_named: false,
+                receiver_id: Some(receiver_id),
+                heard_ns: now_ns,
+            });
+            self.tell_count();
+        }
+    }
+
+    /// Registration id of the destination that a control frame came from; -1 if none was added by command there.
+    pub(super) fn id_of(&self, receiver_id: i64, source: SocketAddr) -> i64 {
+        self.entries
+            .iter()
+            .find(|entry| entry.is_source(receiver_id, source))
+            .map_or(NO_ID, |entry| entry.id)
+    }
+
+    /// Hands out each destination whose name should be resolved again. It is given as much time as before then.
+    pub(super) fn unheard(&mut self, now_ns: i64, mut take: impl FnMut(i64)) {
+        for entry in &mut self.entries {
+            if entry.is_named && entry.is_silent(now_ns) {
+                entry.heard_ns = now_ns;
+                take(entry.id);
+            }
+        }
+    }
+
+    /// Sends a batch to each destination, beginning with another one each time. Returns how many bytes of it all of them
+    /// took: what is missing is offered to all again. A destination that cannot be sent to does not hold back the others:
+    /// its loss is told to `on_error`, and is for its receiver to have repaired.
+    pub(super) fn send(
+        &mut self,
+        transport: &mut dyn Transport,
+        batch: &mut [Transmit<'_>],
+        now_ns: i64,
+        mut on_error: impl FnMut(&NetError),
+    ) -> usize {
+        if !self.is_manual {
+            self.forget_silent(now_ns);
+        }
+        let mut accepted: usize = batch.iter().map(|transmit| transmit.payload.len()).sum();
+        let (later, sooner) = self.entries.split_at(self.first.min(self.entries.len()));
+        for address in sooner.iter().chain(later).filter_map(|entry| entry.address) {
+            for transmit in batch.iter_mut() {
+                transmit.destination = Some(address);
+            }
+            match transport.send(batch) {
+                Ok(bytes) => accepted = accepted.min(bytes),
+                Err(error) => on_error(&error),
+            }
+        }
+        self.first += 1;
+        if self.first >= self.entries.len() {
+            self.first = 0;
+        }
+        accepted
+    }
+
+    fn forget_silent(&mut self, now_ns: i64) {
+        if self.entries.iter().any(|entry| entry.is_silent(now_ns)) {
+            self.entries.retain(|entry| !entry.is_silent(now_ns));
+            self.tell_count();
+        }
+    }
+
+    fn tell_count(&self) {
+        self.count.set(self.entries.len() as i64);
+    }
+}

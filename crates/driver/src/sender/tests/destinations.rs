@@ -1,0 +1,267 @@
+//! Channels with several destinations (spec/02 §2.9).
+
+use std::net::SocketAddr;
+
+use super::*;
+use crate::boundary::SendDestination;
+
+const SECOND: i64 = 1_000 * MS;
+
+fn address(last: u8, port: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 1, last], port))
+}
+
+fn rig(destination: impl FnOnce(Counter) -> Destination) -> (Rig, Counter) {
+    let count = Counter::detached();
+    let rig = Rig::sending_to(destination(count.clone()), |spec| spec.is_group = true);
+    (rig, count)
+}
+
+impl Rig {
+    fn add(&mut self, id: i64, address: Option<SocketAddr>, is_named: bool) {
+        self.command(SenderCommand::AddDestination {
+            endpoint: ENDPOINT,
+            destination: SendDestination {
+                id,
+                address,
+                is_named,
+            },
+        });
+        self.sender.take_command(at(self.now_ns));
+    }
+
+    fn remove(&mut self, id: i64) {
+        self.command(SenderCommand::RemoveDestination {
+            endpoint: ENDPOINT,
+            destination: id,
+        });
+        self.sender.take_command(at(self.now_ns));
+    }
+
+    fn status_from(&mut self, source: SocketAddr, receiver_id: i64, flags: u8, position: i64) {
+        let message = self.status_message(receiver_id, flags, position, 32_768);
+        self.socket.arrive_from(source, message.as_bytes());
+    }
+
+    /// Where one more frame goes.
+    fn reached(&mut self) -> Vec<SocketAddr> {
+        self.socket.sent();
+        self.publish(64);
+        self.cycle();
+        self.socket.destinations().into_iter().flatten().collect()
+    }
+}
+
+#[test]
+fn each_destination_gets_each_datagram_and_another_is_the_first_each_time() {
+    let (mut rig, count) = rig(Destination::Manual);
+    let [a, b, c] = [1, 2, 3].map(|last| address(last, 4_040));
+    for (id, address) in [(11, a), (12, b), (13, c)] {
+        rig.add(id, Some(address), false);
+    }
+    assert_eq!(count.get(), 3);
+    rig.status_from(a, 1, 0, START);
+    rig.cycle();
+    rig.cycle();
+    let first = rig.reached();
+    let second = rig.reached();
+    let third = rig.reached();
+    for reached in [&first, &second, &third] {
+        assert_eq!(reached.len(), 3);
+    }
+    let mut heads = [first[0], second[0], third[0]];
+    heads.sort_unstable();
+    assert_eq!(heads, [a, b, c]);
+    rig.remove(12);
+    assert_eq!(count.get(), 2);
+    let mut left = rig.reached();
+    left.sort_unstable();
+    assert_eq!(left, [a, c]);
+}
+
+#[test]
+fn without_a_destination_everything_counts_as_sent() {
+    let (mut rig, _) = rig(Destination::Manual);
+    rig.status(START, 32_768);
+    rig.cycle();
+    rig.publish(64);
+    assert!(rig.cycle() > 0);
+    assert_eq!(rig.position.get(), START + 64);
+    assert_eq!(rig.counters.short_sends.get(), 0);
+}
+
+#[test]
+fn what_one_destination_did_not_take_is_offered_to_all_again() {
+    let (mut rig, _) = rig(Destination::Manual);
+    rig.add(11, Some(address(1, 4_040)), false);
+    rig.add(12, Some(address(2, 4_040)), false);
+    rig.status(START, 32_768);
+    rig.cycle();
+    rig.cycle();
+    rig.publish(64);
+    rig.socket.room(Some(64));
+    rig.cycle();
+    assert_eq!(rig.position.get(), START);
+    assert_eq!(rig.counters.short_sends.get(), 1);
+    rig.socket.room(None);
+    rig.cycle();
+    assert_eq!(rig.position.get(), START + 64);
+}
+
+#[test]
+fn a_destination_that_cannot_be_reached_does_not_hold_back_the_others() {
+    let (mut rig, _) = rig(Destination::Manual);
+    let (good, bad) = (address(1, 4_040), address(2, 4_040));
+    rig.add(11, Some(bad), false);
+    rig.add(12, Some(good), false);
+    rig.socket.break_way_to(bad);
+    rig.status_from(good, 1, 0, START);
+    rig.cycle();
+    for _ in 0..3 {
+        assert_eq!(rig.reached(), [good]);
+    }
+    assert_eq!(rig.position.get(), START + 3 * 64);
+    assert!(rig.errors.count() > 0);
+}
+
+#[test]
+fn a_name_without_an_address_is_asked_for_again_every_five_seconds() {
+    let (mut rig, count) = rig(Destination::Manual);
+    let (named, literal) = (address(1, 4_040), address(2, 4_040));
+    rig.add(11, None, true);
+    rig.add(12, Some(literal), false);
+    rig.status_from(literal, 2, 0, START);
+    rig.cycle();
+    rig.cycle();
+    assert_eq!(count.get(), 2);
+    assert_eq!(rig.reached(), [literal]);
+    rig.cycle_after(5 * SECOND);
+    assert!(rig.events.try_recv().is_none());
+    for _ in 0..2 {
+        rig.cycle_after(MS);
+        assert!(matches!(
+            rig.events.try_recv(),
+            Some(ConductorEvent::DestinationUnheard {
+                endpoint: ENDPOINT,
+                destination: 11
+            })
+        ));
+        assert!(rig.events.try_recv().is_none(), "an address never moves");
+        rig.now_ns += 5 * SECOND;
+    }
+    rig.command(SenderCommand::ChangeDestination {
+        endpoint: ENDPOINT,
+        destination: Some(11),
+        address: named,
+    });
+    rig.cycle();
+    rig.status_from(literal, 2, 0, rig.tail);
+    rig.cycle();
+    let mut reached = rig.reached();
+    reached.sort_unstable();
+    assert_eq!(reached, [named, literal]);
+    // A receiver that speaks need not be looked for.
+    for _ in 0..8 {
+        rig.status_from(named, 1, 0, rig.tail);
+        rig.cycle_after(SECOND);
+        rig.cycle();
+    }
+    assert!(rig.events.try_recv().is_none());
+}
+
+#[test]
+fn receivers_announce_themselves_and_are_forgotten_five_seconds_after_their_last_word() {
+    let (mut rig, count) = rig(Destination::Dynamic);
+    let [a, b] = [1, 2].map(|last| address(last, 4_040));
+    // Neither session nor stream: it only announces.
+    let hello = StatusMessage {
+        session_id: 0.into(),
+        stream_id: 0.into(),
+        consumption_term_id: 0.into(),
+        consumption_term_offset: 0.into(),
+        ..rig.status_message(1, StatusMessage::SEND_SETUP, START, 0)
+    };
+    rig.socket.arrive_from(a, hello.as_bytes());
+    rig.cycle();
+    assert_eq!(count.get(), 1);
+    rig.status_from(b, 2, 0, START);
+    rig.cycle();
+    assert_eq!(count.get(), 2);
+    rig.cycle();
+    let mut reached = rig.reached();
+    reached.sort_unstable();
+    assert_eq!(reached, [a, b]);
+
+    rig.now_ns += 4 * SECOND;
+    rig.status_from(b, 2, 0, rig.tail);
+    rig.cycle();
+    rig.now_ns += SECOND;
+    assert_eq!(rig.reached().len(), 2);
+    rig.now_ns += 1;
+    assert_eq!(rig.reached(), [b]);
+    assert_eq!(count.get(), 1);
+}
+
+#[test]
+fn a_receiver_is_known_by_id_and_port_and_keeps_its_first_address() {
+    let (mut rig, count) = rig(Destination::Dynamic);
+    let a = address(1, 4_040);
+    rig.status_from(a, 1, 0, START);
+    rig.status_from(address(9, 4_040), 1, 0, START);
+    rig.cycle();
+    assert_eq!(count.get(), 1);
+    rig.cycle();
+    assert_eq!(rig.reached(), [a]);
+    rig.status_from(address(1, 4_041), 1, 0, START);
+    rig.status_from(address(1, 4_040), 2, 0, START);
+    rig.cycle();
+    assert_eq!(count.get(), 3);
+}
+
+#[test]
+fn a_rejected_status_message_announces_nobody() {
+    let (mut rig, count) = rig(Destination::Dynamic);
+    rig.status_from(address(1, 4_040), 1, 0, START + 65_536);
+    rig.cycle();
+    assert_eq!(rig.counters.status_messages_rejected.get(), 1);
+    assert_eq!(count.get(), 0);
+}
+
+#[test]
+fn invented_receivers_do_not_fill_memory_nor_drive_out_those_that_are_there() {
+    let (mut rig, count) = rig(Destination::Dynamic);
+    let first = address(1, 4_040);
+    rig.status_from(first, 0, 0, START);
+    rig.cycle();
+    for id in 1..2_000 {
+        rig.status_from(address(2, 5_000), id, 0, START);
+        if id % 8 == 0 {
+            rig.cycle();
+        }
+    }
+    assert_eq!(count.get(), 1_024);
+    assert!(rig.reached().contains(&first));
+}
+
+#[test]
+fn an_error_frame_names_the_destination_it_came_from() {
+    let (mut rig, _) = rig(Destination::Manual);
+    let a = address(1, 4_040);
+    rig.add(11, Some(a), false);
+    for (source, expected) in [(a, 11), (address(2, 4_040), -1)] {
+        rig.status_from(source, RECEIVER, 0, START);
+        rig.cycle();
+        let frame = hex("30 00 00 00 00 00 04 00  4d 3c 2b 1a e9 03 00 00
+                         88 77 66 55 44 33 22 11  00 00 00 00 00 00 00 00
+                         0d 00 00 00 08 00 00 00  72 65 6a 65 63 74 65 64");
+        rig.socket.arrive_from(source, &frame);
+        rig.cycle();
+        let Some(ConductorEvent::PublicationError(error)) = rig.events.try_recv() else {
+            panic!("no event");
+        };
+        assert_eq!(error.destination_id, expected);
+        // The next round meets a destination that has no receiver yet.
+        rig.remove(11);
+        rig.add(11, Some(a), false);
+    }
+}
