@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -324,13 +324,21 @@ fn too_little_shared_memory_is_told_with_what_to_do() {
     }
 }
 
-/// Storage that has no room for a loss report, which shows too late.
+/// Storage that is not what it seems.
 #[derive(Debug)]
-struct NoLossReport(MemoryStorage);
+struct Odd(MemoryStorage, Oddity);
 
-impl Storage for NoLossReport {
+#[derive(Debug)]
+enum Oddity {
+    /// No room for a loss report, which shows too late.
+    NoLossReport,
+    /// The first look finds nothing, as if what is there had been made right after it.
+    LateLook(AtomicBool),
+}
+
+impl Storage for Odd {
     fn create(&self, path: &Path, len: u64, options: CreateOptions) -> Result<Region, MemoryError> {
-        if path.ends_with("loss-report.dat") {
+        if matches!(self.1, Oddity::NoLossReport) && path.ends_with("loss-report.dat") {
             return Err(MemoryError::OutOfMemory { len });
         }
         self.0.create(path, len, options)
@@ -349,7 +357,10 @@ impl Storage for NoLossReport {
     }
 
     fn exists(&self, path: &Path) -> bool {
-        self.0.exists(path)
+        match &self.1 {
+            Oddity::LateLook(has_looked) if !has_looked.swap(true, Ordering::Relaxed) => false,
+            _ => self.0.exists(path),
+        }
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -373,7 +384,8 @@ impl Storage for NoLossReport {
 fn a_start_that_fails_leaves_no_unfinished_file_behind() {
     let storage = MemoryStorage::new();
     let context = DriverContext::new().aeron_dir("/aeron");
-    let refused = MediaDriver::launch(context.storage(Arc::new(NoLossReport(storage.clone()))));
+    let refused =
+        MediaDriver::launch(context.storage(Arc::new(Odd(storage.clone(), Oddity::NoLossReport))));
     assert!(matches!(refused, Err(DriverError::Memory(_))));
     assert!(storage.mapped_files().is_empty());
     // Nobody has to wait for a file that will never be finished.
@@ -381,6 +393,29 @@ fn a_start_that_fails_leaves_no_unfinished_file_behind() {
         .aeron_dir("/aeron")
         .option("aeron.driver.timeout", "3600000");
     drop(MediaDriver::launch(context.storage(Arc::new(storage))).unwrap());
+}
+
+#[test]
+fn whoever_comes_second_takes_nothing_from_the_first() {
+    let storage = MemoryStorage::new();
+    let start = |storage: Arc<dyn Storage>| {
+        MediaDriver::launch(DriverContext::new().aeron_dir("/aeron").storage(storage))
+    };
+    let first = start(Arc::new(storage.clone())).unwrap();
+    // It saw no directory, and waited for its turn while the other one started.
+    let late = Odd(storage.clone(), Oddity::LateLook(AtomicBool::new(false)));
+    let refused = start(Arc::new(late)).unwrap_err();
+    assert!(
+        matches!(refused, DriverError::ActiveDriver { .. }),
+        "{refused}"
+    );
+    for folder in ["publications", "images"] {
+        assert!(
+            storage.exists(&Path::new("/aeron").join(folder)),
+            "{folder}"
+        );
+    }
+    drop(first);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use taran_core::memory::{DirectoryLock, Storage};
+use taran_protocol::cnc::CNC_FILE_NAME;
 
 use super::directory::{LOG_FOLDERS, failed};
 use crate::context::DirectorySettings;
@@ -58,10 +59,12 @@ impl Turn {
             }
             thread::sleep(RETRY);
         };
+        // Whoever had the turn before may have made the directory, and may live in it now.
+        let removes_directory = is_new && !storage.exists(&directory.join(CNC_FILE_NAME));
         Ok(Self {
             storage: Arc::clone(storage),
             directory: directory.clone(),
-            removes_directory: is_new,
+            removes_directory,
             _lock: lock,
         })
     }
