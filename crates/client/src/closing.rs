@@ -76,15 +76,20 @@ impl Link {
         for (subscription, _) in &ended {
             subscription.end_callbacks();
         }
+        self.handlers
+            .run_all("close", &self.handlers.close, |handler| {
+                handler(ClientEnd::Closed);
+            });
+        self.handlers.take_away();
+        if !self.settings.close_linger.is_zero() {
+            std::thread::sleep(self.settings.close_linger);
+        }
         // If the buffer stays full the driver finds out by the missing heartbeat.
         self.send_now(&Command::ClientClose {
             client_id: self.client_id,
             correlation_id: NO_ANSWER,
         });
-        self.handlers.run("close", &self.handlers.close, |handler| {
-            handler(ClientEnd::Closed);
-        });
-        self.handlers.take_away();
+        self.lingering.release_all();
     }
 
     /// The driver is gone, or has given this client up. Called by the conductor.
@@ -101,8 +106,9 @@ impl Link {
         }
         self.handlers.report(&ClientError::Lost(lost));
         self.handlers
-            .run("close", &self.handlers.close, |handler| handler(end));
+            .run_all("close", &self.handlers.close, |handler| handler(end));
         self.handlers.take_away();
+        self.lingering.release_all();
     }
 
     /// Closes all that was made through the client and fails what is still waited for. Returns the subscriptions with

@@ -7,16 +7,17 @@ use std::time::Duration;
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::counters::CountersReader;
 use taran_core::directory::default_directory;
+use taran_core::idle::IdleStrategy;
 use taran_core::memory::{FileStorage, Storage};
 use taran_protocol::option::{OptionSet, Source, parse_properties};
 
 use crate::client::Client;
-use crate::connect::Connecting;
+use crate::connect::{Connecting, DriverView};
 use crate::error::{ClientError, ConnectError};
 use crate::handlers::{HandlerSet, Handlers, PublicationError};
 use crate::image::ImageView;
 use crate::life::ClientEnd;
-use crate::link::Settings;
+use crate::link::{DriverInvoker, Settings};
 
 /// Sign of life every so often, unless it is set otherwise.
 const KEEPALIVE: Duration = Duration::from_millis(500);
@@ -26,9 +27,7 @@ const KEEPALIVE: Duration = Duration::from_millis(500);
 /// Every option has a default. [`Context::new`] takes what the environment sets (`AERON_DIR`, `AERON_DRIVER_TIMEOUT`,
 /// `AERON_CLIENT_NAME`, …), [`properties_file`](Self::properties_file) and [`property`](Self::property) take properties
 /// (`aeron.dir`, …), and what is set by the methods below counts most, whatever the order of the calls. A bad value is
-/// an error of [`connect`](Self::connect). The linger durations of other clients
-/// (`aeron.client.resource.linger.duration`, `aeron.client.close.linger.duration`) have no effect: memory stays mapped
-/// as long as it is used.
+/// an error of [`connect`](Self::connect).
 ///
 /// Handlers run on the client conductor: its own thread, or the thread that [invokes](Self::invoker) it. They may use
 /// the client and close what they like, but they can not wait for the driver: use `async_` calls there. A handler that
@@ -58,10 +57,14 @@ pub struct Context {
     keepalive: Duration,
     inter_service_timeout: Option<Duration>,
     idle_sleep: Option<Duration>,
+    resource_linger: Option<Duration>,
+    close_linger: Option<Duration>,
     pre_touch: Option<bool>,
     client_name: Option<String>,
     pub(crate) invoked: bool,
     pub(crate) cpu: Option<usize>,
+    pub(crate) idle: Option<Box<dyn IdleStrategy>>,
+    pub(crate) driver_invoker: Option<DriverInvoker>,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) clock: Box<dyn Clock>,
     pub(crate) handlers: HandlerSet,
@@ -107,10 +110,14 @@ impl Context {
             keepalive: KEEPALIVE,
             inter_service_timeout: None,
             idle_sleep: None,
+            resource_linger: None,
+            close_linger: None,
             pre_touch: None,
             client_name: None,
             invoked: false,
             cpu: None,
+            idle: None,
+            driver_invoker: None,
             storage: Arc::new(FileStorage),
             clock: Box::new(SystemClock::new()),
             handlers: HandlerSet::default(),
@@ -200,6 +207,25 @@ impl Context {
         self
     }
 
+    /// How long the log of a publication or image that was closed, or has ended, stays mapped. Then the client conductor
+    /// unmaps it, so that it is not done by the thread that drops the last handle, which takes milliseconds for a long
+    /// log. 0: it is. A log is never unmapped while there is a handle on it. Default:
+    /// `AERON_CLIENT_RESOURCE_LINGER_DURATION`, else 3 s.
+    #[must_use]
+    pub fn resource_linger(mut self, time: Duration) -> Self {
+        self.resource_linger = Some(time);
+        self
+    }
+
+    /// How long closing the client waits, when everything made through it is closed and all handlers have run, before
+    /// the driver is told: other threads have this time to commit what they have claimed before the streams end. At
+    /// most the driver's client liveness timeout. Default: `AERON_CLIENT_CLOSE_LINGER_DURATION`, else 0.
+    #[must_use]
+    pub fn close_linger(mut self, time: Duration) -> Self {
+        self.close_linger = Some(time);
+        self
+    }
+
     /// Maps all pages of a log when it is opened, so that no message meets a page fault later. Default:
     /// `AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY`, else false.
     #[must_use]
@@ -226,6 +252,45 @@ impl Context {
     #[must_use]
     pub fn conductor_cpu(mut self, cpu: usize) -> Self {
         self.cpu = Some(cpu);
+        self
+    }
+
+    /// How the client conductor's thread waits when it has nothing to do, in place of sleeping up to
+    /// [`idle_sleep`](Self::idle_sleep). While an answer is awaited a park is a fraction of a millisecond.
+    #[must_use]
+    pub fn idle_strategy(mut self, idle: impl IdleStrategy + 'static) -> Self {
+        self.idle = Some(Box::new(idle));
+        self
+    }
+
+    /// Calls `invoke` while the client waits, to connect or for an answer: for a driver that runs on the threads of the
+    /// application. It returns the amount of work done.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use taran_driver::{DriverContext, MediaDriver};
+    /// use taran_protocol::option::ThreadingMode;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let driver = MediaDriver::launch_embedded(
+    ///     DriverContext::new().threading_mode(ThreadingMode::Invoker),
+    /// )?;
+    /// let directory = driver.aeron_dir().to_path_buf();
+    /// let driver = Arc::new(Mutex::new(driver));
+    /// let invoked = Arc::clone(&driver);
+    /// let client = taran::Context::new()
+    ///     .aeron_dir(directory)
+    ///     .invoker(true)
+    ///     .driver_invoker(move || invoked.lock().unwrap().invoke())
+    ///     .connect()?;
+    /// let publication = client.add_publication("aeron:ipc", 1001)?;
+    /// # drop(publication);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn driver_invoker(mut self, invoke: impl FnMut() -> usize + Send + 'static) -> Self {
+        self.driver_invoker = Some(Box::new(invoke));
         self
     }
 
@@ -324,6 +389,14 @@ impl Context {
         Connecting::new(self)
     }
 
+    /// Looks at the driver without connecting to it: whether it lives, its counters and errors. Does not wait for one.
+    ///
+    /// # Errors
+    /// There is no file of a driver, or it can not be read.
+    pub fn inspect_driver(&self) -> Result<DriverView, ConnectError> {
+        DriverView::open(self)
+    }
+
     /// The options as they are in force when the driver's client liveness timeout is known.
     pub(crate) fn settings(&self, client_liveness: Duration) -> Settings {
         Settings {
@@ -332,6 +405,8 @@ impl Context {
             driver_timeout: self.timeout(),
             client_liveness,
             keepalive: self.keepalive,
+            resource_linger: self.resource_linger_time(),
+            close_linger: self.close_linger_time().min(client_liveness),
             inter_service: self.inter_service_timeout.unwrap_or(client_liveness),
             pre_touch: self
                 .pre_touch
@@ -368,6 +443,18 @@ impl Context {
         let from_options =
             Duration::from_nanos(self.options.client_idle_sleep_duration_ns().unsigned_abs());
         self.idle_sleep.unwrap_or(from_options)
+    }
+
+    fn resource_linger_time(&self) -> Duration {
+        let from_options = self.options.client_resource_linger_duration_ns();
+        self.resource_linger
+            .unwrap_or(Duration::from_nanos(from_options.unsigned_abs()))
+    }
+
+    fn close_linger_time(&self) -> Duration {
+        let from_options = self.options.client_close_linger_duration_ns();
+        self.close_linger
+            .unwrap_or(Duration::from_nanos(from_options.unsigned_abs()))
     }
 
     pub(crate) fn keepalive(&self) -> Duration {

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use taran_core::counters::CountersReader;
 use taran_protocol::error_code::ErrorCode;
 
-use crate::callback::{Callback, Panicked};
+use crate::callback::{Callback, CallbackList, Panicked};
 use crate::error::ClientError;
 use crate::image::ImageView;
 use crate::life::ClientEnd;
@@ -18,6 +18,13 @@ pub(crate) type OnCounter = dyn FnMut(&CountersReader, i64, i32) + Send;
 pub(crate) type OnPublicationError = dyn FnMut(&PublicationError) + Send;
 pub(crate) type OnError = dyn FnMut(&ClientError) + Send;
 pub(crate) type OnClose = dyn FnMut(ClientEnd) + Send;
+
+/// Id of the handlers that the context has set, which nobody removes. Correlation ids of a driver are never negative.
+const OF_CONTEXT: i64 = -1;
+
+/// Names a handler that was added to a client, for [`Client::remove_handler`](crate::Client::remove_handler).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HandlerId(pub(crate) i64);
 
 /// A receiver's complaint about a publication of this client, for instance that a subscriber rejected its image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,11 +67,11 @@ pub(crate) struct HandlerSet {
 pub(crate) struct Handlers {
     pub(crate) available_image: Callback<OnImage>,
     pub(crate) unavailable_image: Callback<OnImage>,
-    pub(crate) available_counter: Callback<OnCounter>,
-    pub(crate) unavailable_counter: Callback<OnCounter>,
+    pub(crate) available_counter: CallbackList<OnCounter>,
+    pub(crate) unavailable_counter: CallbackList<OnCounter>,
     pub(crate) publication_error: Callback<OnPublicationError>,
     pub(crate) error: Callback<OnError>,
-    pub(crate) close: Callback<OnClose>,
+    pub(crate) close: CallbackList<OnClose>,
 }
 
 impl Handlers {
@@ -73,11 +80,11 @@ impl Handlers {
         Self {
             available_image: Callback::new(set.available_image),
             unavailable_image: Callback::new(set.unavailable_image),
-            available_counter: Callback::new(set.available_counter),
-            unavailable_counter: Callback::new(set.unavailable_counter),
+            available_counter: CallbackList::new(OF_CONTEXT, set.available_counter),
+            unavailable_counter: CallbackList::new(OF_CONTEXT, set.unavailable_counter),
             publication_error: Callback::new(set.publication_error),
             error: Callback::new(Some(set.error.unwrap_or_else(print))),
-            close: Callback::new(set.close),
+            close: CallbackList::new(OF_CONTEXT, set.close),
         }
     }
 
@@ -100,6 +107,18 @@ impl Handlers {
         with: impl FnOnce(&mut F),
     ) {
         self.report_panic(name, callback.call(with));
+    }
+
+    /// Runs all callbacks of a list; reports their panics.
+    pub(crate) fn run_all<F: ?Sized>(
+        &self,
+        name: &'static str,
+        callbacks: &CallbackList<F>,
+        mut with: impl FnMut(&mut F),
+    ) {
+        for callback in callbacks.all() {
+            self.run(name, &callback, &mut with);
+        }
     }
 
     pub(crate) fn report_panic(&self, callback: &'static str, outcome: Result<(), Panicked>) {

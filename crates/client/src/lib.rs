@@ -71,6 +71,7 @@ mod handlers;
 mod header;
 mod image;
 mod life;
+mod linger;
 mod link;
 mod pending;
 mod publication;
@@ -87,24 +88,28 @@ pub use assembly::{
 };
 pub use channel_status::ChannelStatus;
 pub use client::Client;
-pub use connect::{Connecting, Progress};
+pub use connect::{Connecting, DriverView, Progress};
 pub use context::Context;
 pub use counter::Counter;
 pub use error::{
-    AddError, ClientError, ConnectError, Lost, OfferError, PollError, RegistrationError,
+    AddError, ClientError, ConnectError, Lost, OfferError, PollError, RawPollError,
+    RegistrationError,
 };
-pub use handlers::{ImageHandlers, PublicationError};
+pub use handlers::{HandlerId, ImageHandlers, PublicationError};
 pub use header::Header;
-pub use image::{Action, Block, Image, ImageView, PositionError};
+pub use image::{Action, Block, Image, ImageView, LogFileError, PositionError, RawBlock};
 pub use life::ClientEnd;
 pub use pending::Pending;
 pub use publication::{ExclusivePublication, Publication};
 pub use subscription::Subscription;
 
 pub use taran_core::clock::{Clock, ManualClock, Now, SystemClock};
-pub use taran_core::counters::CountersReader;
+pub use taran_core::counters::{CounterMeta, CounterState, CountersReader};
+pub use taran_core::error_log::ErrorObservation;
+pub use taran_core::idle;
 pub use taran_core::memory::{FileStorage, MemoryStorage, Storage};
 pub use taran_protocol::cnc::Version;
+pub use taran_protocol::counter::{StreamKey, type_id as counter_type};
 pub use taran_protocol::error_code::ErrorCode;
 pub use taran_protocol::log::{BlockError, FrameClaim as BufferClaim};
 pub use taran_protocol::uri::{

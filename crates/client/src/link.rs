@@ -23,6 +23,7 @@ use crate::conductor::Conductor;
 use crate::error::AddError;
 use crate::handlers::Handlers;
 use crate::life::Life;
+use crate::linger::Lingering;
 use crate::pending::{Pending, Promise};
 use crate::registry::{Encoded, InFlight, Registry, Wish};
 
@@ -30,6 +31,9 @@ use crate::registry::{Encoded, InFlight, Registry, Wish};
 const SEND_ATTEMPTS: usize = 16;
 /// Longest channel that the protocol knows, in bytes.
 pub(crate) const CHANNEL_LENGTH_MAX: usize = 4095;
+
+/// The user's function that runs a driver for a turn and says how much work there was.
+pub(crate) type DriverInvoker = Box<dyn FnMut() -> usize + Send>;
 
 /// Numbers and places that do not change while the client lives.
 #[derive(Debug)]
@@ -40,6 +44,8 @@ pub(crate) struct Settings {
     pub(crate) client_liveness: Duration,
     pub(crate) keepalive: Duration,
     pub(crate) inter_service: Duration,
+    pub(crate) resource_linger: Duration,
+    pub(crate) close_linger: Duration,
     pub(crate) pre_touch: bool,
     pub(crate) invoked: bool,
     pub(crate) client_name: String,
@@ -51,6 +57,7 @@ pub(crate) struct Link {
     pub(crate) handlers: Handlers,
     pub(crate) life: Life,
     pub(crate) closing: Closing,
+    pub(crate) lingering: Lingering,
     to_driver: Producer,
     counters: CountersReader,
     registry: Mutex<Registry>,
@@ -63,6 +70,8 @@ pub(crate) struct Link {
     clock: Mutex<Box<dyn Clock>>,
     waker: OnceLock<Waker>,
     thread: Mutex<Option<RunningAgent>>,
+    /// Runs a driver that has no threads.
+    driver: Mutex<Option<DriverInvoker>>,
 }
 
 impl std::fmt::Debug for Link {
@@ -88,9 +97,11 @@ impl Link {
         handlers: Handlers,
         attached: Attached,
         clock: Box<dyn Clock>,
+        driver: Option<DriverInvoker>,
     ) -> Self {
         Self {
             client_id: attached.to_driver.next_correlation_id(),
+            lingering: Lingering::new(settings.resource_linger),
             settings,
             handlers,
             life: Life::default(),
@@ -104,6 +115,7 @@ impl Link {
             clock: Mutex::new(clock),
             waker: OnceLock::new(),
             thread: Mutex::new(None),
+            driver: Mutex::new(driver),
         }
     }
 
@@ -255,6 +267,16 @@ impl Link {
             .unwrap_or_else(PoisonError::into_inner)
             .now();
         self.do_work(now)
+    }
+
+    /// Runs the driver for a turn, if it runs on the application's threads and nobody else is running it.
+    pub(crate) fn invoke_driver(&self) -> Option<usize> {
+        let mut driver = match self.driver.try_lock() {
+            Ok(driver) => driver,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Some(0),
+        };
+        driver.as_mut().map(|invoke| invoke())
     }
 
     /// One turn of the conductor; 0 if it is in a turn already.

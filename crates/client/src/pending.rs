@@ -128,8 +128,14 @@ impl<T> Pending<T> {
             if self.link.is_in_duty_cycle() {
                 return Err(AddError::CalledFromCallback);
             }
-            if self.link.is_invoked() {
-                if self.link.invoke() == 0 {
+            let driver = self.link.invoke_driver();
+            if driver.is_some() || self.link.is_invoked() {
+                let own = if self.link.is_invoked() {
+                    self.link.invoke()
+                } else {
+                    0
+                };
+                if own + driver.unwrap_or_default() == 0 {
                     std::thread::sleep(INVOKER_PAUSE);
                 }
             } else {

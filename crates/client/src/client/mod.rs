@@ -1,6 +1,7 @@
 //! The client: what publications, subscriptions and counters are made with.
 
 mod counters;
+mod handlers;
 mod publications;
 mod subscriptions;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::logs::{self, Unusable};
+use super::logs::{self, Opened, Unusable};
 use crate::error::ClientError;
 use crate::image::{ImageFacts, ImageView};
 use crate::link::Link;
@@ -54,7 +54,7 @@ fn make(link: &Arc<Link>, announced: &Announced<'_>) -> Result<ImageView, Unusab
         path: PathBuf::from(announced.log_name),
         reason,
     };
-    let log = logs::open(link, announced.log_name)?;
+    let Opened { path, log } = logs::open(link, announced.log_name)?;
     let counter_id = announced.position_counter_id;
     let counter = link
         .counters()
@@ -79,6 +79,7 @@ fn make(link: &Arc<Link>, announced: &Announced<'_>) -> Result<ImageView, Unusab
         counter_id,
         counter,
         join_position,
+        log_path: path,
         log,
     }))
 }
@@ -93,6 +94,7 @@ pub(super) fn unavailable(link: &Link, subscription_id: i64, image_id: i64) {
 
 pub(super) fn end(link: &Link, subscription: &SubscriptionState, image_id: i64) {
     if let Some(image) = subscription.remove(image_id) {
+        link.lingering.keep(Arc::clone(image.log()));
         subscription.tell_unavailable(&link.handlers, &image);
     }
 }

@@ -36,6 +36,7 @@ impl Conductor {
         self.check_driver(link, now)?;
         self.show_heartbeat(link, now)?;
         super::image::report_damage(link);
+        link.lingering.release(now.nanos);
         Ok(())
     }
 

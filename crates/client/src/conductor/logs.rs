@@ -13,8 +13,15 @@ pub(super) struct Unusable {
     pub(super) reason: String,
 }
 
+/// A log that can be used.
+pub(super) struct Opened {
+    /// Where its file is for this process.
+    pub(super) path: PathBuf,
+    pub(super) log: Arc<LogBuffers>,
+}
+
 /// The log of that name, mapped once for all who use it, and unmapped when the last of them is gone.
-pub(super) fn open(link: &Link, name: &str) -> Result<Arc<LogBuffers>, Unusable> {
+pub(super) fn open(link: &Link, name: &str) -> Result<Opened, Unusable> {
     let unusable = |path: &Path, reason: String| Unusable {
         path: path.to_path_buf(),
         reason,
@@ -27,7 +34,7 @@ pub(super) fn open(link: &Link, name: &str) -> Result<Arc<LogBuffers>, Unusable>
         .get(&path)
         .and_then(std::sync::Weak::upgrade)
     {
-        return Ok(log);
+        return Ok(Opened { path, log });
     }
     // Not under the lock: mapping takes its time. Only the conductor maps logs, so nobody is faster.
     let region = link
@@ -43,8 +50,8 @@ pub(super) fn open(link: &Link, name: &str) -> Result<Arc<LogBuffers>, Unusable>
     let log = Arc::new(log);
     let mut registry = link.registry();
     registry.logs.retain(|_, log| log.strong_count() != 0);
-    registry.logs.insert(path, Arc::downgrade(&log));
-    Ok(log)
+    registry.logs.insert(path.clone(), Arc::downgrade(&log));
+    Ok(Opened { path, log })
 }
 
 /// Where a log is for this process. The driver names it as the driver sees it, which is somewhere else when it runs in

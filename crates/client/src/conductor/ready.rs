@@ -5,7 +5,7 @@ use std::sync::Arc;
 use taran_protocol::command::Command;
 use taran_protocol::response::Response;
 
-use super::logs::{self, Unusable};
+use super::logs::{self, Opened, Unusable};
 use crate::counter::{Counter, CounterState};
 use crate::error::AddError;
 use crate::link::Link;
@@ -166,7 +166,7 @@ fn publication_facts(
             expected: "ON_PUBLICATION_READY",
         });
     };
-    let log = logs::open(link, log_name)
+    let Opened { log, .. } = logs::open(link, log_name)
         .map_err(|Unusable { path, reason }| AddError::Log { path, reason })?;
     let limit = link
         .counters()
@@ -180,6 +180,7 @@ fn publication_facts(
             correlation_id,
             registration_id,
             status_counter_id,
+            Arc::clone(&log),
         )),
         channel,
         session_id,

@@ -196,9 +196,9 @@ fn tell_counter(link: &Link, is_available: bool, registration_id: i64, counter_i
     let tell = |handler: &mut OnCounter| handler(counters, registration_id, counter_id);
     if is_available {
         link.handlers
-            .run("available counter", &link.handlers.available_counter, tell);
+            .run_all("available counter", &link.handlers.available_counter, tell);
     } else {
-        link.handlers.run(
+        link.handlers.run_all(
             "unavailable counter",
             &link.handlers.unavailable_counter,
             tell,

@@ -10,4 +10,4 @@ pub use add::{AddError, RegistrationError};
 pub use connect::ConnectError;
 pub use event::ClientError;
 pub use lost::Lost;
-pub use offer::{OfferError, PollError};
+pub use offer::{OfferError, PollError, RawPollError};

@@ -3,6 +3,7 @@
 use taran_protocol::log::BlockError;
 
 use super::Lost;
+use crate::image::LogFileError;
 
 /// Why a message was not accepted. Nothing was written to the stream.
 ///
@@ -66,6 +67,17 @@ impl OfferError {
             Self::NotConnected | Self::BackPressured | Self::AdminAction
         )
     }
+}
+
+/// Why a raw poll gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RawPollError {
+    /// Nothing can be polled any more.
+    #[error(transparent)]
+    Poll(#[from] PollError),
+    /// The file of a log can not be opened.
+    #[error(transparent)]
+    File(#[from] LogFileError),
 }
 
 /// Why nothing can be polled any more.

@@ -1,9 +1,11 @@
 //! Images: one publication as one subscription sees it.
 
 mod block;
+mod raw;
 mod reject;
 mod view;
 
+use std::fs::File;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use taran_core::memory::Region;
 use taran_protocol::log::{self, CorruptFrame, LogFrame, Polled};
 
 pub use block::Block;
+pub use raw::{LogFileError, RawBlock};
 pub use taran_protocol::log::Action;
 pub(crate) use view::ImageFacts;
 pub use view::ImageView;
@@ -33,6 +36,8 @@ pub struct Image {
     view: ImageView,
     position: Position,
     home: Option<Arc<SubscriptionState>>,
+    /// The file of the log, once a raw poll has opened it.
+    file: Option<File>,
 }
 
 /// A position that an image can not be moved to.
@@ -145,6 +150,7 @@ impl Image {
             view,
             position,
             home: None,
+            file: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What is known of an image, for anyone who asks.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -24,6 +25,7 @@ pub(crate) struct ImageFacts {
     pub(crate) counter_id: i32,
     pub(crate) counter: Counter,
     pub(crate) join_position: Position,
+    pub(crate) log_path: PathBuf,
     pub(crate) log: Arc<LogBuffers>,
 }
 
@@ -86,7 +88,7 @@ impl ImageView {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub(crate) fn log(&self) -> &LogBuffers {
+    pub(crate) fn log(&self) -> &Arc<LogBuffers> {
         &self.0.facts.log
     }
 
@@ -185,6 +187,13 @@ impl ImageView {
     #[must_use]
     pub fn subscription_registration_id(&self) -> i64 {
         self.0.facts.subscription_id
+    }
+
+    /// Where the log of the image is: three terms, one after the other, and what describes them. The driver deletes the
+    /// file some time after the image has ended.
+    #[must_use]
+    pub fn log_path(&self) -> &Path {
+        &self.0.facts.log_path
     }
 
     /// Id of the counter that holds the subscriber's position.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use taran_protocol::log::LogBuffers;
+
 use crate::callback::Callback;
 use crate::error::AddError;
 use crate::link::Link;
@@ -18,6 +20,7 @@ pub(crate) struct PublicationState {
     pub(crate) original_registration_id: i64,
     /// Counter id of the channel's status indicator; −1 if it has none.
     pub(crate) status_counter_id: i32,
+    log: Arc<LogBuffers>,
     closed: AtomicBool,
     /// Whether closing it ends the stream at once.
     revoke_on_close: AtomicBool,
@@ -30,11 +33,13 @@ impl PublicationState {
         registration_id: i64,
         original_registration_id: i64,
         status_counter_id: i32,
+        log: Arc<LogBuffers>,
     ) -> Self {
         Self {
             registration_id,
             original_registration_id,
             status_counter_id,
+            log,
             closed: AtomicBool::new(false),
             revoke_on_close: AtomicBool::new(false),
             gate: Callback::new(Some(Box::new(()))),
@@ -81,6 +86,7 @@ impl Link {
         if !is_first {
             return Err(self.life.reason().into());
         }
+        self.lingering.keep(Arc::clone(&state.log));
         let registration_id = state.registration_id;
         drop(self.registry().publications.remove(&registration_id));
         let revoke = state.revoke_on_close.load(Ordering::Relaxed);

@@ -10,9 +10,9 @@ use std::sync::Arc;
 pub(crate) use state::SubscriptionState;
 
 use crate::Position;
-use crate::error::{AddError, PollError};
+use crate::error::{AddError, PollError, RawPollError};
 use crate::header::Header;
-use crate::image::{Action, Block, Image};
+use crate::image::{Action, Block, Image, RawBlock};
 use crate::link::Link;
 use crate::pending::Pending;
 use crate::removal::Kind;
@@ -135,6 +135,23 @@ impl Subscription {
             .sum())
     }
 
+    /// As [`block_poll`](Self::block_poll), and says where in the files of the logs the blocks lie.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll); a file can not be opened: images before it have been polled.
+    pub fn raw_poll(
+        &mut self,
+        mut handler: impl FnMut(&RawBlock<'_>),
+        limit_bytes: usize,
+    ) -> Result<usize, RawPollError> {
+        self.refresh()?;
+        let mut consumed = 0;
+        for image in &mut self.images {
+            consumed += image.raw_poll(&mut handler, limit_bytes)?;
+        }
+        Ok(consumed)
+    }
+
     /// Polls images in turn until the limit is used up. The first one moves on by one with each call.
     #[inline]
     fn each(
@@ -220,7 +237,9 @@ impl Link {
     ) -> Result<Pending<()>, AddError> {
         let images = state.close();
         state.end_callbacks();
-        drop(images);
+        for image in images {
+            self.lingering.keep(Arc::clone(image.log()));
+        }
         let registration_id = state.registration_id;
         if self
             .registry()

@@ -7,6 +7,7 @@ mod commands;
 mod connecting;
 mod ends;
 mod fake;
+mod handling;
 mod hostile;
 mod images;
 mod inquiries;

@@ -515,9 +515,9 @@ options! {
     ClientIdleSleepDuration client_idle_sleep_duration_ns: Client duration(0) "aeron.client.idle.sleep.duration" "AERON_CLIENT_IDLE_SLEEP_DURATION" = "16ms",
         "how long the client's conductor sleeps between two duty cycles";
     ClientResourceLingerDuration client_resource_linger_duration_ns: Client duration(0) "aeron.client.resource.linger.duration" "AERON_CLIENT_RESOURCE_LINGER_DURATION" = "3s",
-        "how long logs that are no longer used stay mapped";
+        "how long logs that are no longer used stay mapped, to be unmapped by the client's conductor";
     ClientCloseLingerDuration client_close_linger_duration_ns: Both duration(0) "aeron.client.close.linger.duration" "AERON_CLIENT_CLOSE_LINGER_DURATION" = "0",
-        "accepted and not needed: a log stays mapped for as long as a thread uses it";
+        "how long a closing client waits before it tells the driver, for threads that have claims to commit";
     PreTouchMappedMemory pre_touch_mapped_memory: Client bool "aeron.pre.touch.mapped.memory" "AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY" = "false",
         "whether all pages of a log are touched when it is mapped";
 }

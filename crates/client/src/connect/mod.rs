@@ -3,7 +3,9 @@
 //! Contract: [`Connecting::poll`] is called with the present time until it gives a client or an error; in between it
 //! says how long to wait. It does no waiting itself.
 
-use std::path::{Path, PathBuf};
+mod driver;
+mod file;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,11 +13,13 @@ use taran_core::agent::{AgentFailure, AgentRunner};
 use taran_core::broadcast::Receiver;
 use taran_core::clock::{Clock, Now, SystemClock, saturating_nanos};
 use taran_core::counters::CountersReader;
-use taran_core::idle::{Backoff, BackoffLimits};
-use taran_core::memory::MemoryError;
+use taran_core::idle::{Backoff, BackoffLimits, IdleStrategy};
 use taran_core::ring::many_to_one::Producer;
-use taran_protocol::cnc::{CNC_FILE_NAME, CNC_HEADER_LENGTH, Cnc, CncError};
+use taran_protocol::cnc::Cnc;
 
+pub use driver::DriverView;
+
+use self::file::{Found, Missing};
 use crate::client::Client;
 use crate::conductor::{Conductor, ConductorAgent};
 use crate::context::Context;
@@ -32,6 +36,12 @@ const WAIT_FOR_START: Duration = Duration::from_millis(1);
 const WAIT_FOR_NEW_DRIVER: Duration = Duration::from_millis(100);
 /// First sleep of an idle conductor; each one after it is twice as long, up to the longest.
 const SHORTEST_IDLE_SLEEP: Duration = Duration::from_micros(50);
+
+/// Time since a heartbeat.
+fn heartbeat_age(heartbeat_ms: i64, now: Now) -> Duration {
+    let age_ms = now.epoch_millis.saturating_sub(heartbeat_ms).max(0);
+    Duration::from_millis(age_ms.unsigned_abs())
+}
 
 /// A connection in the making; from [`Context::connecting`].
 #[derive(Debug)]
@@ -93,43 +103,35 @@ impl Connecting {
         loop {
             match self.poll(clock.now())? {
                 Progress::Connected(client) => return Ok(client),
-                Progress::Wait(pause) => std::thread::sleep(pause),
+                Progress::Wait(pause) => {
+                    if let Some(invoke) = &mut self.context.driver_invoker {
+                        invoke();
+                    }
+                    std::thread::sleep(pause);
+                }
             }
         }
     }
 
     fn look(&self, now: Now) -> Result<Look, ConnectError> {
-        let directory = self.context.directory();
-        let path = directory.join(CNC_FILE_NAME);
         let not_yet = |why, again_in| Ok(Look::NotYet { why, again_in });
-        let region = match self.context.storage.open(&path) {
-            Ok(region) => region,
-            Err(error) => return not_yet(self.not_opened(error, path, &directory), WAIT_FOR_FILE),
-        };
-        let cnc = match Cnc::open(&region) {
-            Ok(cnc) => cnc,
-            Err(error) => {
-                let is_not_ready = error.is_not_ready();
-                let why = self.not_sound(error, path);
-                return if is_not_ready {
-                    not_yet(why, WAIT_FOR_START)
-                } else {
-                    Err(why)
+        let found = match file::find(&self.context) {
+            Ok(found) => found,
+            Err(Missing { why, again_in }) => {
+                return match again_in {
+                    Some(again_in) => not_yet(why, again_in),
+                    None => Err(why),
                 };
             }
         };
-        let producer = Producer::open(&cnc.to_driver).map_err(|error| ConnectError::Damaged {
-            path: path.clone(),
-            reason: error.to_string(),
-        })?;
-        let timeout = self.context.timeout();
+        let Found {
+            path,
+            cnc,
+            producer,
+        } = found;
+        let (directory, timeout) = (self.context.directory(), self.context.timeout());
         let heartbeat = producer.consumer_heartbeat_ms();
-        let age = Duration::from_millis(
-            now.epoch_millis
-                .saturating_sub(heartbeat)
-                .max(0)
-                .unsigned_abs(),
-        );
+        let age = heartbeat_age(heartbeat, now);
         match heartbeat {
             NO_HEARTBEAT => not_yet(
                 ConnectError::NotReady {
@@ -154,47 +156,6 @@ impl Connecting {
                 WAIT_FOR_NEW_DRIVER,
             ),
             _ => Ok(Look::Ready(cnc, producer)),
-        }
-    }
-
-    fn not_opened(&self, error: MemoryError, path: PathBuf, directory: &Path) -> ConnectError {
-        match error {
-            MemoryError::NotFound { .. } => ConnectError::NoDriver {
-                directory: directory.to_path_buf(),
-                waited: self.context.timeout(),
-            },
-            MemoryError::Empty { .. } => ConnectError::TooShort {
-                path,
-                length: 0,
-                needed: CNC_HEADER_LENGTH,
-            },
-            error => ConnectError::NotReadable {
-                path,
-                reason: error.to_string(),
-            },
-        }
-    }
-
-    fn not_sound(&self, error: CncError, path: PathBuf) -> ConnectError {
-        match error {
-            CncError::TooShort { length, needed } => ConnectError::TooShort {
-                path,
-                length,
-                needed,
-            },
-            CncError::NotReady => ConnectError::NotReady {
-                path,
-                waited: self.context.timeout(),
-            },
-            CncError::Version { found, expected } => ConnectError::Version {
-                path,
-                found,
-                expected,
-            },
-            error => ConnectError::Damaged {
-                path,
-                reason: error.to_string(),
-            },
         }
     }
 
@@ -234,6 +195,7 @@ impl Connecting {
             handlers,
             attached,
             self.context.take_clock(),
+            self.context.driver_invoker.take(),
         ));
         for text in std::mem::take(&mut self.context.suspicious) {
             link.handlers.report(&ClientError::UnknownOption(text));
@@ -246,15 +208,9 @@ impl Connecting {
         Ok(client)
     }
 
-    fn start_thread(&self, link: &Arc<Link>) -> Result<(), ConnectError> {
-        let max_park = self.context.longest_idle_sleep();
-        let min_park = SHORTEST_IDLE_SLEEP.min(max_park);
-        let idle = Backoff::new(BackoffLimits {
-            spins: 0,
-            yields: 0,
-            min_park,
-            max_park,
-        });
+    fn start_thread(&mut self, link: &Arc<Link>) -> Result<(), ConnectError> {
+        let idle = self.context.idle.take();
+        let idle = idle.unwrap_or_else(|| self.default_idle());
         let of_failure = Arc::downgrade(link);
         let runner = AgentRunner::new(
             ConductorAgent::new(Arc::clone(link)),
@@ -272,6 +228,18 @@ impl Connecting {
             .map_err(|error| ConnectError::Thread(error.to_string()))?;
         link.set_thread(running);
         Ok(())
+    }
+}
+
+impl Connecting {
+    fn default_idle(&self) -> Box<dyn IdleStrategy> {
+        let max_park = self.context.longest_idle_sleep();
+        Box::new(Backoff::new(BackoffLimits {
+            spins: 0,
+            yields: 0,
+            min_park: SHORTEST_IDLE_SLEEP.min(max_park),
+            max_park,
+        }))
     }
 }
 

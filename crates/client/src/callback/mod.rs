@@ -4,6 +4,10 @@
 //! function does not run and never will again; a call in progress on another thread is waited for. Only inside the
 //! function itself `take_away` returns at once, and the function is dropped when it returns.
 
+mod list;
+
+pub(crate) use list::CallbackList;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,0 +1,147 @@
+//! Looking at a driver without being its client (`spec/01 §1.4`, `§2`).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use taran_core::clock::{Clock, SystemClock};
+use taran_core::counters::CountersReader;
+use taran_core::error_log::{self, ErrorObservation};
+use taran_core::ring::many_to_one::Producer;
+use taran_protocol::cnc::Cnc;
+use taran_protocol::command::Command;
+
+use super::file::{self, Found, Missing};
+use super::{NO_HEARTBEAT, SHUT_DOWN, heartbeat_age};
+use crate::context::Context;
+use crate::error::{AddError, ConnectError};
+
+/// A driver as its `cnc.dat` shows it, without being one of its clients; the driver may be gone. From
+/// [`Context::inspect_driver`].
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let driver = taran_driver::MediaDriver::launch_embedded(
+/// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+/// # )?;
+/// # let directory = driver.aeron_dir();
+/// let driver = taran::Context::new().aeron_dir(directory).inspect_driver()?;
+/// assert!(driver.is_active());
+/// println!("process {}, {} counters", driver.pid(), {
+///     let mut count = 0;
+///     driver.counters().for_each(|_| count += 1);
+///     count
+/// });
+/// driver.for_each_error(0, |error| println!("{} times: {}", error.count, error.text));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct DriverView {
+    directory: PathBuf,
+    timeout: Duration,
+    cnc: Cnc,
+    to_driver: Producer,
+}
+
+impl DriverView {
+    pub(crate) fn open(context: &Context) -> Result<Self, ConnectError> {
+        context.check()?;
+        let found = file::find(context);
+        let Found { cnc, producer, .. } = found.map_err(|Missing { why, .. }| why)?;
+        Ok(Self {
+            directory: context.directory(),
+            timeout: context.timeout(),
+            cnc,
+            to_driver: producer,
+        })
+    }
+
+    /// The Aeron directory of the driver.
+    #[must_use]
+    pub fn aeron_dir(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Process id of the driver.
+    #[must_use]
+    pub fn pid(&self) -> i64 {
+        self.cnc.spec().driver_pid
+    }
+
+    /// When the driver started, milliseconds since the epoch.
+    #[must_use]
+    pub fn start_timestamp_ms(&self) -> i64 {
+        self.cnc.spec().start_timestamp_ms
+    }
+
+    /// Pages that the lengths of the driver's files are multiples of, in bytes.
+    #[must_use]
+    pub fn file_page_size(&self) -> usize {
+        // Checked when the file was opened: a power of two.
+        self.cnc.spec().page_size.unsigned_abs() as usize
+    }
+
+    /// After how long without a sign of life the driver gives a client up.
+    #[must_use]
+    pub fn client_liveness_timeout(&self) -> Duration {
+        self.cnc.client_liveness_timeout()
+    }
+
+    /// Time since the driver's last sign of life; `None` if it has not begun, or has shut down in an orderly way.
+    #[must_use]
+    pub fn heartbeat_age(&self) -> Option<Duration> {
+        match self.to_driver.consumer_heartbeat_ms() {
+            NO_HEARTBEAT | SHUT_DOWN => None,
+            heartbeat => Some(heartbeat_age(heartbeat, SystemClock::new().now())),
+        }
+    }
+
+    /// True if the driver has shown a sign of life within the driver timeout.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.heartbeat_age().is_some_and(|age| age <= self.timeout)
+    }
+
+    /// A number that nobody else gets from this driver.
+    #[must_use]
+    pub fn next_correlation_id(&self) -> i64 {
+        self.to_driver.next_correlation_id()
+    }
+
+    /// All counters of the driver, of every client.
+    #[must_use]
+    pub fn counters(&self) -> CountersReader {
+        CountersReader::new(
+            self.cnc.counters_metadata.clone(),
+            self.cnc.counters_values.clone(),
+        )
+    }
+
+    /// Calls `visit` with each distinct error that the driver has seen at `since_ms` (epoch) or later; how many.
+    pub fn for_each_error(&self, since_ms: i64, visit: impl FnMut(&ErrorObservation)) -> usize {
+        error_log::read(&self.cnc.error_log, since_ms, visit)
+    }
+
+    /// Asks the driver to end. It does if its validator likes the token; by default none is liked. There is no answer:
+    /// watch [`is_active`](Self::is_active).
+    ///
+    /// # Errors
+    /// The driver does not take commands, or the token is too long for its command buffer.
+    pub fn request_termination(&self, token: &[u8]) -> Result<(), AddError> {
+        let (client_id, correlation_id) = (self.next_correlation_id(), self.next_correlation_id());
+        let mut bytes = Vec::new();
+        let command = Command::TerminateDriver {
+            client_id,
+            correlation_id,
+            token,
+        };
+        let type_id = command.encode(&mut bytes);
+        let (length, max) = (bytes.len(), self.to_driver.max_message_length());
+        if length > max {
+            let what = "command";
+            return Err(AddError::TooLong { what, length, max });
+        }
+        let written = self.to_driver.write(type_id, &bytes);
+        written.map_err(|_| AddError::DriverBufferFull { length })
+    }
+}

@@ -1,0 +1,30 @@
+//! The client with a driver of its own process: what needs real files, real time or both conductors on one thread.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking, also in its helpers
+
+mod logs;
+mod running;
+
+use std::time::{Duration, Instant};
+
+use taran::{Client, Context};
+use taran_driver::{DriverContext, MediaDriver};
+
+/// A driver in a directory that no other test uses.
+pub(crate) fn driver() -> MediaDriver {
+    MediaDriver::launch_embedded(DriverContext::new().ipc_term_buffer_length(64 * 1024)).unwrap()
+}
+
+pub(crate) fn connect(driver: &MediaDriver, configure: impl FnOnce(Context) -> Context) -> Client {
+    let context = Context::with_environment::<&str, &str>([]).aeron_dir(driver.aeron_dir());
+    configure(context).connect().unwrap()
+}
+
+/// Waits, with patience, until something is true.
+pub(crate) fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited for {what} in vain");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

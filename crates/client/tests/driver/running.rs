@@ -1,0 +1,94 @@
+//! Ways to run driver and client, and to look at a driver from outside.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use taran::idle::Yield;
+use taran::{ConnectError, Context, counter_type};
+use taran_driver::{DriverContext, MediaDriver};
+use taran_protocol::option::ThreadingMode;
+
+use crate::{await_true, connect, driver};
+
+#[test]
+fn a_driver_without_threads_is_run_by_the_client_that_waits() {
+    let context = || {
+        DriverContext::new()
+            .ipc_term_buffer_length(64 * 1024)
+            .threading_mode(ThreadingMode::Invoker)
+    };
+    for invoked in [true, false] {
+        let driver = MediaDriver::launch_embedded(context()).unwrap();
+        let directory = driver.aeron_dir().to_path_buf();
+        let driver = Arc::new(Mutex::new(driver));
+        let turns = Arc::clone(&driver);
+        let client = Context::with_environment::<&str, &str>([])
+            .aeron_dir(directory)
+            .invoker(invoked)
+            .driver_invoker(move || turns.lock().unwrap().invoke())
+            .connect()
+            .unwrap();
+        let mut subscription = client.add_subscription("aeron:ipc", 1).unwrap();
+        let publication = client.add_publication("aeron:ipc", 1).unwrap();
+        await_true("a message", || {
+            driver.lock().unwrap().invoke();
+            client.invoke();
+            let _ = publication.offer(b"there");
+            subscription.poll(|_, _| (), 10).unwrap() != 0
+        });
+        publication.async_close().unwrap().wait().unwrap();
+    }
+}
+
+#[test]
+fn the_conductors_thread_may_wait_in_its_own_way() {
+    let driver = driver();
+    let client = connect(&driver, |context| context.idle_strategy(Yield));
+    let publication = client.add_publication("aeron:ipc", 1).unwrap();
+    assert!(!publication.is_closed());
+}
+
+#[test]
+fn a_driver_is_inspected_without_being_its_client() {
+    let driver = driver();
+    let context = || Context::with_environment::<&str, &str>([]).aeron_dir(driver.aeron_dir());
+    let view = context().inspect_driver().unwrap();
+    assert!(view.is_active() && view.heartbeat_age().is_some());
+    assert_eq!(view.pid(), i64::from(std::process::id()));
+    assert_eq!(view.aeron_dir(), driver.aeron_dir());
+    assert_eq!(view.file_page_size(), 4096);
+    assert!(view.start_timestamp_ms() > 0 && !view.client_liveness_timeout().is_zero());
+    let first = view.next_correlation_id();
+    assert!(view.next_correlation_id() > first);
+
+    let client = connect(&driver, |context| context.client_name("seen"));
+    let publication = client.add_publication("aeron:ipc", 1).unwrap();
+    let counters = view.counters();
+    let heartbeat = counters
+        .find_by_type_and_registration(counter_type::CLIENT_HEARTBEAT, client.client_id())
+        .unwrap();
+    await_true("the name", || {
+        counters
+            .label(heartbeat)
+            .is_some_and(|label| label.as_str().contains("name=seen"))
+    });
+    assert_eq!((client.name(), client.is_closed()), ("seen", false));
+    drop(publication);
+
+    // Nobody may end this driver from outside: its validator likes no token.
+    view.request_termination(b"please").unwrap();
+    assert!(view.request_termination(&[0; 1 << 20]).is_err());
+    let mut errors = 0;
+    view.for_each_error(0, |_| errors += 1);
+    assert_eq!(errors, 0);
+    assert!(client.add_publication("aeron:ipc", 1).is_ok());
+
+    let directory = driver.aeron_dir().to_path_buf();
+    drop((client, driver));
+    let gone = Context::with_environment::<&str, &str>([])
+        .aeron_dir(directory)
+        .driver_timeout(Duration::from_secs(1))
+        .inspect_driver();
+    assert!(matches!(gone, Err(ConnectError::NoDriver { .. })));
+    assert!(!view.is_active() && view.heartbeat_age().is_none());
+}
