@@ -118,14 +118,15 @@ impl Owners {
     }
 
     /// A receiver complained about a publication: recorded here, and told to the publication's clients.
-    fn on_publication_error(&mut self, error: &PublicationError) {
+    pub(crate) fn on_publication_error(&mut self, error: &PublicationError) {
+        // In the words of the official drivers, whose users look for them.
         let cause = format!(
-            "publication error: registration id={} stream={}",
+            "onPublicationError: registrationId={}, streamId={}",
             error.publication.0, error.stream_id
         );
         let details = format!(
-            "{cause}, from {}: session-id={} receiver={}: {}",
-            error.source, error.session_id, error.receiver_id, error.text
+            "{cause}, sessionId={}, receiverId={}, errorCode={}, errorMessage={}, from {}",
+            error.session_id, error.receiver_id, error.code, error.text, error.source
         );
         self.record_of_peer(ErrorCode::from_code(error.code), &cause, &details);
         self.replies.send(&Response::PublicationError {

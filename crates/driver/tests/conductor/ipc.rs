@@ -317,6 +317,18 @@ fn a_rejected_stream_has_no_subscriber_for_a_while() {
         Response::OperationSuccess { correlation_id: 77 }
     ));
     assert_eq!(stream.bench.system(SystemCounter::ImagesRejected), 1);
+    // It is an error that somebody may look for, as a rejection by a distant subscriber is.
+    let [(recorded, 1)] = &stream.bench.errors()[..] else {
+        panic!("{:?}", stream.bench.errors())
+    };
+    assert!(
+        recorded.starts_with("(-13) image rejected\nonPublicationError: registrationId="),
+        "{recorded}"
+    );
+    assert!(
+        recorded.contains("errorMessage=I do not like it"),
+        "{recorded}"
+    );
     assert!(!stream.log.is_connected());
     stream.bench.run_for(Duration::from_secs(9));
     assert!(available(&stream.bench.messages()).is_empty());

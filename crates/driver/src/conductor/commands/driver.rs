@@ -8,7 +8,7 @@ use taran_protocol::response::Response;
 
 use super::super::failure::Failure;
 use super::super::owners::Owners;
-use crate::boundary::ImageId;
+use crate::boundary::{ImageId, PublicationError, PublicationId};
 
 /// Longest reason for a rejection, in bytes (spec/01 §9.4).
 const REASON_MAX: usize = 1023;
@@ -31,7 +31,7 @@ impl Owners {
     ) -> Result<(), Failure> {
         if reason.len() > REASON_MAX {
             return Err(Failure::generic(format!(
-                "invalidation reason has {} bytes, at most {REASON_MAX} are allowed",
+                "Invalidation reason_text must be {REASON_MAX} bytes or less: it has {}",
                 reason.len()
             )));
         }
@@ -42,7 +42,7 @@ impl Owners {
             self.networking.reject_image(ImageId(image_id), &text);
         } else {
             return Err(Failure::generic(format!(
-                "cannot reject image: there is none with correlation id {image_id}"
+                "Unable to resolve image for correlationId={image_id}: it is gone, or never was"
             )));
         }
         self.count(SystemCounter::ImagesRejected);
@@ -51,6 +51,21 @@ impl Owners {
     }
 
     fn reject_ipc(&mut self, image_id: i64, reason: &[u8]) {
+        let Some(publication) = self.ipc.find(image_id) else {
+            return;
+        };
+        let error = PublicationError {
+            publication: PublicationId(image_id),
+            destination_id: -1,
+            session_id: publication.terms.session_id,
+            stream_id: publication.terms.stream_id,
+            receiver_id: -1,
+            group_tag: None,
+            source: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            code: ErrorCode::ImageRejected.code(),
+            text: String::from_utf8_lossy(reason).into(),
+        };
+        self.on_publication_error(&error);
         let Self {
             ipc,
             subscriptions,
@@ -63,17 +78,6 @@ impl Owners {
         let Some(publication) = ipc.find(image_id) else {
             return;
         };
-        replies.send(&Response::PublicationError {
-            registration_id: image_id,
-            destination_id: -1,
-            session_id: publication.terms.session_id,
-            stream_id: publication.terms.stream_id,
-            receiver_id: -1,
-            group_tag: -1,
-            source: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            error_code: ErrorCode::ImageRejected.code(),
-            message: reason,
-        });
         let until_ns = now
             .nanos
             .saturating_add(settings.receiver.image_liveness_ns);
