@@ -143,11 +143,11 @@ impl Road {
                 transport: Box::new(receiver_socket.clone()),
                 control_group: None,
                 explicit_control: None,
+                unheard_timeout_ns: None,
             }],
             receiver_id: RECEIVER,
             group_tag: None,
             stream_session_limit: usize::MAX,
-            unheard_timeout_ns: None,
         });
         let subscription = ReceiverCommand::AddSubscription {
             endpoint: ENDPOINT,

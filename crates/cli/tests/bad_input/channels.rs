@@ -20,7 +20,6 @@ fn not_built(role: Role) -> &'static [Feature] {
         Role::Publication | Role::SendDestination => &[Feature::Response, Feature::Timestamps],
         Role::Subscription | Role::ReceiveDestination => &[
             Feature::DynamicControl,
-            Feature::ManualControl,
             Feature::Response,
             Feature::Timestamps,
             Feature::Cubic,
@@ -209,7 +208,8 @@ fn destinations() {
     let client = connect(directory.path());
     let own = format!("aeron:udp?endpoint=localhost:{}", free_port());
     let publication = client.add_publication(&own, 10).unwrap();
-    let subscription = client.add_subscription(&own, 10).unwrap();
+    let plain = client.add_subscription(&own, 10).unwrap();
+    let manual = "aeron:udp?control-mode=manual";
     for vector in vectors::all() {
         let channel = vector.channel(free_port(), 7);
         let says = ["control-mode=manual"];
@@ -223,9 +223,22 @@ fn destinations() {
                     assert!(added.is_err(), "{vector:?}");
                 }
             }
-            Role::ReceiveDestination => {
-                let added = subscription.add_destination(&channel);
+            Role::ReceiveDestination if vector.refused.is_none() => {
+                let added = plain.add_destination(&channel);
                 assert_refused(added, ErrorCode::InvalidChannel, &says);
+                if missing(&vector, &channel).is_none() {
+                    let subscription = client.add_subscription(manual, 10).unwrap();
+                    subscription.add_destination(&channel).unwrap();
+                    subscription.remove_destination(&channel).unwrap();
+                }
+            }
+            Role::ReceiveDestination => {
+                let subscription = client.add_subscription(manual, 10).unwrap();
+                let refused = subscription.add_destination(&channel).unwrap_err();
+                let AddError::Registration(refused) = refused else {
+                    panic!("{vector:?}: {refused}");
+                };
+                assert_eq!(Some(refused.code), vector.refused, "{vector:?}: {refused}");
             }
             Role::Publication | Role::Subscription => {}
         }

@@ -113,6 +113,8 @@ pub struct ReceiveTransportSpec {
     pub control_group: Option<SocketAddr>,
     /// URI `control`: SETUPs are elicited from here once a second (spec/02 §5.3).
     pub explicit_control: Option<SocketAddr>,
+    /// Tell the conductor to resolve the explicit control address again after this time without data; `None`: never.
+    pub unheard_timeout_ns: Option<i64>,
 }
 
 /// A receive endpoint: the sockets of one incoming channel.
@@ -132,8 +134,6 @@ pub struct ReceiveEndpointSpec {
     pub group_tag: Option<i64>,
     /// `aeron.driver.stream.session.limit`.
     pub stream_session_limit: usize,
-    /// Tell the conductor to resolve the explicit control address again after this time without data; `None`: never.
-    pub unheard_timeout_ns: Option<i64>,
 }
 
 /// When a gap is NAKed (spec/02 §5.5).

@@ -61,16 +61,23 @@ impl Owners {
                 }
             }
             ConductorEvent::ReceiveEndpointReleased(endpoint) => {
-                if let Some(endpoint) = self.networking.receive_endpoints.get(endpoint.id()) {
+                let id = endpoint.id();
+                if let Some(endpoint) = self.networking.receive_endpoints.get(id) {
                     let channel = Fact::Text(endpoint.resolved.text());
                     self.events.log(EventCode::ReceiveChannelClose, &[channel]);
                 }
-                if let Some(counters) = self.networking.receive_endpoints.released(endpoint.id()) {
+                if let Some(counters) = self.networking.receive_endpoints.released(id) {
                     self.counters.free_all(&counters);
                 }
+                let counters = self.networking.receive_destinations.released_with(id);
+                self.counters.free_all(&counters);
             }
-            // Closed where it is dropped.
-            ConductorEvent::ReceiveTransportReleased { .. } => {}
+            ConductorEvent::ReceiveTransportReleased { transport, .. } => {
+                let destinations = &mut self.networking.receive_destinations;
+                if let Some(counter) = destinations.released(transport.id()) {
+                    self.counters.free(counter.id());
+                }
+            }
             ConductorEvent::PublicationError(error) => self.on_publication_error(&error),
             ConductorEvent::SendEndpointUnheard(endpoint) => {
                 self.on_send_endpoint_unheard(endpoint);

@@ -27,7 +27,8 @@ use super::line::Line;
 use super::log_files::{LogFileCounters, LogFileSettings, LogFiles};
 use super::names::Names;
 use super::network::{
-    Endpoints, Images, NetworkPublications, Networking, SendDestinations, Sockets,
+    Endpoints, Images, NetworkPublications, Networking, ReceiveDestinations, SendDestinations,
+    Sockets,
 };
 use super::replies::Replies;
 use super::session_ids::SessionIds;
@@ -135,6 +136,7 @@ impl Owners {
             send_endpoints: Endpoints::default(),
             send_destinations: SendDestinations::default(),
             receive_endpoints: Endpoints::default(),
+            receive_destinations: ReceiveDestinations::default(),
             publications: NetworkPublications::default(),
             images: Images::default(),
             pending_images: Vec::new(),

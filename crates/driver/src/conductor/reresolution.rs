@@ -63,12 +63,8 @@ impl Owners {
     pub(crate) fn on_receive_transport_unheard(&mut self, id: EndpointId, transport: TransportId) {
         let address = self
             .networking
-            .receive_endpoints
-            .get(id)
-            .and_then(|endpoint| {
-                let address = endpoint.resolved.channel.control.as_ref();
-                address.filter(|_| !endpoint.closing)
-            });
+            .receiving_channel(id, transport)
+            .and_then(|resolved| resolved.channel.control.as_ref());
         if let Some(name) = address.and_then(name_of) {
             self.names
                 .ask_again(Asker::ReceiveTransport(id, transport), name);
@@ -138,10 +134,9 @@ impl Owners {
     }
 
     fn on_control_found(&mut self, id: EndpointId, transport: TransportId, found: &Found) {
-        let Some(endpoint) = self.networking.receive_endpoints.get_mut(id) else {
+        let Some(resolved) = self.networking.receiving_channel(id, transport) else {
             return;
         };
-        let resolved = &mut endpoint.resolved;
         let (Some(address), Some(present)) = (resolved.channel.control.as_ref(), resolved.control)
         else {
             return;

@@ -146,6 +146,16 @@ impl Subscriptions {
             .collect()
     }
 
+    /// The oldest source of a subscription that was added with this text and needs no network.
+    pub(crate) fn local_source(&self, registration_id: i64, text: &str) -> Option<i64> {
+        self.entries
+            .values()
+            .find(|s| {
+                s.registration_id == registration_id && s.id != registration_id && *s.text == *text
+            })
+            .map(|s| s.id)
+    }
+
     /// How many subscriptions on an endpoint want a stream in exactly this way.
     pub(crate) fn count(
         &self,

@@ -66,7 +66,7 @@ impl ReceiveEndpoint {
             if transport.explicit_control.is_none() {
                 continue;
             }
-            if let Some(timeout_ns) = self.unheard_timeout_ns
+            if let Some(timeout_ns) = transport.unheard_timeout_ns
                 && desk.now.nanos - transport.heard_ns > timeout_ns
             {
                 transport.heard_ns = desk.now.nanos;

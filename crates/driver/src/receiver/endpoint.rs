@@ -28,7 +28,6 @@ pub struct ReceiveEndpoint {
     pub(super) dispatcher: Dispatcher,
     /// Images stay in their slot for life.
     pub(super) images: Vec<Option<Box<ReceiverImage>>>,
-    pub(super) unheard_timeout_ns: Option<i64>,
 }
 
 impl ReceiveEndpoint {
@@ -49,7 +48,6 @@ impl ReceiveEndpoint {
             has_destinations: spec.has_destinations,
             dispatcher: Dispatcher::new(spec.stream_session_limit),
             images: Vec::new(),
-            unheard_timeout_ns: spec.unheard_timeout_ns,
         }
     }
 

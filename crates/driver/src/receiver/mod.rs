@@ -286,7 +286,7 @@ impl Receiver {
             return;
         }
         self.with_endpoint(id, now, |endpoint, desk| {
-            endpoint.add_transport(transport, desk);
+            endpoint.add_transport(*transport, desk);
         });
         self.collect_fds();
     }

@@ -109,14 +109,14 @@ impl ReceiveEndpoint {
     }
 
     /// One transport more. Where its sender is known, images answer there from now on.
-    pub(super) fn add_transport(&mut self, transport: Box<ReceiveTransport>, desk: &mut Desk<'_>) {
+    pub(super) fn add_transport(&mut self, transport: ReceiveTransport, desk: &mut Desk<'_>) {
         let free = self.transports.iter().position(Option::is_none);
         let slot = free.unwrap_or_else(|| {
             self.transports.push(None);
             self.transports.len() - 1
         });
         let control = transport.known_control();
-        self.transports[slot] = Some(*transport);
+        self.transports[slot] = Some(transport);
         for image in self.images.iter_mut().flatten() {
             image.connections.reserve(self.transports.len());
             if let Some(control) = control {

@@ -19,6 +19,8 @@ pub struct ReceiveTransport {
     pub(super) explicit_control: Option<SocketAddr>,
     /// When a SETUP was last asked for at the explicit control address.
     pub(super) elicited_ns: i64,
+    /// After which silence the explicit control address is to be looked up again.
+    pub(super) unheard_timeout_ns: Option<i64>,
     /// When anything from a sender last came in.
     pub(super) heard_ns: i64,
     channel: Arc<str>,
@@ -43,6 +45,7 @@ impl ReceiveTransport {
             transport: spec.transport,
             control_group: spec.control_group,
             explicit_control: spec.explicit_control,
+            unheard_timeout_ns: spec.unheard_timeout_ns,
             elicited_ns: 0,
             heard_ns: 0,
             channel,

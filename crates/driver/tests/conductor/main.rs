@@ -15,6 +15,7 @@ mod names;
 mod ports;
 mod sending_groups;
 mod sessions;
+mod sources;
 mod spies;
 mod storage;
 mod told;

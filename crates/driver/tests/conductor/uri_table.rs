@@ -251,6 +251,7 @@ fn subscriptions() {
                     &["U|init-term-id=1"],
                     &["U|tether=false"],
                     &["M"],
+                    &["udp?control-mode=manual"],
                     &["udp?endpoint=224.0.1.1:40001"],
                     &["udp?endpoint=224.0.1.1:40001|interface={lo}"],
                     &["U|tags=5", "udp?tags=5"],
@@ -294,7 +295,6 @@ fn subscriptions() {
                 &[
                     &["udp?control=localhost:40112|endpoint=localhost:40113|control-mode=dynamic"],
                     &["udp?control-mode=response|control=localhost:40133"],
-                    &["udp?control-mode=manual"],
                     &["U|media-rcv-ts-offset=0"],
                     &["U|channel-rcv-ts-offset=reserved"],
                     &["U|cc=cubic"],

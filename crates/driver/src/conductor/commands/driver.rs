@@ -90,21 +90,4 @@ impl Owners {
             publication.release_subscribers(|position| counters.free(position.id()));
         }
     }
-
-    /// Subscriptions under manual control are not built yet.
-    pub(super) fn receive_destination(&self, registration_id: i64) -> Failure {
-        if self.subscriptions.find(registration_id).is_some() {
-            Failure::invalid_channel(format!(
-                "channel of subscription {registration_id} does not allow manual control of destinations \
-                 (control-mode=manual is needed)"
-            ))
-        } else {
-            Failure::new(
-                ErrorCode::UnknownSubscription,
-                format!(
-                    "unknown subscription for destination command: registration id {registration_id}"
-                ),
-            )
-        }
-    }
 }

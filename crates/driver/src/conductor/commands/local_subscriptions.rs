@@ -9,7 +9,7 @@ use super::super::links::{Readable, join};
 use super::super::network::ResolvedChannel;
 use super::super::owners::Owners;
 use super::super::stop::Stop;
-use super::super::subscribers::Subscriber;
+use super::super::subscribers::{Subscriber, Subscribers};
 use super::super::subscriptions::{Source, SpiedChannel, SpiedStream, Subscription};
 use super::super::waiting::Answers;
 use super::subscriptions::NewSubscription;
@@ -28,7 +28,7 @@ struct Start {
 
 impl Owners {
     pub(super) fn add_ipc_subscription(&mut self, new: &NewSubscription) -> Result<(), Failure> {
-        self.add_local_subscription(new.entry(Source::Ipc))
+        self.add_local_subscription(new.entry(Source::Ipc), &ready(new))
     }
 
     pub(super) fn add_spy(
@@ -39,7 +39,7 @@ impl Owners {
     ) -> Result<(), Stop> {
         let resolved = self.resolve_channel(channel, answers)?;
         let source = self.spied(&resolved);
-        Ok(self.add_local_subscription(new.entry(source))?)
+        Ok(self.add_local_subscription(new.entry(source), &ready(new))?)
     }
 
     /// Whose publications a spy on this channel reads.
@@ -51,16 +51,17 @@ impl Owners {
         })
     }
 
-    fn add_local_subscription(&mut self, subscription: Subscription) -> Result<(), Failure> {
+    /// Enters a subscription, or a source of one. The answer is sent before its images are announced.
+    pub(super) fn add_local_subscription(
+        &mut self,
+        subscription: Subscription,
+        answer: &Response<'_>,
+    ) -> Result<(), Failure> {
         self.subscriptions.check(&subscription)?;
         self.ensure_client(subscription.client_id)?;
         let positions = self.local_positions(&subscription)?;
-        let id = subscription.id;
         self.subscriptions.insert(subscription);
-        self.replies.send(&Response::SubscriptionReady {
-            correlation_id: id,
-            status_counter_id: NO_STATUS,
-        });
+        self.replies.send(answer);
         for (publication, subscriber) in positions {
             self.attach_local(publication, subscriber);
         }
@@ -228,6 +229,19 @@ impl Owners {
         }
     }
 
+    /// Ids of the publications that a subscription reads without the network, as far as its client knows.
+    pub(super) fn read_locally_by(&self, subscription_id: i64) -> Vec<i64> {
+        let is_reader =
+            |subscribers: &Subscribers| subscribers.with_image().any(|id| id == subscription_id);
+        let ipc = self.ipc.iter();
+        let ipc = ipc.filter(|publication| is_reader(&publication.subscribers));
+        let spied = self.networking.publications.iter();
+        let spied = spied.filter(|publication| is_reader(&publication.spies));
+        ipc.map(|publication| publication.registration_id)
+            .chain(spied.map(|publication| publication.id.0))
+            .collect()
+    }
+
     /// Takes a subscription off the publications that it reads without the network.
     pub(super) fn end_local(&mut self, subscription: &Subscription) {
         match subscription.source {
@@ -253,5 +267,12 @@ impl Owners {
             }
             Source::Network(_) => {}
         }
+    }
+}
+
+fn ready(new: &NewSubscription) -> Response<'static> {
+    Response::SubscriptionReady {
+        correlation_id: new.id,
+        status_counter_id: NO_STATUS,
     }
 }

@@ -10,11 +10,15 @@ mod local_subscriptions;
 mod network_publications;
 mod network_subscriptions;
 mod publications;
+mod receive_destinations;
+mod receive_endpoints;
 mod send_destinations;
 mod send_endpoints;
 mod subscriptions;
 
 use taran_protocol::command::Command;
+
+use self::receive_destinations::DestinationCommand;
 
 use super::owners::Owners;
 use super::stop::Stop;
@@ -105,11 +109,31 @@ impl Owners {
             | Command::RemoveDestination { .. }
             | Command::RemoveDestinationById { .. } => self.send_destination(command, answers),
             Command::AddReceiveDestination {
-                registration_id, ..
+                correlation_id,
+                registration_id,
+                channel,
+                ..
+            } => {
+                let command = DestinationCommand {
+                    correlation_id,
+                    registration_id,
+                    channel,
+                };
+                self.add_receive_destination(command, answers)
             }
-            | Command::RemoveReceiveDestination {
-                registration_id, ..
-            } => Err(self.receive_destination(registration_id).into()),
+            Command::RemoveReceiveDestination {
+                correlation_id,
+                registration_id,
+                channel,
+                ..
+            } => {
+                let command = DestinationCommand {
+                    correlation_id,
+                    registration_id,
+                    channel,
+                };
+                self.remove_receive_destination(command, answers)
+            }
             Command::TerminateDriver { token, .. } => {
                 self.termination.request(token);
                 Ok(())

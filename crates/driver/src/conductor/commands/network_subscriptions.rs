@@ -1,27 +1,16 @@
 //! Adding and removing network subscriptions.
 
-use std::sync::Arc;
-
-use taran_protocol::counter::type_id;
-use taran_protocol::event::EventCode;
 use taran_protocol::response::Response;
-use taran_protocol::uri::ChannelKind;
 
 use super::super::failure::Failure;
 use super::super::links::{Readable, join};
-use super::super::network::{Endpoint, ResolvedChannel, status};
 use super::super::owners::Owners;
 use super::super::stop::Stop;
 use super::super::subscribers::Subscriber;
 use super::super::subscriptions::{Source, Subscription};
 use super::super::waiting::Answers;
 use super::subscriptions::NewSubscription;
-use crate::boundary::{
-    EndpointId, ImageId, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverCommand,
-    SubscriberPosition, TransportId,
-};
-use crate::event_log::Fact;
-use crate::receiver::ReceiveEndpoint;
+use crate::boundary::{EndpointId, ImageId, ReceiverCommand, SubscriberPosition};
 
 impl Owners {
     pub(super) fn add_network_subscription(
@@ -146,93 +135,6 @@ impl Owners {
             image: image_id,
             subscriber: SubscriberPosition { position },
         });
-    }
-
-    fn open_receive_endpoint(
-        &mut self,
-        new: &NewSubscription,
-        resolved: ResolvedChannel,
-        canonical: String,
-    ) -> Result<EndpointId, Failure> {
-        let id = EndpointId(new.id);
-        if resolved.channel.kind() == ChannelKind::ByTag {
-            return Err(Failure::invalid_channel(format!(
-                "invalid channel: URI must have explicit control, endpoint, or be manual control-mode when original: no \
-                 subscription's channel has this tag: \
-                 channel={}",
-                resolved.text()
-            )));
-        }
-        if self.networking.receive_endpoints.contains(id) {
-            return Err(Failure::generic(format!(
-                "registration id {} is in use by another endpoint",
-                id.0
-            )));
-        }
-        let transport = self.networking.sockets.open_receiver(&resolved)?;
-        let bound = transport.local_address().to_string();
-        let channel = resolved.text();
-        let status = self.counters.channel_status(
-            type_id::RECEIVE_CHANNEL_STATUS,
-            "rcv-channel",
-            id.0,
-            channel,
-            &bound,
-        )?;
-        let local_address =
-            match self
-                .counters
-                .local_address("rcv-local-sockaddr", id.0, status.id(), &bound)
-            {
-                Ok(counter) => counter,
-                Err(failure) => {
-                    self.counters.free(status.id());
-                    return Err(failure);
-                }
-            };
-        let receiver_id = self.networking.next_receiver_id;
-        self.networking.next_receiver_id = receiver_id.wrapping_add(1);
-        let spec = ReceiveEndpointSpec {
-            id,
-            channel: Arc::from(channel),
-            has_destinations: false,
-            transports: vec![ReceiveTransportSpec {
-                id: TransportId(id.0),
-                transport,
-                control_group: resolved.control_group(),
-                explicit_control: resolved.explicit_control(),
-            }],
-            receiver_id,
-            group_tag: new.params.group_tag,
-            stream_session_limit: self.settings.receiver.stream_session_limit,
-            unheard_timeout_ns: self.unheard_timeout(resolved.channel.control.as_ref()),
-        };
-        self.networking
-            .receiver
-            .post(ReceiverCommand::AddEndpoint(Box::new(
-                ReceiveEndpoint::new(spec),
-            )));
-        status.set(status::ACTIVE);
-        local_address.set(status::ACTIVE);
-        self.events.log(
-            EventCode::ReceiveChannelCreation,
-            &[Fact::Text(resolved.text())],
-        );
-        let buffers = self.networking.sockets.wanted(&resolved);
-        self.networking.receive_endpoints.insert(Endpoint {
-            id,
-            resolved,
-            canonical,
-            buffers,
-            ttl: 0,
-            destination_count: None,
-            receive_params: Some(new.params.clone()),
-            status,
-            local_address,
-            references: 0,
-            closing: false,
-        });
-        Ok(id)
     }
 
     /// Takes a subscription off its images and its endpoint.

@@ -105,7 +105,7 @@ impl Owners {
             destination_count,
             receive_params: None,
             status,
-            local_address,
+            local_address: Some(local_address),
             references: 0,
             closing: false,
         });

@@ -63,6 +63,10 @@ impl IpcPublications {
         })
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &IpcPublication> {
+        self.entries.values()
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut IpcPublication> {
         self.entries.values_mut()
     }

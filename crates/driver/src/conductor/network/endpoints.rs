@@ -38,7 +38,8 @@ pub(crate) struct Endpoint {
     /// For receiving: what the subscription that opened it says about images.
     pub(crate) receive_params: Option<SubscriptionParams>,
     pub(crate) status: Counter,
-    pub(crate) local_address: Counter,
+    /// None without a socket of its own (`control-mode=manual` of a subscription).
+    pub(crate) local_address: Option<Counter>,
     /// Publications, or subscriptions and images, that use it.
     pub(crate) references: usize,
     pub(crate) closing: bool,
@@ -139,7 +140,8 @@ impl Endpoints {
     /// Its agent gave it back: the counters are for the caller to free.
     pub(crate) fn released(&mut self, id: EndpointId) -> Option<Vec<Counter>> {
         let endpoint = self.entries.remove(&id)?;
-        let mut counters = vec![endpoint.status, endpoint.local_address];
+        let mut counters = vec![endpoint.status];
+        counters.extend(endpoint.local_address);
         counters.extend(endpoint.destination_count);
         Some(counters)
     }

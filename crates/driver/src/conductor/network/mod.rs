@@ -8,6 +8,7 @@ mod image;
 mod images;
 mod publication;
 mod publications;
+mod receive_destinations;
 mod sockets;
 
 pub(crate) use addresses::{ResolvedChannel, resolve, resolve_endpoint};
@@ -17,6 +18,7 @@ pub(crate) use image::{Image, ImageCounters, ImageEvent, ImageParts, ImageTimeou
 pub(crate) use images::Images;
 pub(crate) use publication::{Event as PublicationEvent, NetworkPublication, PublicationCounters};
 pub(crate) use publications::NetworkPublications;
+pub(crate) use receive_destinations::{ReceiveDestination, ReceiveDestinations};
 pub(crate) use sockets::Sockets;
 
 use std::collections::VecDeque;
@@ -25,7 +27,7 @@ use super::line::Line;
 use super::setup::PendingImage;
 use super::subscriptions::SpiedStream;
 use crate::boundary::{
-    CreateImage, EndpointId, ImageId, PublicationId, ReceiverCommand, SenderCommand,
+    CreateImage, EndpointId, ImageId, PublicationId, ReceiverCommand, SenderCommand, TransportId,
 };
 
 /// The network side of the driver.
@@ -37,6 +39,7 @@ pub(crate) struct Networking {
     pub(crate) send_endpoints: Endpoints,
     pub(crate) send_destinations: SendDestinations,
     pub(crate) receive_endpoints: Endpoints,
+    pub(crate) receive_destinations: ReceiveDestinations,
     pub(crate) publications: NetworkPublications,
     pub(crate) images: Images,
     /// Images that wait for their log files.
@@ -102,6 +105,34 @@ impl Networking {
         if self.receive_endpoints.remove_reference(id) {
             self.receiver.post(ReceiverCommand::RemoveEndpoint(id));
         }
+    }
+
+    /// The channel of a socket that is received on: that of a source, or of an endpoint that has none; nothing when it
+    /// closes.
+    pub(crate) fn receiving_channel(
+        &mut self,
+        endpoint: EndpointId,
+        transport: TransportId,
+    ) -> Option<&mut ResolvedChannel> {
+        match self.receive_destinations.get_mut(transport) {
+            Some(source) if source.endpoint == endpoint => Some(&mut source.resolved),
+            _ => {
+                let endpoint = self.receive_endpoints.get_mut(endpoint)?;
+                (!endpoint.closing).then_some(&mut endpoint.resolved)
+            }
+        }
+    }
+
+    /// Takes a source from a subscription's endpoint, if it is there.
+    pub(crate) fn remove_source(&mut self, endpoint: EndpointId, id: TransportId) -> bool {
+        let is_there = self.receive_destinations.leave(endpoint, id);
+        if is_there {
+            self.receiver.post(ReceiverCommand::RemoveTransport {
+                endpoint,
+                transport: id,
+            });
+        }
+        is_there
     }
 
     pub(crate) fn reject_image(&mut self, image_id: ImageId, reason: &str) {

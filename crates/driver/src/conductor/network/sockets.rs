@@ -235,11 +235,26 @@ impl Sockets {
         &mut self,
         resolved: &ResolvedChannel,
     ) -> Result<Box<dyn Transport>, Failure> {
+        let wanted = self.wanted(resolved);
+        self.open_source(resolved, wanted)
+    }
+
+    /// The socket of one of several sources of a subscription, whose buffers are those of the subscription.
+    pub(crate) fn open_source(
+        &mut self,
+        resolved: &ResolvedChannel,
+        wanted: WantedBuffers,
+    ) -> Result<Box<dyn Transport>, Failure> {
         let data = resolved.roles.remote_data;
         let spec = if resolved.roles.multicast {
             self.group_spec(resolved, Some(data.ip()))
         } else {
             self.spec(resolved, data)
+        };
+        let spec = SocketSpec {
+            send_buffer: wanted.send,
+            receive_buffer: wanted.receive,
+            ..spec
         };
         self.receiver_ports
             .open(self.network.as_mut(), &spec, resolved.text())

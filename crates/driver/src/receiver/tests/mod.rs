@@ -100,11 +100,11 @@ impl Rig {
                 transport: Box::new(rig.socket.clone()),
                 control_group: None,
                 explicit_control: None,
+                unheard_timeout_ns: None,
             }],
             receiver_id: RECEIVER,
             group_tag: None,
             stream_session_limit: usize::MAX,
-            unheard_timeout_ns: None,
         };
         change(&mut spec);
         rig.command(ReceiverCommand::AddEndpoint(Box::new(

@@ -166,7 +166,7 @@ fn an_explicit_control_address_is_asked_for_setups_every_second() {
     let control = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 8), 7));
     let mut rig = Rig::with(|spec| {
         spec.transports[0].explicit_control = Some(control);
-        spec.unheard_timeout_ns = Some(5_000 * MS);
+        spec.transports[0].unheard_timeout_ns = Some(5_000 * MS);
     });
     let mut request = hex(ELICIT);
     request[8..16].fill(0);

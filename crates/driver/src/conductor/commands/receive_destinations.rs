@@ -1,0 +1,215 @@
+//! Sources of subscriptions under manual control: added and removed one by one (spec/01 §9.4, spec/02 §2.11).
+
+use std::sync::Arc;
+
+use taran_protocol::error_code::ErrorCode;
+use taran_protocol::response::Response;
+use taran_protocol::uri::{Channel, ChannelKind, Role, SubscriptionParams, UdpChannel};
+
+use super::super::failure::Failure;
+use super::super::features;
+use super::super::network::{ReceiveDestination, status};
+use super::super::owners::Owners;
+use super::super::stop::Stop;
+use super::super::subscriptions::{Source, Subscription};
+use super::super::waiting::Answers;
+use crate::boundary::{EndpointId, ReceiveTransportSpec, ReceiverCommand, TransportId};
+use crate::receiver::ReceiveTransport;
+
+/// The text of a command, without its ids.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DestinationCommand<'a> {
+    pub(super) correlation_id: i64,
+    /// The subscription's.
+    pub(super) registration_id: i64,
+    pub(super) channel: &'a str,
+}
+
+impl Owners {
+    pub(super) fn add_receive_destination(
+        &mut self,
+        command: DestinationCommand<'_>,
+        answers: &Answers,
+    ) -> Result<(), Stop> {
+        let channel = Channel::for_receive_destination(command.channel).map_err(Failure::from)?;
+        features::check_channel(&channel, Role::ReceiveDestination)?;
+        let endpoint = self.endpoint_of_sources(command.registration_id)?;
+        match &channel {
+            Channel::Udp(udp) => self.add_network_source(command, endpoint, udp, answers),
+            Channel::Ipc(_) => Ok(self.add_local_source(command, channel, Source::Ipc)?),
+            Channel::Spy(spied) => {
+                let resolved = self.resolve_channel(spied, answers)?;
+                let source = self.spied(&resolved);
+                Ok(self.add_local_source(command, channel, source)?)
+            }
+        }
+    }
+
+    /// A source without a socket is an entry of its own among the subscriptions, which its client knows by the one it
+    /// was added to.
+    fn add_local_source(
+        &mut self,
+        command: DestinationCommand<'_>,
+        channel: Channel,
+        source: Source,
+    ) -> Result<(), Failure> {
+        let defaults = &self.settings.subscription_defaults;
+        let params = SubscriptionParams::new(&channel, defaults)?;
+        let Some(subscription) = self.subscriptions.find(command.registration_id) else {
+            return Err(unknown(command.registration_id));
+        };
+        let entry = Subscription {
+            id: command.correlation_id,
+            registration_id: subscription.registration_id,
+            client_id: subscription.client_id,
+            source,
+            stream_id: subscription.stream_id,
+            text: Arc::from(command.channel),
+            channel,
+            params,
+        };
+        let answer = Response::OperationSuccess {
+            correlation_id: command.correlation_id,
+        };
+        self.add_local_subscription(entry, &answer)
+    }
+
+    /// Removes a source without a socket. One that is not there is an error (spec/01 §9.4).
+    fn remove_local_source(&mut self, command: DestinationCommand<'_>) -> Result<(), Failure> {
+        let found = self
+            .subscriptions
+            .local_source(command.registration_id, command.channel);
+        let Some(id) = found else {
+            return Err(Failure::new(
+                ErrorCode::UnknownSubscription,
+                format!(
+                    "unknown destination of subscription {}: channel={}",
+                    command.registration_id, command.channel
+                ),
+            ));
+        };
+        let images = self.read_locally_by(id);
+        let Some(source) = self.subscriptions.remove(id) else {
+            return Ok(());
+        };
+        self.end_local(&source);
+        self.succeed(command.correlation_id);
+        for image_id in images {
+            self.replies.image_unavailable(image_id, &source);
+        }
+        Ok(())
+    }
+
+    /// The endpoint of a subscription whose sources are given by command.
+    fn endpoint_of_sources(&self, registration_id: i64) -> Result<EndpointId, Failure> {
+        let Some(subscription) = self.subscriptions.find(registration_id) else {
+            return Err(unknown(registration_id));
+        };
+        match subscription.source {
+            Source::Network(endpoint) if subscription.channel.kind() == ChannelKind::Manual => {
+                Ok(endpoint)
+            }
+            _ => Err(Failure::invalid_channel(format!(
+                "channel does not allow manual control of destinations (control-mode=manual is needed): subscription \
+                 {registration_id} channel={}",
+                subscription.text
+            ))),
+        }
+    }
+
+    fn add_network_source(
+        &mut self,
+        command: DestinationCommand<'_>,
+        endpoint_id: EndpointId,
+        udp: &UdpChannel,
+        answers: &Answers,
+    ) -> Result<(), Stop> {
+        let resolved = self.resolve_channel(udp, answers)?;
+        let id = TransportId(command.correlation_id);
+        if self.networking.receive_destinations.contains(id) {
+            return Err(Failure::generic(format!(
+                "registration id {} is in use by another destination",
+                id.0
+            ))
+            .into());
+        }
+        let Some(endpoint) = self.networking.receive_endpoints.get(endpoint_id) else {
+            return Err(Failure::generic("the endpoint of the subscription is gone").into());
+        };
+        let (buffers, status_id) = (endpoint.buffers, endpoint.status.id());
+        let transport = self.networking.sockets.open_source(&resolved, buffers)?;
+        let bound = transport.local_address().to_string();
+        let local_address = self.counters.local_address(
+            "rcv-local-sockaddr",
+            command.registration_id,
+            status_id,
+            &bound,
+        )?;
+        local_address.set(status::ACTIVE);
+        let spec = ReceiveTransportSpec {
+            id,
+            transport,
+            control_group: resolved.control_group(),
+            explicit_control: resolved.explicit_control(),
+            unheard_timeout_ns: self.unheard_timeout(resolved.channel.control.as_ref()),
+        };
+        let transport = ReceiveTransport::new(spec, Arc::from(resolved.text()));
+        self.networking
+            .receiver
+            .post(ReceiverCommand::AddTransport {
+                endpoint: endpoint_id,
+                transport: Box::new(transport),
+            });
+        self.networking.receive_destinations.insert(
+            id,
+            ReceiveDestination::new(endpoint_id, resolved, local_address),
+        );
+        self.succeed(command.correlation_id);
+        Ok(())
+    }
+
+    /// The source with this channel. The same text needs no addresses: its names may not be known any more.
+    fn source_on(
+        &mut self,
+        endpoint: EndpointId,
+        udp: &UdpChannel,
+        answers: &Answers,
+    ) -> Result<Option<TransportId>, Stop> {
+        let known = &self.networking.receive_destinations;
+        let same = known.with_text(endpoint, udp.uri.as_str());
+        if same.is_some() {
+            return Ok(same);
+        }
+        let resolved = self.resolve_channel(udp, answers)?;
+        let known = &self.networking.receive_destinations;
+        Ok(known.like(endpoint, &resolved))
+    }
+
+    /// Removes a source by its channel. One that is not there, as it was removed before, is no error.
+    pub(super) fn remove_receive_destination(
+        &mut self,
+        command: DestinationCommand<'_>,
+        answers: &Answers,
+    ) -> Result<(), Stop> {
+        let channel = Channel::for_receive_destination(command.channel).map_err(Failure::from)?;
+        let endpoint = self.endpoint_of_sources(command.registration_id)?;
+        match &channel {
+            Channel::Udp(udp) => {
+                let found = self.source_on(endpoint, udp, answers)?;
+                if let Some(id) = found {
+                    self.networking.remove_source(endpoint, id);
+                }
+            }
+            Channel::Ipc(_) | Channel::Spy(_) => return Ok(self.remove_local_source(command)?),
+        }
+        self.succeed(command.correlation_id);
+        Ok(())
+    }
+}
+
+fn unknown(registration_id: i64) -> Failure {
+    Failure::new(
+        ErrorCode::UnknownSubscription,
+        format!("unknown subscription for destination command: registration id {registration_id}"),
+    )
+}
