@@ -7,6 +7,7 @@
 
 pub mod boundary;
 pub mod conductor;
+pub mod congestion;
 pub mod context;
 mod error;
 mod event_log;

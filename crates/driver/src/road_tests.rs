@@ -13,6 +13,7 @@ use taran_core::queue;
 use taran_protocol::log::{self, ExclusiveAppender, LogBuffers, LogKind};
 
 use crate::boundary::*;
+use crate::congestion::StaticWindow;
 use crate::receiver::{ReceiveEndpoint, Receiver, ReceiverImage, ReceiverSpec};
 use crate::sender::{SendEndpoint, Sender, SenderPublication, SenderSpec};
 use crate::testing::*;
@@ -278,7 +279,7 @@ impl Road {
                     delay_ns: 1_000,
                     retry_ns: 100_000,
                 },
-                congestion_control: CongestionControlSpec::Static { window: WINDOW },
+                congestion_control: Box::new(StaticWindow::new(WINDOW)),
                 status_message_timeout_ns: 200 * MS,
                 liveness_timeout_ns: 10_000 * MS,
                 channel: "in".into(),

@@ -29,7 +29,6 @@ pub use image::{ImageShared, ImageState};
 pub(crate) use outbox::Outbox;
 pub use publication::PublicationShared;
 pub use spec::{
-    CongestionControlSpec, FlowControlSpec, NakDelaySpec, ReceiveEndpointSpec,
-    ReceiveTransportSpec, ReceiverImageSpec, RetransmitSpec, SendEndpointSpec,
-    SenderPublicationSpec, SubscriberPosition,
+    FlowControlSpec, NakDelaySpec, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverImageSpec,
+    RetransmitSpec, SendEndpointSpec, SenderPublicationSpec, SubscriberPosition,
 };

@@ -10,6 +10,8 @@ use taran_core::counters::Counter;
 use taran_net::Transport;
 use taran_protocol::log::LogBuffers;
 
+use crate::congestion::CongestionControl;
+
 use super::{
     Destination, EndpointId, ImageId, ImageShared, PublicationId, PublicationShared, TransportId,
 };
@@ -157,16 +159,6 @@ pub enum NakDelaySpec {
     Unreliable,
 }
 
-/// Which congestion control an image uses (spec/02 §5.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CongestionControlSpec {
-    /// The window is always the same.
-    Static {
-        /// min(`rcv-wnd`, term length / 2), bytes.
-        window: i32,
-    },
-}
-
 /// A subscriber of an image.
 #[derive(Clone, Debug)]
 pub struct SubscriberPosition {
@@ -200,7 +192,7 @@ pub struct ReceiverImageSpec {
     /// When gaps are NAKed, and whether at all.
     pub nak_delay: NakDelaySpec,
     /// Receiver window.
-    pub congestion_control: CongestionControlSpec,
+    pub congestion_control: Box<dyn CongestionControl>,
     /// `aeron.rcv.status.message.timeout`, 200 ms.
     pub status_message_timeout_ns: i64,
     /// `aeron.image.liveness.timeout`, 10 s.

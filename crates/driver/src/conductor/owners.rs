@@ -35,6 +35,7 @@ use super::session_ids::SessionIds;
 use super::subscriptions::Subscriptions;
 use super::termination::{Termination, TerminationHook, TerminationValidator};
 use crate::boundary::{ReceiverCommand, SenderCommand};
+use crate::congestion::Supplier;
 use crate::context::Settings;
 use crate::event_log::EventLog;
 
@@ -94,6 +95,7 @@ pub(crate) struct OwnersSpec {
     pub(crate) receiver: queue::Sender<ReceiverCommand>,
     pub(crate) validator: TerminationValidator,
     pub(crate) hook: TerminationHook,
+    pub(crate) congestion_control: Option<Supplier>,
     pub(crate) seed: u64,
     pub(crate) events: EventLog,
 }
@@ -142,6 +144,7 @@ impl Owners {
             pending_images: Vec::new(),
             requested_images: VecDeque::new(),
             next_receiver_id: random.i64(..),
+            congestion_control: spec.congestion_control,
         };
         Self {
             replies: Replies::new(spec.replies, spec.events.clone()),

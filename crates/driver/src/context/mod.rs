@@ -18,12 +18,13 @@ use taran_protocol::option::{IdleRole, OptionErrors, OptionId, OptionSet, Source
 pub use names::{GossipSettings, NameSettings, TableRow};
 pub use print::print_configuration;
 pub use settings::{
-    BufferSettings, DirectorySettings, PublicationSettings, ReceiverSettings, Settings,
-    SocketSettings, TimerSettings,
+    BufferSettings, CubicSettings, DirectorySettings, PublicationSettings, ReceiverSettings,
+    Settings, SocketSettings, TimerSettings,
 };
 pub use validate::{Conflict, shortfalls, validate, validate_limits};
 
 use crate::conductor::{FileWorker, NameResolver, TerminationHook, TerminationValidator};
+use crate::congestion::{CongestionControl, Stream, Supplier};
 use crate::error::DriverError;
 use crate::event_log::EventLog;
 
@@ -53,6 +54,7 @@ pub struct DriverContext {
     pub(crate) validator: Option<TerminationValidator>,
     pub(crate) hook: Option<TerminationHook>,
     pub(crate) events: EventLog,
+    pub(crate) congestion_control: Option<Supplier>,
 }
 
 impl DriverContext {
@@ -87,6 +89,7 @@ impl DriverContext {
             validator: None,
             hook: None,
             events: EventLog::off(),
+            congestion_control: None,
         }
     }
 
@@ -189,6 +192,17 @@ impl DriverContext {
     #[must_use]
     pub fn resolver(mut self, resolver: impl NameResolver + 'static) -> Self {
         self.resolver = Some(Box::new(resolver));
+        self
+    }
+
+    /// Makes the congestion control of images; those for which it makes none have the one that their channels or
+    /// `aeron.CongestionControl.supplier` name.
+    #[must_use]
+    pub fn congestion_control(
+        mut self,
+        supplier: impl FnMut(&Stream<'_>) -> Option<Box<dyn CongestionControl>> + Send + 'static,
+    ) -> Self {
+        self.congestion_control = Some(Supplier(Box::new(supplier)));
         self
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use taran_core::directory::default_directory;
 use taran_protocol::option::{OptionId, OptionSet, Source};
-use taran_protocol::uri::{PublicationDefaults, SubscriptionDefaults};
+use taran_protocol::uri::{CongestionControl, PublicationDefaults, SubscriptionDefaults};
 
 use super::names::NameSettings;
 
@@ -100,6 +100,21 @@ pub struct ReceiverSettings {
     pub nak_max_backoff_ns: i64,
     /// How many receivers that reckons with.
     pub nak_group_size: u32,
+    /// The congestion control of all images, whatever their channels say; `None` leaves it to them.
+    pub congestion_control: Option<CongestionControl>,
+    /// Where that is CUBIC.
+    pub cubic: CubicSettings,
+}
+
+/// CUBIC congestion control (spec/02 §5.7).
+#[derive(Debug, Clone, Copy)]
+pub struct CubicSettings {
+    /// Ask senders for round trips.
+    pub measures_round_trip: bool,
+    /// What a round trip takes before one was measured; also the shortest time between two changes of a window.
+    pub initial_round_trip_ns: i64,
+    /// Grow at least as quickly as TCP would.
+    pub is_tcp_friendly: bool,
 }
 
 /// Sockets (spec/03 §2.5).
@@ -206,6 +221,12 @@ impl ReceiverSettings {
             nak_retry_ratio: options.nak_unicast_retry_delay_ratio(),
             nak_max_backoff_ns: options.nak_multicast_max_backoff_ns(),
             nak_group_size: u32::try_from(options.nak_multicast_group_size()).unwrap_or(u32::MAX),
+            congestion_control: options.congestion_control(),
+            cubic: CubicSettings {
+                measures_round_trip: options.cubic_measure_rtt(),
+                initial_round_trip_ns: options.cubic_initial_rtt_ns(),
+                is_tcp_friendly: options.cubic_tcp_mode(),
+            },
         }
     }
 }

@@ -195,6 +195,7 @@ impl DriverParts {
                     .validator
                     .take()
                     .unwrap_or_else(|| Box::new(move |_, _| is_allowed)),
+                congestion_control: context.congestion_control.take(),
                 hook: context.hook.take().unwrap_or_else(|| Box::new(|| {})),
                 seed,
                 now,

@@ -7,6 +7,7 @@ use taran_protocol::position::FRAME_ALIGNMENT;
 use super::identity::Status;
 use super::image::{Link, ReceiverImage, overrun_threshold};
 use super::transport::Sent;
+use crate::congestion::{Advice, Progress};
 
 impl ReceiverImage {
     /// Answers the sender if there is something to say. Returns how much was said.
@@ -27,18 +28,25 @@ impl ReceiverImage {
         let Some(consumed) = self.subscribers.slowest(self.rebuilt) else {
             return;
         };
-        let has_loss = self.loss.take_new();
-        let advice = self
-            .congestion
-            .advise(consumed, self.status.told(), has_loss, now_ns);
+        let progress = Progress {
+            consumed,
+            told: self.status.told(),
+            has_loss: self.loss.take_new(),
+        };
+        let half_term = self.geometry.term_length() / 2;
+        let advice = self.spec.congestion_control.advise(&progress, now_ns);
+        let advice = Advice {
+            window: advice.window.clamp(0, half_term),
+            ..advice
+        };
         if consumed <= self.status.position()
             && advice.window == self.status.window()
             && !advice.is_urgent
         {
             return;
         }
-        let half = i64::from(self.geometry.term_length() / 2);
-        let clean = self.spec.shared.clean_position() + 5 * half - i64::from(FRAME_ALIGNMENT);
+        let clean = self.spec.shared.clean_position() + 5 * i64::from(half_term)
+            - i64::from(FRAME_ALIGNMENT);
         // What goes out anyway says how far things are: without news the next step of a slow subscriber could wait for
         // ever for a sender that waits for it.
         let is_urgent = advice.is_urgent || self.status.is_overdue(now_ns);
@@ -101,7 +109,11 @@ impl ReceiverImage {
     }
 
     fn measure_round_trip(&mut self, link: &mut Link<'_>) -> usize {
-        if !self.congestion.wants_round_trip(link.now.nanos) {
+        if !self
+            .spec
+            .congestion_control
+            .wants_round_trip(link.now.nanos)
+        {
             return 0;
         }
         let request = Rttm {

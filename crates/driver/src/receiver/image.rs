@@ -8,7 +8,6 @@ use taran_core::clock::Now;
 use taran_core::loss_report::LossReport;
 use taran_protocol::position::TermGeometry;
 
-use super::congestion::{self, CongestionControl};
 use super::connections::{Arrival, Connections};
 use super::identity::Identity;
 use super::loss::Loss;
@@ -45,7 +44,6 @@ pub struct ReceiverImage {
     pub(super) status: StatusMessages,
     pub(super) loss: Loss,
     pub(super) subscribers: Subscribers,
-    pub(super) congestion: Box<dyn CongestionControl>,
     phase: Phase,
     // What changes once or twice in the life of an image.
     pub(super) connections: Connections,
@@ -100,7 +98,6 @@ impl ReceiverImage {
     /// An image that has received nothing yet.
     #[must_use]
     pub fn new(mut spec: ReceiverImageSpec) -> Self {
-        let congestion = congestion::build(&spec.congestion_control);
         let geometry = spec.log.geometry();
         let join_position = spec.join_position;
         Self {
@@ -114,14 +111,13 @@ impl ReceiverImage {
             published: join_position,
             status: StatusMessages::new(
                 join_position,
-                congestion.initial_window(),
+                spec.shared.window(),
                 // At most 65,504.
                 spec.mtu as i32,
                 spec.status_message_timeout_ns,
             ),
             loss: Loss::new(NakDelay::new(spec.nak_delay, spec.seed)),
             subscribers: Subscribers::new(std::mem::take(&mut spec.subscribers)),
-            congestion,
             phase: Phase::Following,
             connections: Connections::default(),
             has_ended: false,
@@ -165,6 +161,7 @@ impl ReceiverImage {
     pub(super) fn start(&mut self, slot: Option<usize>, slots: usize, now: Now) {
         self.heard_ns = now.nanos;
         self.status.start(now.nanos);
+        self.spec.congestion_control.start(now.nanos);
         self.connections.reserve(slots);
         if let Some(slot) = slot {
             self.connections.heard(&Arrival {
@@ -258,7 +255,9 @@ impl ReceiverImage {
     }
 
     pub(super) fn on_round_trip(&mut self, round_trip_ns: i64, now: Now) {
-        self.congestion.on_round_trip(round_trip_ns, now.nanos);
+        self.spec
+            .congestion_control
+            .on_round_trip(round_trip_ns, now.nanos);
     }
 }
 

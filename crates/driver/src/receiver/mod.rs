@@ -6,7 +6,6 @@
 //! message: [`Receiver::do_work`](taran_core::agent::Agent::do_work) here, [`ReceiveEndpoint`], `train`, `dispatcher`
 //! (whose it is), [`ReceiverImage`], `insertion` (into the log); then the way back: `repair`, `feedback`.
 
-mod congestion;
 mod connections;
 mod dispatcher;
 mod elicit;

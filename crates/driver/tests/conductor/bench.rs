@@ -120,18 +120,26 @@ impl Bench {
     }
 
     pub(crate) fn in_storage(storage: MemoryStorage, options: &[(&str, &str)]) -> Self {
+        let set =
+            |context: DriverContext, (name, value): &(&str, &str)| context.option(name, value);
+        Self::built(storage, |context| options.iter().fold(context, set))
+    }
+
+    /// With a context that was changed.
+    pub(crate) fn built(
+        storage: MemoryStorage,
+        change: impl FnOnce(DriverContext) -> DriverContext,
+    ) -> Self {
         let wires = Wires::default();
         let hosts = Hosts::default();
         let terminations = Arc::new(Mutex::new(0));
         let counted = Arc::clone(&terminations);
-        let mut context = DriverContext::new()
+        let context = DriverContext::new()
             .aeron_dir(DIRECTORY)
             .term_buffer_length(64 * 1024)
             .ipc_term_buffer_length(64 * 1024)
             .termination_hook(move || *counted.lock().unwrap() += 1);
-        for (name, value) in options {
-            context = context.option(name, value);
-        }
+        let context = change(context);
         let now = Now {
             nanos: 1_000_000_000_000,
             epoch_millis: START_MS,

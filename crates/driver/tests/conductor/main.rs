@@ -5,6 +5,7 @@
 mod bench;
 mod clients;
 mod commands;
+mod congestion;
 mod counters;
 mod destinations;
 mod groups;

@@ -240,6 +240,7 @@ fn subscriptions() {
                 &[
                     &["udp?endpoint=localhost:0"],
                     &["U|cc=bogus"],
+                    &["U|cc=cubic"],
                     &["U|stream-id=44"],
                     &["U|group=maybe"],
                     &["U|rcv-wnd=100"],
@@ -297,7 +298,6 @@ fn subscriptions() {
                     &["udp?control-mode=response|control=localhost:40133"],
                     &["U|media-rcv-ts-offset=0"],
                     &["U|channel-rcv-ts-offset=reserved"],
-                    &["U|cc=cubic"],
                 ],
             ),
         ],

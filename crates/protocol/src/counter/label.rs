@@ -51,6 +51,8 @@ stream_counters! {
     RECEIVER_POSITION = RECEIVER_POSITION "rcv-pos";
     RECEIVER_NAKS_SENT = RECEIVER_NAKS_SENT "rcv-naks-sent";
     SUBSCRIBER_POSITION = SUBSCRIBER_POSITION "sub-pos";
+    CUBIC_ROUND_TRIP = PER_IMAGE "rcv-cc-cubic-rtt";
+    CUBIC_WINDOW = PER_IMAGE "rcv-cc-cubic-wnd";
     FLOW_CONTROL_RECEIVERS = FLOW_CONTROL_RECEIVERS "fc-receivers";
 }
 

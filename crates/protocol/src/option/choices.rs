@@ -76,13 +76,12 @@ pub(super) const CONGESTION_CONTROL: &[Choice] = &[
         "static",
         &["aeron_static_window_congestion_control_strategy_supplier"],
     ),
-    lacking(
+    also(
         "cubic",
         &[
             "io.aeron.driver.ext.CubicCongestionControlSupplier",
             "aeron_cubic_congestion_control_strategy_supplier",
         ],
-        "CUBIC congestion control",
     ),
 ];
 

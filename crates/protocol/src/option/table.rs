@@ -25,7 +25,6 @@ const NAME_LENGTH: usize = 4095;
 pub(super) const MULTICAST: &str = "multicast and its flow control";
 const LIBRARIES: &str = "functions from other libraries";
 const CLASSES: &str = "implementations by class name";
-const CUBIC: &str = "CUBIC congestion control";
 
 macro_rules! kind {
     (bool) => {
@@ -358,11 +357,11 @@ options! {
         "group tag sent in status messages";
     CongestionControlSupplier congestion_control_supplier: Driver choice(CONGESTION_CONTROL) "aeron.CongestionControl.supplier" "AERON_CONGESTIONCONTROL_SUPPLIER" = "default",
         "congestion control of images whose channel names none";
-    CubicMeasureRtt cubic_measure_rtt: Driver bool "aeron.CubicCongestionControl.measureRtt" "AERON_CUBICCONGESTIONCONTROL_MEASURERTT" = "false", lacks CUBIC,
+    CubicMeasureRtt cubic_measure_rtt: Driver bool "aeron.CubicCongestionControl.measureRtt" "AERON_CUBICCONGESTIONCONTROL_MEASURERTT" = "false",
         "whether CUBIC measures the round trip";
-    CubicInitialRtt cubic_initial_rtt_ns: Driver duration(0) "aeron.CubicCongestionControl.initialRtt" "AERON_CUBICCONGESTIONCONTROL_INITIALRTT" = "100us", lacks CUBIC,
+    CubicInitialRtt cubic_initial_rtt_ns: Driver duration(0) "aeron.CubicCongestionControl.initialRtt" "AERON_CUBICCONGESTIONCONTROL_INITIALRTT" = "100us",
         "round trip CUBIC starts with";
-    CubicTcpMode cubic_tcp_mode: Driver bool "aeron.CubicCongestionControl.tcpMode" "AERON_CUBICCONGESTIONCONTROL_TCPMODE" = "false", lacks CUBIC,
+    CubicTcpMode cubic_tcp_mode: Driver bool "aeron.CubicCongestionControl.tcpMode" "AERON_CUBICCONGESTIONCONTROL_TCPMODE" = "false",
         "whether CUBIC behaves as TCP does";
     NakUnicastDelay nak_unicast_delay_ns: Driver duration(US) "aeron.nak.unicast.delay" "AERON_NAK_UNICAST_DELAY" = "1us",
         "delay before a lost frame is asked for";

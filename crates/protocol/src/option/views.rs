@@ -113,6 +113,16 @@ impl OptionSet {
         }
     }
 
+    /// The congestion control of all images, whatever their channels say; `None` leaves it to them.
+    #[must_use]
+    pub fn congestion_control(&self) -> Option<CongestionControl> {
+        match self.congestion_control_supplier() {
+            "static" => Some(CongestionControl::Static),
+            "cubic" => Some(CongestionControl::Cubic),
+            _ => None,
+        }
+    }
+
     /// What subscriptions have where their channels say nothing.
     #[must_use]
     pub fn subscription_defaults(&self) -> SubscriptionDefaults {
@@ -124,10 +134,9 @@ impl OptionSet {
             group_tag: self.receiver_group_tag(),
             sparse: self.term_buffer_sparse_file(),
             receiver_window: self.rcv_initial_window_length(),
-            congestion_control: match self.congestion_control_supplier() {
-                "cubic" => CongestionControl::Cubic,
-                _ => CongestionControl::Static,
-            },
+            congestion_control: self
+                .congestion_control()
+                .unwrap_or(CongestionControl::Static),
             nak_delay_ns: self.nak_unicast_delay_ns(),
             untethered: self.untethered(),
         }

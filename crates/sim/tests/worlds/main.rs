@@ -9,6 +9,7 @@ mod common;
 mod anything;
 mod channels;
 mod clocks;
+mod congestion;
 mod damage;
 mod deaths;
 mod drivers;

@@ -35,15 +35,19 @@ pub(crate) struct ImageCounters {
     pub(crate) high_water_mark: Counter,
     pub(crate) rebuild_position: Counter,
     pub(crate) naks_sent: Counter,
+    /// Those of its congestion control.
+    pub(crate) congestion: Vec<Counter>,
 }
 
 impl ImageCounters {
-    pub(crate) fn all(&self) -> [&Counter; 3] {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Counter> {
         [
             &self.high_water_mark,
             &self.rebuild_position,
             &self.naks_sent,
         ]
+        .into_iter()
+        .chain(&self.congestion)
     }
 }
 
@@ -253,6 +257,7 @@ impl Image {
             counters.rebuild_position,
             counters.naks_sent,
         ];
+        all.extend(counters.congestion);
         all.extend(self.subscribers.drain().map(|s| s.position));
         (self.file, all)
     }

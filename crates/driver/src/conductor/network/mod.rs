@@ -29,6 +29,7 @@ use super::subscriptions::SpiedStream;
 use crate::boundary::{
     CreateImage, EndpointId, ImageId, PublicationId, ReceiverCommand, SenderCommand, TransportId,
 };
+use crate::congestion::Supplier;
 
 /// The network side of the driver.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub(crate) struct Networking {
     pub(crate) requested_images: VecDeque<CreateImage>,
     /// Told in status messages of the next receive endpoint.
     pub(crate) next_receiver_id: i64,
+    /// A user's own congestion control.
+    pub(crate) congestion_control: Option<Supplier>,
 }
 
 impl Networking {

@@ -4,6 +4,7 @@
 //! everything may have changed, and the image with it. Whatever goes wrong, the receiver is told that there will be no
 //! image, so that the next SETUP may ask again.
 
+mod congestion;
 mod plan;
 
 use std::sync::Arc;
@@ -19,8 +20,7 @@ use super::network::{Image, ImageCounters, ImageParts, ImageTimeouts};
 use super::owners::Owners;
 use super::subscribers::Subscribers;
 use crate::boundary::{
-    CongestionControlSpec, CreateImage, ImageId, ImageShared, ReceiverCommand, ReceiverImageSpec,
-    SubscriberPosition,
+    CreateImage, ImageId, ImageShared, ReceiverCommand, ReceiverImageSpec, SubscriberPosition,
 };
 use crate::receiver::ReceiverImage;
 use plan::Plan;
@@ -137,14 +137,24 @@ impl Owners {
                 )));
             }
         };
-        let (counters, subscribers) = match self.image_counters(id, request, plan) {
+        let congestion = match self.make_congestion_control(id, request, plan) {
             Ok(made) => made,
             Err(failure) => {
                 self.logs.retire(file);
                 return Err(failure);
             }
         };
-        let shared = Arc::new(ImageShared::new(plan.join_position, plan.window));
+        let (mut counters, subscribers) = match self.image_counters(id, request, plan) {
+            Ok(made) => made,
+            Err(failure) => {
+                self.counters.free_all(&congestion.counters);
+                self.logs.retire(file);
+                return Err(failure);
+            }
+        };
+        counters.congestion = congestion.counters;
+        let window = congestion.control.initial_window().clamp(0, plan.window);
+        let shared = Arc::new(ImageShared::new(plan.join_position, window));
         let half = ReceiverImageSpec {
             id,
             endpoint: request.endpoint,
@@ -157,9 +167,7 @@ impl Owners {
             source: request.source,
             control: request.control,
             nak_delay: plan.nak_delay(&self.settings.receiver),
-            congestion_control: CongestionControlSpec::Static {
-                window: plan.window,
-            },
+            congestion_control: congestion.control,
             status_message_timeout_ns: self.settings.receiver.status_message_timeout_ns,
             liveness_timeout_ns: self.settings.receiver.image_liveness_ns,
             channel: Arc::clone(&plan.endpoint_channel),
@@ -254,6 +262,7 @@ impl Owners {
             high_water_mark,
             rebuild_position,
             naks_sent,
+            congestion: Vec::new(),
         };
         match self.join_all(id, request, plan) {
             Ok(subscribers) => Ok((counters, subscribers)),

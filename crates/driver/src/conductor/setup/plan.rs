@@ -11,6 +11,7 @@ use super::super::failure::Failure;
 use super::super::owners::Owners;
 use super::super::publication_terms::LogSocketBuffers;
 use super::super::subscriptions::{Source, Subscription};
+use super::congestion::unknown;
 use crate::boundary::{CreateImage, ImageId, NakDelaySpec};
 use crate::context::ReceiverSettings;
 
@@ -19,6 +20,7 @@ pub(super) struct Plan {
     pub(super) join_position: i64,
     /// Receiver window in bytes.
     pub(super) window: i32,
+    pub(super) congestion_control: CongestionControl,
     pub(super) is_group: bool,
     /// What the subscription that opened the endpoint says.
     pub(super) endpoint_params: SubscriptionParams,
@@ -106,8 +108,15 @@ impl Owners {
         let window = params
             .receiver_window
             .min(request.term_length.unsigned_abs() as usize / 2);
-        let join_position =
-            check(request, params, window).map_err(|reason| refusal(request, channel, &reason))?;
+        let congestion_control = self.settings.receiver.congestion_control.as_ref();
+        let congestion_control = congestion_control.unwrap_or(&params.congestion_control);
+        let refused = |reason: String| refusal(request, channel, &reason);
+        let join_position = check(request, window).map_err(refused)?;
+        if let CongestionControl::Unknown(name) = congestion_control
+            && self.networking.congestion_control.is_none()
+        {
+            return Err(refused(unknown(name)));
+        }
         let is_group = match first.params.group {
             Group::Yes => true,
             Group::No => false,
@@ -116,6 +125,7 @@ impl Owners {
         Ok(Some(Plan {
             join_position,
             window: window as i32,
+            congestion_control: congestion_control.clone(),
             is_group,
             endpoint_params: params.clone(),
             endpoint_channel: Arc::from(channel),
@@ -127,7 +137,7 @@ impl Owners {
 }
 
 /// The join position, or what is wrong.
-fn check(request: &CreateImage, params: &SubscriptionParams, window: usize) -> Result<i64, String> {
+fn check(request: &CreateImage, window: usize) -> Result<i64, String> {
     let geometry = TermGeometry::new(request.initial_term_id, request.term_length)
         .map_err(|error| error.to_string())?;
     let position = geometry.position(request.active_term_id, request.term_offset);
@@ -143,13 +153,7 @@ fn check(request: &CreateImage, params: &SubscriptionParams, window: usize) -> R
             request.mtu
         ));
     }
-    match &params.congestion_control {
-        CongestionControl::Static => Ok(position),
-        CongestionControl::Cubic => Err("cc=cubic is not built yet".to_owned()),
-        CongestionControl::Unknown(name) => Err(format!(
-            "unknown congestion control, must be static or cubic: cc={name}"
-        )),
-    }
+    Ok(position)
 }
 
 fn refusal(request: &CreateImage, channel: &str, reason: &str) -> Failure {

@@ -21,9 +21,10 @@ use taran_protocol::position::{TermGeometry, align32};
 
 use super::*;
 use crate::boundary::{
-    CongestionControlSpec, CreateImage, ImageShared, ImageState, NakDelaySpec, ReceiveEndpointSpec,
-    ReceiveTransportSpec, ReceiverImageSpec, SubscriberPosition,
+    CreateImage, ImageShared, ImageState, NakDelaySpec, ReceiveEndpointSpec, ReceiveTransportSpec,
+    ReceiverImageSpec, SubscriberPosition,
 };
+use crate::congestion::StaticWindow;
 use crate::testing::*;
 
 const ENDPOINT: EndpointId = EndpointId(1);
@@ -159,7 +160,7 @@ impl Rig {
                 delay_ns: 1_000,
                 retry_ns: 100_000,
             },
-            congestion_control: CongestionControlSpec::Static { window: WINDOW },
+            congestion_control: Box::new(StaticWindow::new(WINDOW)),
             status_message_timeout_ns: 200 * MS,
             liveness_timeout_ns: 10_000 * MS,
             channel: "aeron:udp?endpoint=10.0.0.1:4040".into(),

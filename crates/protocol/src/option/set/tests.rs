@@ -102,7 +102,6 @@ fn refusals_say_what_to_do() {
                 ("AERON_MTU_LENGTH", "1400"),
                 ("AERON_TIMER_INTERVAL", "1x"),
                 ("AERON_EVENT_LOG", "admin,nothing"),
-                ("AERON_CONGESTIONCONTROL_SUPPLIER", "cubic"),
                 ("AERON_MAX_RESEND", "7"),
             ],
         )
@@ -118,8 +117,6 @@ fn refusals_say_what_to_do() {
             "aeron.event.log=admin,nothing (environment variable AERON_EVENT_LOG) is not understood: needs events \
              separated by commas: names such as CMD_IN_ADD_PUBLICATION, numbers, all or admin; change it, or remove it \
              to leave it unset",
-            "aeron.CongestionControl.supplier=cubic (environment variable AERON_CONGESTIONCONTROL_SUPPLIER) needs \
-             a feature that is not built yet: CUBIC congestion control; remove it for the default default",
         ]
     );
     assert_eq!(options.max_resend(), 7);

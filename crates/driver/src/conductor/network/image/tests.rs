@@ -29,6 +29,7 @@ impl Rig {
                 high_water_mark: Counter::detached(),
                 rebuild_position: Counter::detached(),
                 naks_sent: Counter::detached(),
+                congestion: Vec::new(),
             },
             file: LogFile::detached(),
             buffers,

@@ -1,0 +1,91 @@
+//! The congestion control of a new image (spec/02 §5.7): a user's own, or the one its channel or the options name.
+
+use taran_core::counters::Counter;
+use taran_protocol::counter::StreamCounter;
+use taran_protocol::uri::CongestionControl as Wanted;
+
+use super::super::counters::StreamIdentity;
+use super::super::failure::Failure;
+use super::super::owners::Owners;
+use super::plan::Plan;
+use crate::boundary::{CreateImage, ImageId};
+use crate::congestion::{CongestionControl, Cubic, CubicSpec, StaticWindow, Stream};
+
+/// A congestion control, and the counters that go when its image goes.
+pub(super) struct Made {
+    pub(super) control: Box<dyn CongestionControl>,
+    pub(super) counters: Vec<Counter>,
+}
+
+impl Made {
+    fn without_counters(control: Box<dyn CongestionControl>) -> Self {
+        Self {
+            control,
+            counters: Vec::new(),
+        }
+    }
+}
+
+impl Owners {
+    pub(super) fn make_congestion_control(
+        &mut self,
+        id: ImageId,
+        request: &CreateImage,
+        plan: &Plan,
+    ) -> Result<Made, Failure> {
+        if let Some(supplier) = &mut self.networking.congestion_control
+            && let Some(control) = (supplier.0)(&Stream {
+                channel: &plan.endpoint_channel,
+                session_id: request.session_id,
+                stream_id: request.stream_id,
+                term_length: request.term_length,
+                mtu: request.mtu,
+                max_window: plan.window,
+            })
+        {
+            return Ok(Made::without_counters(control));
+        }
+        match &plan.congestion_control {
+            Wanted::Static => Ok(Made::without_counters(Box::new(StaticWindow::new(
+                plan.window,
+            )))),
+            Wanted::Cubic => self.make_cubic(id, request, plan),
+            Wanted::Unknown(name) => Err(Failure::generic(unknown(name))),
+        }
+    }
+
+    fn make_cubic(
+        &mut self,
+        id: ImageId,
+        request: &CreateImage,
+        plan: &Plan,
+    ) -> Result<Made, Failure> {
+        let identity = StreamIdentity {
+            registration_id: id.0,
+            session_id: request.session_id,
+            stream_id: request.stream_id,
+            channel: &plan.endpoint_channel,
+        };
+        let kinds = [StreamCounter::CUBIC_ROUND_TRIP, StreamCounter::CUBIC_WINDOW];
+        let counters = self.counters.stream(kinds, &identity, -1, 0)?;
+        let [round_trip_counter, window_counter] = counters.clone();
+        let settings = &self.settings.receiver.cubic;
+        Ok(Made {
+            control: Box::new(Cubic::new(CubicSpec {
+                mtu: request.mtu,
+                max_window: plan.window,
+                measures_round_trip: settings.measures_round_trip,
+                initial_round_trip_ns: settings.initial_round_trip_ns,
+                is_tcp_friendly: settings.is_tcp_friendly,
+                round_trip_counter,
+                window_counter,
+            })),
+            counters: counters.into(),
+        })
+    }
+}
+
+/// What is wrong with the name of a congestion control.
+pub(super) fn unknown(name: &str) -> String {
+    format!("unknown congestion control, must be static or cubic: cc={name}")
+}

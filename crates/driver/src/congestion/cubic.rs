@@ -1,0 +1,300 @@
+//! A window that shrinks by a fifth with each loss, and grows back along a cubic curve: quickly, then hardly at all
+//! where the loss was met, then quickly again.
+
+use taran_core::counters::Counter;
+
+use super::{Advice, CongestionControl, Progress};
+
+/// Datagrams that are let through before anything is known.
+const INITIAL_WINDOW: i32 = 10;
+
+/// How steep the curve is.
+const STEEPNESS: f64 = 0.4;
+
+/// By which part the window shrinks with a loss.
+const DECREASE: f64 = 0.2;
+
+/// Round trips between two measurements.
+const ROUND_TRIPS_BETWEEN_MEASUREMENTS: i64 = 4;
+
+const NANOS_PER_SECOND: f64 = 1e9;
+
+/// What a [`Cubic`] is made of.
+#[derive(Debug)]
+pub(crate) struct CubicSpec {
+    /// The sender's largest datagram, bytes: the unit of the window.
+    pub(crate) mtu: i32,
+    /// Largest window, bytes.
+    pub(crate) max_window: i32,
+    /// `aeron.CubicCongestionControl.measureRtt`
+    pub(crate) measures_round_trip: bool,
+    /// `aeron.CubicCongestionControl.initialRtt`
+    pub(crate) initial_round_trip_ns: i64,
+    /// `aeron.CubicCongestionControl.tcpMode`: grows at least as quickly as TCP would.
+    pub(crate) is_tcp_friendly: bool,
+    /// `rcv-cc-cubic-rtt`
+    pub(crate) round_trip_counter: Counter,
+    /// `rcv-cc-cubic-wnd`
+    pub(crate) window_counter: Counter,
+}
+
+/// CUBIC. All windows are in datagrams.
+#[derive(Debug)]
+pub(crate) struct Cubic {
+    spec: CubicSpec,
+    most: i32,
+    window: i32,
+    /// The window in which loss was met last; at first the largest.
+    plateau: i32,
+    /// Seconds from a loss until the window is there again.
+    climb: f64,
+    loss_ns: i64,
+    updated_ns: i64,
+    round_trip_ns: i64,
+    measured_ns: i64,
+    measurement_interval_ns: i64,
+}
+
+impl Cubic {
+    pub(crate) fn new(spec: CubicSpec) -> Self {
+        let most = (spec.max_window / spec.mtu.max(1)).max(1);
+        let initial_round_trip_ns = spec.initial_round_trip_ns;
+        let window = most.min(INITIAL_WINDOW);
+        spec.window_counter.set(i64::from(window * spec.mtu));
+        Self {
+            most,
+            window,
+            plateau: most,
+            climb: climb(most),
+            loss_ns: 0,
+            updated_ns: 0,
+            round_trip_ns: initial_round_trip_ns,
+            measured_ns: 0,
+            measurement_interval_ns: measurement_interval_ns(initial_round_trip_ns),
+            spec,
+        }
+    }
+
+    fn bytes(&self) -> i32 {
+        // At most the largest window.
+        self.window * self.spec.mtu
+    }
+
+    fn set_window(&mut self, window: i32) {
+        if window != self.window {
+            self.window = window;
+            self.spec.window_counter.set(i64::from(self.bytes()));
+        }
+    }
+
+    fn shrink(&mut self, now_ns: i64) {
+        self.plateau = self.window;
+        self.climb = climb(self.plateau);
+        self.loss_ns = now_ns;
+        let shrunk = (f64::from(self.window) * (1.0 - DECREASE)) as i32;
+        self.set_window(shrunk.max(1));
+    }
+
+    fn grow(&mut self, now_ns: i64) {
+        let since_loss = now_ns.wrapping_sub(self.loss_ns) as f64 / NANOS_PER_SECOND;
+        let to_plateau = since_loss - self.climb;
+        let distance = (STEEPNESS * to_plateau * to_plateau * to_plateau) as i32;
+        let mut window = self.plateau.saturating_add(distance).min(self.most);
+        if self.spec.is_tcp_friendly && window < self.plateau {
+            let round_trip = self.round_trip_ns as f64 / NANOS_PER_SECOND;
+            let per_round_trip = 3.0 * DECREASE / (2.0 - DECREASE);
+            let tcp = f64::from(self.plateau) * (1.0 - DECREASE)
+                + per_round_trip * (since_loss / round_trip);
+            window = window.max(tcp as i32).min(self.most);
+        }
+        self.set_window(window.max(1));
+        self.updated_ns = now_ns;
+    }
+}
+
+/// Seconds until a window is reached again from what is left of it after a loss.
+fn climb(window: i32) -> f64 {
+    (f64::from(window) * DECREASE / STEEPNESS).cbrt()
+}
+
+fn measurement_interval_ns(round_trip_ns: i64) -> i64 {
+    round_trip_ns.saturating_mul(ROUND_TRIPS_BETWEEN_MEASUREMENTS)
+}
+
+impl CongestionControl for Cubic {
+    fn initial_window(&self) -> i32 {
+        self.bytes()
+    }
+
+    fn start(&mut self, now_ns: i64) {
+        self.loss_ns = now_ns;
+        self.updated_ns = now_ns;
+        // The first measurement is due at once.
+        self.measured_ns = now_ns.saturating_sub(self.measurement_interval_ns.saturating_add(1));
+    }
+
+    fn advise(&mut self, progress: &Progress, now_ns: i64) -> Advice {
+        let mut is_urgent = false;
+        if progress.has_loss {
+            self.shrink(now_ns);
+            is_urgent = true;
+        } else if self.window < self.most
+            && now_ns.saturating_sub(self.updated_ns) > self.spec.initial_round_trip_ns
+        {
+            self.grow(now_ns);
+        } else if self.window == 1 && progress.consumed > progress.told {
+            // The sender waits for each single datagram to be consumed.
+            is_urgent = true;
+        }
+        Advice {
+            window: self.bytes(),
+            is_urgent,
+        }
+    }
+
+    fn wants_round_trip(&mut self, now_ns: i64) -> bool {
+        let is_due = self.spec.measures_round_trip
+            && now_ns.saturating_sub(self.measured_ns) > self.measurement_interval_ns;
+        if is_due {
+            self.measured_ns = now_ns;
+        }
+        is_due
+    }
+
+    fn on_round_trip(&mut self, round_trip_ns: i64, now_ns: i64) {
+        self.measured_ns = now_ns;
+        self.round_trip_ns = round_trip_ns;
+        self.spec.round_trip_counter.set(round_trip_ns);
+        let at_least_ns = self.spec.initial_round_trip_ns;
+        self.measurement_interval_ns = measurement_interval_ns(round_trip_ns.max(at_least_ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MTU: i32 = 1_408;
+    const SECOND: i64 = 1_000_000_000;
+    const US: i64 = 1_000;
+    const QUIET: Progress = Progress {
+        consumed: 0,
+        told: 0,
+        has_loss: false,
+    };
+    const LOSS: Progress = Progress {
+        has_loss: true,
+        ..QUIET
+    };
+
+    fn cubic(max_window: i32, change: impl FnOnce(&mut CubicSpec)) -> Cubic {
+        let mut spec = CubicSpec {
+            mtu: MTU,
+            max_window,
+            measures_round_trip: false,
+            initial_round_trip_ns: 100 * US,
+            is_tcp_friendly: false,
+            round_trip_counter: Counter::detached(),
+            window_counter: Counter::detached(),
+        };
+        change(&mut spec);
+        let mut cubic = Cubic::new(spec);
+        cubic.start(0);
+        cubic
+    }
+
+    /// Windows in datagrams at these times.
+    fn windows(cubic: &mut Cubic, times: &[i64]) -> Vec<i32> {
+        let advice = times.iter().map(|now| cubic.advise(&QUIET, *now));
+        advice.map(|advice| advice.window / MTU).collect()
+    }
+
+    #[test]
+    fn it_begins_with_ten_datagrams_or_what_there_is_room_for() {
+        assert_eq!(cubic(131_072, |_| ()).initial_window(), 10 * MTU);
+        assert_eq!(cubic(3 * MTU + 7, |_| ()).initial_window(), 3 * MTU);
+        let full = cubic(131_072, |_| ());
+        assert_eq!(full.spec.window_counter.get(), i64::from(10 * MTU));
+    }
+
+    #[test]
+    fn it_grows_to_the_largest_window_and_stays_there() {
+        // 93 datagrams; the plateau is there after cbrt(93 * 0.2 / 0.4) = 3.596 s.
+        let mut cubic = cubic(131_072, |_| ());
+        let seen = windows(
+            &mut cubic,
+            &[50 * US, SECOND, 3 * SECOND, 4 * SECOND, 9 * SECOND],
+        );
+        // 93 - trunc(0.4 * 2.596^3) = 93 - 6; 93 - trunc(0.4 * 0.596^3) = 93.
+        assert_eq!(seen, [10, 87, 93, 93, 93]);
+        assert_eq!(cubic.spec.window_counter.get(), i64::from(93 * MTU));
+    }
+
+    #[test]
+    fn between_two_updates_lies_the_initial_round_trip() {
+        let mut cubic = cubic(131_072, |_| ());
+        assert_eq!(windows(&mut cubic, &[100 * US, 100 * US + 1]), [10, 75]);
+    }
+
+    #[test]
+    fn a_loss_takes_a_fifth_and_is_told_at_once() {
+        let mut cubic = cubic(131_072, |_| ());
+        let advice = cubic.advise(&LOSS, 10 * US);
+        assert_eq!((advice.window, advice.is_urgent), (8 * MTU, true));
+        let advice = cubic.advise(&LOSS, 20 * US);
+        assert_eq!(advice.window, 6 * MTU);
+        // From the last loss on: the plateau of 8 is there after 1.587 s.
+        assert_eq!(windows(&mut cubic, &[20 * US + SECOND, 3 * SECOND]), [8, 9]);
+        for _ in 0..50 {
+            cubic.advise(&LOSS, 4 * SECOND);
+        }
+        assert_eq!(cubic.advise(&LOSS, 4 * SECOND).window, MTU);
+    }
+
+    #[test]
+    fn with_one_datagram_every_step_of_the_subscribers_is_told() {
+        let mut cubic = cubic(MTU, |_| ());
+        assert!(!cubic.advise(&QUIET, SECOND).is_urgent);
+        let consumed = Progress {
+            consumed: 32,
+            ..QUIET
+        };
+        assert!(cubic.advise(&consumed, SECOND).is_urgent);
+    }
+
+    #[test]
+    fn tcp_mode_grows_with_the_round_trips() {
+        let mut plain = cubic(131_072, |_| ());
+        let mut tcp = cubic(131_072, |spec| spec.is_tcp_friendly = true);
+        for cubic in [&mut plain, &mut tcp] {
+            cubic.on_round_trip(10_000 * US, 0);
+            cubic.advise(&LOSS, 0);
+        }
+        // Plateau 10: 10 * 0.8 + 0.6 / 1.8 * t / 10 ms.
+        let times = [30_000 * US, 60_000 * US];
+        assert_eq!(windows(&mut plain, &times), [9, 9]);
+        assert_eq!(windows(&mut tcp, &times), [9, 10]);
+        // A round trip of no time is no reason for a window of any size.
+        let mut hasty = cubic(131_072, |spec| spec.is_tcp_friendly = true);
+        hasty.on_round_trip(0, 0);
+        hasty.advise(&LOSS, 0);
+        assert_eq!(windows(&mut hasty, &[200 * US]), [93]);
+    }
+
+    #[test]
+    fn a_round_trip_is_measured_every_four_of_them() {
+        let mut quiet = cubic(131_072, |_| ());
+        assert!(!quiet.wants_round_trip(SECOND));
+        let mut cubic = cubic(131_072, |spec| spec.measures_round_trip = true);
+        assert!(cubic.wants_round_trip(0), "at the start");
+        assert!(!cubic.wants_round_trip(400 * US), "no answer yet");
+        assert!(cubic.wants_round_trip(400 * US + 1), "asked again");
+        cubic.on_round_trip(5_000 * US, 1_000 * US);
+        assert_eq!(cubic.spec.round_trip_counter.get(), 5_000 * US);
+        assert!(!cubic.wants_round_trip(21_000 * US));
+        assert!(cubic.wants_round_trip(21_000 * US + 1));
+        // A quick one does not make it hurry.
+        cubic.on_round_trip(3, 30_000 * US);
+        assert!(!cubic.wants_round_trip(30_400 * US));
+    }
+}
