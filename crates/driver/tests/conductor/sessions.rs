@@ -176,7 +176,7 @@ fn a_stream_begins_where_its_channel_says() {
         let start = 7 * TERM + 4096;
         for meta in bench.counters() {
             if [type_id::PUBLISHER_LIMIT, type_id::SENDER_POSITION].contains(&meta.type_id) {
-                assert_eq!(bench.value(meta.id), start, "{}", meta.label.to_string());
+                assert_eq!(bench.value(meta.id), start, "{}", meta.label);
             }
         }
         let image = images(&mut bench, client, channel).remove(0);

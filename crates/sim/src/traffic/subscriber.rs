@@ -201,6 +201,15 @@ impl Subscriber {
         self.spec.laziness = laziness;
     }
 
+    /// Sends its images away; true if it had any and the driver could be asked.
+    pub fn reject(&mut self, reason: &str) -> bool {
+        let State::Open(subscription) = &mut self.state else {
+            return false;
+        };
+        let mut images = subscription.images().iter().peekable();
+        images.peek().is_some() && images.all(|image| image.view().async_reject(reason).is_ok())
+    }
+
     /// Closes the subscription.
     pub fn close(&mut self) {
         self.state = State::Closed;

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use taran::{Client, ClientEnd, ClientError, ConnectError, Connecting, Context, Progress};
+use taran::{
+    Client, ClientEnd, ClientError, ConnectError, Connecting, Context, Progress, PublicationError,
+};
 use taran_core::clock::{Now, saturating_nanos};
 
 use super::{ClientId, HostIndex, World};
@@ -39,6 +41,7 @@ pub(super) struct ClientSlot {
     pub(super) stalled_until_ns: i64,
     errors: Arc<Mutex<Vec<ClientError>>>,
     ended: Arc<Mutex<Vec<ClientEnd>>>,
+    complaints: Arc<Mutex<Vec<PublicationError>>>,
 }
 
 impl ClientSlot {
@@ -84,7 +87,9 @@ impl World {
         self.tell("connect", number);
         let errors: Arc<Mutex<Vec<ClientError>>> = Arc::default();
         let ended: Arc<Mutex<Vec<ClientEnd>>> = Arc::default();
+        let complaints: Arc<Mutex<Vec<PublicationError>>> = Arc::default();
         let (told_errors, told_end) = (Arc::clone(&errors), Arc::clone(&ended));
+        let told_complaints = Arc::clone(&complaints);
         let nothing: [(&str, &str); 0] = [];
         let context = Context::with_environment(nothing)
             .aeron_dir(self.directory(host))
@@ -94,6 +99,12 @@ impl World {
             .on_error(move |error| {
                 let mut errors = told_errors.lock().unwrap_or_else(PoisonError::into_inner);
                 errors.push(ClientError::clone(error));
+            })
+            .on_publication_error(move |error| {
+                let mut complaints = told_complaints
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                complaints.push(error.clone());
             })
             .on_close(move |end| {
                 let mut ended = told_end.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,6 +117,7 @@ impl World {
             stalled_until_ns: 0,
             errors,
             ended,
+            complaints,
         });
         ClientId(number)
     }
@@ -148,6 +160,13 @@ impl World {
     pub fn client_errors(&self, id: ClientId) -> Vec<ClientError> {
         let errors = self.clients[id.0].errors.lock();
         errors.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What receivers said against the publications of a client.
+    #[must_use]
+    pub fn complaints(&self, id: ClientId) -> Vec<PublicationError> {
+        let complaints = self.clients[id.0].complaints.lock();
+        complaints.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Closes a client, and with it all that was made through it.
