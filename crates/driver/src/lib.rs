@@ -27,3 +27,4 @@ pub use context::DriverContext;
 pub use error::DriverError;
 pub use event_log::{EventLog, Fact};
 pub use launch::{DriverParts, Environment, MediaDriver, Termination};
+pub use sender::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};

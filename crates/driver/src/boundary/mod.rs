@@ -30,5 +30,5 @@ pub(crate) use outbox::Outbox;
 pub use publication::PublicationShared;
 pub use spec::{
     FlowControlSpec, NakDelaySpec, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverImageSpec,
-    RetransmitSpec, SendEndpointSpec, SenderPublicationSpec, SubscriberPosition,
+    RetransmitSpec, SendEndpointSpec, SenderPublicationSpec, SlowestSpec, SubscriberPosition,
 };

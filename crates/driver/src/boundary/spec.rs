@@ -15,6 +15,7 @@ use crate::congestion::CongestionControl;
 use super::{
     Destination, EndpointId, ImageId, ImageShared, PublicationId, PublicationShared, TransportId,
 };
+use crate::sender::FlowControl;
 
 /// A send endpoint: the socket or sockets of one outgoing channel.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub struct SendEndpointSpec {
 }
 
 /// Which flow control a publication uses (spec/02 §4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum FlowControlSpec {
     /// The only receiver, or the fastest of a group, sets the limit.
     Max {
@@ -43,6 +44,25 @@ pub enum FlowControlSpec {
         /// receiver; `aeron.multicast.flow.control.rrwm`, 4, for a group.
         retransmit_window_multiple: i32,
     },
+    /// The slowest receiver that counts sets the limit.
+    Slowest(SlowestSpec),
+    /// One from outside of the driver.
+    Custom(Box<dyn FlowControl>),
+}
+
+/// Flow control by the slowest receiver (spec/02 §4.4).
+#[derive(Clone, Debug)]
+pub struct SlowestSpec {
+    /// Only receivers with this tag count; `None`: all do.
+    pub group_tag: Option<i64>,
+    /// Receivers needed for the publication to be connected.
+    pub min_size: usize,
+    /// A receiver not heard for so long is waited for no longer.
+    pub timeout_ns: i64,
+    /// Largest retransmission as a multiple of the receiver window: `aeron.multicast.flow.control.rrwm`, 4.
+    pub retransmit_window_multiple: i32,
+    /// `fc-receivers`: how many count.
+    pub receivers: Counter,
 }
 
 /// How a publication answers NAKs (spec/02 §3.8).

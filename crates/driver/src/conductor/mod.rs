@@ -16,6 +16,7 @@ mod events;
 mod failure;
 mod features;
 mod file_worker;
+mod flow_controls;
 mod intake;
 mod ipc;
 mod line;

@@ -22,6 +22,7 @@ use super::clients::Clients;
 use super::counters::Counters;
 use super::failure::Failure;
 use super::file_worker::FileWorker;
+use super::flow_controls::FlowControls;
 use super::ipc::IpcPublications;
 use super::line::Line;
 use super::log_files::{LogFileCounters, LogFileSettings, LogFiles};
@@ -38,6 +39,7 @@ use crate::boundary::{ReceiverCommand, SenderCommand};
 use crate::congestion::Supplier;
 use crate::context::Settings;
 use crate::event_log::EventLog;
+use crate::sender::FlowControlSupplier;
 
 /// The system counters, by their ids.
 #[derive(Debug, Clone)]
@@ -66,6 +68,7 @@ pub(crate) struct Owners {
     pub(crate) networking: Networking,
     pub(crate) names: Names,
     pub(crate) termination: Termination,
+    pub(crate) flow_controls: FlowControls,
     /// Hands out ids for images; clients take theirs from the same counter.
     pub(crate) correlation_ids: Producer,
     pub(crate) random: fastrand::Rng,
@@ -96,6 +99,7 @@ pub(crate) struct OwnersSpec {
     pub(crate) validator: TerminationValidator,
     pub(crate) hook: TerminationHook,
     pub(crate) congestion_control: Option<Supplier>,
+    pub(crate) flow_control: Option<FlowControlSupplier>,
     pub(crate) seed: u64,
     pub(crate) events: EventLog,
 }
@@ -164,6 +168,7 @@ impl Owners {
                 spec.validator,
                 spec.hook,
             ),
+            flow_controls: FlowControls::new(spec.flow_control),
             correlation_ids: spec.correlation_ids,
             random,
             events: spec.events,

@@ -27,6 +27,7 @@ use crate::conductor::{FileWorker, NameResolver, TerminationHook, TerminationVal
 use crate::congestion::{CongestionControl, Stream, Supplier};
 use crate::error::DriverError;
 use crate::event_log::EventLog;
+use crate::sender::{FlowControl, FlowControlRequest, FlowControlSupplier};
 
 /// The configuration of a driver.
 ///
@@ -53,6 +54,7 @@ pub struct DriverContext {
     pub(crate) resolver: Option<Box<dyn NameResolver>>,
     pub(crate) validator: Option<TerminationValidator>,
     pub(crate) hook: Option<TerminationHook>,
+    pub(crate) flow_control: Option<FlowControlSupplier>,
     pub(crate) events: EventLog,
     pub(crate) congestion_control: Option<Supplier>,
 }
@@ -88,6 +90,7 @@ impl DriverContext {
             resolver: None,
             validator: None,
             hook: None,
+            flow_control: None,
             events: EventLog::off(),
             congestion_control: None,
         }
@@ -220,6 +223,17 @@ impl DriverContext {
     #[must_use]
     pub fn termination_hook(mut self, hook: impl FnMut() + Send + 'static) -> Self {
         self.hook = Some(Box::new(hook));
+        self
+    }
+
+    /// Chooses the flow control of each new publication to the network; where it returns `None`, options and channel do.
+    /// It is called by the conductor and must return at once.
+    #[must_use]
+    pub fn flow_control(
+        mut self,
+        supplier: impl FnMut(&FlowControlRequest<'_>) -> Option<Box<dyn FlowControl>> + Send + 'static,
+    ) -> Self {
+        self.flow_control = Some(Box::new(supplier));
         self
     }
 

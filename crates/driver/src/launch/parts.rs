@@ -196,6 +196,7 @@ impl DriverParts {
                     .take()
                     .unwrap_or_else(|| Box::new(move |_, _| is_allowed)),
                 congestion_control: context.congestion_control.take(),
+                flow_control: context.flow_control.take(),
                 hook: context.hook.take().unwrap_or_else(|| Box::new(|| {})),
                 seed,
                 now,

@@ -37,6 +37,7 @@ use crate::faults::Faults;
 use crate::park::{may_have_arrived, wait_for_any};
 
 pub use endpoint::SendEndpoint;
+pub use flow_control::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};
 pub use publication::SenderPublication;
 
 /// Control frames are short: few slots hold a burst of them.

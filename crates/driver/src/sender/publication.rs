@@ -15,7 +15,9 @@ use super::plan::{Bounds, MAX_RUNS, Plan, Run};
 use super::receivers::Receivers;
 use super::retransmit::Retransmits;
 use super::wire::Wire;
-use crate::boundary::{EndpointId, PublicationId, SenderCounters, SenderPublicationSpec};
+use crate::boundary::{
+    EndpointId, FlowControlSpec, PublicationId, SenderCounters, SenderPublicationSpec,
+};
 use crate::faults::Faults;
 
 /// Time between SETUPs, and between heartbeats.
@@ -56,7 +58,11 @@ pub(super) struct Turn<'a> {
 impl SenderPublication {
     /// A publication that has sent nothing yet.
     #[must_use]
-    pub fn new(spec: SenderPublicationSpec) -> Self {
+    pub fn new(mut spec: SenderPublicationSpec) -> Self {
+        let none = FlowControlSpec::Max {
+            retransmit_window_multiple: 1,
+        };
+        let flow_control = flow_control::build(std::mem::replace(&mut spec.flow_control, none));
         Self {
             position: spec.start_position,
             limit: spec.start_position,
@@ -76,7 +82,7 @@ impl SenderPublication {
             has_required_receivers: false,
             receivers: Receivers::new(spec.connection_timeout_ns),
             retransmits: Retransmits::new(spec.retransmit),
-            flow_control: flow_control::build(&spec.flow_control),
+            flow_control,
             spies: Vec::new(),
             spec,
         }
@@ -185,9 +191,8 @@ impl SenderPublication {
         }
         let limit = self.flow_control.on_idle(self.limit, turn.now.nanos);
         self.set_limit(limit);
-        if self.receivers.expire(turn.now.nanos) {
-            self.receivers_changed();
-        }
+        self.receivers.expire(turn.now.nanos);
+        self.receivers_changed();
     }
 
     /// Without a receiver the furthest spy moves the stream (spec/02 §2.12).

@@ -8,6 +8,7 @@ mod commands;
 mod congestion;
 mod counters;
 mod destinations;
+mod flow_control;
 mod groups;
 mod hostile;
 mod images;

@@ -93,6 +93,16 @@ pub(super) const UNICAST_FLOW_CONTROL: &[Choice] = &[also(
     ],
 )];
 
+/// The class of the official Java driver, by its name alone.
+pub(super) const UNICAST_STRATEGY: &[Choice] = &[is("io.aeron.driver.UnicastFlowControl")];
+
+/// The same for groups.
+pub(super) const MULTICAST_STRATEGY: &[Choice] = &[
+    is("io.aeron.driver.MaxMulticastFlowControl"),
+    is("io.aeron.driver.MinMulticastFlowControl"),
+    is("io.aeron.driver.TaggedMulticastFlowControl"),
+];
+
 pub(super) const MULTICAST_FLOW_CONTROL: &[Choice] = &[
     also(
         "multicast_max",
@@ -102,21 +112,19 @@ pub(super) const MULTICAST_FLOW_CONTROL: &[Choice] = &[
             "io.aeron.driver.MaxMulticastFlowControlSupplier",
         ],
     ),
-    lacking(
+    also(
         "multicast_min",
         &[
             "aeron_min_flow_control_strategy_supplier",
             "io.aeron.driver.MinMulticastFlowControlSupplier",
         ],
-        super::table::MULTICAST,
     ),
-    lacking(
+    also(
         "multicast_tagged",
         &[
             "aeron_tagged_flow_control_strategy_supplier",
             "io.aeron.driver.TaggedMulticastFlowControlSupplier",
         ],
-        super::table::MULTICAST,
     ),
 ];
 

@@ -4,8 +4,9 @@
 //! official name (options of the C driver only) has the one that its variable belongs to.
 
 use super::choices::{
-    CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL, NAME_RESOLVER, PROFILE,
-    TERMINATION_VALIDATOR, THREADING_MODE, UNICAST_FLOW_CONTROL,
+    CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL, MULTICAST_STRATEGY,
+    NAME_RESOLVER, PROFILE, TERMINATION_VALIDATOR, THREADING_MODE, UNICAST_FLOW_CONTROL,
+    UNICAST_STRATEGY,
 };
 use super::kind::{Affinity, Form, Kind, Value};
 use super::set::OptionSet;
@@ -22,7 +23,8 @@ const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
 const NAME_LENGTH: usize = 4095;
 
-pub(super) const MULTICAST: &str = "multicast and its flow control";
+const FEEDBACK: &str =
+    "application specific feedback, use aeron.receiver.group.tag and the tagged flow control";
 const LIBRARIES: &str = "functions from other libraries";
 const CLASSES: &str = "implementations by class name";
 
@@ -379,23 +381,23 @@ options! {
         "flow control of publications to one receiver";
     MulticastFlowControlSupplier multicast_flow_control_supplier: Driver choice(MULTICAST_FLOW_CONTROL) "aeron.multicast.FlowControl.supplier" "AERON_MULTICAST_FLOWCONTROL_SUPPLIER" = "multicast_max",
         "flow control of publications to many receivers whose channel names none";
-    UnicastFlowControlStrategy unicast_flow_control_strategy: Driver text "aeron.unicast.flow.control.strategy" "AERON_UNICAST_FLOW_CONTROL_STRATEGY" = "io.aeron.driver.UnicastFlowControl", lacks CLASSES,
+    UnicastFlowControlStrategy unicast_flow_control_strategy: Driver choice(UNICAST_STRATEGY) "aeron.unicast.flow.control.strategy" "AERON_UNICAST_FLOW_CONTROL_STRATEGY" = "io.aeron.driver.UnicastFlowControl",
         "class of the flow control of publications to one receiver";
-    MulticastFlowControlStrategy multicast_flow_control_strategy: Driver text "aeron.multicast.flow.control.strategy" "AERON_MULTICAST_FLOW_CONTROL_STRATEGY" = "io.aeron.driver.MaxMulticastFlowControl", lacks CLASSES,
+    MulticastFlowControlStrategy multicast_flow_control_strategy: Driver choice(MULTICAST_STRATEGY) "aeron.multicast.flow.control.strategy" "AERON_MULTICAST_FLOW_CONTROL_STRATEGY" = "io.aeron.driver.MaxMulticastFlowControl",
         "class of the flow control of publications to many receivers";
-    FlowControlReceiverTimeout flow_control_receiver_timeout_ns: Driver duration(0) "aeron.flow.control.receiver.timeout" "AERON_FLOW_CONTROL_RECEIVER_TIMEOUT" = "5s", lacks MULTICAST,
+    FlowControlReceiverTimeout flow_control_receiver_timeout_ns: Driver duration(0) "aeron.flow.control.receiver.timeout" "AERON_FLOW_CONTROL_RECEIVER_TIMEOUT" = "5s",
         "a silent receiver of a group is forgotten after this";
-    FlowControlGroupTag flow_control_group_tag: Driver int(i64::MIN, i64::MAX) "aeron.flow.control.group.tag" "AERON_FLOW_CONTROL_GROUP_TAG" = "-1", lacks MULTICAST,
+    FlowControlGroupTag flow_control_group_tag: Driver int(i64::MIN, i64::MAX) "aeron.flow.control.group.tag" "AERON_FLOW_CONTROL_GROUP_TAG" = "-1",
         "tag of the receivers that count in the tagged flow control";
-    FlowControlGroupMinSize flow_control_group_min_size: Driver int(0, INT_MAX) "aeron.flow.control.group.min.size" "AERON_FLOW_CONTROL_GROUP_MIN_SIZE" = "0", lacks MULTICAST,
+    FlowControlGroupMinSize flow_control_group_min_size: Driver int(0, INT_MAX) "aeron.flow.control.group.min.size" "AERON_FLOW_CONTROL_GROUP_MIN_SIZE" = "0",
         "receivers needed for a publication to a group to be connected";
     UnicastWindowMultiple unicast_flow_control_rrwm: Driver int(1, INT_MAX) "aeron.unicast.flow.control.rrwm" "AERON_UNICAST_FLOW_CONTROL_RRWM" = "16",
         "retransmits to one receiver reach back at most this many receiver windows";
     MulticastWindowMultiple multicast_flow_control_rrwm: Driver int(1, INT_MAX) "aeron.multicast.flow.control.rrwm" "AERON_MULTICAST_FLOW_CONTROL_RRWM" = "4",
         "retransmits to many receivers reach back at most this many receiver windows";
-    PreferredFlowControlAsf preferred_flow_control_asf: Driver text "aeron.PreferredMulticastFlowControl.asf" "AERON_PREFERREDMULTICASTFLOWCONTROL_ASF" = "", lacks MULTICAST,
+    PreferredFlowControlAsf preferred_flow_control_asf: Driver text "aeron.PreferredMulticastFlowControl.asf" "AERON_PREFERREDMULTICASTFLOWCONTROL_ASF" = "", lacks FEEDBACK,
         "deprecated, use the tagged flow control";
-    ApplicationSpecificFeedback application_specific_feedback: Driver text "aeron.flow.control.sm.applicationSpecificFeedback" "AERON_FLOW_CONTROL_SM_APPLICATIONSPECIFICFEEDBACK" = "", lacks MULTICAST,
+    ApplicationSpecificFeedback application_specific_feedback: Driver text "aeron.flow.control.sm.applicationSpecificFeedback" "AERON_FLOW_CONTROL_SM_APPLICATIONSPECIFICFEEDBACK" = "", lacks FEEDBACK,
         "deprecated, use the group tag";
 
     // Liveness, timers, resources (§2.8)

@@ -99,11 +99,7 @@ impl OptionSet {
             max_resend: self.max_resend() as usize,
             untethered: self.untethered(),
             flow_control: FlowControlDefaults {
-                multicast_strategy: match self.multicast_flow_control_supplier() {
-                    "multicast_min" => FlowControlStrategy::Min,
-                    "multicast_tagged" => FlowControlStrategy::Tagged,
-                    _ => FlowControlStrategy::Max,
-                },
+                multicast_strategy: self.multicast_strategy(),
                 receiver_timeout_ns: self.flow_control_receiver_timeout_ns(),
                 group_tag: self.flow_control_group_tag(),
                 group_min_size: int32(self.flow_control_group_min_size()),
@@ -120,6 +116,21 @@ impl OptionSet {
             "static" => Some(CongestionControl::Static),
             "cubic" => Some(CongestionControl::Cubic),
             _ => None,
+        }
+    }
+
+    /// A supplier that was chosen counts more than a strategy.
+    fn multicast_strategy(&self) -> FlowControlStrategy {
+        let supplier = self.multicast_flow_control_supplier();
+        match (supplier, self.multicast_flow_control_strategy()) {
+            ("multicast_min", _) | ("multicast_max", "io.aeron.driver.MinMulticastFlowControl") => {
+                FlowControlStrategy::Min
+            }
+            ("multicast_tagged", _)
+            | ("multicast_max", "io.aeron.driver.TaggedMulticastFlowControl") => {
+                FlowControlStrategy::Tagged
+            }
+            _ => FlowControlStrategy::Max,
         }
     }
 
@@ -180,6 +191,37 @@ mod tests {
             for role in ROLES {
                 assert!(options.idle(role).is_ok(), "{profile} {role:?}");
             }
+        }
+    }
+
+    #[test]
+    fn the_flow_control_of_groups_is_chosen_by_supplier_or_by_class() {
+        for (option, value, expected) in [
+            (
+                OptionId::MulticastFlowControlSupplier,
+                "io.aeron.driver.MinMulticastFlowControlSupplier",
+                FlowControlStrategy::Min,
+            ),
+            (
+                OptionId::MulticastFlowControlSupplier,
+                "aeron_tagged_flow_control_strategy_supplier",
+                FlowControlStrategy::Tagged,
+            ),
+            (
+                OptionId::MulticastFlowControlStrategy,
+                "io.aeron.driver.MinMulticastFlowControl",
+                FlowControlStrategy::Min,
+            ),
+            (
+                OptionId::MulticastFlowControlStrategy,
+                "io.aeron.driver.TaggedMulticastFlowControl",
+                FlowControlStrategy::Tagged,
+            ),
+        ] {
+            let mut options = OptionSet::driver();
+            assert_eq!(options.multicast_strategy(), FlowControlStrategy::Max);
+            options.set(option, value, &Source::Code).unwrap();
+            assert_eq!(options.multicast_strategy(), expected, "{value}");
         }
     }
 

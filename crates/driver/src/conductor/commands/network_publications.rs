@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use taran_core::counters::Counter;
 use taran_protocol::counter::StreamCounter;
 use taran_protocol::uri::UdpChannel;
 
@@ -32,6 +33,15 @@ struct Group {
     ttl: u8,
 }
 
+/// What the sender's half of a publication is told besides its terms.
+#[derive(Debug)]
+struct Half {
+    endpoint: EndpointId,
+    group: Group,
+    start_position: i64,
+    flow_control: FlowControlSpec,
+}
+
 impl Owners {
     pub(super) fn add_network_publication(
         &mut self,
@@ -42,11 +52,6 @@ impl Owners {
             return Err(Failure::generic("not a UDP channel").into());
         };
         let resolved = self.resolve_channel(udp, answers)?;
-        if resolved.is_group() {
-            new.params
-                .send_to_group(&new.channel, &self.settings.publication_defaults)
-                .map_err(Failure::from)?;
-        }
         let canonical = self.networking.send_endpoints.canonical(&resolved);
         let existing = self
             .networking
@@ -55,6 +60,13 @@ impl Owners {
         let wanted =
             existing.map_or_else(|| self.networking.sockets.wanted(&resolved), |e| e.buffers);
         let endpoint_id = existing.map(|endpoint| endpoint.id);
+        // A channel that is only a tag is what the endpoint with the tag is.
+        let is_group = existing.map_or_else(|| resolved.is_group(), Endpoint::is_group);
+        if is_group {
+            new.params
+                .send_to_group(&new.channel, &self.settings.publication_defaults)
+                .map_err(Failure::from)?;
+        }
         let send_buffer = self.networking.sockets.send_buffer(wanted);
         new.params
             .check_send_buffer(send_buffer, &new.channel)
@@ -144,15 +156,27 @@ impl Owners {
         let group = self.group(endpoint);
         let buffers = self.networking.sockets.log_buffers(Some(wanted));
         let log = self.make_log(&terms, file, start, buffers, group.is_group)?;
-        let counters = match self.publication_counters(new, &terms, start) {
-            Ok(counters) => counters,
+        let made = self
+            .flow_control(&terms, group.is_group)
+            .and_then(|(strategy, receivers)| {
+                let counters = self.publication_counters(new, &terms, start, receivers)?;
+                Ok((strategy, counters))
+            });
+        let (flow_control, counters) = match made {
+            Ok(made) => made,
             Err(failure) => {
                 self.logs.retire(log.into_file());
                 return Err(failure);
             }
         };
         let shared = Arc::new(PublicationShared::new(start));
-        let spec = self.sender_half(endpoint, &terms, start, &log, &counters, &shared);
+        let half = Half {
+            endpoint,
+            group,
+            start_position: start,
+            flow_control,
+        };
+        let spec = self.sender_half(half, &terms, &log, &counters, &shared);
         self.networking
             .sender
             .post(SenderCommand::AddPublication(Box::new(
@@ -168,6 +192,26 @@ impl Owners {
 
     /// All counters of a new publication; all or none.
     fn publication_counters(
+        &mut self,
+        new: &NewPublication,
+        terms: &PublicationTerms,
+        start: i64,
+        receivers: Option<Counter>,
+    ) -> Result<PublicationCounters, Failure> {
+        let made = self.position_and_event_counters(new, terms, start);
+        match made {
+            Ok(counters) => Ok(PublicationCounters {
+                receivers,
+                ..counters
+            }),
+            Err(failure) => {
+                self.counters.free_all(&receivers);
+                Err(failure)
+            }
+        }
+    }
+
+    fn position_and_event_counters(
         &mut self,
         new: &NewPublication,
         terms: &PublicationTerms,
@@ -202,6 +246,7 @@ impl Owners {
                     sender_limit,
                     back_pressure_events,
                     naks_received,
+                    receivers: None,
                 })
             }
             Err(failure) => {
@@ -221,16 +266,20 @@ impl Owners {
 
     fn sender_half(
         &self,
-        endpoint: EndpointId,
+        half: Half,
         terms: &PublicationTerms,
-        start_position: i64,
         log: &PublicationLog,
         counters: &PublicationCounters,
         shared: &Arc<PublicationShared>,
     ) -> SenderPublicationSpec {
         let settings = &self.settings.publication;
         let params = &terms.params;
-        let group = self.group(endpoint);
+        let Half {
+            endpoint,
+            group,
+            start_position,
+            flow_control,
+        } = half;
         SenderPublicationSpec {
             id: PublicationId(terms.registration_id),
             endpoint,
@@ -244,9 +293,7 @@ impl Owners {
             wants_response: false,
             signals_end_of_stream: params.eos,
             spies_simulate_connection: params.spies_simulate_connection,
-            flow_control: FlowControlSpec::Max {
-                retransmit_window_multiple: params.flow_control.retransmit_receiver_window_multiple,
-            },
+            flow_control,
             retransmit: RetransmitSpec {
                 // One receiver has one gap at a time.
                 max_actions: if group.is_group { params.max_resend } else { 1 },

@@ -45,18 +45,22 @@ pub(crate) struct PublicationCounters {
     pub(crate) sender_limit: Counter,
     pub(crate) back_pressure_events: Counter,
     pub(crate) naks_received: Counter,
+    /// Where flow control counts receivers.
+    pub(crate) receivers: Option<Counter>,
 }
 
 impl PublicationCounters {
     fn all(self) -> Vec<Counter> {
-        vec![
+        let mut all = vec![
             self.publisher_position,
             self.publisher_limit,
             self.sender_position,
             self.sender_limit,
             self.back_pressure_events,
             self.naks_received,
-        ]
+        ];
+        all.extend(self.receivers);
+        all
     }
 }
 

@@ -190,7 +190,7 @@ impl Sockets {
         let refused = |error: NetError| refused(&error, resolved.text());
         let control = self.group_spec(resolved, Some(roles.remote_control.ip()));
         let data = SocketSpec {
-            bind: roles.local,
+            bind: scoped(roles.local, resolved.interface_index),
             connect: self.connect.then_some(roles.remote_data),
             reuse_address: false,
             ..self.group_spec(resolved, None)
@@ -286,6 +286,17 @@ impl Sockets {
             receive_buffer: wanted.receive,
             ..SocketSpec::bound(bind)
         }
+    }
+}
+
+/// An address that means something on one link only says on which.
+fn scoped(address: SocketAddr, interface_index: u32) -> SocketAddr {
+    match address {
+        SocketAddr::V6(mut v6) if v6.ip().is_unicast_link_local() => {
+            v6.set_scope_id(interface_index);
+            v6.into()
+        }
+        other => other,
     }
 }
 

@@ -1,0 +1,102 @@
+//! Which flow control a publication gets (spec/02 §4.1).
+
+use std::fmt;
+
+use taran_core::counters::Counter;
+use taran_protocol::counter::StreamCounter;
+use taran_protocol::uri::{FlowControlSpec as Asked, FlowControlStrategy};
+
+use super::counters::StreamIdentity;
+use super::failure::Failure;
+use super::owners::Owners;
+use super::publication_terms::PublicationTerms;
+use crate::boundary::{FlowControlSpec, SlowestSpec};
+use crate::sender::{FlowControlRequest, FlowControlSupplier};
+
+/// Owner id of counters that belong to no client.
+const NO_CLIENT: i64 = -1;
+
+/// The strategies of whoever embeds the driver, if there are any, and those of the driver.
+pub(crate) struct FlowControls {
+    supplier: Option<FlowControlSupplier>,
+}
+
+impl FlowControls {
+    pub(crate) fn new(supplier: Option<FlowControlSupplier>) -> Self {
+        Self { supplier }
+    }
+
+    /// A strategy from outside, if there is one for this publication.
+    fn supplied(&mut self, request: &FlowControlRequest<'_>) -> Option<FlowControlSpec> {
+        let supplier = self.supplier.as_mut()?;
+        supplier(request).map(FlowControlSpec::Custom)
+    }
+}
+
+impl Owners {
+    /// The strategy of a new publication, and its `fc-receivers` where receivers are counted.
+    pub(crate) fn flow_control(
+        &mut self,
+        terms: &PublicationTerms,
+        is_group: bool,
+    ) -> Result<(FlowControlSpec, Option<Counter>), Failure> {
+        let request = FlowControlRequest {
+            channel: &terms.channel,
+            registration_id: terms.registration_id,
+            session_id: terms.session_id,
+            stream_id: terms.stream_id,
+            term_length: terms.term_length(),
+            is_group,
+        };
+        if let Some(supplied) = self.flow_controls.supplied(&request) {
+            return Ok((supplied, None));
+        }
+        let asked = &terms.params.flow_control;
+        if !counts_receivers(asked) {
+            return Ok((own(asked, None), None));
+        }
+        let identity = StreamIdentity {
+            registration_id: terms.registration_id,
+            session_id: terms.session_id,
+            stream_id: terms.stream_id,
+            channel: &terms.channel,
+        };
+        let kinds = [StreamCounter::FLOW_CONTROL_RECEIVERS];
+        let [receivers] = self.counters.stream(kinds, &identity, NO_CLIENT, 0)?;
+        Ok((own(asked, Some(receivers.clone())), Some(receivers)))
+    }
+}
+
+/// The strategy counts its receivers in `fc-receivers`.
+fn counts_receivers(asked: &Asked) -> bool {
+    match asked.strategy {
+        FlowControlStrategy::Min | FlowControlStrategy::Tagged => true,
+        FlowControlStrategy::Unicast | FlowControlStrategy::Max => false,
+    }
+}
+
+/// One of the driver's own; `receivers` is there where they are counted.
+fn own(asked: &Asked, receivers: Option<Counter>) -> FlowControlSpec {
+    let retransmit_window_multiple = asked.retransmit_receiver_window_multiple;
+    match receivers {
+        None => FlowControlSpec::Max {
+            retransmit_window_multiple,
+        },
+        Some(receivers) => FlowControlSpec::Slowest(SlowestSpec {
+            group_tag: (asked.strategy == FlowControlStrategy::Tagged).then_some(asked.group_tag),
+            // The parser and the option allow nothing below zero.
+            min_size: usize::try_from(asked.group_min_size).unwrap_or(0),
+            timeout_ns: asked.receiver_timeout_ns,
+            retransmit_window_multiple,
+            receivers,
+        }),
+    }
+}
+
+impl fmt::Debug for FlowControls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlowControls")
+            .field("is_supplied", &self.supplier.is_some())
+            .finish()
+    }
+}

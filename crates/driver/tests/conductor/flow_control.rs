@@ -1,0 +1,223 @@
+//! Which flow control a publication gets, and what it does to its counters and its connection (spec/02 §4).
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use taran_core::memory::MemoryStorage;
+use taran_driver::{FlowControl, StatusReport};
+use taran_protocol::counter::type_id;
+use taran_protocol::frame::StatusMessage;
+use zerocopy::IntoBytes;
+
+use crate::bench::{Bench, Ready};
+
+const CONTROL: &str = "aeron:udp?control=localhost:40009|control-mode=dynamic";
+
+/// A publication whose receivers are played by the test.
+struct Stage {
+    bench: Bench,
+    publication: Ready,
+}
+
+impl Stage {
+    fn new(bench: Bench, parameters: &str) -> Self {
+        let mut bench = bench;
+        let client = bench.client();
+        let channel = format!("{CONTROL}{parameters}");
+        let publication = bench.add_publication(client, &channel, 10).unwrap();
+        Self { bench, publication }
+    }
+
+    /// A receiver says that it takes `window` bytes from the start of the stream on.
+    fn status(&mut self, receiver_id: i64, group_tag: Option<i64>, window: i32) {
+        let log = self.bench.log(&self.publication.log);
+        let mut message = StatusMessage {
+            header: StatusMessage::header(0),
+            session_id: self.publication.session_id.into(),
+            stream_id: 10.into(),
+            consumption_term_id: log.geometry().initial_term_id().into(),
+            consumption_term_offset: 0.into(),
+            receiver_window: window.into(),
+            receiver_id: receiver_id.into(),
+        };
+        let mut bytes = Vec::new();
+        match group_tag {
+            Some(tag) => {
+                message.header.frame_length = 44.into();
+                bytes.extend_from_slice(message.as_bytes());
+                bytes.extend_from_slice(&tag.to_le_bytes());
+            }
+            None => bytes.extend_from_slice(message.as_bytes()),
+        }
+        let from = SocketAddr::from(([127, 0, 0, 1], 41_000));
+        self.bench.wires.deliver(from, 40_009, &bytes);
+        self.bench.run_for(Duration::from_millis(200));
+    }
+
+    fn value(&self, type_id: i32) -> Option<i64> {
+        let counters = self.bench.counters();
+        let found = counters.iter().find(|meta| meta.type_id == type_id)?;
+        Some(self.bench.value(found.id))
+    }
+
+    fn receivers(&self) -> Option<i64> {
+        self.value(type_id::FLOW_CONTROL_RECEIVERS)
+    }
+
+    fn sender_limit(&self) -> i64 {
+        self.value(type_id::SENDER_LIMIT).unwrap()
+    }
+
+    fn is_connected(&self) -> bool {
+        self.bench.log(&self.publication.log).is_connected()
+    }
+}
+
+#[test]
+fn the_fastest_counts_unless_channel_or_option_say_otherwise() {
+    let min = [("aeron.multicast.FlowControl.supplier", "multicast_min")];
+    for (options, parameters, limit, receivers) in [
+        (&[][..], "", 9_000, None),
+        (&[][..], "|fc=max", 9_000, None),
+        (&[][..], "|fc=min", 5_000, Some(2)),
+        (&min[..], "", 5_000, Some(2)),
+        (&min[..], "|fc=max", 9_000, None),
+        (&[][..], "|fc=tagged,g:7", 5_000, Some(1)),
+    ] {
+        let mut stage = Stage::new(Bench::with(options), parameters);
+        stage.status(1, Some(7), 5_000);
+        stage.status(2, Some(8), 9_000);
+        assert_eq!(stage.sender_limit(), limit, "{options:?} {parameters}");
+        assert_eq!(stage.receivers(), receivers, "{options:?} {parameters}");
+        assert!(stage.is_connected());
+    }
+}
+
+#[test]
+fn receivers_are_counted_under_a_label_of_their_own() {
+    let stage = Stage::new(Bench::new(), "|fc=min");
+    let Ready {
+        registration_id,
+        session_id,
+        ..
+    } = stage.publication;
+    let counters = stage.bench.counters();
+    let found = counters
+        .iter()
+        .find(|meta| meta.type_id == type_id::FLOW_CONTROL_RECEIVERS)
+        .unwrap();
+    assert_eq!(
+        found.label.to_string(),
+        format!("fc-receivers: {registration_id} {session_id} 10 {CONTROL}|fc=min")
+    );
+    assert_eq!(
+        (found.registration_id, found.owner_id),
+        (registration_id, -1)
+    );
+}
+
+#[test]
+fn without_its_required_receivers_a_publication_is_not_connected() {
+    let options = [("aeron.flow.control.group.min.size", "2")];
+    for (options, parameters) in [(&[][..], "|fc=min,g:/2"), (&options[..], "|fc=min")] {
+        let mut stage = Stage::new(Bench::with(options), parameters);
+        stage.status(1, None, 5_000);
+        assert_eq!((stage.receivers(), stage.is_connected()), (Some(1), false));
+        stage.status(2, None, 5_000);
+        assert_eq!((stage.receivers(), stage.is_connected()), (Some(2), true));
+        // One goes on speaking, the other is forgotten.
+        for _ in 0..30 {
+            stage.status(1, None, 5_000);
+        }
+        assert_eq!((stage.receivers(), stage.is_connected()), (Some(1), false));
+    }
+}
+
+#[test]
+fn the_tag_and_the_timeout_come_from_the_options_too() {
+    let options = [
+        ("aeron.multicast.FlowControl.supplier", "multicast_tagged"),
+        ("aeron.flow.control.group.tag", "99"),
+        ("aeron.flow.control.receiver.timeout", "1s"),
+    ];
+    let mut stage = Stage::new(Bench::with(&options), "");
+    stage.status(1, Some(98), 9_000);
+    stage.status(2, Some(99), 5_000);
+    assert_eq!(stage.receivers(), Some(1));
+    stage.bench.run_for(Duration::from_millis(700));
+    assert_eq!(stage.receivers(), Some(1));
+    stage.bench.run_for(Duration::from_millis(500));
+    assert_eq!(stage.receivers(), Some(0));
+}
+
+#[test]
+fn everything_is_freed_at_the_end() {
+    let mut stage = Stage::new(Bench::new(), "|fc=min");
+    stage.status(1, None, 5_000);
+    let living = stage.bench.counters().len();
+    assert!(living > 8);
+    let clients: Vec<i64> = stage
+        .bench
+        .counters()
+        .iter()
+        .filter(|meta| meta.type_id == type_id::CLIENT_HEARTBEAT)
+        .map(|meta| meta.registration_id)
+        .collect();
+    stage.bench.kill(clients[0]);
+    stage.bench.run_for(Duration::from_secs(25));
+    assert_eq!(stage.bench.counters().len(), 0);
+}
+
+/// Lets receivers have a tenth of what they ask for.
+#[derive(Debug)]
+struct Stingy(Arc<Mutex<Vec<StatusReport>>>);
+
+impl FlowControl for Stingy {
+    fn on_status(&mut self, report: &StatusReport, limit: i64, _now_ns: i64) -> i64 {
+        self.0.lock().unwrap().push(*report);
+        limit.max(report.position + i64::from(report.window / 10))
+    }
+
+    fn on_idle(&mut self, limit: i64, _now_ns: i64) -> i64 {
+        limit
+    }
+
+    fn has_required_receivers(&self) -> bool {
+        self.0.lock().unwrap().len() > 1
+    }
+
+    fn retransmit_window_multiple(&self) -> i32 {
+        1
+    }
+}
+
+#[test]
+fn a_program_that_embeds_a_driver_can_bring_its_own() {
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let (seen, heard) = (Arc::clone(&reports), Arc::clone(&asked));
+    let bench = Bench::built(MemoryStorage::new(), |context| {
+        context.flow_control(move |request| {
+            heard
+                .lock()
+                .unwrap()
+                .push((request.stream_id, request.is_group));
+            request
+                .is_group
+                .then(|| -> Box<dyn FlowControl> { Box::new(Stingy(Arc::clone(&seen))) })
+        })
+    });
+    let mut stage = Stage::new(bench, "|fc=min");
+    stage.status(1, Some(3), 5_000);
+    assert_eq!((stage.sender_limit(), stage.is_connected()), (500, false));
+    stage.status(2, None, 9_000);
+    assert_eq!((stage.sender_limit(), stage.is_connected()), (900, true));
+    assert_eq!(stage.receivers(), None, "it counts for itself");
+    assert_eq!(reports.lock().unwrap()[0].group_tag, Some(3));
+    // What it does not want is left to the driver.
+    let client = stage.bench.client();
+    let unicast = "aeron:udp?endpoint=localhost:40001";
+    stage.bench.add_publication(client, unicast, 11).unwrap();
+    assert_eq!(*asked.lock().unwrap(), [(10, true), (11, false)]);
+}
