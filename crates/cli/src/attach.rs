@@ -1,16 +1,18 @@
 //! Looking at a driver from outside: its `cnc.dat`, without being one of its clients.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use taran_core::clock::{Clock, SystemClock};
+use taran_core::counters::CountersReader;
 use taran_core::directory::default_directory;
 use taran_core::memory::{FileStorage, MemoryError, Storage};
-use taran_core::ring::RingError;
 use taran_core::ring::many_to_one::Producer;
-use taran_protocol::cnc::{CNC_FILE_NAME, CNC_VERSION, Cnc, CncError};
+use taran_core::ring::{RingError, WriteError};
+use taran_protocol::cnc::{CNC_FILE_NAME, CNC_VERSION, Cnc, CncError, Version};
 use taran_protocol::option::{OptionError, OptionId, OptionSet, Source};
 
 use crate::values;
@@ -21,7 +23,7 @@ const RETRY: Duration = Duration::from_millis(10);
 const SHUT_DOWN: i64 = -1;
 
 /// Which driver to look at.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Target {
     /// Directory of the driver [default: $AERON_DIR, else /dev/shm/aeron-<user>]
     #[arg(short = 'd', long, value_name = "DIR")]
@@ -68,10 +70,7 @@ pub(crate) enum AttachError {
         "{} has version {found}, this program reads {CNC_VERSION}: use the tools that came with that driver",
         path.display()
     )]
-    Version {
-        path: PathBuf,
-        found: taran_protocol::cnc::Version,
-    },
+    Version { path: PathBuf, found: Version },
     #[error(
         "{} cannot be read: {source} (waited {waited:?}). Its driver died while it started, or something else wrote \
          there: remove the directory and start the driver again", path.display()
@@ -83,6 +82,8 @@ pub(crate) enum AttachError {
     },
     #[error("{} is damaged: the buffer of commands: {source}", path.display())]
     Ring { path: PathBuf, source: RingError },
+    #[error("{}: the driver takes no commands: {source}", path.display())]
+    Command { path: PathBuf, source: WriteError },
 }
 
 /// The driver is gone; what it left behind could still be shown.
@@ -123,9 +124,47 @@ impl Attached {
         })
     }
 
+    /// All counters of the driver.
+    pub(crate) fn counters(&self) -> CountersReader {
+        CountersReader::new(
+            self.cnc.counters_metadata.clone(),
+            self.cnc.counters_values.clone(),
+        )
+    }
+
+    /// The file.
+    pub(crate) fn cnc_path(&self) -> PathBuf {
+        self.directory.join(CNC_FILE_NAME)
+    }
+
+    /// The version of its layout.
+    pub(crate) fn version(&self) -> Version {
+        Version(self.cnc.header.version.load(Ordering::Acquire))
+    }
+
     /// Process id of the driver.
     pub(crate) fn pid(&self) -> i64 {
         self.cnc.spec().driver_pid
+    }
+
+    /// Writes a command to the driver.
+    pub(crate) fn send(&self, type_id: i32, payload: &[u8]) -> Result<(), AttachError> {
+        self.to_driver
+            .write(type_id, payload)
+            .map_err(|source| AttachError::Command {
+                path: self.cnc_path(),
+                source,
+            })
+    }
+
+    /// An id for a command.
+    pub(crate) fn next_correlation_id(&self) -> i64 {
+        self.to_driver.next_correlation_id()
+    }
+
+    /// When the driver last showed itself, milliseconds since the epoch; -1 after an orderly shutdown.
+    pub(crate) fn heartbeat_ms(&self) -> i64 {
+        self.to_driver.consumer_heartbeat_ms()
     }
 
     /// Milliseconds since the last heartbeat; `None` after an orderly shutdown.
@@ -220,6 +259,9 @@ fn may_pass(error: &AttachError) -> bool {
             MemoryError::Empty { .. } | MemoryError::Truncated { .. }
         ),
         AttachError::Cnc { source, .. } => source.is_not_ready(),
-        AttachError::Option(_) | AttachError::Version { .. } | AttachError::Ring { .. } => false,
+        AttachError::Option(_)
+        | AttachError::Version { .. }
+        | AttachError::Ring { .. }
+        | AttachError::Command { .. } => false,
     }
 }

@@ -2,17 +2,18 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use serde::Serialize;
 use taran_core::error_log::{ErrorObservation, read};
 use taran_core::memory::Region;
 
 use crate::attach::{Attached, Target};
 use crate::date;
 use crate::failure::Failure;
+use crate::output;
 
 /// The arguments.
 #[derive(Args, Debug)]
@@ -37,24 +38,46 @@ pub(crate) struct Arguments {
         requires = "file"
     )]
     offset: usize,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Observed {
+    observations: i32,
+    first_observation_ms: i64,
+    last_observation_ms: i64,
+    error: String,
 }
 
 /// Prints them.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(file) = &arguments.file {
-        show(&load(file, arguments.offset)?)?;
+        show(&load(file, arguments.offset)?, arguments.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let attached = Attached::open(&arguments.target)?;
-    show(&attached.cnc.error_log)?;
+    show(&attached.cnc.error_log, arguments.json)?;
     attached.check_alive()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(log: &Region) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(report(log).as_bytes())?;
-    out.flush()
+fn show(log: &Region, json: bool) -> Result<(), Failure> {
+    if !json {
+        return output::text(&report(log));
+    }
+    let mut errors = Vec::new();
+    read(log, 0, |error| {
+        errors.push(Observed {
+            observations: error.count,
+            first_observation_ms: error.first_ms,
+            last_observation_ms: error.last_ms,
+            error: error.text.clone(),
+        });
+    });
+    output::json(&errors)
 }
 
 fn report(log: &Region) -> String {

@@ -1,9 +1,12 @@
 //! How a tool ends when it cannot do what it was asked.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use crate::attach::{AttachError, Gone};
+use crate::log::LogFailure;
 
 /// Exit status of wrong usage.
 pub(crate) const USAGE: u8 = 2;
@@ -25,6 +28,28 @@ pub(crate) enum Failure {
     /// Arguments that do not go together.
     #[error("{0}")]
     Usage(String),
+    /// A file that cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    /// A driver that was asked to end and goes on.
+    #[error(
+        "the driver at {} (pid {pid}) was asked to end, and is alive after {waited:?}: it ends on request only where \
+         aeron.driver.termination.validator=allow; send it SIGTERM instead", directory.display()
+    )]
+    NotEnded {
+        directory: PathBuf,
+        pid: i64,
+        waited: Duration,
+    },
+    /// No place to serve from.
+    #[error(
+        "cannot listen on {address}: {source}; --listen needs an address of this machine and a free port, such as \
+         127.0.0.1:9464"
+    )]
+    Listen { address: String, source: io::Error },
+    /// A log that cannot be shown.
+    #[error(transparent)]
+    Log(#[from] LogFailure),
     /// A signal ended it.
     #[error("interrupted")]
     Interrupted,

@@ -3,12 +3,19 @@
 #![forbid(unsafe_code)]
 
 mod attach;
+mod backlog;
 mod bench;
+mod config;
 mod date;
 mod driver;
+mod driver_info;
 mod errors;
 mod failure;
+mod log;
+mod loss;
+mod output;
 mod stat;
+mod streams;
 mod values;
 mod version;
 
@@ -37,8 +44,20 @@ enum Command {
     Stat(Box<stat::Arguments>),
     /// Show a driver's distinct errors
     Errors(errors::Arguments),
+    /// Show the streams of a driver with all their counters
+    Streams(streams::Arguments),
+    /// Show how far behind each part of each stream is
+    Backlog(backlog::Arguments),
+    /// Show what streams lost on their way here
+    Loss(loss::Arguments),
+    /// Show what a log buffer holds
+    Log(log::Arguments),
+    /// Show who a driver is and how it is, or end it
+    DriverInfo(driver_info::Arguments),
+    /// Explain and print options
+    Config(config::Arguments),
     /// Show what this program is and what it speaks
-    Version,
+    Version(version::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -52,7 +71,13 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => failure::exit_code(bench::run(&arguments)),
         Command::Stat(arguments) => failure::exit_code(stat::run(&arguments)),
         Command::Errors(arguments) => failure::exit_code(errors::run(&arguments)),
-        Command::Version => failure::exit_code(version::run()),
+        Command::Streams(arguments) => failure::exit_code(streams::run(&arguments)),
+        Command::Backlog(arguments) => failure::exit_code(backlog::run(&arguments)),
+        Command::Loss(arguments) => failure::exit_code(loss::run(&arguments)),
+        Command::Log(arguments) => failure::exit_code(log::run(&arguments)),
+        Command::DriverInfo(arguments) => failure::exit_code(driver_info::run(&arguments)),
+        Command::Config(arguments) => failure::exit_code(config::run(&arguments)),
+        Command::Version(arguments) => failure::exit_code(version::run(&arguments)),
     }
 }
 

@@ -3,9 +3,12 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::Args;
+use serde::Serialize;
 use taran_protocol::cnc::CNC_VERSION;
 
 use crate::failure::Failure;
+use crate::output;
 
 /// Version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -17,9 +20,34 @@ const COMMIT: &str = match option_env!("TARAN_COMMIT") {
 /// The release of Aeron whose protocols it speaks.
 const AERON: (u32, u32, u32) = (1, 51, 0);
 
+/// The arguments.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Versions {
+    taran: &'static str,
+    commit: &'static str,
+    aeron: String,
+    cnc: String,
+}
+
 /// Prints versions, one a line.
-pub(crate) fn run() -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let (major, minor, patch) = AERON;
+    if arguments.json {
+        output::json(&Versions {
+            taran: VERSION,
+            commit: COMMIT,
+            aeron: format!("{major}.{minor}.{patch}"),
+            cnc: CNC_VERSION.to_string(),
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut out = io::stdout().lock();
     writeln!(out, "taran {VERSION} (commit {COMMIT})")?;
     writeln!(

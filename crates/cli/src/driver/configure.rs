@@ -8,11 +8,11 @@ use taran_protocol::option::{
     OptionErrors, OptionSet, PropertiesError, Source, UnknownOption, parse_define, parse_properties,
 };
 
-use super::Arguments;
+use super::Settings;
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ConfigureError {
+pub(crate) enum ConfigureError {
     #[error("malformed define: {text} (needs -Dname=value)")]
     Define { text: String },
     #[error(
@@ -32,8 +32,8 @@ pub(super) enum ConfigureError {
 }
 
 /// All options with their values, and the names that are no options. Every value that is wrong is told at once.
-pub(super) fn options(
-    arguments: &Arguments,
+pub(crate) fn options(
+    settings: &Settings,
     environment: impl Iterator<Item = (String, String)>,
 ) -> Result<(OptionSet, Vec<UnknownOption>), ConfigureError> {
     let mut layers = Layers {
@@ -42,7 +42,7 @@ pub(super) fn options(
         refused: Vec::new(),
     };
     layers.apply(&Source::Environment, environment);
-    for name in &arguments.files {
+    for name in &settings.files {
         let path = local_path(name)?;
         let source = |source| ConfigureError::File {
             path: path.to_path_buf(),
@@ -55,7 +55,7 @@ pub(super) fn options(
         })?;
         layers.apply(&Source::File(path.to_path_buf()), properties);
     }
-    for text in &arguments.defines {
+    for text in &settings.defines {
         let define =
             parse_define(text).ok_or_else(|| ConfigureError::Define { text: text.clone() })?;
         layers.apply(&Source::CommandLine, [define]);
@@ -100,11 +100,10 @@ mod tests {
     use super::*;
     use taran_protocol::option::OptionId;
 
-    fn arguments(files: &[&str], defines: &[&str]) -> Arguments {
-        Arguments {
+    fn arguments(files: &[&str], defines: &[&str]) -> Settings {
+        Settings {
             files: files.iter().map(ToString::to_string).collect(),
             defines: defines.iter().map(ToString::to_string).collect(),
-            version: false,
         }
     }
 
@@ -157,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        for (arguments, text) in [
+        for (settings, text) in [
             (arguments(&[], &["nothing"]), "malformed define: nothing"),
             (
                 arguments(&["http://host/a.properties"], &[]),
@@ -172,7 +171,7 @@ mod tests {
                 "property file /nowhere/a.properties: ",
             ),
         ] {
-            let error = options(&arguments, variables(&[])).unwrap_err().to_string();
+            let error = options(&settings, variables(&[])).unwrap_err().to_string();
             assert!(error.contains(text), "{error}");
         }
     }

@@ -1,6 +1,6 @@
 //! `taran driver`: the media driver as a process, a drop-in for the official `aeronmd` (spec/03 §5.1).
 
-mod configure;
+pub(crate) mod configure;
 mod run;
 mod stop;
 
@@ -33,6 +33,17 @@ SIGINT and SIGTERM stop it in an orderly way; so does a client's request where a
 Exit status: the number of the signal that stopped it (SIGINT 2, SIGTERM 15), 0 after a client's request, 1 where it
 could not start, failed, or was called wrongly.")]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    settings: Settings,
+
+    /// Print the version as aeronmd does
+    #[arg(short = 'v')]
+    version: bool,
+}
+
+/// What a driver is told on its command line.
+#[derive(Args, Debug)]
+pub(crate) struct Settings {
     /// Property files: a path or file:// URL; lines of name=value
     #[arg(value_name = "FILE")]
     files: Vec<String>,
@@ -40,10 +51,6 @@ pub(crate) struct Arguments {
     /// Set an option, by the name of its property or environment variable
     #[arg(short = 'D', value_name = "NAME=VALUE")]
     defines: Vec<String>,
-
-    /// Print the version as aeronmd does
-    #[arg(short = 'v')]
-    version: bool,
 }
 
 /// Runs a driver until it is told to stop.
@@ -53,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         let _ = writeln!(io::stdout(), "{}", version::driver_line());
         return ExitCode::SUCCESS;
     }
-    let (options, unknown) = match configure::options(arguments, environment()) {
+    let (options, unknown) = match configure::options(&arguments.settings, environment()) {
         Ok(configured) => configured,
         Err(error) => return fail("context init", &error),
     };
@@ -81,7 +88,7 @@ fn warn(unknown: &[UnknownOption]) {
 }
 
 /// The variables that are text; no other one is an option.
-fn environment() -> impl Iterator<Item = (String, String)> {
+pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use taran_core::counters::CountersReader;
-use taran_protocol::cnc::Version;
 
 use crate::attach::Attached;
 use crate::date;
@@ -22,13 +21,7 @@ pub(super) fn write(
     filter: &Filter,
 ) {
     let now = date::format(chrono::Utc::now().timestamp_millis());
-    let version = Version(
-        attached
-            .cnc
-            .header
-            .version
-            .load(std::sync::atomic::Ordering::Acquire),
-    );
+    let version = attached.version();
     let age = match attached.heartbeat_age_ms() {
         Some(age) => format!("heartbeat age {age}ms"),
         None => "shut down".to_owned(),

@@ -2,20 +2,24 @@
 
 mod filter;
 mod frame;
+mod json;
+mod openmetrics;
+mod serve;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
-use taran_core::counters::CountersReader;
 
 use crate::attach::{Attached, Life, Target};
 use crate::failure::Failure;
+use crate::output;
 use crate::values;
 
 use filter::Filter;
+use json::Snapshot;
 
 /// Moves to the corner and clears what is there.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
@@ -30,6 +34,7 @@ them. A counter without the attribute (a system counter has no stream) does not 
   taran stat -w false --type ^0$        the system counters, once
   taran stat --stream ^1001$            the positions of stream 1001
   taran stat -d /dev/shm/other -u 200   another driver, five times a second
+  taran stat --listen 127.0.0.1:9464    metrics for Prometheus and its like, until interrupted
 
 Types: 0 system, 1 pub-lmt, 2 snd-pos, 3 rcv-hwm, 4 sub-pos, 5 rcv-pos, 6 snd-channel, 7 rcv-channel, 9 snd-lmt,
 11 client-heartbeat, 12 pub-pos, 13 snd-bpe, 14 local addresses, 19 snd-naks-received, 20 rcv-naks-sent.
@@ -52,31 +57,50 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     filter: Filter,
+
+    /// Print one JSON document for each refresh, in a line of its own
+    #[arg(long, conflicts_with_all = ["openmetrics", "listen"])]
+    json: bool,
+
+    /// Print the counters once, as OpenMetrics text
+    #[arg(long)]
+    openmetrics: bool,
+
+    /// Serve the counters as OpenMetrics text over HTTP at this address, path /metrics; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
 }
 
 /// Shows them until interrupted, or once.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Some(address) = &arguments.listen {
+        // A driver may come later, and go, and come again.
+        serve::run(address, arguments.target.clone(), arguments.filter.clone())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let attached = Attached::open(&arguments.target)?;
-    let counters = CountersReader::new(
-        attached.cnc.counters_metadata.clone(),
-        attached.cnc.counters_values.clone(),
-    );
-    let clear = arguments.watch && io::stdout().is_terminal();
+    if arguments.openmetrics {
+        output::text(&openmetrics::report(&attached, &arguments.filter))?;
+        attached.check_alive()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let counters = attached.counters();
+    let clear = arguments.watch && !arguments.json && io::stdout().is_terminal();
     let mut first = true;
     loop {
         let life = attached.life();
-        let mut text = String::new();
-        if clear {
-            text.push_str(CLEAR_SCREEN);
-        } else if !first {
-            text.push('\n');
+        if arguments.json {
+            output::json(&Snapshot::take(&attached, &counters, &arguments.filter))?;
+        } else {
+            let mut text = String::new();
+            if clear {
+                text.push_str(CLEAR_SCREEN);
+            } else if !first {
+                text.push('\n');
+            }
+            frame::write(&mut text, &attached, &counters, &arguments.filter);
+            output::text(&text)?;
         }
-        frame::write(&mut text, &attached, &counters, &arguments.filter);
-        // One write for each refresh, so that a terminal never shows half of one.
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        out.flush()?;
-        drop(out);
         if life != Life::Alive {
             attached.check_alive()?;
         }

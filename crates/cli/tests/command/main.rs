@@ -1,9 +1,12 @@
 //! The `taran` command as its users run it: as a process, with exit codes and texts.
 
 mod bench;
+mod config;
 mod documents;
 mod driver;
 mod event_log;
+mod metrics;
 mod process;
+mod streams;
 mod tools;
 mod traffic;

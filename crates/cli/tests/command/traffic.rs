@@ -14,6 +14,8 @@ const STEP: Duration = Duration::from_millis(1);
 /// A stream from a client to itself.
 pub(crate) struct Traffic {
     _client: Client,
+    pub(crate) channel: String,
+    pub(crate) stream_id: i32,
     pub(crate) subscription: Subscription,
     pub(crate) publication: Publication,
 }
@@ -24,6 +26,11 @@ impl Traffic {
         // A port that no other test of this machine has, without a wildcard: both ends name it.
         let channel = format!("aeron:udp?endpoint={}:40123|term-length=64k", own_address());
         Traffic::new(directory, &channel, stream_id, messages)
+    }
+
+    /// The same over shared memory.
+    pub(crate) fn over_ipc(directory: &Path, stream_id: i32, messages: usize) -> Traffic {
+        Traffic::new(directory, "aeron:ipc?term-length=64k", stream_id, messages)
     }
 
     fn new(directory: &Path, channel: &str, stream_id: i32, messages: usize) -> Traffic {
@@ -40,6 +47,8 @@ impl Traffic {
             .expect("a publication");
         let mut traffic = Traffic {
             _client: client,
+            channel: channel.to_owned(),
+            stream_id,
             subscription,
             publication,
         };

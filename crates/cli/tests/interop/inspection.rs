@@ -172,4 +172,34 @@ fn our_readers_see_the_official_driver() {
     };
     assert!(tool(&["stat", "--watch", "false"]).contains("Bytes sent"));
     assert!(tool(&["errors"]).contains("1 observations"));
+    let streams = tool(&["streams"]);
+    for name in ["pub-lmt", "snd-pos", "rcv-hwm", "sub-pos"] {
+        assert!(
+            streams.contains(&format!(" {name}:")),
+            "no {name} in {streams}"
+        );
+    }
+    assert!(
+        streams.contains(&format!(" channel={channel} : ")),
+        "{streams}"
+    );
+    let backlog = tool(&["backlog"]);
+    assert!(backlog.contains("└─subscriber "), "{backlog}");
+    assert!(tool(&["loss"]).ends_with("0 loss entries\n"));
+    let info = tool(&["driver-info"]);
+    assert!(
+        info.contains("   state: alive\n") && info.contains("software: version=1.51.0"),
+        "{info}"
+    );
+    let metrics = tool(&["stat", "--openmetrics"]);
+    assert!(metrics.contains("\naeron_driver_alive 1\n"), "{metrics}");
+    let logs = driver.dir().join("publications");
+    let log = logs.join(format!("{}.logbuffer", publication.registration_id()));
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_taran"))
+        .args(["log", "--format", "ascii"])
+        .arg(log)
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("\na message\n"), "{shown}");
 }

@@ -5,6 +5,7 @@
 
 mod key;
 mod label;
+mod metric;
 mod system;
 pub mod type_id;
 
@@ -14,6 +15,7 @@ pub use label::{
     LABEL_LENGTH, StreamCounter, channel_label, heartbeat_label, heartbeat_label_suffix,
     socket_label, stream_label, subscriber_position_label,
 };
+pub use metric::{Metric, MetricKind, MetricUnit};
 pub use system::{LabelSuffix, SystemCounter, SystemLabels};
 
 /// The value of a channel status counter (types 6, 7, 14).

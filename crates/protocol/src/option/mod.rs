@@ -33,7 +33,7 @@ pub use choices::ThreadingMode;
 pub use error::{OptionError, OptionErrors, Problem};
 pub use kind::{Affinity, Choice, Form, Kind, Value};
 pub use layers::Source;
-pub use names::UnknownOption;
+pub use names::{UnknownOption, find_option, nearest_option};
 pub use profile::Profile;
 pub use properties::{Define, MAX_LINE_LENGTH, PropertiesError, parse_define, parse_properties};
 pub use set::{Explained, OptionSet};

@@ -80,6 +80,24 @@ pub(super) fn find(name: &str) -> Option<&'static OptionSpec> {
         .find(|spec| spec.variable == name || normalised(spec.property) == name)
 }
 
+/// The option with this name, that of its property or of its environment variable.
+#[must_use]
+pub fn find_option(name: &str) -> Option<&'static OptionSpec> {
+    find(name)
+}
+
+/// The property whose name is nearest to one that no option has, if one is near.
+#[must_use]
+pub fn nearest_option(name: &str) -> Option<&'static str> {
+    let wanted = normalised(name);
+    OptionId::ALL
+        .iter()
+        .map(|spec| (distance(&wanted, &normalised(spec.property)), spec.property))
+        .filter(|(edits, _)| *edits <= MAX_EDITS)
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, property)| property)
+}
+
 /// Whether an unknown name concerns this program at all.
 pub(super) fn is_ours(normalised: &str) -> bool {
     (normalised.starts_with("AERON_") || normalised.starts_with("TARAN_"))

@@ -1,0 +1,245 @@
+//! `taran backlog`: how far behind each part of each stream is (spec/03 §5.7).
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use taran_protocol::counter::type_id;
+
+use crate::attach::{Attached, Target};
+use crate::failure::Failure;
+use crate::output;
+use crate::streams::model::{self, Stream};
+
+/// The arguments.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+For each stream what is present of it in this driver: how much publishers have written, how much of that is still to be
+sent, how much receivers have got, and how far behind that subscribers are. Positions and backlogs are bytes. Counters
+are read one after the other while messages flow, so small figures may be off.
+
+The backlog of a driver that is gone is shown as well; then the exit status is 1 and standard error says so.
+
+Exit status: 0 shown, 1 no driver, 2 wrong usage.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    target: Target,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// The backlog of a stream.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Backlog {
+    session_id: i32,
+    stream_id: i32,
+    channel: String,
+    publisher: Option<Publisher>,
+    sender: Option<Sender>,
+    receiver: Option<Receiver>,
+    subscribers: Vec<Subscriber>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Publisher {
+    registration_id: i64,
+    position: i64,
+    /// What it may still write.
+    window: i64,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Sender {
+    registration_id: i64,
+    position: i64,
+    /// What was written and not sent.
+    backlog: i64,
+    /// What receivers let it send.
+    window: i64,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Receiver {
+    registration_id: i64,
+    position: i64,
+    high_water_mark: i64,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Subscriber {
+    registration_id: i64,
+    position: i64,
+    /// What is there for it and was not read.
+    backlog: i64,
+}
+
+/// Shows it.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let attached = Attached::open(&arguments.target)?;
+    let streams = model::collect(&attached.counters());
+    let backlogs: Vec<Backlog> = streams.iter().map(Backlog::of).collect();
+    if arguments.json {
+        output::json(&backlogs)?;
+    } else {
+        output::text(&report(&backlogs))?;
+    }
+    attached.check_alive()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Backlog {
+    fn of(stream: &Stream) -> Self {
+        let value = |type_id| stream.first(type_id).map(|counter| counter.value);
+        let limit = stream.first(type_id::PUBLISHER_LIMIT);
+        let publisher = limit.map(|limit| {
+            let position = value(type_id::PUBLISHER_POSITION).unwrap_or(limit.value);
+            Publisher {
+                registration_id: limit.registration_id,
+                position,
+                window: (limit.value - position).max(0),
+            }
+        });
+        let sender = stream.first(type_id::SENDER_POSITION).map(|sent| Sender {
+            registration_id: sent.registration_id,
+            position: sent.value,
+            backlog: publisher
+                .as_ref()
+                .map_or(0, |publisher| (publisher.position - sent.value).max(0)),
+            window: (value(type_id::SENDER_LIMIT).unwrap_or(sent.value) - sent.value).max(0),
+        });
+        let receiver = stream
+            .first(type_id::RECEIVER_POSITION)
+            .map(|received| Receiver {
+                registration_id: received.registration_id,
+                position: received.value,
+                high_water_mark: value(type_id::RECEIVER_HIGH_WATER_MARK).unwrap_or(received.value),
+            });
+        // Over shared memory and for spies, what is there is what was published or sent.
+        let there = receiver
+            .as_ref()
+            .map(|receiver| receiver.high_water_mark)
+            .or(sender.as_ref().map(|sender| sender.position))
+            .or(publisher.as_ref().map(|publisher| publisher.position));
+        let subscribers = stream
+            .of_type(type_id::SUBSCRIBER_POSITION)
+            .map(|subscriber| Subscriber {
+                registration_id: subscriber.registration_id,
+                position: subscriber.value,
+                backlog: there.map_or(0, |there| (there - subscriber.value).max(0)),
+            })
+            .collect();
+        Self {
+            session_id: stream.session_id,
+            stream_id: stream.stream_id,
+            channel: stream.channel.clone(),
+            publisher,
+            sender,
+            receiver,
+            subscribers,
+        }
+    }
+}
+
+fn report(backlogs: &[Backlog]) -> String {
+    let mut text = String::new();
+    for backlog in backlogs {
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(
+            text,
+            "sessionId={} streamId={} channel={} :",
+            backlog.session_id, backlog.stream_id, backlog.channel
+        );
+        let lines = backlog.lines();
+        for (index, line) in lines.iter().enumerate() {
+            let corner = match (index, index + 1 == lines.len()) {
+                (0, false) => '┌',
+                (_, false) => '├',
+                (0, true) => '─',
+                (_, true) => '└',
+            };
+            let _ = writeln!(text, "{corner}─{line}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+impl Backlog {
+    fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(publisher) = &self.publisher {
+            lines.push(format!(
+                "publisher {} is at position {} ({} bytes before back-pressure)",
+                publisher.registration_id, publisher.position, publisher.window
+            ));
+            match &self.sender {
+                Some(sender) => lines.push(format!(
+                    "sender {} has to send {} bytes ({} bytes remaining in the sender window)",
+                    sender.registration_id, sender.backlog, sender.window
+                )),
+                None => lines.push("no sender".to_owned()),
+            }
+        }
+        if let Some(receiver) = &self.receiver {
+            lines.push(format!(
+                "receiver {} is at position {}",
+                receiver.registration_id, receiver.position
+            ));
+        }
+        lines.extend(self.subscribers.iter().map(|subscriber| {
+            format!(
+                "subscriber {} has {} backlog bytes",
+                subscriber.registration_id, subscriber.backlog
+            )
+        }));
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::streams::model::tests::reader;
+
+    #[test]
+    fn what_is_behind_is_reckoned_from_positions() {
+        let channel = "aeron:udp?endpoint=localhost:1";
+        let reader = reader(&[
+            (1, 5, 7, 1001, channel, "pub-lmt", 1000),
+            (12, 5, 7, 1001, channel, "pub-pos (concurrent)", 640),
+            (2, 5, 7, 1001, channel, "snd-pos", 512),
+            (9, 5, 7, 1001, channel, "snd-lmt", 900),
+            (3, 8, 7, 1001, channel, "rcv-hwm", 512),
+            (5, 8, 7, 1001, channel, "rcv-pos", 480),
+            (4, 9, 7, 1001, channel, "sub-pos", 320),
+        ]);
+        let backlog = Backlog::of(&model::collect(&reader)[0]);
+        assert_eq!(backlog.publisher.as_ref().unwrap().window, 360);
+        assert_eq!(backlog.sender.as_ref().unwrap().backlog, 128);
+        assert_eq!(backlog.sender.as_ref().unwrap().window, 388);
+        assert_eq!(backlog.subscribers[0].backlog, 192);
+        assert_eq!(
+            report(&[backlog]),
+            "sessionId=7 streamId=1001 channel=aeron:udp?endpoint=localhost:1 :\n\
+             ┌─publisher 5 is at position 640 (360 bytes before back-pressure)\n\
+             ├─sender 5 has to send 128 bytes (388 bytes remaining in the sender window)\n\
+             ├─receiver 8 is at position 480\n\
+             └─subscriber 9 has 192 backlog bytes\n\n"
+        );
+    }
+
+    #[test]
+    fn subscribers_of_shared_memory_are_behind_their_publisher() {
+        let reader = reader(&[
+            (1, 5, 7, 1, "aeron:ipc", "pub-lmt", 1000),
+            (12, 5, 7, 1, "aeron:ipc", "pub-pos (exclusive)", 640),
+            (4, 9, 7, 1, "aeron:ipc", "sub-pos", 600),
+        ]);
+        let backlog = Backlog::of(&model::collect(&reader)[0]);
+        assert_eq!(backlog.subscribers[0].backlog, 40);
+        assert!(report(&[backlog]).contains("├─no sender\n└─subscriber 9 has 40"));
+    }
+}

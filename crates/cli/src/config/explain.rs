@@ -1,0 +1,115 @@
+//! `taran config explain`.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use taran_protocol::option::{OptionSet, OptionSpec, Scope, find_option, nearest_option};
+
+use super::sources::Sources;
+use crate::failure::Failure;
+use crate::output;
+
+/// The arguments.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+  taran config explain aeron.mtu.length
+  taran config explain AERON_THREADING_MODE -Dtaran.profile=low-footprint
+
+Exit status: 0 explained, 1 the values given cannot be, 2 wrong usage, or no such option.")]
+pub(super) struct Arguments {
+    /// The option, by the name of its property or environment variable
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    #[command(flatten)]
+    sources: Sources,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Explanation {
+    option: &'static str,
+    variable: &'static str,
+    help: &'static str,
+    needs: String,
+    read_by: &'static str,
+    default: Option<&'static str>,
+    /// `None` where it has none.
+    value: Option<String>,
+    source: Option<String>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let Some(spec) = find_option(&arguments.name) else {
+        return Err(Failure::Usage(unknown(&arguments.name)));
+    };
+    let (options, _) = arguments.sources.read()?;
+    let explanation = Explanation::of(spec, &options);
+    if arguments.json {
+        output::json(&explanation)?;
+    } else {
+        output::text(&explanation.text())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unknown(name: &str) -> String {
+    match nearest_option(name) {
+        Some(nearest) => format!("no option has the name {name}, did you mean {nearest}?"),
+        None => {
+            format!("no option has the name {name}; 'taran config print' shows all of them")
+        }
+    }
+}
+
+impl Explanation {
+    fn of(spec: &'static OptionSpec, options: &OptionSet) -> Self {
+        let explained = options
+            .explain()
+            .find(|explained| explained.option.id == spec.id);
+        Self {
+            option: spec.property,
+            variable: spec.variable,
+            help: spec.help,
+            needs: spec.kind.needed().into_owned(),
+            read_by: match spec.scope {
+                Scope::Driver => "driver",
+                Scope::Client => "client",
+                Scope::Both => "driver and client",
+            },
+            default: Some(spec.default).filter(|text| !text.is_empty()),
+            source: explained
+                .as_ref()
+                .map(|explained| explained.source.to_string()),
+            value: explained
+                .map(|explained| explained.value)
+                .filter(|text| !text.is_empty()),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{}\n    {}\n\n", self.option, self.help);
+        let none = "none";
+        let mut lines = vec![
+            ("variable", self.variable),
+            ("read by", self.read_by),
+            ("needs", &self.needs),
+            ("default", self.default.unwrap_or(none)),
+        ];
+        // A driver has no value for what only clients read, and the other way round.
+        if let Some(source) = &self.source {
+            lines.push(("value", self.value.as_deref().unwrap_or(none)));
+            lines.push(("from", source));
+        }
+        for (name, value) in lines {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:>10}: {value}");
+        }
+        text
+    }
+}

@@ -1,0 +1,177 @@
+//! `taran driver-info`: who a driver is, how it is, and its end (spec/03 §5.4, §5.5).
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+use taran_protocol::command::Command;
+use taran_protocol::counter::SystemCounter;
+
+use crate::attach::{Attached, Life, Target};
+use crate::date;
+use crate::failure::Failure;
+use crate::output;
+use crate::values;
+
+/// Between two looks whether the driver has ended.
+const STEP: Duration = Duration::from_millis(10);
+
+/// The arguments.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+  taran driver-info                     version, process, signs of life
+  taran driver-info --pid               the process id alone
+  taran driver-info --terminate         ask it to end, as a client may, and wait until it has
+
+A driver ends on request only where aeron.driver.termination.validator=allow, and refuses in silence; send it SIGTERM
+instead.
+
+Exit status: 0 it is alive, or has ended as asked; 1 no driver, or it is gone, or did not end; 2 wrong usage.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    target: Target,
+
+    /// Print the process id alone
+    #[arg(short = 'P', long, conflicts_with = "terminate")]
+    pid: bool,
+
+    /// Ask the driver to end, and wait until it has
+    #[arg(short = 'T', long)]
+    terminate: bool,
+
+    /// What to tell the driver's termination validator
+    #[arg(long, value_name = "TEXT", default_value = "", requires = "terminate")]
+    token: String,
+
+    /// How long to wait for the end; a bare number is milliseconds
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::millis, requires = "terminate")]
+    wait: Duration,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Info {
+    cnc_file: String,
+    cnc_version: String,
+    /// What the driver says of its software: version and commit.
+    software: Option<String>,
+    pid: i64,
+    state: &'static str,
+    start_ms: i64,
+    /// `None` after an orderly shutdown.
+    heartbeat_ms: Option<i64>,
+    heartbeat_age_ms: Option<i64>,
+    client_liveness_timeout_ns: i64,
+    file_page_size: i32,
+}
+
+/// Shows a driver, or ends it.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let attached = Attached::open(&arguments.target)?;
+    if arguments.terminate {
+        return terminate(&attached, arguments);
+    }
+    let info = Info::of(&attached);
+    if arguments.json {
+        output::json(&info)?;
+    } else if arguments.pid {
+        output::text(&format!("{}\n", info.pid))?;
+    } else {
+        output::text(&report(&info))?;
+    }
+    attached.check_alive()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Info {
+    fn of(attached: &Attached) -> Self {
+        let spec = attached.cnc.spec();
+        let heartbeat_age_ms = attached.heartbeat_age_ms();
+        let software = attached
+            .counters()
+            .label(SystemCounter::AeronVersion.id())
+            .and_then(|label| {
+                let (_, said) = label.as_str().split_once(": ")?;
+                Some(said.to_owned())
+            });
+        Self {
+            cnc_file: attached.cnc_path().display().to_string(),
+            cnc_version: attached.version().to_string(),
+            software,
+            pid: attached.pid(),
+            state: match attached.life() {
+                Life::Alive => "alive",
+                Life::ShutDown => "shut down",
+                Life::Silent => "silent",
+            },
+            start_ms: spec.start_timestamp_ms,
+            heartbeat_ms: heartbeat_age_ms.map(|_| attached.heartbeat_ms()),
+            heartbeat_age_ms,
+            client_liveness_timeout_ns: spec.client_liveness_timeout_ns,
+            file_page_size: spec.page_size,
+        }
+    }
+}
+
+fn report(info: &Info) -> String {
+    let mut text = String::new();
+    let heartbeat = match (info.heartbeat_ms, info.heartbeat_age_ms) {
+        (Some(heartbeat), Some(age)) => format!("{} ({age} ms ago)", date::format(heartbeat)),
+        _ => "none any more".to_owned(),
+    };
+    let lines = [
+        ("cnc file", info.cnc_file.clone()),
+        ("version", info.cnc_version.clone()),
+        (
+            "software",
+            info.software
+                .clone()
+                .unwrap_or_else(|| "unknown".to_owned()),
+        ),
+        ("pid", info.pid.to_string()),
+        ("state", info.state.to_owned()),
+        ("start", date::format(info.start_ms)),
+        ("activity", heartbeat),
+    ];
+    for (name, value) in lines {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:>8}: {value}");
+    }
+    text
+}
+
+fn terminate(attached: &Attached, arguments: &Arguments) -> Result<ExitCode, Failure> {
+    attached.check_alive()?;
+    let mut bytes = Vec::new();
+    let command = Command::TerminateDriver {
+        client_id: -1,
+        correlation_id: attached.next_correlation_id(),
+        token: arguments.token.as_bytes(),
+    };
+    let type_id = command.encode(&mut bytes);
+    attached.send(type_id, &bytes)?;
+    let asked = Instant::now();
+    while attached.life() != Life::ShutDown {
+        if asked.elapsed() >= arguments.wait {
+            return Err(Failure::NotEnded {
+                directory: attached.directory.clone(),
+                pid: attached.pid(),
+                waited: arguments.wait,
+            });
+        }
+        thread::sleep(STEP);
+    }
+    let info = Info::of(attached);
+    if arguments.json {
+        output::json(&info)?;
+    } else {
+        output::text(&format!("the driver with pid {} has ended\n", info.pid))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

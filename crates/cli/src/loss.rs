@@ -1,0 +1,161 @@
+//! `taran loss`: what streams lost on their way here (spec/03 §5.6).
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use taran_core::loss_report::{LossObservation, read};
+use taran_core::memory::Region;
+
+use crate::attach::{Attached, Target};
+use crate::date;
+use crate::failure::Failure;
+use crate::output;
+
+/// The name of the report in the directory of a driver.
+const FILE: &str = "loss-report.dat";
+
+/// The arguments.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+One line of comma-separated values for each stream that lost something: how often, how many bytes, when first and last,
+which stream, and who sends it. What was lost and sent again is counted as well.
+
+The report of a driver that is gone is shown as well; then the exit status is 1 and standard error says so.
+
+Exit status: 0 shown, 1 no driver or no such file, 2 wrong usage.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    target: Target,
+
+    /// Read this report instead of a driver's
+    #[arg(short = 'f', long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Loss {
+    observations: i64,
+    bytes_lost: i64,
+    first_observation_ms: i64,
+    last_observation_ms: i64,
+    session_id: i32,
+    stream_id: i32,
+    channel: String,
+    source: String,
+}
+
+impl Loss {
+    fn of(observation: &LossObservation) -> Self {
+        Self {
+            observations: observation.count,
+            bytes_lost: observation.bytes_lost,
+            first_observation_ms: observation.first_ms,
+            last_observation_ms: observation.last_ms,
+            session_id: observation.session_id,
+            stream_id: observation.stream_id,
+            channel: observation.channel.clone(),
+            source: observation.source.clone(),
+        }
+    }
+}
+
+/// Shows it.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Some(file) = &arguments.file {
+        show(&load(file.clone())?, arguments.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let attached = Attached::open(&arguments.target)?;
+    show(&load(attached.directory.join(FILE))?, arguments.json)?;
+    attached.check_alive()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(losses: &[Loss], json: bool) -> Result<(), Failure> {
+    if json {
+        output::json(&losses)
+    } else {
+        output::text(&report(losses))
+    }
+}
+
+/// Copies the file, so that one which may only be read will do.
+fn load(path: PathBuf) -> Result<Vec<Loss>, Failure> {
+    let bytes = fs::read(&path).map_err(|source| Failure::File { path, source })?;
+    let mut losses = Vec::new();
+    if !bytes.is_empty() {
+        let region =
+            Region::anonymous(bytes.len()).map_err(|error| Failure::Other(error.to_string()))?;
+        region.write(0, &bytes);
+        read(&region, |observation| losses.push(Loss::of(observation)));
+    }
+    Ok(losses)
+}
+
+fn report(losses: &[Loss]) -> String {
+    let mut text = "OBSERVATION_COUNT,TOTAL_BYTES_LOST,FIRST_OBSERVATION,LAST_OBSERVATION,SESSION_ID,STREAM_ID,CHANNEL,\
+                    SOURCE\n"
+        .to_owned();
+    for loss in losses {
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(
+            text,
+            "{},{},{},{},{},{},{},{}",
+            loss.observations,
+            loss.bytes_lost,
+            date::format(loss.first_observation_ms),
+            date::format(loss.last_observation_ms),
+            loss.session_id,
+            loss.stream_id,
+            field(&loss.channel),
+            field(&loss.source)
+        );
+    }
+    let _ = writeln!(text, "{} loss entries", losses.len());
+    text
+}
+
+/// A text as a value of its own, in quotes where it has a comma or a quote.
+fn field(text: &str) -> String {
+    if text.contains([',', '"']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_for_each_stream() {
+        let loss = Loss {
+            observations: 3,
+            bytes_lost: 4_224,
+            first_observation_ms: 0,
+            last_observation_ms: 1,
+            session_id: -1,
+            stream_id: 1001,
+            channel: "aeron:udp?endpoint=localhost:1|alias=a,b".to_owned(),
+            source: "127.0.0.1:5".to_owned(),
+        };
+        let text = report(&[loss]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[1].starts_with("3,4224,19"), "{text}");
+        assert!(
+            lines[1].ends_with(",-1,1001,\"aeron:udp?endpoint=localhost:1|alias=a,b\",127.0.0.1:5"),
+            "{text}"
+        );
+        assert_eq!(lines[2], "1 loss entries");
+    }
+}

@@ -1,0 +1,119 @@
+//! `taran config`: what options mean and where their values come from.
+
+use serde_json::Value;
+
+use crate::process::{Directory, run, taran};
+
+#[track_caller]
+fn json(arguments: &[&str]) -> Value {
+    let outcome = run(&mut taran(arguments));
+    outcome.assert_code(0).assert_silent();
+    serde_json::from_str(&outcome.stdout).expect("JSON")
+}
+
+#[test]
+fn an_option_is_explained_by_any_of_its_names() {
+    for name in ["aeron.mtu.length", "AERON_MTU_LENGTH"] {
+        let outcome = run(taran(&["config", "explain", name]).env("AERON_MTU_LENGTH", "8k"));
+        outcome.assert_code(0).assert_silent();
+        for text in [
+            "aeron.mtu.length\n",
+            "  variable: AERON_MTU_LENGTH\n",
+            "   read by: driver\n",
+            "     needs: a multiple of 32 in 64..65504\n",
+            "   default: 1408\n",
+            "     value: 8k\n",
+            "      from: environment\n",
+        ] {
+            assert!(outcome.stdout.contains(text), "no {text:?} in {outcome:?}");
+        }
+    }
+    let explained = json(&[
+        "config",
+        "explain",
+        "aeron.sender.idle.strategy",
+        "-Dtaran.profile=low-latency",
+        "--json",
+    ]);
+    assert_eq!(explained["value"], "noop");
+    assert_eq!(explained["source"], "profile low-latency");
+    assert_eq!(explained["default"], "backoff");
+    let of_clients = json(&["config", "explain", "aeron.client.name", "--json"]);
+    assert_eq!(of_clients["read_by"], "client");
+    assert_eq!(of_clients["source"], Value::Null);
+}
+
+#[test]
+fn a_name_that_is_none_is_refused_with_the_nearest() {
+    run(&mut taran(&["config", "explain", "aeron.mtu.lenght"]))
+        .assert_code(2)
+        .assert_stderr("did you mean aeron.mtu.length?");
+    run(&mut taran(&["config", "explain", "nothing"]))
+        .assert_code(2)
+        .assert_stderr("taran config print");
+    run(&mut taran(&["config"])).assert_code(2);
+}
+
+#[test]
+fn values_are_printed_with_where_they_come_from() {
+    let directory = Directory::new("config");
+    let file = directory
+        .file("a.properties", "aeron.max.resend=7\n")
+        .display()
+        .to_string();
+    let outcome = run(taran(&[
+        "config",
+        "print",
+        "--changed",
+        "-Dtaran.profile=low-footprint",
+        &file,
+    ])
+    .env("AERON_MTU_LENGTH", "8k"));
+    outcome.assert_code(0).assert_silent();
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    for line in [
+        "taran.profile=low-footprint  (command line)",
+        "aeron.mtu.length=8k  (environment)",
+        &format!("aeron.max.resend=7  (file {file})"),
+        "aeron.threading.mode=SHARED  (profile low-footprint)",
+    ] {
+        assert!(lines.contains(&line), "no {line} in {outcome:?}");
+    }
+    assert!(!outcome.stdout.contains("(default)"), "{outcome:?}");
+
+    let all = json(&["config", "print", "--json"]);
+    let all = all.as_array().unwrap();
+    assert!(all.len() > 100, "{}", all.len());
+    let timer = all
+        .iter()
+        .find(|line| line["option"] == "aeron.timer.interval")
+        .unwrap();
+    assert_eq!(timer["value"], "1s");
+    assert_eq!(timer["source"], "default");
+    assert_eq!(timer["variable"], "AERON_TIMER_INTERVAL");
+
+    let client = run(taran(&["config", "print", "--client", "--changed"])
+        .env("AERON_CLIENT_NAME", "me")
+        .env("AERON_MTU_LENGTH", "8k"));
+    client.assert_code(0).assert_silent();
+    assert_eq!(client.stdout, "aeron.client.name=me  (environment)\n");
+}
+
+#[test]
+fn what_a_driver_would_refuse_is_refused() {
+    run(&mut taran(&["config", "print", "-Daeron.max.resend=900"]))
+        .assert_code(1)
+        .assert_stderr("aeron.max.resend=900");
+    let conflict = run(&mut taran(&[
+        "config",
+        "print",
+        "-Daeron.client.liveness.timeout=20s",
+    ]));
+    conflict
+        .assert_code(1)
+        .assert_stderr("aeron.publication.unblock.timeout");
+    assert!(conflict.stdout.contains("20s"), "{conflict:?}");
+    run(&mut taran(&["config", "print", "-Dnothing"]))
+        .assert_code(1)
+        .assert_stderr("malformed define");
+}

@@ -1,0 +1,283 @@
+//! Counters for programs: JSON, OpenMetrics text, and the same over HTTP, also for scrapers that behave badly.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::process::{Directory, Driver, run, taran};
+use crate::traffic::Traffic;
+
+/// Checks the text against the format, and returns the value of each sample.
+#[track_caller]
+fn check(text: &str) -> HashMap<String, f64> {
+    let mut samples = HashMap::new();
+    let mut families = HashSet::new();
+    let mut family = (String::new(), String::new());
+    let body = text.strip_suffix("# EOF\n").expect("it ends with # EOF");
+    for line in body.lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            let words: Vec<&str> = comment.splitn(3, ' ').collect();
+            assert_eq!(words.len(), 3, "{line}");
+            match words[0] {
+                "TYPE" => {
+                    assert!(families.insert(words[1].to_owned()), "twice: {line}");
+                    family = (words[1].to_owned(), words[2].to_owned());
+                }
+                "UNIT" => assert!(
+                    family.0 == words[1] && words[1].ends_with(&format!("_{}", words[2])),
+                    "{line}"
+                ),
+                "HELP" => assert_eq!(family.0, words[1], "{line}"),
+                other => panic!("{other} in {line}"),
+            }
+            continue;
+        }
+        let (sample, value) = line.rsplit_once(' ').expect("a value");
+        let name = sample.split('{').next().expect("a name");
+        let suffix = match family.1.as_str() {
+            "counter" => "_total",
+            "info" => "_info",
+            "gauge" | "unknown" => "",
+            other => panic!("type {other}"),
+        };
+        assert_eq!(name, format!("{}{suffix}", family.0), "{line}");
+        if let Some(labels) = sample
+            .strip_prefix(name)
+            .filter(|labels| !labels.is_empty())
+        {
+            assert!(labels.starts_with('{') && labels.ends_with("\"}"), "{line}");
+        }
+        let value: f64 = value.parse().expect("a number");
+        assert!(
+            samples.insert(sample.to_owned(), value).is_none(),
+            "twice: {line}"
+        );
+    }
+    samples
+}
+
+#[test]
+fn counters_are_printed_as_openmetrics() {
+    let directory = Directory::new("openmetrics");
+    let driver = Driver::start(directory.path(), &[]);
+    let traffic = Traffic::over_udp(directory.path(), 1001, 3);
+    let outcome = run(taran(&["stat", "--openmetrics"]).env("AERON_DIR", directory.path()));
+    outcome.assert_code(0).assert_silent();
+    let samples = check(&outcome.stdout);
+    assert_eq!(samples["aeron_driver_alive"], 1.0);
+    assert!(samples["aeron_sent_bytes_total"] > 0.0);
+    assert!(samples["aeron_conductor_max_cycle_time_seconds"] < 60.0);
+    for name in [
+        "aeron_stream_position_bytes{counter=\"sub-pos\",",
+        "aeron_stream_back_pressure_events_total{counter=\"snd-bpe\",",
+        "aeron_stream_naks_sent_total{",
+        "aeron_channel_status{counter=\"snd-channel\",",
+        "aeron_channel_status{counter=\"rcv-channel\",",
+        "aeron_local_socket_status{",
+        "aeron_client_heartbeat_timestamp_seconds{",
+        "aeron_driver_info{directory=",
+    ] {
+        assert!(
+            samples.keys().any(|sample| sample.starts_with(name)),
+            "no {name} in {outcome:?}"
+        );
+    }
+    let channel = format!("stream_id=\"1001\",channel=\"{}\"}}", traffic.channel);
+    assert!(
+        samples.keys().any(|sample| sample.ends_with(&channel)),
+        "{outcome:?}"
+    );
+    let filtered =
+        run(taran(&["stat", "--openmetrics", "--stream", "^1001$"])
+            .env("AERON_DIR", directory.path()));
+    assert!(
+        !check(&filtered.stdout).contains_key("aeron_sent_bytes_total"),
+        "{filtered:?}"
+    );
+    drop(traffic);
+    driver.stop("TERM").assert_code(15);
+    let gone = run(taran(&["stat", "--openmetrics"]).env("AERON_DIR", directory.path()));
+    gone.assert_code(1).assert_stderr("has shut down");
+    assert_eq!(check(&gone.stdout)["aeron_driver_alive"], 0.0);
+}
+
+#[test]
+fn counters_errors_and_versions_are_printed_as_json() {
+    let directory = Directory::new("json");
+    let driver = Driver::start(directory.path(), &[]);
+    let outcome = run(taran(&["stat", "--json", "-w", "false", "--type", "^0$"])
+        .env("AERON_DIR", directory.path()));
+    outcome.assert_code(0).assert_silent();
+    let stat: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(stat["pid"], driver.pid());
+    assert_eq!(stat["counters"].as_array().unwrap().len(), 46);
+    assert_eq!(stat["counters"][0]["label"], "Bytes sent");
+
+    let refused = taran::Context::new()
+        .aeron_dir(directory.path())
+        .connect()
+        .unwrap()
+        .add_publication("aeron:udp", 1);
+    assert!(refused.is_err());
+    let outcome = run(taran(&["errors", "--json"]).env("AERON_DIR", directory.path()));
+    outcome.assert_code(0).assert_silent();
+    let errors: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(errors[0]["observations"], 1);
+    assert!(
+        errors[0]["error"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty())
+    );
+    driver.stop("TERM").assert_code(15);
+
+    let outcome = run(&mut taran(&["version", "--json"]));
+    outcome.assert_code(0).assert_silent();
+    let versions: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(versions["aeron"], "1.51.0");
+    assert_eq!(versions["taran"], env!("CARGO_PKG_VERSION"));
+}
+
+/// `taran stat --listen`, ended with the test.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(command: &mut Command) -> Server {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("taran can be run");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("it is piped"))
+            .read_line(&mut line)
+            .expect("it says where it listens");
+        let address = line
+            .trim()
+            .strip_prefix("listening on http://")
+            .and_then(|rest| rest.strip_suffix("/metrics"))
+            .expect("it says where it listens")
+            .to_owned();
+        Server { child, address }
+    }
+
+    fn connect(&self) -> TcpStream {
+        TcpStream::connect(&self.address).expect("it listens")
+    }
+
+    /// Sends this and reads the answer: its first line, its headers and its body.
+    fn ask(&self, request: &str) -> (String, String, String) {
+        let mut stream = self.connect();
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("it speaks HTTP");
+        let (status, headers) = head.split_once("\r\n").expect("it speaks HTTP");
+        (status.to_owned(), headers.to_owned(), body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> (String, String, String) {
+        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn counters_are_served_over_http() {
+    let directory = Directory::new("serve");
+    let server = Server::start(
+        taran(&["stat", "--listen", "127.0.0.1:0", "-t", "1"]).env("AERON_DIR", directory.path()),
+    );
+    let (status, _, body) = server.get("/metrics");
+    assert_eq!(status, "HTTP/1.1 503 Service Unavailable");
+    assert!(body.contains("no driver is running"), "{body}");
+
+    let driver = Driver::start(directory.path(), &[]);
+    let (status, headers, body) = server.get("/metrics?name=x");
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    assert!(
+        headers.contains(
+            "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"
+        ),
+        "{headers}"
+    );
+    assert!(
+        headers.contains(&format!("Content-Length: {}\r\n", body.len())),
+        "{headers}"
+    );
+    assert_eq!(check(&body)["aeron_driver_alive"], 1.0);
+    let (status, _, body) = server.ask("HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert_eq!((status.as_str(), body.as_str()), ("HTTP/1.1 200 OK", ""));
+    assert_eq!(server.get("/").0, "HTTP/1.1 200 OK");
+    assert_eq!(server.get("/other").0, "HTTP/1.1 404 Not Found");
+    let (status, headers, _) = server.ask("POST /metrics HTTP/1.1\r\n\r\n");
+    assert_eq!(status, "HTTP/1.1 405 Method Not Allowed");
+    assert!(headers.contains("Allow: GET, HEAD"), "{headers}");
+
+    // A driver that comes again is seen.
+    driver.stop("TERM").assert_code(15);
+    let driver = Driver::start(directory.path(), &[]);
+    let (_, _, body) = server.get("/metrics");
+    assert!(
+        body.contains(&format!("pid=\"{}\"", driver.pid())),
+        "{body}"
+    );
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
+fn scrapers_that_behave_badly_keep_nobody_waiting() {
+    let directory = Directory::new("hostile");
+    let driver = Driver::start(directory.path(), &[]);
+    let server = Server::start(
+        taran(&["stat", "--listen", "127.0.0.1:0"]).env("AERON_DIR", directory.path()),
+    );
+    let (status, _, _) = server.ask("nonsense\r\n\r\n");
+    assert_eq!(status, "HTTP/1.1 400 Bad Request");
+    let many = "X: y\r\n".repeat(1000);
+    let (status, _, _) = server.ask(&format!("GET / HTTP/1.1\r\n{many}\r\n"));
+    assert!(status.starts_with("HTTP/1.1 431 "), "{status}");
+    // One that says nothing and goes, and one that asks and does not listen.
+    server.connect().shutdown(Shutdown::Both).unwrap();
+    let mut deaf = server.connect();
+    deaf.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    // As many as are answered at a time, and each says half a word.
+    let slow: Vec<TcpStream> = (0..7)
+        .map(|_| {
+            let mut stream = server.connect();
+            stream.write_all(b"GET /met").unwrap();
+            stream
+        })
+        .collect();
+    // Who comes now is answered or turned away, but not left waiting, and soon everybody is served again.
+    crate::traffic::await_true("an answer", || {
+        let (status, _, _) = server.get("/metrics");
+        assert!(
+            status == "HTTP/1.1 200 OK" || status == "HTTP/1.1 503 Service Unavailable",
+            "{status}"
+        );
+        status == "HTTP/1.1 200 OK"
+    });
+    drop((deaf, slow));
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
+fn an_address_that_cannot_be_had_is_refused() {
+    for address in ["256.0.0.1:1", "nonsense", "203.0.113.1:9464"] {
+        run(&mut taran(&["stat", "--listen", address]))
+            .assert_code(1)
+            .assert_stderr(address)
+            .assert_stderr("--listen");
+    }
+}

@@ -1,0 +1,319 @@
+//! `taran streams`, `backlog`, `loss`, `log` and `driver-info`, on a driver with streams, and on what one left.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use taran_core::clock::{Clock, SystemClock};
+use taran_core::loss_report::LossReport;
+use taran_core::memory::{CreateOptions, FileStorage, Storage};
+
+use crate::process::{Directory, Driver, Outcome, forge, run, taran};
+use crate::traffic::{Traffic, await_true};
+
+const TOOLS: [&str; 4] = ["streams", "backlog", "loss", "driver-info"];
+
+fn on(directory: &Directory, arguments: &[&str]) -> Outcome {
+    run(taran(arguments).env("AERON_DIR", directory.path()))
+}
+
+#[track_caller]
+fn json(outcome: &Outcome) -> Value {
+    outcome.assert_silent();
+    assert_eq!(outcome.stdout.lines().count(), 1, "{outcome:?}");
+    serde_json::from_str(&outcome.stdout).expect("JSON")
+}
+
+/// The one object of a list that belongs to a stream.
+#[track_caller]
+fn of_stream<'a>(list: &'a Value, traffic: &Traffic) -> &'a Value {
+    list.as_array()
+        .expect("a list")
+        .iter()
+        .find(|item| item["stream_id"] == traffic.stream_id)
+        .expect("the stream is there")
+}
+
+#[test]
+fn streams_are_shown_with_their_counters() {
+    let directory = Directory::new("streams");
+    let driver = Driver::start(directory.path(), &[]);
+    let network = Traffic::over_udp(directory.path(), 1001, 3);
+    let shared = Traffic::over_ipc(directory.path(), 1002, 3);
+    let outcome = on(&directory, &["streams"]);
+    outcome.assert_code(0).assert_silent();
+    let line = outcome
+        .stdout
+        .lines()
+        .find(|line| line.contains(" streamId=1001 "))
+        .unwrap();
+    assert!(line.starts_with("sessionId="), "{line}");
+    assert!(
+        line.contains(&format!(" channel={} : ", network.channel)),
+        "{line}"
+    );
+    let registration = network.publication.registration_id();
+    for counter in ["pub-lmt", "snd-pos", "snd-lmt", "snd-bpe"] {
+        assert!(
+            line.contains(&format!(" {counter}:{registration}:")),
+            "{line}"
+        );
+    }
+    for counter in ["rcv-hwm", "rcv-pos", "sub-pos"] {
+        assert!(line.contains(&format!(" {counter}:")), "{line}");
+    }
+
+    let list = json(&on(&directory, &["streams", "--json"]));
+    let stream = of_stream(&list, &shared);
+    assert_eq!(stream["channel"], "aeron:ipc?term-length=64k");
+    let position = shared.publication.position();
+    let read = stream["counters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|counter| counter["name"] == "sub-pos")
+        .unwrap();
+    assert_eq!(read["value"], position);
+    drop((network, shared));
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
+fn what_was_not_read_is_a_backlog() {
+    let directory = Directory::new("backlog");
+    let driver = Driver::start(directory.path(), &["aeron.timer.interval=10ms"]);
+    let mut traffic = Traffic::over_udp(directory.path(), 1001, 1);
+    traffic.offer(&[7; 100]);
+    await_true("the message to arrive", || {
+        let list = json(&on(&directory, &["backlog", "--json"]));
+        let stream = of_stream(&list, &traffic);
+        stream["subscribers"][0]["backlog"] == 160 && stream["sender"]["backlog"] == 0
+    });
+    let outcome = on(&directory, &["backlog"]);
+    outcome.assert_code(0).assert_silent();
+    for text in [
+        "┌─publisher ",
+        " bytes before back-pressure)",
+        "├─sender ",
+        "├─receiver ",
+        "└─subscriber ",
+        " has 160 backlog bytes\n",
+    ] {
+        assert!(outcome.stdout.contains(text), "no {text:?} in {outcome:?}");
+    }
+    drop(traffic);
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
+fn losses_are_listed() {
+    let directory = Directory::new("loss");
+    let driver = Driver::start(directory.path(), &[]);
+    let nothing = on(&directory, &["loss"]);
+    nothing.assert_code(0).assert_silent();
+    assert!(nothing.stdout.ends_with("0 loss entries\n"), "{nothing:?}");
+    assert_eq!(
+        json(&on(&directory, &["loss", "--json"])),
+        serde_json::json!([])
+    );
+    driver.stop("TERM").assert_code(15);
+
+    let file = directory.path().join("other-report.dat");
+    let region = FileStorage
+        .create(&file, 4096, CreateOptions::SPARSE)
+        .unwrap();
+    let mut report = LossReport::open(region);
+    let entry = report.create_entry(
+        1408,
+        1_700_000_000_000,
+        -5,
+        1001,
+        "aeron:udp?endpoint=localhost:1",
+        "127.0.0.1:5",
+    );
+    entry.unwrap().record(32, 1_700_000_000_500);
+    let file = file.display().to_string();
+    let outcome = run(&mut taran(&["loss", "-f", &file]));
+    outcome.assert_code(0).assert_silent();
+    assert!(outcome.stdout.contains("\n2,1440,2023-11-1"), "{outcome:?}");
+    assert!(
+        outcome
+            .stdout
+            .contains(",-5,1001,aeron:udp?endpoint=localhost:1,127.0.0.1:5\n1 loss entries\n"),
+        "{outcome:?}"
+    );
+    let list = json(&run(&mut taran(&["loss", "-f", &file, "--json"])));
+    assert_eq!(list[0]["bytes_lost"], 1440);
+    assert_eq!(list[0]["last_observation_ms"], 1_700_000_000_500_i64);
+    run(&mut taran(&["loss", "-f", "/nowhere"]))
+        .assert_code(1)
+        .assert_stderr("/nowhere");
+}
+
+/// The log of a publication.
+fn log_of(directory: &Path, traffic: &Traffic) -> PathBuf {
+    directory.join("publications").join(format!(
+        "{}.logbuffer",
+        traffic.publication.registration_id()
+    ))
+}
+
+#[test]
+fn the_frames_of_a_log_are_shown() {
+    let directory = Directory::new("log");
+    let driver = Driver::start(directory.path(), &[]);
+    let traffic = Traffic::over_ipc(directory.path(), 1003, 3);
+    let file = log_of(directory.path(), &traffic).display().to_string();
+    let outcome = run(&mut taran(&["log", &file, "--format", "ascii"]));
+    outcome.assert_code(0).assert_silent();
+    for text in [
+        "            Kind: concurrent publication\n",
+        "    Is connected: true\n",
+        "     Term length: 65536\n",
+        "      MTU length: 1408\n",
+        "    EOS position: none yet\n",
+        " streamId=1003 ",
+        "\n0: type=DATA flags=11000000 frameLength=41 ",
+        "\nmessage 0\n",
+        "\nmessage 2\n",
+    ] {
+        assert!(outcome.stdout.contains(text), "no {text:?} in {outcome:?}");
+    }
+    let shortened = run(&mut taran(&["log", &file, "-b", "2"]));
+    assert!(shortened.stdout.contains("\n6d65\n"), "{shortened:?}");
+    let headers = run(&mut taran(&["log", &file, "-b", "0"]));
+    assert!(!headers.stdout.contains("6d65"), "{headers:?}");
+
+    let document = json(&run(&mut taran(&["log", &file, "--json"])));
+    assert_eq!(document["stream_id"], 1003);
+    assert_eq!(document["term_length"], 65_536);
+    assert_eq!(document["terms"].as_array().unwrap().len(), 3);
+    let frames = document["frames"].as_array().unwrap();
+    assert_eq!(frames.len(), 3);
+    assert_eq!(frames[1]["offset"], 64);
+    assert_eq!(frames[1]["payload_length"], 9);
+    assert_eq!(frames[1]["payload"], "6d6573736167652031");
+    drop(traffic);
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
+fn what_is_no_log_is_refused() {
+    let directory = Directory::new("no-log");
+    run(&mut taran(&["log", "/nowhere/7.logbuffer"]))
+        .assert_code(1)
+        .assert_stderr("/nowhere/7.logbuffer")
+        .assert_stderr("publications or images");
+    for garbage in [
+        "".to_owned(),
+        "short".to_owned(),
+        "x".repeat(200_000),
+        "\u{1}".repeat(3 * 65_536 + 4_096),
+    ] {
+        let file = directory.file("7.logbuffer", &garbage);
+        let outcome = run(&mut taran(&["log", &file.display().to_string()]));
+        outcome.assert_code(1).assert_stderr("7.logbuffer");
+        assert_eq!(outcome.stdout, "");
+    }
+    run(&mut taran(&["log"])).assert_code(2);
+}
+
+#[test]
+fn a_driver_tells_who_it_is() {
+    let directory = Directory::new("info");
+    let driver = Driver::start(directory.path(), &[]);
+    let outcome = on(&directory, &["driver-info"]);
+    outcome.assert_code(0).assert_silent();
+    for text in [
+        &format!("     pid: {}\n", driver.pid()),
+        " version: 0.2.0\n",
+        "   state: alive\n",
+        "software: version=1.51.0 commit=",
+        "cnc.dat\n",
+    ] {
+        assert!(outcome.stdout.contains(text), "no {text:?} in {outcome:?}");
+    }
+    let pid = on(&directory, &["driver-info", "-P"]);
+    pid.assert_code(0);
+    assert_eq!(pid.stdout, format!("{}\n", driver.pid()));
+    let info = json(&on(&directory, &["driver-info", "--json"]));
+    assert_eq!(info["pid"], driver.pid());
+    assert_eq!(info["state"], "alive");
+    assert!(info["heartbeat_age_ms"].as_i64().is_some());
+    driver.stop("TERM").assert_code(15);
+
+    let gone = on(&directory, &["driver-info", "--json"]);
+    gone.assert_code(1).assert_stderr("has shut down");
+    let info: Value = serde_json::from_str(&gone.stdout).unwrap();
+    assert_eq!(info["state"], "shut down");
+    assert_eq!(info["heartbeat_ms"], Value::Null);
+}
+
+#[test]
+fn a_driver_can_be_ended_where_that_is_allowed() {
+    let directory = Directory::new("end");
+    let driver = Driver::start(
+        directory.path(),
+        &["aeron.driver.termination.validator=allow"],
+    );
+    let pid = driver.pid();
+    let outcome = on(
+        &directory,
+        &["driver-info", "--terminate", "--token", "please"],
+    );
+    outcome.assert_code(0).assert_silent();
+    assert_eq!(
+        outcome.stdout,
+        format!("the driver with pid {pid} has ended\n")
+    );
+    driver.wait().assert_code(0).assert_silent();
+    on(&directory, &["driver-info", "--terminate"])
+        .assert_code(1)
+        .assert_stderr("has shut down");
+}
+
+#[test]
+fn a_driver_that_does_not_end_is_told() {
+    let directory = Directory::new("no-end");
+    let driver = Driver::start(directory.path(), &[]);
+    on(&directory, &["driver-info", "--terminate", "--wait", "50"])
+        .assert_code(1)
+        .assert_stderr("aeron.driver.termination.validator=allow")
+        .assert_stderr(&driver.pid().to_string());
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
+fn what_a_driver_left_is_shown_by_every_tool() {
+    let directory = Directory::new("leftovers");
+    Driver::start(directory.path(), &[])
+        .stop("TERM")
+        .assert_code(15);
+    for tool in TOOLS {
+        on(&directory, &[tool])
+            .assert_code(1)
+            .assert_stderr("has shut down");
+        on(&directory, &[tool, "--json"]).assert_code(1);
+    }
+    let directory = Directory::new("no-report");
+    let (_region, _cnc) = forge(directory.path(), SystemClock::new().now().epoch_millis);
+    on(&directory, &["loss"])
+        .assert_code(1)
+        .assert_stderr("loss-report.dat");
+    for tool in ["streams", "backlog", "driver-info"] {
+        on(&directory, &[tool]).assert_code(0).assert_silent();
+    }
+}
+
+#[test]
+fn no_driver_is_an_error_of_every_tool() {
+    let directory = Directory::new("nobody");
+    for tool in TOOLS {
+        on(&directory, &[tool, "-t", "1"])
+            .assert_code(1)
+            .assert_stderr("no driver is running");
+        on(&directory, &[tool, "--nonsense"]).assert_code(2);
+        on(&directory, &[tool, "--help"])
+            .assert_code(0)
+            .assert_silent();
+    }
+}
