@@ -14,4 +14,6 @@ mod between_drivers;
 mod clean_up;
 mod clients;
 mod inspection;
+mod names;
+mod responses;
 mod surface;

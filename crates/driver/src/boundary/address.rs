@@ -15,6 +15,8 @@ pub enum Destination {
     Manual(Counter),
     /// The receivers that announce themselves; their number is in this counter, `mdc-num-dest`.
     Dynamic(Counter),
+    /// Each publication has a peer of its own, which it learns from who asks for its SETUP (`control-mode=response`).
+    Learned,
 }
 
 /// A destination that a command adds.

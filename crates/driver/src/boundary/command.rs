@@ -124,6 +124,24 @@ pub enum ReceiverCommand {
         /// Counter id of its `sub-pos`.
         counter_id: i32,
     },
+    /// A receiver of responses waits for a stream: ask for its SETUP at the explicit control addresses.
+    RequestSetup {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// The stream.
+        stream_id: i32,
+        /// Its session.
+        session_id: i32,
+    },
+    /// Tell the sender of the image under which session its requests are answered (spec/02 §2.10), or do so no longer.
+    AnnounceResponse {
+        /// The endpoint of the image.
+        endpoint: EndpointId,
+        /// The image.
+        image: ImageId,
+        /// The session of the response publication.
+        session_id: Option<i32>,
+    },
     /// Answer with error frames instead of status messages until the image times out (spec/02 §5.6).
     RejectImage {
         /// The endpoint of the image.

@@ -48,6 +48,14 @@ pub enum ConductorEvent {
         /// Which of its transports.
         transport: TransportId,
     },
+    /// The receiver of a publication answers it under this session (spec/02 §2.10). Repeated until the answers are
+    /// received.
+    ResponseSetup {
+        /// The publication, which asked for a response.
+        publication: PublicationId,
+        /// The session of the answers.
+        session_id: i32,
+    },
     /// A stream has as many images as `aeron.driver.stream.session.limit` allows and a SETUP asks for one more.
     SessionLimitReached {
         /// The endpoint.

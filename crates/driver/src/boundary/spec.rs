@@ -99,6 +99,8 @@ pub struct SenderPublicationSpec {
     pub is_group: bool,
     /// SETUP asks for a response channel (spec/02 §2.10).
     pub wants_response: bool,
+    /// It is a response itself: it goes to who asks for its SETUP.
+    pub is_response: bool,
     /// URI `eos`: heartbeats carry EOS once the stream ended.
     pub signals_end_of_stream: bool,
     /// URI `ssc`: spies move the sender when there is no receiver.

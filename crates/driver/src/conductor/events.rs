@@ -90,6 +90,10 @@ impl Owners {
                 endpoint,
                 destination,
             } => self.on_destination_unheard(endpoint, destination),
+            ConductorEvent::ResponseSetup {
+                publication,
+                session_id,
+            } => self.on_response_setup(publication, session_id),
             ConductorEvent::SessionLimitReached {
                 endpoint,
                 session_id,

@@ -11,6 +11,7 @@ const BUILT: &[Feature] = &[
     Feature::ReceiverGroup,
     Feature::Multicast,
     Feature::Spy,
+    Feature::Response,
 ];
 
 /// What is built for those who send, too.

@@ -29,6 +29,7 @@ mod publication_log;
 mod publication_terms;
 mod replies;
 mod reresolution;
+mod responses;
 mod session_ids;
 mod setup;
 mod stop;

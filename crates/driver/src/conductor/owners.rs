@@ -147,6 +147,7 @@ impl Owners {
             images: Images::default(),
             pending_images: Vec::new(),
             requested_images: VecDeque::new(),
+            announcements: Vec::new(),
             next_receiver_id: random.i64(..),
             congestion_control: spec.congestion_control,
         };

@@ -49,18 +49,27 @@ pub(crate) struct Subscription {
     pub(crate) text: Arc<str>,
     pub(crate) channel: Channel,
     pub(crate) params: SubscriptionParams,
+    /// It is for answers, and whoever gives them has not said yet under which session.
+    pub(crate) awaits_session: bool,
 }
 
 impl Subscription {
+    /// The session of the answers, if it is known.
+    pub(crate) fn answered_session(&self) -> Option<i32> {
+        self.params.session_id.filter(|_| !self.awaits_session)
+    }
+
     /// Whether it takes that stream.
     fn matches(&self, source: &Source, stream_id: i32, session_id: i32) -> bool {
         self.source == *source && self.stream_id == stream_id && self.wants_session(session_id)
     }
 
     fn wants_session(&self, session_id: i32) -> bool {
-        self.params
-            .session_id
-            .is_none_or(|wanted| wanted == session_id)
+        !self.awaits_session
+            && self
+                .params
+                .session_id
+                .is_none_or(|wanted| wanted == session_id)
     }
 
     /// Whether it is a spy that reads that stream (spec/02 §2.12): who names the tag gets every session.
@@ -109,6 +118,14 @@ impl Subscriptions {
                 &other.params,
                 &other.channel,
             )?),
+        }
+    }
+
+    /// The session of the answers that a subscription waits for.
+    pub(crate) fn answer(&mut self, id: i64, session_id: i32) {
+        if let Some(subscription) = self.entries.get_mut(&id) {
+            subscription.params.session_id = Some(session_id);
+            subscription.awaits_session = false;
         }
     }
 
@@ -167,6 +184,7 @@ impl Subscriptions {
             .values()
             .filter(|s| {
                 s.source == Source::Network(endpoint)
+                    && !s.awaits_session
                     && s.stream_id == stream_id
                     && s.params.session_id == session_id
             })

@@ -32,6 +32,16 @@ impl ReceiveEndpoint {
         );
     }
 
+    /// Asks whoever is behind the explicit control addresses for the SETUP of one session.
+    pub(super) fn elicit_session(&mut self, stream_id: i32, session_id: i32, desk: &mut Desk<'_>) {
+        for index in 0..self.transports.len() {
+            let transport = self.transports[index].as_ref();
+            if let Some(control) = transport.and_then(|it| it.explicit_control) {
+                self.elicit(index, session_id, stream_id, control, desk);
+            }
+        }
+    }
+
     /// The receiver has a transport now.
     pub(super) fn start_transport(&mut self, index: usize, desk: &mut Desk<'_>) {
         if let Some(transport) = &mut self.transports[index] {

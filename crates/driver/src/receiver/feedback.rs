@@ -1,7 +1,9 @@
 //! What an image tells its sender (spec/02 §5.6).
 
 use taran_protocol::error_code::ErrorCode;
-use taran_protocol::frame::{ERROR_FRAME_LENGTH_MAX, ErrorFrame, IntoBytes, Rttm, StatusMessage};
+use taran_protocol::frame::{
+    ERROR_FRAME_LENGTH_MAX, ErrorFrame, IntoBytes, ResponseSetup, Rttm, StatusMessage,
+};
 use taran_protocol::position::FRAME_ALIGNMENT;
 
 use super::identity::Status;
@@ -61,6 +63,9 @@ impl ReceiverImage {
     }
 
     fn send_status(&mut self, is_following: bool, link: &mut Link<'_>) -> usize {
+        if self.response.is_due(self.status.is_overdue(link.now.nanos)) {
+            self.send_response_setup(link);
+        }
         if !self.status.is_due(link.now.nanos) {
             return 0;
         }
@@ -83,6 +88,20 @@ impl ReceiverImage {
         self.overrun_threshold = overrun_threshold(&self.geometry, position);
         self.count_transports(link.now.nanos);
         1
+    }
+
+    /// Repeated before each regular status message, as long as there is something to tell (spec/02 §2.10).
+    fn send_response_setup(&mut self, link: &mut Link<'_>) {
+        let Some(response_session_id) = self.response.take() else {
+            return;
+        };
+        let setup = ResponseSetup {
+            header: ResponseSetup::header(),
+            session_id: self.spec.session_id.into(),
+            stream_id: self.spec.stream_id.into(),
+            response_session_id: response_session_id.into(),
+        };
+        self.send_to_all(setup.as_bytes(), link);
     }
 
     fn send_rejection(&mut self, link: &mut Link<'_>) -> usize {

@@ -13,6 +13,7 @@ use super::identity::Identity;
 use super::loss::Loss;
 use super::nak_delay::NakDelay;
 use super::repair::LossRecord;
+use super::response::ResponseNotice;
 use super::status::StatusMessages;
 use super::subscribers::Subscribers;
 use super::transport::ReceiveTransport;
@@ -52,6 +53,7 @@ pub struct ReceiverImage {
     is_complete: bool,
     is_abandoned: bool,
     pub(super) rejection: Option<Box<str>>,
+    pub(super) response: ResponseNotice,
     pub(super) loss_record: LossRecord,
     pub(super) spec: ReceiverImageSpec,
 }
@@ -125,6 +127,7 @@ impl ReceiverImage {
             is_complete: false,
             is_abandoned: false,
             rejection: None,
+            response: ResponseNotice::default(),
             loss_record: LossRecord::new(join_position),
             spec,
         }
@@ -239,6 +242,11 @@ impl ReceiverImage {
     /// Error frames instead of status messages from now on.
     pub(super) fn reject(&mut self, reason: Box<str>) {
         self.rejection = Some(reason);
+    }
+
+    /// The sender shall know under which session its requests are answered, or no longer be told.
+    pub(super) fn announce_response(&mut self, session_id: Option<i32>) {
+        self.response.set(session_id);
     }
 
     pub(super) fn add_subscriber(&mut self, subscriber: SubscriberPosition) {

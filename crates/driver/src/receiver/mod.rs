@@ -18,6 +18,7 @@ mod loss;
 mod nak_delay;
 mod register;
 mod repair;
+mod response;
 mod status;
 mod subscribers;
 #[cfg(test)]
@@ -229,6 +230,22 @@ impl Receiver {
                     endpoint
                         .dispatcher()
                         .remove_cool_down(session_id, stream_id);
+                }
+            }
+            ReceiverCommand::RequestSetup {
+                endpoint,
+                stream_id,
+                session_id,
+            } => self.with_endpoint(endpoint, now, |endpoint, desk| {
+                endpoint.elicit_session(stream_id, session_id, desk);
+            }),
+            ReceiverCommand::AnnounceResponse {
+                endpoint,
+                image,
+                session_id,
+            } => {
+                if let Some(image) = self.image(endpoint, image) {
+                    image.announce_response(session_id);
                 }
             }
             ReceiverCommand::ChangeControl {

@@ -20,12 +20,7 @@ impl ReceiveEndpoint {
     ) {
         self.dispatcher.add_subscription(stream_id, session_id);
         if let Some(session_id) = session_id {
-            for index in 0..self.transports.len() {
-                let transport = self.transports[index].as_ref();
-                if let Some(control) = transport.and_then(|it| it.explicit_control) {
-                    self.elicit(index, session_id, stream_id, control, desk);
-                }
-            }
+            self.elicit_session(stream_id, session_id, desk);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a publication does about what receivers say.
 
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 
 use taran_core::clock::Now;
@@ -14,8 +15,9 @@ const RETRANSMIT_WINDOW_MAX: i64 = 131_072;
 
 impl SenderPublication {
     /// A receiver asks what the stream is.
-    pub(super) fn on_setup_request(&mut self, group_tag: Option<i64>) {
+    pub(super) fn on_setup_request(&mut self, group_tag: Option<i64>, source: SocketAddr) {
         if !self.spec.shared.is_end_of_stream() {
+            self.peer = Some(source);
             self.is_setup_elicited = true;
             self.needs_setup = true;
             self.flow_control.on_setup_requested(group_tag);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use taran_net::Transmit;
-use taran_protocol::frame::{ErrorFrame, Frame, IntoBytes, Nak, Rttm, StatusFrame};
+use taran_protocol::frame::{ErrorFrame, Frame, IntoBytes, Nak, ResponseSetup, Rttm, StatusFrame};
 
 use super::Desk;
 use super::endpoint::SendEndpoint;
@@ -20,9 +20,10 @@ pub(super) fn on_datagram(
         Ok(Frame::StatusMessage(status)) => on_status(endpoint, &status, source, desk),
         Ok(Frame::Nak(nak)) => on_nak(endpoint, nak, desk),
         Ok(Frame::Error(error)) => on_error(endpoint, &error, source, desk),
-        Ok(Frame::Rttm(rttm)) => on_rttm(endpoint, rttm, desk),
-        // Response channels are not built yet; the others belong to receive endpoints.
-        Ok(Frame::ResponseSetup(_) | Frame::Data(_) | Frame::Setup(_) | Frame::Resolution(_)) => {}
+        Ok(Frame::Rttm(rttm)) => on_rttm(endpoint, rttm, source, desk),
+        Ok(Frame::ResponseSetup(setup)) => on_response_setup(endpoint, setup, desk),
+        // These belong to receive endpoints and resolvers.
+        Ok(Frame::Data(_) | Frame::Setup(_) | Frame::Resolution(_)) => {}
         Err(_) => {
             desk.counters.invalid_packets.increment();
         }
@@ -49,7 +50,7 @@ fn on_status(
     counters.status_messages_received.increment();
     if let Some((publication, _)) = addressee {
         if message.asks_for_setup() {
-            publication.on_setup_request(status.group_tag());
+            publication.on_setup_request(status.group_tag(), source);
         } else {
             let report = StatusReport {
                 receiver_id: message.receiver_id.get(),
@@ -127,13 +128,29 @@ fn on_error(
     }
 }
 
+/// A receiver says under which session it answers (spec/02 §2.10).
+fn on_response_setup(endpoint: &mut SendEndpoint, setup: &ResponseSetup, desk: &mut Desk<'_>) {
+    let (session_id, stream_id) = (setup.session_id.get(), setup.stream_id.get());
+    let asked = endpoint
+        .addressee(session_id, stream_id, desk)
+        .and_then(|(publication, _)| publication.wants_response().then(|| publication.id()));
+    if let Some(publication) = asked {
+        // When the queue is full the receiver repeats it.
+        let _ = desk.events.offer(ConductorEvent::ResponseSetup {
+            publication,
+            session_id: setup.response_session_id.get(),
+        });
+    }
+}
+
 /// A receiver measures the round trip: the answer goes the way of the data.
-fn on_rttm(endpoint: &mut SendEndpoint, rttm: &Rttm, desk: &mut Desk<'_>) {
+fn on_rttm(endpoint: &mut SendEndpoint, rttm: &Rttm, source: SocketAddr, desk: &mut Desk<'_>) {
     if !rttm.asks_for_reply() {
         return;
     }
     let reply = rttm.reply(rttm.receiver_id.get());
     let frame = reply.as_bytes();
+    endpoint.wire().speak_to(Some(source));
     if endpoint
         .wire()
         .send(&mut [Transmit::connected(frame)], desk.now, desk.faults)

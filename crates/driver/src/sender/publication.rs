@@ -4,6 +4,8 @@
 //! `on_…` method for each kind of control frame (`answers`). Output goes to the endpoint's wire, the counters and the
 //! shared atomics.
 
+use std::net::SocketAddr;
+
 use taran_core::clock::Now;
 use taran_core::counters::Counter;
 use taran_core::memory::Region;
@@ -44,6 +46,8 @@ pub struct SenderPublication {
     pub(super) retransmits: Retransmits,
     pub(super) flow_control: Box<dyn FlowControl>,
     pub(super) spies: Vec<Counter>,
+    /// Who asked for the SETUP of a response last.
+    pub(super) peer: Option<SocketAddr>,
     pub(super) spec: SenderPublicationSpec,
 }
 
@@ -84,6 +88,7 @@ impl SenderPublication {
             retransmits: Retransmits::new(spec.retransmit),
             flow_control,
             spies: Vec::new(),
+            peer: None,
             spec,
         }
     }
@@ -116,6 +121,9 @@ impl SenderPublication {
 
     /// One duty cycle (spec/02 §3.2). Returns the bytes of data sent.
     pub(super) fn turn(&mut self, turn: &mut Turn<'_>) -> usize {
+        if self.spec.is_response {
+            turn.wire.speak_to(self.peer);
+        }
         if self.needs_setup {
             self.setup(turn);
         }
@@ -219,6 +227,11 @@ impl SenderPublication {
 
     pub(super) fn remove_spy(&mut self, counter_id: i32) {
         self.spies.retain(|spy| spy.id() != counter_id);
+    }
+
+    /// Whether its SETUP asked for a response channel.
+    pub(super) fn wants_response(&self) -> bool {
+        self.spec.wants_response
     }
 
     pub(super) fn term_length(&self) -> i32 {

@@ -27,6 +27,8 @@ enum Way {
     One(SocketAddr),
     /// To each of several.
     Many(Destinations),
+    /// To the peer of the publication whose turn it is, once that knows it.
+    Learned(Option<SocketAddr>),
 }
 
 impl Wire {
@@ -42,6 +44,7 @@ impl Wire {
                 Destination::Address(address) => Way::One(address),
                 Destination::Manual(count) => Way::Many(Destinations::manual(count)),
                 Destination::Dynamic(count) => Way::Many(Destinations::dynamic(count)),
+                Destination::Learned => Way::Learned(None),
             },
             channel,
         }
@@ -57,7 +60,8 @@ impl Wire {
     ) -> usize {
         let sent = match &mut self.way {
             Way::Connected => self.transport.send(batch),
-            Way::One(address) => {
+            Way::Learned(None) => return 0,
+            Way::One(address) | Way::Learned(Some(address)) => {
                 for transmit in batch.iter_mut() {
                     transmit.destination = Some(*address);
                 }
@@ -95,7 +99,15 @@ impl Wire {
                     faults.report(now, &self.channel, &error);
                 }
             }
-            (Way::Many(_), None) | (Way::Connected | Way::One(_), Some(_)) => {}
+            (Way::Many(_) | Way::Learned(_), None)
+            | (Way::Connected | Way::One(_) | Way::Learned(_), Some(_)) => {}
+        }
+    }
+
+    /// Whom the next sends go to, where each publication has its own peer.
+    pub(super) fn speak_to(&mut self, learned: Option<SocketAddr>) {
+        if let Way::Learned(peer) = &mut self.way {
+            *peer = learned;
         }
     }
 
@@ -122,7 +134,7 @@ impl Wire {
     pub(super) fn destination_id(&self, receiver_id: i64, source: SocketAddr) -> i64 {
         match &self.way {
             Way::Many(destinations) => destinations.id_of(receiver_id, source),
-            Way::Connected | Way::One(_) => -1,
+            Way::Connected | Way::One(_) | Way::Learned(_) => -1,
         }
     }
 

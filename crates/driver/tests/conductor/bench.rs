@@ -408,7 +408,7 @@ pub(crate) struct Refusal {
     pub(crate) text: String,
 }
 
-fn ready(message: &Message, wanted: i64) -> Option<Result<Ready, Refusal>> {
+pub(crate) fn ready(message: &Message, wanted: i64) -> Option<Result<Ready, Refusal>> {
     match message.get() {
         Response::PublicationReady {
             correlation_id,

@@ -15,6 +15,7 @@ mod images;
 mod ipc;
 mod names;
 mod ports;
+mod responses;
 mod sending_groups;
 mod sessions;
 mod sources;

@@ -200,3 +200,109 @@ fn a_client_cannot_pile_up_commands_without_end() {
     bench.run_for(Duration::from_secs(1));
     assert_eq!(ready(&mut bench), 601 - refused, "what had room is done");
 }
+
+#[test]
+fn a_peer_that_fell_silent_is_looked_up_again() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    let correlation_id = bench.id();
+    bench.send(&Command::AddPublication {
+        client_id: client,
+        correlation_id,
+        stream_id: 10,
+        channel: NAMED,
+    });
+    bench.settle();
+    bench.hosts.answer("some.host", &address());
+    bench.run_for(Duration::from_secs(4));
+    assert!(bench.hosts.asked().is_empty(), "it may yet answer");
+    bench.run_for(Duration::from_secs(2));
+    assert_eq!(bench.hosts.asked(), ["some.host"]);
+
+    bench.hosts.answer("some.host", &address());
+    bench.run_for(Duration::from_secs(6));
+    assert_eq!(bench.system(SystemCounter::ResolutionChanges), 0);
+    let elsewhere = Ok(vec!["127.0.0.9".parse().unwrap()]);
+    bench.hosts.answer("some.host", &elsewhere);
+    bench.settle();
+    assert_eq!(bench.system(SystemCounter::ResolutionChanges), 1);
+    assert_eq!(bench.system(SystemCounter::Errors), 0);
+
+    bench.run_for(Duration::from_secs(6));
+    bench
+        .hosts
+        .answer("some.host", &Err("no such name".to_owned()));
+    bench.settle();
+    let errors = bench.errors();
+    let text = "Unable to resolve host: endpoint=some.host:40123: no such name; 127.0.0.9:40123";
+    assert!(errors[0].0.contains(text), "{errors:?}");
+    assert_eq!(bench.system(SystemCounter::ResolutionChanges), 1);
+}
+
+#[test]
+fn nobody_is_looked_up_again_who_answers_or_has_no_name_or_where_options_forbid_it() {
+    for (options, channel, answers) in [
+        (vec![], NAMED, true),
+        (vec![], "aeron:udp?endpoint=127.0.0.1:40123", false),
+        (
+            vec![("aeron.driver.reresolution.check.interval", "0")],
+            NAMED,
+            false,
+        ),
+    ] {
+        let mut bench = Bench::with(&options);
+        let client = bench.client();
+        if answers {
+            bench
+                .add_subscription(client, "aeron:udp?endpoint=localhost:40123", 10)
+                .unwrap();
+        }
+        bench.send(&Command::AddPublication {
+            client_id: client,
+            correlation_id: bench.id(),
+            stream_id: 10,
+            channel,
+        });
+        bench.settle();
+        bench.hosts.answer("some.host", &address());
+        bench.run_for(Duration::from_secs(12));
+        assert!(bench.hosts.asked().is_empty(), "{channel} {options:?}");
+    }
+}
+
+#[test]
+fn a_table_says_what_names_stand_for() {
+    let mut bench = Bench::with(&[
+        ("aeron.name.resolver.supplier", "csv_table"),
+        (
+            "aeron.name.resolver.init.args",
+            "here,127.0.0.1,127.0.0.2|there,some.host,other.host|",
+        ),
+    ]);
+    let client = bench.client();
+    let added = bench.add_subscription(client, "aeron:udp?endpoint=here:40123", 10);
+    assert!(added.is_ok(), "{added:?}");
+    let entry = bench
+        .counters()
+        .into_iter()
+        .find(|meta| meta.label.contains("name='here'"))
+        .unwrap();
+    assert_eq!(entry.type_id, 2001);
+    bench.set(entry.id, -1);
+    let refused = bench
+        .add_subscription(client, "aeron:udp?endpoint=here:40124", 10)
+        .unwrap_err();
+    assert_eq!(refused.code, ErrorCode::UnknownHost);
+    assert!(
+        refused.text.contains("Unable to resolve host=(here)"),
+        "{}",
+        refused.text
+    );
+    bench.send(&subscribe(
+        client,
+        bench.id(),
+        "aeron:udp?endpoint=there:40125",
+    ));
+    bench.settle();
+    assert_eq!(bench.hosts.asked(), ["some.host"]);
+}

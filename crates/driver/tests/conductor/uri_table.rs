@@ -122,6 +122,9 @@ fn publications() {
                     &["udp?control-mode=manual"],
                     &["udp?endpoint=224.0.1.1:40001|interface={lo}"],
                     &["U|ssc=true"],
+                    &[
+                        "udp?control-mode=response|control=localhost:40020|response-correlation-id=prototype",
+                    ],
                 ],
             ),
             (
@@ -167,6 +170,11 @@ fn publications() {
                     &["M|fc=min,rrwm:0"],
                     &["udp?endpoint=224.0.1.1:40001|interface={nosuch}"],
                     &["udp?endpoint=224.0.1.1:40001|interface=10.99.0.0/16"],
+                    &["U|response-correlation-id=123456"],
+                    &["udp?control-mode=response|control=localhost:40020"],
+                    &[
+                        "udp?control-mode=response|control=localhost:40020|response-correlation-id=5",
+                    ],
                     &["U|pub-wnd=1k"],
                     &["U|pub-wnd=16m"],
                     &["U|max-resend=0"],
@@ -205,16 +213,7 @@ fn publications() {
                     &["ipc?tags=71,72", "ipc?session-id=tag:72"],
                 ],
             ),
-            (
-                NOT_BUILT,
-                &[
-                    &["U|channel-snd-ts-offset=0"],
-                    &["U|response-correlation-id=123456"],
-                    &[
-                        "udp?control-mode=response|control=localhost:40020|response-correlation-id=prototype",
-                    ],
-                ],
-            ),
+            (NOT_BUILT, &[&["U|channel-snd-ts-offset=0"]]),
         ],
         publish,
     );
@@ -262,6 +261,7 @@ fn subscriptions() {
                     &["aeron-spy:aeron:udp?endpoint=localhost:40001"],
                     &["aeron-spy:aeron:udp?tags=5"],
                     &["udp?endpoint=localhost:40113|control=localhost:40112"],
+                    &["udp?control-mode=response|control=localhost:40133"],
                 ],
             ),
             (
@@ -298,7 +298,6 @@ fn subscriptions() {
                 NOT_BUILT,
                 &[
                     &["udp?control=localhost:40112|endpoint=localhost:40113|control-mode=dynamic"],
-                    &["udp?control-mode=response|control=localhost:40133"],
                     &["U|media-rcv-ts-offset=0"],
                     &["U|channel-rcv-ts-offset=reserved"],
                 ],

@@ -74,6 +74,10 @@ impl Images {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn ids(&self) -> impl Iterator<Item = i64> {
+        self.present.keys().copied()
+    }
+
     pub(super) fn has_news(&self) -> bool {
         !self.news().is_empty()
     }

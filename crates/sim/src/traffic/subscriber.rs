@@ -235,6 +235,20 @@ impl Subscriber {
         matches!(self.state, State::Open(_))
     }
 
+    /// Under which id the driver has the subscription, if it is open.
+    #[must_use]
+    pub fn registration_id(&self) -> Option<i64> {
+        match &self.state {
+            State::Open(subscription) => Some(subscription.registration_id()),
+            _ => None,
+        }
+    }
+
+    /// Correlation ids of the images at present.
+    pub fn image_ids(&self) -> impl Iterator<Item = i64> {
+        self.images.ids()
+    }
+
     /// Why the driver did not make the subscription.
     #[must_use]
     pub fn failure(&self) -> Option<&AddError> {

@@ -20,6 +20,7 @@ mod partitions;
 mod provoked_loss;
 mod rejections;
 mod replay;
+mod responses;
 mod spies;
 mod subscribers;
 mod unblocking;

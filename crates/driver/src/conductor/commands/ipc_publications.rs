@@ -24,7 +24,7 @@ impl Owners {
     ) -> Result<(), Stop> {
         self.ensure_client(new.client_id)?;
         if !new.exclusive
-            && let Some(existing) = self.ipc.find_shared(new.stream_id)
+            && let Some(existing) = self.ipc.find_shared(new.stream_id, new.params.response)
         {
             new.params
                 .check_shared(&existing.terms.live(false), &new.channel)
@@ -43,6 +43,7 @@ impl Owners {
         let publication = self.make_ipc_publication(new, file)?;
         let notice = notice(&publication);
         self.ipc.insert(publication);
+        self.link_ipc_response(new.params.response, notice.session_id);
         self.finish_publication(new, Publication::Ipc(new.correlation_id), notice);
         self.join_subscriptions(Publication::Ipc(new.correlation_id));
         Ok(())

@@ -90,6 +90,7 @@ impl Owners {
     /// The publications that a subscription may join now.
     fn starts(&mut self, subscription: &Subscription) -> Vec<Start> {
         match &subscription.source {
+            Source::Ipc if subscription.awaits_session => Vec::new(),
             Source::Ipc => {
                 let (stream_id, session_id) =
                     (subscription.stream_id, subscription.params.session_id);

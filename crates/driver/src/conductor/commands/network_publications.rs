@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::StreamCounter;
-use taran_protocol::uri::UdpChannel;
+use taran_protocol::uri::{ResponseCorrelation, UdpChannel};
 
 use super::super::clients::Publication;
 use super::super::failure::Failure;
@@ -51,6 +51,7 @@ impl Owners {
         let Some(udp) = new.channel.udp() else {
             return Err(Failure::generic("not a UDP channel").into());
         };
+        self.check_response(new.params.is_response, new.params.response)?;
         let resolved = self.resolve_channel(udp, answers)?;
         let canonical = self.networking.send_endpoints.canonical(&resolved);
         let existing = self
@@ -75,10 +76,11 @@ impl Owners {
 
         if let Some(endpoint_id) = endpoint_id {
             if !new.exclusive
-                && let Some(shared) = self
-                    .networking
-                    .publications
-                    .find_shared(endpoint_id, new.stream_id)
+                && let Some(shared) = self.networking.publications.find_shared(
+                    endpoint_id,
+                    new.stream_id,
+                    new.params.response,
+                )
             {
                 new.params
                     .check_shared(&shared.terms.live(true), &new.channel)
@@ -119,6 +121,7 @@ impl Owners {
         made?;
         let id = PublicationId(new.correlation_id);
         self.finish_network_publication(new, id)?;
+        self.announce_response(id);
         self.join_subscriptions(Publication::Network(id));
         Ok(())
     }
@@ -290,7 +293,8 @@ impl Owners {
             mtu: params.mtu,
             ttl: i32::from(group.ttl),
             is_group: group.is_group,
-            wants_response: false,
+            wants_response: !params.is_response && params.response != ResponseCorrelation::None,
+            is_response: params.is_response,
             signals_end_of_stream: params.eos,
             spies_simulate_connection: params.spies_simulate_connection,
             flow_control,

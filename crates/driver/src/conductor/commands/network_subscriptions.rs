@@ -63,7 +63,8 @@ impl Owners {
     /// Enters a subscription, and tells the receiver if it is the first that wants its stream in this way.
     fn join_endpoint(&mut self, endpoint: EndpointId, subscription: Subscription) {
         let (stream_id, session_id) = (subscription.stream_id, subscription.params.session_id);
-        let is_first = self.subscriptions.count(endpoint, stream_id, session_id) == 0;
+        let is_first = !subscription.awaits_session
+            && self.subscriptions.count(endpoint, stream_id, session_id) == 0;
         self.subscriptions.insert(subscription);
         self.networking.receive_endpoints.add_reference(endpoint);
         if is_first {
@@ -90,6 +91,9 @@ impl Owners {
             ..
         } = self;
         let mut positions: Vec<(ImageId, Subscriber)> = Vec::new();
+        if subscription.awaits_session {
+            return Ok(positions);
+        }
         let session_id = subscription.params.session_id;
         for image in networking
             .images
@@ -112,6 +116,22 @@ impl Owners {
             }
         }
         Ok(positions)
+    }
+
+    /// A subscription that was given its session reads what is there of it.
+    pub(in crate::conductor) fn join_answers(&mut self, id: i64, endpoint: EndpointId) {
+        let Some(subscription) = self.subscriptions.find(id).cloned() else {
+            return;
+        };
+        match self.image_positions(endpoint, &subscription) {
+            Ok(positions) => {
+                for (image_id, subscriber) in positions {
+                    self.attach_image(image_id, subscriber);
+                }
+            }
+            // Its command was answered long ago.
+            Err(failure) => self.record(failure.code, &failure.text),
+        }
     }
 
     /// Attaches a subscriber to an image that is there already, then tells its client.
@@ -166,7 +186,8 @@ impl Owners {
             }
         }
         let (stream_id, session_id) = (subscription.stream_id, subscription.params.session_id);
-        if subscriptions.count(endpoint, stream_id, session_id) == 0 {
+        if !subscription.awaits_session && subscriptions.count(endpoint, stream_id, session_id) == 0
+        {
             networking
                 .receiver
                 .post(ReceiverCommand::RemoveSubscription {

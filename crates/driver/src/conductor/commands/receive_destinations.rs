@@ -67,6 +67,7 @@ impl Owners {
             text: Arc::from(command.channel),
             channel,
             params,
+            awaits_session: false,
         };
         let answer = Response::OperationSuccess {
             correlation_id: command.correlation_id,

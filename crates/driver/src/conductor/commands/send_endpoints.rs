@@ -75,10 +75,11 @@ impl Owners {
             destination: match (&destination_count, resolved.channel.kind()) {
                 (Some(count), ChannelKind::Manual) => Destination::Manual(count.clone()),
                 (Some(count), _) => Destination::Dynamic(count.clone()),
+                (None, ChannelKind::Response) => Destination::Learned,
                 (None, _) if sockets.connect => Destination::Connected,
                 (None, _) => Destination::Address(resolved.roles.remote_data),
             },
-            unheard_timeout_ns: if resolved.is_group() {
+            unheard_timeout_ns: if resolved.is_group() || resolved.is_response() {
                 None
             } else {
                 self.unheard_timeout(resolved.channel.endpoint.as_ref())

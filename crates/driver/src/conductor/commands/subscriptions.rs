@@ -36,6 +36,7 @@ impl NewSubscription {
             text: Arc::from(self.channel.uri().as_str()),
             channel: self.channel.clone(),
             params: self.params.clone(),
+            awaits_session: self.params.is_response,
         }
     }
 }

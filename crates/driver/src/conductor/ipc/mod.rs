@@ -4,6 +4,8 @@ mod publication;
 
 use std::collections::BTreeMap;
 
+use taran_protocol::uri::ResponseCorrelation;
+
 pub(crate) use publication::{Event, IpcPublication, PublisherCounters, State, Timeouts};
 
 /// All IPC publications of the driver, by registration id.
@@ -35,10 +37,16 @@ impl IpcPublications {
     }
 
     /// The publication that a shared add gets instead of a new one.
-    pub(crate) fn find_shared(&mut self, stream_id: i32) -> Option<&mut IpcPublication> {
-        self.entries
-            .values_mut()
-            .find(|p| p.terms.stream_id == stream_id && p.is_shareable())
+    pub(crate) fn find_shared(
+        &mut self,
+        stream_id: i32,
+        response: ResponseCorrelation,
+    ) -> Option<&mut IpcPublication> {
+        self.entries.values_mut().find(|p| {
+            p.terms.stream_id == stream_id
+                && p.terms.params.response == response
+                && p.is_shareable()
+        })
     }
 
     /// Whether a session id is taken on a stream.

@@ -38,6 +38,11 @@ impl ResolvedChannel {
         )
     }
 
+    /// Answers go this way, to whoever asks for them.
+    pub(crate) fn is_response(&self) -> bool {
+        self.channel.kind() == ChannelKind::Response
+    }
+
     /// The text as the client gave it.
     pub(crate) fn text(&self) -> &str {
         self.channel.uri.as_str()

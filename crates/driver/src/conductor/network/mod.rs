@@ -24,6 +24,7 @@ pub(crate) use sockets::Sockets;
 use std::collections::VecDeque;
 
 use super::line::Line;
+use super::responses::Announcement;
 use super::setup::PendingImage;
 use super::subscriptions::SpiedStream;
 use crate::boundary::{
@@ -47,6 +48,8 @@ pub(crate) struct Networking {
     pub(crate) pending_images: Vec<PendingImage>,
     /// Images that wait to be begun; the receiver bounds how many it asks for at once.
     pub(crate) requested_images: VecDeque<CreateImage>,
+    /// Publications of answers that their requesters do not receive yet.
+    pub(crate) announcements: Vec<Announcement>,
     /// Told in status messages of the next receive endpoint.
     pub(crate) next_receiver_id: i64,
     /// A user's own congestion control.

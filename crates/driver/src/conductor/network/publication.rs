@@ -229,6 +229,11 @@ impl NetworkPublication {
         self.shared.position()
     }
 
+    /// Whether it is open and nobody has received it yet.
+    pub(crate) fn awaits_receiver(&self) -> bool {
+        self.state == State::Active && !self.log.is_revoked() && !self.shared.has_receivers()
+    }
+
     fn has_subscribers(&self) -> bool {
         let has_receivers = self.shared.has_receivers() && self.shared.has_required_receivers();
         has_receivers || (self.terms.params.spies_simulate_connection && self.spies.any_counts())

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use taran_protocol::uri::ResponseCorrelation;
+
 use super::publication::NetworkPublication;
 use crate::boundary::{EndpointId, PublicationId};
 
@@ -37,10 +39,14 @@ impl NetworkPublications {
         &mut self,
         endpoint: EndpointId,
         stream_id: i32,
+        response: ResponseCorrelation,
     ) -> Option<&mut NetworkPublication> {
-        self.entries
-            .values_mut()
-            .find(|p| p.endpoint == endpoint && p.terms.stream_id == stream_id && p.is_shareable())
+        self.entries.values_mut().find(|p| {
+            p.endpoint == endpoint
+                && p.terms.stream_id == stream_id
+                && p.terms.params.response == response
+                && p.is_shareable()
+        })
     }
 
     /// The oldest publication with an entity tag.

@@ -215,7 +215,7 @@ impl Sockets {
         resolved: &ResolvedChannel,
     ) -> Result<Box<dyn Transport>, Failure> {
         let mut spec = self.spec(resolved, resolved.roles.local);
-        if self.connect && !resolved.has_destinations() {
+        if self.connect && !resolved.has_destinations() && !resolved.is_response() {
             spec.connect = Some(resolved.roles.remote_data);
         }
         match resolved.control {

@@ -187,6 +187,7 @@ impl Owners {
                 stream_id: request.stream_id,
                 source_identity: request.source.to_string(),
                 rejoin: plan.first.params.rejoin,
+                wants_response: request.wants_response,
                 subscribers,
                 counters,
                 file,

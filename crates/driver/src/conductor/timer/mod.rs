@@ -71,6 +71,7 @@ impl Owners {
     /// Every duty cycle: limits of publishers, and clean terms ahead of them.
     pub(crate) fn update_limits(&mut self) -> usize {
         let now_ns = self.now.nanos;
+        self.settle_responses();
         self.ipc.update_limits()
             + self.networking.publications.update_limits()
             + self.networking.images.update(now_ns)

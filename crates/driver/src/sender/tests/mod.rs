@@ -4,6 +4,7 @@ mod control;
 mod data;
 mod destinations;
 mod life;
+mod responses;
 mod setup;
 
 use std::sync::Arc;
@@ -127,6 +128,7 @@ impl Rig {
             ttl: 0,
             is_group: false,
             wants_response: false,
+            is_response: false,
             signals_end_of_stream: true,
             spies_simulate_connection: false,
             flow_control: FlowControlSpec::Max {

@@ -24,6 +24,7 @@ impl Rig {
             stream_id: STREAM,
             source_identity: String::new(),
             rejoin: true,
+            wants_response: false,
             subscribers: Subscribers::default(),
             counters: ImageCounters {
                 high_water_mark: Counter::detached(),

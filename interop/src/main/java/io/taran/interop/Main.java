@@ -22,6 +22,8 @@ public final class Main
             case "publish" -> Publish.run(parsed);
             case "subscribe" -> Subscribe.run(parsed);
             case "echo" -> Echo.run(parsed);
+            case "answer" -> Responses.answer(parsed);
+            case "ask" -> Responses.ask(parsed);
             case "driver" -> Driver.run(parsed);
             case "counters" -> Inspect.counters(parsed);
             case "errors" -> Inspect.errors(parsed);

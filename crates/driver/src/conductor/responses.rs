@@ -1,0 +1,197 @@
+//! Requests and the channels of their answers (spec/02 §2.10).
+//!
+//! ```text
+//! requester                                            server
+//! subscription, waits for a session
+//! publication, names it ──SETUP, asks for a response──► image, remembers that
+//!                       ◄──response setup, repeated──── publication, names the image
+//! subscription gets the session ──asks for SETUP──────► publication learns where it goes
+//!                       ◄──────────answers──────────────
+//! ```
+//!
+//! Over IPC nothing has to be told: the subscription gets its session when the publication of the answers is made.
+
+use taran_protocol::uri::ResponseCorrelation;
+
+use super::failure::Failure;
+use super::network::NetworkPublication;
+use super::owners::Owners;
+use super::subscriptions::Source;
+use crate::boundary::{EndpointId, ImageId, PublicationId, ReceiverCommand};
+
+/// A publication of answers that its image tells the requester of, until that receives it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Announcement {
+    publication: PublicationId,
+    image: ImageId,
+    endpoint: EndpointId,
+}
+
+impl Owners {
+    /// What a publication to the network names must be there: the image that asked for answers, or the subscription
+    /// that waits for them.
+    pub(crate) fn check_response(
+        &self,
+        is_response: bool,
+        response: ResponseCorrelation,
+    ) -> Result<(), Failure> {
+        match (is_response, response) {
+            (_, ResponseCorrelation::None) | (true, ResponseCorrelation::Prototype) => Ok(()),
+            (true, ResponseCorrelation::Id(id)) => match self.networking.images.get(ImageId(id)) {
+                Some(image) if image.wants_response => Ok(()),
+                Some(_) => Err(Failure::generic(format!(
+                    "image.correlationId={id} did not request a response channel: its publication needs \
+                     response-correlation-id=<registration id of the subscription for the answers>"
+                ))),
+                None => Err(Failure::generic(format!(
+                    "image.correlationId={id} not found: response-correlation-id must be the correlation id of an \
+                     image of the requests"
+                ))),
+            },
+            (false, ResponseCorrelation::Id(id)) if self.subscriptions.find(id).is_some() => Ok(()),
+            (false, _) => Err(Failure::generic(format!(
+                "unable to find response subscription for response-correlation-id={}: it must be the registration id \
+                 of a subscription with control-mode=response",
+                super::publication_terms::response_id(response)
+            ))),
+        }
+    }
+
+    /// A publication of answers is there: its requester has to know.
+    pub(crate) fn announce_response(&mut self, id: PublicationId) {
+        let Some(publication) = self.networking.publications.get(id) else {
+            return;
+        };
+        let params = &publication.terms.params;
+        let (true, ResponseCorrelation::Id(image)) = (params.is_response, params.response) else {
+            return;
+        };
+        let session_id = publication.terms.session_id;
+        let Some(image) = self.networking.images.get(ImageId(image)) else {
+            return;
+        };
+        let announcement = Announcement {
+            publication: id,
+            image: image.id,
+            endpoint: image.endpoint,
+        };
+        let networking = &mut self.networking;
+        networking
+            .announcements
+            .retain(|other| other.image != announcement.image);
+        networking.announcements.push(announcement);
+        networking.receiver.post(ReceiverCommand::AnnounceResponse {
+            endpoint: announcement.endpoint,
+            image: announcement.image,
+            session_id: Some(session_id),
+        });
+    }
+
+    /// Every duty cycle: what the requester receives, or what is over, is announced no longer.
+    pub(crate) fn settle_responses(&mut self) {
+        let networking = &mut self.networking;
+        if networking.announcements.is_empty() {
+            return;
+        }
+        let (publications, receiver) = (&networking.publications, &mut networking.receiver);
+        networking.announcements.retain(|announced| {
+            let is_waiting = publications
+                .get(announced.publication)
+                .is_some_and(NetworkPublication::awaits_receiver);
+            if !is_waiting {
+                receiver.post(ReceiverCommand::AnnounceResponse {
+                    endpoint: announced.endpoint,
+                    image: announced.image,
+                    session_id: None,
+                });
+            }
+            is_waiting
+        });
+    }
+
+    /// The requests of a publication are answered under this session.
+    pub(crate) fn on_response_setup(&mut self, publication: PublicationId, session_id: i32) {
+        let publication = self.networking.publications.get(publication);
+        let Some(ResponseCorrelation::Id(id)) = publication.map(|p| p.terms.params.response) else {
+            return;
+        };
+        let Some(subscription) = self.subscriptions.find(id) else {
+            return;
+        };
+        let Source::Network(endpoint) = subscription.source else {
+            return;
+        };
+        let stream_id = subscription.stream_id;
+        if !subscription.params.is_response {
+            return;
+        }
+        match subscription.answered_session() {
+            Some(present) if present == session_id => {
+                self.networking
+                    .receiver
+                    .post(ReceiverCommand::RequestSetup {
+                        endpoint,
+                        stream_id,
+                        session_id,
+                    });
+            }
+            // The answers of before still come.
+            Some(present)
+                if self
+                    .networking
+                    .images
+                    .is_followed(endpoint, present, stream_id) => {}
+            present => self.move_subscription(id, endpoint, stream_id, present, session_id),
+        }
+    }
+
+    /// A subscription for answers gets its session, or another one where whoever answers began anew.
+    fn move_subscription(
+        &mut self,
+        id: i64,
+        endpoint: EndpointId,
+        stream_id: i32,
+        from: Option<i32>,
+        session_id: i32,
+    ) {
+        let is_first = self
+            .subscriptions
+            .count(endpoint, stream_id, Some(session_id))
+            == 0;
+        self.subscriptions.answer(id, session_id);
+        let receiver = &mut self.networking.receiver;
+        if from.is_some() && self.subscriptions.count(endpoint, stream_id, from) == 0 {
+            receiver.post(ReceiverCommand::RemoveSubscription {
+                endpoint,
+                stream_id,
+                session_id: from,
+            });
+        }
+        if is_first {
+            receiver.post(ReceiverCommand::AddSubscription {
+                endpoint,
+                stream_id,
+                session_id: Some(session_id),
+            });
+        } else {
+            self.join_answers(id, endpoint);
+        }
+    }
+
+    /// A publication over IPC answers the requests of another one.
+    pub(crate) fn link_ipc_response(&mut self, response: ResponseCorrelation, session_id: i32) {
+        let ResponseCorrelation::Id(request) = response else {
+            return;
+        };
+        let asked = self.ipc.get(request).map(|p| p.terms.params.response);
+        let Some(ResponseCorrelation::Id(id)) = asked else {
+            return;
+        };
+        let waits = self.subscriptions.find(id).is_some_and(|subscription| {
+            subscription.source == Source::Ipc && subscription.params.is_response
+        });
+        if waits {
+            self.subscriptions.answer(id, session_id);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What the sender of requests is told of their answers (spec/02 §2.10).
+
+/// The session under which a stream is answered, told at once and then at the pace of status messages.
+#[derive(Debug, Default)]
+pub(super) struct ResponseNotice {
+    session_id: Option<i32>,
+    is_news: bool,
+}
+
+impl ResponseNotice {
+    /// From now on, or no longer.
+    pub(super) fn set(&mut self, session_id: Option<i32>) {
+        self.is_news = session_id.is_some();
+        self.session_id = session_id;
+    }
+
+    /// Whether to tell it now; `is_overdue` when a regular status message is to be sent.
+    #[inline]
+    pub(super) fn is_due(&self, is_overdue: bool) -> bool {
+        self.session_id.is_some() && (self.is_news || is_overdue)
+    }
+
+    /// What to tell.
+    pub(super) fn take(&mut self) -> Option<i32> {
+        self.is_news = false;
+        self.session_id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_told_at_once_and_then_repeated_until_it_is_known() {
+        let mut notice = ResponseNotice::default();
+        assert!(!notice.is_due(true));
+        notice.set(Some(7));
+        assert!(notice.is_due(false));
+        assert_eq!(notice.take(), Some(7));
+        assert!(!notice.is_due(false) && notice.is_due(true));
+        notice.set(None);
+        assert!(!notice.is_due(true));
+        assert_eq!(notice.take(), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! Response channels as the sender sees them (spec/02 §2.10).
+
+use super::*;
+use crate::testing::peer;
+use taran_protocol::frame::{IntoBytes, ResponseSetup, StatusMessage};
+
+fn response_setup(session_id: i32, stream_id: i32) -> ResponseSetup {
+    ResponseSetup {
+        header: ResponseSetup::header(),
+        session_id: session_id.into(),
+        stream_id: stream_id.into(),
+        response_session_id: 0x5E6F_7081.into(),
+    }
+}
+
+#[test]
+fn an_answer_goes_to_who_asked_for_its_setup() {
+    let mut rig = Rig::sending_to(Destination::Learned, |spec| spec.is_response = true);
+    rig.cycle_after(101 * MS);
+    assert!(rig.socket.sent().is_empty(), "nobody is known yet");
+    assert!(rig.counters.short_sends.get() > 0);
+    for session_id in [0, SESSION] {
+        let elicit = StatusMessage {
+            session_id: session_id.into(),
+            ..rig.status_message(RECEIVER, StatusMessage::SEND_SETUP, START, 0)
+        };
+        rig.socket.arrive(elicit.as_bytes());
+        rig.cycle_after(101 * MS);
+        rig.cycle_after(101 * MS);
+        let destinations = rig.socket.destinations();
+        if session_id == 0 {
+            assert!(destinations.is_empty(), "that was for nobody in particular");
+        } else {
+            assert!(!destinations.is_empty());
+            assert!(destinations.iter().all(|to| *to == Some(peer())));
+        }
+    }
+}
+
+#[test]
+fn who_asked_for_a_response_hears_under_which_session_it_comes() {
+    let mut rig = Rig::sending_to(Destination::Connected, |spec| spec.wants_response = true);
+    for (session_id, stream_id) in [(SESSION + 1, STREAM), (SESSION, STREAM + 1)] {
+        let stray = response_setup(session_id, stream_id);
+        rig.socket.arrive(stray.as_bytes());
+    }
+    rig.cycle();
+    assert!(rig.events.try_recv().is_none());
+    rig.socket
+        .arrive(response_setup(SESSION, STREAM).as_bytes());
+    rig.cycle();
+    let told = rig.events.try_recv();
+    assert!(matches!(
+        told,
+        Some(ConductorEvent::ResponseSetup {
+            publication: PUBLICATION,
+            session_id: 0x5E6F_7081,
+        })
+    ));
+}
+
+#[test]
+fn who_did_not_ask_for_a_response_hears_of_none() {
+    let mut rig = Rig::new();
+    rig.socket
+        .arrive(response_setup(SESSION, STREAM).as_bytes());
+    rig.cycle();
+    assert!(rig.events.try_recv().is_none());
+}

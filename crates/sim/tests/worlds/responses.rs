@@ -1,0 +1,183 @@
+//! Requests and their answers on response channels, over networks that lose, and with servers that begin anew.
+
+use std::time::Duration;
+
+use taran_sim::{
+    ClientId, HostIndex, HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World,
+    seeded,
+};
+
+use super::common::{LONG, await_all, between, channel, end};
+
+const REQUESTS: i32 = 10;
+const ANSWERS: i32 = 20;
+/// After so long nobody believes any more that an image lives.
+const FORGOTTEN: Duration = Duration::from_secs(17);
+
+/// Where the first host answers.
+const ANSWER_CHANNEL: &str = "aeron:udp?control-mode=response|control=10.0.0.1:40124";
+
+/// A server on the first host, and requesters on all hosts.
+struct Service {
+    world: World,
+    hosts: Vec<HostIndex>,
+    clients: Vec<ClientId>,
+    /// What the server hears of all requesters.
+    requests: SubscriberId,
+}
+
+/// One who asks.
+#[derive(Clone, Copy)]
+struct Requester {
+    answers: SubscriberId,
+    requests: PublisherId,
+}
+
+impl Service {
+    fn in_any_weather(seed: u64, hosts: usize) -> Self {
+        let mut world = World::new(seed);
+        let faults = if world.random().bool() {
+            taran_sim::weather::fair(world.random())
+        } else {
+            taran_sim::weather::foul(world.random())
+        };
+        world.set_faults(faults);
+        let hosts: Vec<_> = (0..hosts)
+            .map(|_| world.add_host(HostSpec::new()))
+            .collect();
+        let clients: Vec<_> = hosts.iter().map(|host| world.connect(*host)).collect();
+        let requests = world.subscribe(clients[0], Subscribing::new(channel(0), REQUESTS));
+        Self {
+            world,
+            hosts,
+            clients,
+            requests,
+        }
+    }
+
+    /// A requester on a host asks so much; its image as the server sees it.
+    fn ask(&mut self, host: usize, messages: u64) -> (Requester, i64) {
+        let world = &mut self.world;
+        let before: Vec<i64> = world.subscriber(self.requests).image_ids().collect();
+        let answers = world.subscribe(
+            self.clients[host],
+            Subscribing::new(ANSWER_CHANNEL, ANSWERS),
+        );
+        world.run_until("the subscription is open", LONG, |world| {
+            world.subscriber(answers).is_open()
+        });
+        let id = world.subscriber(answers).registration_id().unwrap();
+        let asks = format!("{}|response-correlation-id={id}", channel(0));
+        let requests = world.publish(
+            self.clients[host],
+            Publishing::new(asks, REQUESTS).messages(messages),
+        );
+        let image = self.new_image(&before);
+        (Requester { answers, requests }, image)
+    }
+
+    /// The image that was not there before.
+    fn new_image(&mut self, before: &[i64]) -> i64 {
+        let requests = self.requests;
+        self.world
+            .run_until("the requests are heard", LONG, |world| {
+                let mut ids = world.subscriber(requests).image_ids();
+                ids.any(|id| !before.contains(&id))
+            });
+        let mut ids = self.world.subscriber(requests).image_ids();
+        ids.find(|id| !before.contains(id)).unwrap()
+    }
+
+    /// The server answers what it sees of one requester.
+    fn answer(&mut self, image: i64, messages: u64) -> PublisherId {
+        let exclusive = self.world.random().bool();
+        let answers = format!("{ANSWER_CHANNEL}|response-correlation-id={image}");
+        let publishing = Publishing::new(answers, ANSWERS).exclusive(exclusive);
+        self.world
+            .publish(self.clients[0], publishing.messages(messages))
+    }
+}
+
+seeded! {
+    /// Several requesters, also on the server's own host, ask and are answered, each by its own stream and no other.
+    to_each_its_own, 25, |seed| {
+        let mut service = Service::in_any_weather(seed, 3);
+        let mut flows = Vec::new();
+        for host in [0, 1, 2, 1] {
+            let (requester, image) = service.ask(host, 60);
+            let answers = service.answer(image, 100);
+            flows.extend([(service.requests, requester.requests), (requester.answers, answers)]);
+        }
+        await_all(&mut service.world, &flows);
+        for (answers, publisher) in flows.iter().skip(1).step_by(2) {
+            let world = &service.world;
+            let key = world.publisher(*publisher).key();
+            let images: Vec<_> = world.subscriber(*answers).images().map(|image| *image.key()).collect();
+            assert_eq!(images, key.into_iter().collect::<Vec<_>>());
+        }
+        end(service.world);
+    }
+}
+
+seeded! {
+    /// The server's driver dies. Its successor is asked by the same requester, and answers under another session.
+    server_death, 15, |seed| {
+        let mut service = Service::in_any_weather(seed, 2);
+        let (requester, image) = service.ask(1, 3_000);
+        let answers = service.answer(image, 50);
+        await_all(&mut service.world, &[(requester.answers, answers)]);
+        service.world.kill_driver(service.hosts[0]);
+        let pause = between(&mut service.world, FORGOTTEN, 2 * FORGOTTEN);
+        service.world.run_for(pause);
+        service.world.start_driver(service.hosts[0]);
+        service.clients[0] = service.world.connect(service.hosts[0]);
+        let hears = Subscribing::new(channel(0), REQUESTS);
+        service.requests = service.world.subscribe(service.clients[0], hears);
+        let image = service.new_image(&[]);
+        let answers = service.answer(image, 50);
+        await_all(&mut service.world, &[(requester.answers, answers)]);
+        end(service.world);
+    }
+}
+
+seeded! {
+    /// A long cut: the server sees the requester again as another image, and answers it anew.
+    partition, 15, |seed| {
+        let mut service = Service::in_any_weather(seed, 2);
+        let (requester, image) = service.ask(1, 3_000);
+        let answers = service.answer(image, 50);
+        await_all(&mut service.world, &[(requester.answers, answers)]);
+        let [server, other] = [0, 1].map(|host| service.world.network_id(service.hosts[host]));
+        service.world.network().cut(server, other);
+        service.world.network().cut(other, server);
+        let pause = between(&mut service.world, 2 * FORGOTTEN, 3 * FORGOTTEN);
+        service.world.run_for(pause);
+        service.world.publisher_mut(answers).close();
+        service.world.network().heal_all();
+        let image = service.new_image(&[image]);
+        let answers = service.answer(image, 50);
+        await_all(&mut service.world, &[(requester.answers, answers)]);
+        end(service.world);
+    }
+}
+
+seeded! {
+    /// A requester dies while it is answered: the server notices, and others are answered as before.
+    requester_death, 15, |seed| {
+        let mut service = Service::in_any_weather(seed, 3);
+        let (dead, image) = service.ask(1, 3_000);
+        let (other, other_image) = service.ask(2, 60);
+        let to_dead = service.answer(image, 3_000);
+        let to_other = service.answer(other_image, 200);
+        service.world.run_until("the dead one has heard something", LONG, |world| {
+            world.subscriber(dead.answers).images().next().is_some()
+        });
+        service.world.kill_driver(service.hosts[1]);
+        await_all(&mut service.world, &[(other.answers, to_other), (service.requests, other.requests)]);
+        service.world.run_until("the server has noticed", LONG, |world| {
+            !world.publisher(to_dead).is_connected()
+                && world.subscriber(service.requests).image_ids().count() == 1
+        });
+        end(service.world);
+    }
+}
