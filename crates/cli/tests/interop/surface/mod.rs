@@ -91,6 +91,7 @@ mod on_our_driver {
 
     on! { Driver::taran,
         counters: clients_own_counters_and_share_static_ones counters_are_refused_with_a_reason;
+        destinations: a_publication_gains_and_loses_destinations a_subscription_gains_and_loses_sources;
         ends: closes_are_answered_and_things_removed_by_id;
         inquiries: an_open_port_is_resolved channels_say_how_they_are the_driver_names_free_sessions
             wrong_channels_are_refused_with_a_code;

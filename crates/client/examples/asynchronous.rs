@@ -1,0 +1,78 @@
+//! Asking the driver without waiting for it, in handlers and futures.
+//!
+//! Needs a running driver: `cargo run --release -- driver`.
+
+use std::error::Error;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use taran::{AddError, Context};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    run(Context::new())
+}
+
+pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
+    let client = context.connect()?;
+
+    // Asked for at once, taken when they are there.
+    let mut publication = client.async_add_publication("aeron:ipc", 1001)?;
+    let mut subscription = client.async_add_subscription("aeron:ipc", 1001)?;
+    let (mut published, mut subscribed) = (None, None);
+    while published.is_none() || subscribed.is_none() {
+        if let Some(outcome) = publication.poll() {
+            published = Some(outcome?);
+        }
+        if let Some(outcome) = subscription.poll() {
+            subscribed = Some(outcome?);
+        }
+        std::thread::yield_now();
+    }
+
+    // A pending answer is a future, for whatever executor there is.
+    let session_id = block_on(async {
+        let session_id = client.async_next_available_session_id(1001)?.await?;
+        let counter = client
+            .async_add_counter(1_101, b"", "asynchronous")?
+            .await?;
+        counter.set(i64::from(session_id));
+        Ok::<_, AddError>(session_id)
+    })?;
+    println!("session {session_id} is free");
+
+    // What is not wanted any more is withdrawn by its id, and closes are answered too.
+    let pending = client.async_add_publication("aeron:ipc", 1002)?;
+    let removal = client.async_remove_publication(pending.registration_id())?;
+    removal.wait()?;
+    let closed = published.map(|publication| publication.async_close());
+    if let Some(closed) = closed {
+        closed?.wait()?;
+    }
+    drop(subscribed);
+    while client.has_active_commands() {
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+/// The smallest executor there is.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut task = TaskContext::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut task) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Channels: built with checks, taken apart, and changed. Needs no driver.
+
+use std::error::Error;
+use std::time::Duration;
+
+use taran::{ChannelUri, ChannelUriBuilder, ControlMode, Param};
+
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    // One method per parameter; values are checked before any driver sees them.
+    let multicast = ChannelUriBuilder::udp()
+        .endpoint("224.20.30.39:40456")
+        .interface("192.168.1.0/24")
+        .ttl(4)
+        .min_flow_control(Some(3), Some(Duration::from_secs(2)))
+        .linger(Duration::from_millis(500))
+        .alias("prices")
+        .build()?;
+    println!("{multicast}");
+    if let Err(error) = ChannelUriBuilder::udp().endpoint("localhost").build() {
+        println!("refused: {error}");
+    }
+
+    // A stream that goes on at a position.
+    let resumed = ChannelUriBuilder::udp()
+        .endpoint("localhost:40123")
+        .initial_position(1 << 20, 7, 64 * 1024)
+        .build()?;
+    println!("{resumed}");
+
+    // Taken apart.
+    let channel = ChannelUri::parse("aeron:udp?endpoint=localhost:0|tags=1,2|my-key=x")?;
+    println!(
+        "{:?} with tags {:?}",
+        channel.get(Param::Endpoint),
+        channel.tags()
+    );
+    for (key, value) in channel.parameters() {
+        println!("  {key} = {value}");
+    }
+    for key in channel.unknown_keys() {
+        println!("  no driver knows {key}");
+    }
+
+    // Changed: the order, and what nobody knows, stay.
+    println!("{}", channel.with_endpoint_port("127.0.0.1:40123")?);
+    println!(
+        "{}",
+        channel.with_session_id(-7)?.with_alias_if_absent("mine")?
+    );
+    let manual = ChannelUriBuilder::from_uri(&channel)
+        .control_mode(ControlMode::Manual)
+        .clear(Param::Endpoint)
+        .build()?;
+    println!(
+        "{manual}, for instance to {}",
+        manual.destination("localhost:40124")?
+    );
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! One publication to many receivers whose addresses are not known beforehand.
+//!
+//! Needs a running driver: `cargo run --release -- driver`.
+
+use std::error::Error;
+
+use taran::{ChannelUriBuilder, Client, Context, ControlMode, Subscription};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    run(Context::new())
+}
+
+/// A receiver at a port that the system chooses, and the channel that reaches it.
+fn receiver(client: &Client) -> Result<(Subscription, String), Box<dyn Error>> {
+    let subscription = client.add_subscription("aeron:udp?endpoint=127.0.0.1:0", 1001)?;
+    loop {
+        if let Some(channel) = subscription.try_resolve_channel_endpoint_port() {
+            return Ok((subscription, channel));
+        }
+        std::thread::yield_now();
+    }
+}
+
+pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
+    let client = context.connect()?;
+    let ((mut first, to_first), (mut second, to_second)) = (receiver(&client)?, receiver(&client)?);
+
+    let channel = ChannelUriBuilder::udp()
+        .control("127.0.0.1:0")
+        .control_mode(ControlMode::Manual)
+        .build()?;
+    let publication = client.add_publication(&channel, 1001)?;
+
+    // Waiting for the driver, or not; the id of the command is that of the destination.
+    publication.add_destination(&to_first)?;
+    let pending = publication.async_add_destination(&to_second)?;
+    let second_id = pending.registration_id();
+    pending.wait()?;
+
+    while first.has_no_images() || second.has_no_images() {
+        std::thread::yield_now();
+    }
+    while publication.offer(b"to both").is_err() {
+        std::thread::yield_now();
+    }
+    for subscription in [&mut first, &mut second] {
+        while subscription.poll(|message, _| assert_eq!(message, b"to both"), 10)? == 0 {
+            std::thread::yield_now();
+        }
+    }
+
+    // Removed by the text that it was added with, or by its id.
+    publication.remove_destination(&to_first)?;
+    publication.remove_destination_by_id(second_id)?;
+    println!("sent to two destinations");
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Exclusive publications: one writer, a session of its own, and streams that go on where another one was.
+//!
+//! Needs a running driver: `cargo run --release -- driver`.
+
+use std::error::Error;
+
+use taran::{ChannelUriBuilder, Context};
+
+const TERM_LENGTH: usize = 64 * 1024;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    run(Context::new())
+}
+
+pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
+    let client = context.connect()?;
+    let original = ChannelUriBuilder::ipc().term_length(TERM_LENGTH).build()?;
+    let mut reader = client.add_subscription(&original, 1001)?;
+    let mut publication = client.add_exclusive_publication(&original, 1001)?;
+    while !publication.is_connected() || reader.has_no_images() {
+        std::thread::yield_now();
+    }
+
+    // Each writer of this channel and stream has its own session; sending needs no atomic read-modify-write.
+    publication.offer(b"one")?;
+    publication.offer(b"two")?;
+    // A gap that subscribers skip, for aligning what follows.
+    publication.append_padding(100)?;
+    println!(
+        "session {}, term {}, offset {}",
+        publication.session_id(),
+        publication.term_id(),
+        publication.term_offset()
+    );
+
+    // The stream as it lies in memory: whole frames, headers included.
+    let mut recorded = Vec::new();
+    reader.block_poll(|block| recorded.extend_from_slice(block.bytes()), 1024)?;
+
+    // A copy of the stream, from its beginning and in its session, gets them as they are.
+    let copy = ChannelUriBuilder::udp().endpoint("127.0.0.1:0").build()?;
+    let mut receiver = client.add_subscription(&copy, 1001)?;
+    let endpoint = loop {
+        // The system has chosen the port.
+        match receiver.resolved_endpoint() {
+            Some(endpoint) => break endpoint.to_string(),
+            None => std::thread::yield_now(),
+        }
+    };
+    let copy = ChannelUriBuilder::from_uri(&copy)
+        .endpoint(&endpoint)
+        .session_id(publication.session_id())
+        .initial_position(0, publication.initial_term_id(), TERM_LENGTH)
+        .build()?;
+    let mut replay = client.add_exclusive_publication(&copy, 1001)?;
+    while !replay.is_connected() {
+        std::thread::yield_now();
+    }
+    replay.offer_block(&recorded)?;
+
+    let mut messages = 0;
+    while messages < 2 {
+        messages += receiver.poll(
+            |message, header| {
+                let text = String::from_utf8_lossy(message);
+                println!("replayed {text:?}, which ends at {}", header.position());
+            },
+            10,
+        )?;
+    }
+    Ok(())
+}

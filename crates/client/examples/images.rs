@@ -1,0 +1,76 @@
+//! Images: the publications that a subscription receives, one by one.
+//!
+//! Needs a running driver: `cargo run --release -- driver`.
+
+use std::error::Error;
+use std::sync::mpsc;
+
+use taran::{Action, Context, ImageHandlers};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    run(Context::new())
+}
+
+pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
+    let client = context.connect()?;
+
+    // Handlers run on the client's conductor; they get a view, which may be kept.
+    let (come, images) = mpsc::channel();
+    let handlers = ImageHandlers::new()
+        .on_available(move |image| {
+            println!("{} from {}", image.session_id(), image.source_identity());
+            let _ = come.send(image.clone());
+        })
+        .on_unavailable(|image| {
+            let how = if image.is_end_of_stream() {
+                "complete"
+            } else {
+                "cut short"
+            };
+            println!(
+                "{} is gone at {}, {how}",
+                image.session_id(),
+                image.position()
+            );
+        });
+    let mut subscription = client.add_subscription_with("aeron:ipc", 1001, handlers)?;
+    let mut publications = [
+        client.add_exclusive_publication("aeron:ipc", 1001)?,
+        client.add_exclusive_publication("aeron:ipc", 1001)?,
+    ];
+    let (first, second) = (images.recv()?, images.recv()?);
+    for publication in &mut publications {
+        for number in 0..5_u8 {
+            publication.offer(&[number])?;
+        }
+    }
+
+    // One image by itself, found by its session or by its correlation id.
+    if let Some(image) = subscription.image_mut(first.session_id()) {
+        // Looking ahead consumes nothing.
+        let look = |message: &[u8], _: &taran::Header<'_>| {
+            println!("ahead: {}", message[0]);
+            Action::Continue
+        };
+        let end = image.controlled_peek(image.position(), look, i64::MAX)?;
+        // Skipping is possible up to the end of the term.
+        image.set_position(end - 64)?;
+        assert_eq!(image.poll(|message, _| assert_eq!(message, [4]), 10), 1);
+    }
+
+    // An image may be taken out and polled on another thread; when it is dropped it goes back.
+    let id = second.correlation_id();
+    let mut taken = subscription
+        .take_image_by_correlation_id(id)
+        .ok_or("the image is gone")?;
+    let counted = std::thread::spawn(move || taken.poll(|_, _| (), 10));
+    let counted = counted.join().map_err(|_| "the thread panicked")?;
+    println!("{counted} messages on another thread");
+
+    // An image that is not wanted: its publisher is told why, see the example `ends`.
+    second.reject("this was enough")?;
+    while !second.is_closed() {
+        std::thread::yield_now();
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! Looking at a driver without being its client, and asking it to end.
+//!
+//! Needs a running driver: `cargo run --release -- driver`.
+
+use std::error::Error;
+
+use taran::{Context, counter_type};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    run(&Context::new())
+}
+
+pub(crate) fn run(context: &Context) -> Result<(), Box<dyn Error>> {
+    let driver = context.inspect_driver()?;
+    println!("{}: process {}", driver.aeron_dir().display(), driver.pid());
+    match driver.heartbeat_age() {
+        Some(age) if driver.is_active() => println!("lives, last sign of life {age:?} ago"),
+        Some(age) => println!("silent for {age:?}: killed, or starved"),
+        None => println!("has shut down"),
+    }
+
+    driver.counters().for_each(|counter| {
+        if counter.type_id == counter_type::CLIENT_HEARTBEAT {
+            println!("{}", counter.label.as_str());
+        }
+    });
+    let errors = driver.for_each_error(0, |error| {
+        println!("{} times: {}", error.count, error.text);
+    });
+    println!("{errors} distinct errors");
+
+    // A driver ends only if its validator likes the token; by default it likes none.
+    if std::env::args().any(|argument| argument == "--terminate") {
+        driver.request_termination(b"a secret")?;
+    }
+    Ok(())
+}

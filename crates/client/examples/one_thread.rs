@@ -1,0 +1,46 @@
+//! Driver and client on one thread, without any of their own. Starts its driver itself.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use taran::Context;
+use taran_driver::{DriverContext, MediaDriver};
+use taran_protocol::option::ThreadingMode;
+
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    let driver =
+        MediaDriver::launch_embedded(DriverContext::new().threading_mode(ThreadingMode::Invoker))?;
+    let directory = driver.aeron_dir().to_path_buf();
+    let driver = Arc::new(Mutex::new(driver));
+    let turn = {
+        let driver = Arc::clone(&driver);
+        move || {
+            driver
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .invoke()
+        }
+    };
+
+    // While the client waits for the driver, it runs it.
+    let client = Context::new()
+        .aeron_dir(directory)
+        .invoker(true)
+        .driver_invoker(turn.clone())
+        .connect()?;
+    let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
+    let publication = client.add_publication("aeron:ipc", 1001)?;
+
+    // Otherwise the application does, often: the driver gives a silent client up.
+    let (mut sent, mut received) = (0, 0);
+    while received < 10 {
+        turn();
+        client.invoke();
+        if sent < 10 && publication.offer(&[sent]).is_ok() {
+            sent += 1;
+        }
+        received += subscription.poll(|_, _| (), 10)?;
+    }
+    println!("{received} messages on one thread");
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Recording a stream from its log's file, where the kernel can move the bytes.
+//!
+//! Needs a running driver: `cargo run --release -- driver`.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use taran::{Context, RawBlock};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    run(Context::new())
+}
+
+pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
+    let client = context.connect()?;
+    let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
+    let publication = client.add_publication("aeron:ipc", 1001)?;
+    while !publication.is_connected() || subscription.has_no_images() {
+        std::thread::yield_now();
+    }
+    for number in 0..100_u8 {
+        publication.offer(&[number; 100])?;
+    }
+
+    let path = std::env::temp_dir().join(format!("taran-recording-{}", std::process::id()));
+    let mut recording = File::create(&path)?;
+    let mut outcome = Ok(());
+    let mut recorded = 0;
+    while recorded < publication.position() {
+        recorded += subscription.raw_poll(
+            |block| {
+                if outcome.is_ok() {
+                    outcome = record(block, &mut recording);
+                }
+            },
+            64 * 1024,
+        )? as i64;
+    }
+    outcome?;
+    let length = recording.metadata()?.len();
+    println!("{length} bytes of frames in {}", path.display());
+    std::fs::remove_file(path)?;
+    Ok(())
+}
+
+/// `io::copy` between two files is `copy_file_range` or `sendfile` where the system has them.
+fn record(block: &RawBlock<'_>, recording: &mut File) -> io::Result<()> {
+    let mut log = block.file();
+    log.seek(SeekFrom::Start(block.file_offset()))?;
+    let copied = io::copy(&mut log.take(block.length() as u64), recording)?;
+    assert_eq!(copied, block.length() as u64);
+    Ok(())
+}

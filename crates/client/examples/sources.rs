@@ -1,0 +1,49 @@
+//! One subscription to many addresses that come and go.
+//!
+//! Needs a running driver: `cargo run --release -- driver`.
+
+use std::error::Error;
+
+use taran::{ChannelUriBuilder, Context, ControlMode};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    run(Context::new())
+}
+
+pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
+    let client = context.connect()?;
+    let channel = ChannelUriBuilder::udp()
+        .control_mode(ControlMode::Manual)
+        .build()?;
+    let mut subscription = client.add_subscription(&channel, 1001)?;
+
+    // The system chooses the port of this source.
+    let open = "aeron:udp?endpoint=127.0.0.1:0";
+    subscription.add_destination(open)?;
+    let address = loop {
+        match subscription.resolved_endpoint() {
+            Some(address) => break address,
+            None => std::thread::yield_now(),
+        }
+    };
+    let publication = client.add_publication(format!("aeron:udp?endpoint={address}"), 1001)?;
+    while publication.offer(b"over one of many").is_err() {
+        std::thread::yield_now();
+    }
+    while subscription.poll(|message, _| println!("{} bytes", message.len()), 10)? == 0 {
+        std::thread::yield_now();
+    }
+
+    // Without waiting; a publication of this machine is a source too.
+    subscription.async_add_destination("aeron:ipc")?.wait()?;
+    let local = client.add_publication("aeron:ipc", 1001)?;
+    while local.offer(b"from this machine").is_err() {
+        std::thread::yield_now();
+    }
+    while subscription.poll(|message, _| println!("{} bytes", message.len()), 10)? == 0 {
+        std::thread::yield_now();
+    }
+    subscription.remove_destination("aeron:ipc")?;
+    subscription.remove_destination(open)?;
+    Ok(())
+}

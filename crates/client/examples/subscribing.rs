@@ -1,0 +1,82 @@
+//! Subscriptions: every way to receive messages.
+//!
+//! Needs a running driver: `cargo run --release -- driver`.
+
+use std::error::Error;
+
+use taran::{Action, Context, ControlledFragmentAssembler, FragmentAssembler, Publication};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    run(Context::new())
+}
+
+pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
+    let client = context.connect()?;
+    let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
+    let publication = client.add_publication("aeron:ipc", 1001)?;
+    send(&publication, b"short")?;
+    send(&publication, &[7; 5_000])?;
+
+    // Fragments as they come. A long message is several of them.
+    let mut fragments = 0;
+    while fragments < 5 {
+        fragments += subscription.poll(
+            |fragment, header| {
+                let (begin, end) = (header.is_begin(), header.is_end());
+                println!("{} bytes, begin {begin}, end {end}", fragment.len());
+            },
+            10,
+        )?;
+    }
+
+    // Whole messages: an assembler sits between the poll and the handler. It keeps its buffers, so keep it.
+    send(&publication, &[7; 5_000])?;
+    let mut assembler = FragmentAssembler::new();
+    let mut messages = 0;
+    while messages == 0 {
+        let handler = |message: &[u8], header: &taran::Header<'_>| {
+            println!(
+                "{} bytes from session {}",
+                message.len(),
+                header.session_id()
+            );
+            messages += 1;
+        };
+        subscription.poll(assembler.wrap(handler), 10)?;
+    }
+
+    // With a say in how the poll goes on.
+    send(&publication, b"not now")?;
+    send(&publication, b"last")?;
+    let mut assembler = ControlledFragmentAssembler::new();
+    let (mut refusals, mut taken) = (0, 0);
+    while taken < 2 {
+        let handler = |message: &[u8], _: &taran::Header<'_>| {
+            if message == b"not now" && refusals < 3 {
+                // It is delivered again by the next poll.
+                refusals += 1;
+                return Action::Abort;
+            }
+            taken += 1;
+            match message {
+                // Consumed, and the publisher knows at once.
+                b"not now" => Action::Commit,
+                // Consumed, and the poll ends.
+                _ => Action::Break,
+            }
+        };
+        subscription.controlled_poll(assembler.wrap(handler), 10)?;
+    }
+    println!("taken after {refusals} refusals");
+    Ok(())
+}
+
+fn send(publication: &Publication, message: &[u8]) -> Result<(), taran::OfferError> {
+    while let Err(error) = publication.offer(message) {
+        if !error.is_retryable() {
+            return Err(error);
+        }
+        std::thread::yield_now();
+    }
+    Ok(())
+}
