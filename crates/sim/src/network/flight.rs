@@ -73,7 +73,8 @@ impl World {
             self.counts.unreachable += 1;
             return Ok(true);
         };
-        let rate = self.faults_of(host, to).refuse;
+        let path = [(host, source.port()), (to, destination.port())];
+        let rate = self.faults_of(path).refuse;
         if happens(&mut self.random, rate) {
             self.counts.refused += 1;
             return Ok(false);
@@ -82,9 +83,12 @@ impl World {
         Ok(true)
     }
 
-    fn faults_of(&mut self, from: HostId, to: HostId) -> LinkFaults {
-        let default = self.faults;
-        self.link(from, to).faults.unwrap_or(default)
+    /// What happens between two ports: by one of them, or by the link.
+    fn faults_of(&mut self, path: [(HostId, u16); 2]) -> LinkFaults {
+        let own = self.ports.iter().find(|(port, _)| path.contains(port));
+        let own = own.map(|(_, faults)| *faults);
+        let [(from, _), (to, _)] = path;
+        own.or(self.link(from, to).faults).unwrap_or(self.faults)
     }
 
     fn depart(
@@ -96,7 +100,8 @@ impl World {
         payload: &[u8],
     ) {
         self.counts.sent += 1;
-        let faults = self.faults_of(from, to);
+        let path = [(from, source.port()), (to, destination.port())];
+        let faults = self.faults_of(path);
         if self.link(from, to).is_cut {
             self.counts.cut += 1;
             return;

@@ -60,6 +60,16 @@ impl SimNetwork {
         self.lock().link(from, to).faults = faults;
     }
 
+    /// Gives whatever goes to or comes from a port of a host faults of its own, before those of the link: two ports are
+    /// two paths. `None` takes them back.
+    pub fn set_port_faults(&self, host: HostId, port: u16, faults: Option<LinkFaults>) {
+        let mut world = self.lock();
+        world.ports.retain(|(key, _)| *key != (host, port));
+        world
+            .ports
+            .extend(faults.map(|faults| ((host, port), faults)));
+    }
+
     /// Cuts the link in one direction: nothing that is under way or sent from now on arrives.
     pub fn cut(&self, from: HostId, to: HostId) {
         self.lock().link(from, to).is_cut = true;

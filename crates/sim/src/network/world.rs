@@ -20,6 +20,8 @@ pub(super) struct World {
     pub(super) hosts: Vec<Vec<IpAddr>>,
     /// Of links without faults of their own.
     pub(super) faults: LinkFaults,
+    /// Ports with faults of their own.
+    pub(super) ports: Vec<((HostId, u16), LinkFaults)>,
     /// By host and host.
     links: Vec<Vec<Link>>,
     pub(super) sockets: Vec<Option<Socket>>,
@@ -47,6 +49,7 @@ impl World {
             random: fastrand::Rng::with_seed(seed),
             hosts: Vec::new(),
             faults: LinkFaults::default(),
+            ports: Vec::new(),
             links: Vec::new(),
             sockets: Vec::new(),
             under_way: BinaryHeap::new(),

@@ -116,6 +116,10 @@ impl Publisher {
             (Ok(handle), _) => {
                 ledger.open(handle.key(), handle.max_payload());
                 self.key = Some(handle.key());
+                for channel in &self.spec.destinations {
+                    let asked = handle.add_destination(channel);
+                    asked.expect("a command is taken");
+                }
                 State::Open(handle)
             }
         };
@@ -202,6 +206,28 @@ impl Publisher {
     /// Publishes nothing until it is told to go on.
     pub fn pause(&mut self, paused: bool) {
         self.paused = paused;
+    }
+
+    /// Asks for one more destination, if the publication is open.
+    ///
+    /// # Panics
+    /// If the driver is gone.
+    pub fn add_destination(&mut self, channel: &str) {
+        if let State::Open(handle) = &self.state {
+            let asked = handle.add_destination(channel);
+            asked.expect("a command is taken");
+        }
+    }
+
+    /// Asks for one destination less, if the publication is open.
+    ///
+    /// # Panics
+    /// If the driver is gone.
+    pub fn remove_destination(&mut self, channel: &str) {
+        if let State::Open(handle) = &self.state {
+            let asked = handle.remove_destination(channel);
+            asked.expect("a command is taken");
+        }
     }
 
     /// Closes the publication.

@@ -10,6 +10,7 @@ pub struct Publishing {
     pub(super) channel: String,
     pub(super) stream_id: i32,
     pub(super) exclusive: bool,
+    pub(super) destinations: Vec<String>,
     pub(super) messages: u64,
     pub(super) lengths: Lengths,
     pub(super) burst: usize,
@@ -24,6 +25,7 @@ impl Publishing {
             channel: channel.into(),
             stream_id,
             exclusive: false,
+            destinations: Vec::new(),
             messages: 0,
             lengths: Lengths::Any,
             burst: 8,
@@ -35,6 +37,13 @@ impl Publishing {
     #[must_use]
     pub fn exclusive(self, exclusive: bool) -> Self {
         Self { exclusive, ..self }
+    }
+
+    /// Adds a destination as soon as it is open: for channels under manual control.
+    #[must_use]
+    pub fn destination(mut self, channel: impl Into<String>) -> Self {
+        self.destinations.push(channel.into());
+        self
     }
 
     /// How many messages are published.

@@ -148,6 +148,9 @@ impl Subscriber {
             }
             (answer, _) => answer.map_or_else(State::Failed, State::Open),
         };
+        for source in self.spec.sources.clone() {
+            self.add_source(&source);
+        }
     }
 
     fn poll(
@@ -208,6 +211,28 @@ impl Subscriber {
         };
         let mut images = subscription.images().iter().peekable();
         images.peek().is_some() && images.all(|image| image.view().async_reject(reason).is_ok())
+    }
+
+    /// Asks for one more source, if the subscription is open; the answer is not waited for.
+    ///
+    /// # Panics
+    /// If the driver is gone.
+    pub fn add_source(&mut self, channel: &str) {
+        if let State::Open(subscription) = &self.state {
+            let asked = subscription.async_add_destination(channel);
+            asked.map(drop).expect("a command is taken");
+        }
+    }
+
+    /// Asks for one source less, if the subscription is open; the answer is not waited for.
+    ///
+    /// # Panics
+    /// If the driver is gone.
+    pub fn remove_source(&mut self, channel: &str) {
+        if let State::Open(subscription) = &self.state {
+            let asked = subscription.async_remove_destination(channel);
+            asked.map(drop).expect("a command is taken");
+        }
     }
 
     /// Closes the subscription.

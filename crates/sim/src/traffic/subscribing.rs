@@ -8,6 +8,7 @@ pub struct Subscribing {
     pub(super) limit: usize,
     pub(super) laziness: f64,
     pub(super) is_lossy: bool,
+    pub(super) sources: Vec<String>,
 }
 
 impl Subscribing {
@@ -20,6 +21,7 @@ impl Subscribing {
             limit: 32,
             laziness: 0.1,
             is_lossy: false,
+            sources: Vec::new(),
         }
     }
 
@@ -31,6 +33,13 @@ impl Subscribing {
             is_lossy: true,
             ..self
         }
+    }
+
+    /// Adds a source as soon as it is open: for channels under manual control.
+    #[must_use]
+    pub fn source(mut self, channel: impl Into<String>) -> Self {
+        self.sources.push(channel.into());
+        self
     }
 
     /// How many fragments a poll delivers at most.

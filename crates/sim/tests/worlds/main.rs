@@ -18,6 +18,7 @@ mod ipc;
 mod names;
 mod partitions;
 mod provoked_loss;
+mod receiving;
 mod rejections;
 mod replay;
 mod responses;
