@@ -17,10 +17,10 @@ use crate::texts::{assert_refused, assert_says};
 /// Refused by name as long as they are not built.
 fn not_built(role: Role) -> &'static [Feature] {
     match role {
-        Role::Publication | Role::SendDestination => &[Feature::Timestamps],
-        Role::Subscription | Role::ReceiveDestination => {
-            &[Feature::DynamicControl, Feature::Timestamps, Feature::Cubic]
-        }
+        Role::Publication
+        | Role::SendDestination
+        | Role::Subscription
+        | Role::ReceiveDestination => &[Feature::Timestamps],
     }
 }
 

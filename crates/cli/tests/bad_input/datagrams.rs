@@ -50,7 +50,12 @@ impl Snapshot {
             .map(|counter| (counter.base_label(), counters.value(counter.id()).unwrap()))
             .collect();
         let mut others = Vec::new();
-        counters.for_each(|meta| others.push((meta.type_id, meta.label.to_string())));
+        counters.for_each(|meta| {
+            let label = meta.label.to_string();
+            // A client tells its name when it gets to it.
+            let (label, _) = label.split_once(" name=").unwrap_or((&label, ""));
+            others.push((meta.type_id, label.to_owned()));
+        });
         Snapshot { system, others }
     }
 }

@@ -79,3 +79,46 @@ fn a_group_lives_on_the_interface_that_the_channel_names() {
         },
     );
 }
+
+/// Three receivers on one network, each of which loses something else.
+#[test]
+fn everybody_in_a_group_gets_all_of_a_stream_that_each_loses_some_of() {
+    in_own_world(
+        "groups::everybody_in_a_group_gets_all_of_a_stream_that_each_loses_some_of",
+        || {
+            let switch = Machine::new("switch");
+            let names = ["one", "two", "three", "source"];
+            let machines = names.map(Machine::new);
+            let addresses = ["10.9.3.1/24", "10.9.3.2/24", "10.9.3.3/24", "10.9.3.4/24"];
+            let members: Vec<(&Machine, &str)> = machines.iter().zip(addresses).collect();
+            switch.switch(&members);
+            machines[..3].iter().for_each(|machine| machine.lose(5));
+            let mut drivers: Vec<Driven> = machines
+                .iter()
+                .map(|machine| Driven::start(machine, &[]))
+                .collect();
+            let source = drivers.pop().unwrap();
+            // The slowest sets the pace.
+            let channel = format!("{GROUP}|interface=10.9.3.0/24|fc=min,g:/3");
+            let mut readers: Vec<Reader> = drivers
+                .iter()
+                .map(|end| Reader::new(end.client.add_subscription(&channel, 10).unwrap()))
+                .collect();
+            let mut writer = Writer::new(source.client.add_publication(&channel, 10).unwrap());
+            writer.await_connected();
+            let mut all: Vec<&mut Reader> = readers.iter_mut().collect();
+            carry(&mut writer, &mut all, 5_000);
+            for machine in &machines[..3] {
+                let (seen, lost) = machine.seen_and_lost();
+                let expected = seen / 20;
+                assert!(
+                    lost.abs_diff(expected) < expected / 2,
+                    "{lost} of {seen} were lost"
+                );
+            }
+            drop((readers, writer));
+            source.stop();
+            drivers.into_iter().for_each(Driven::stop);
+        },
+    );
+}

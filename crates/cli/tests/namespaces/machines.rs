@@ -103,6 +103,37 @@ impl Machine {
         self.run("ip", &up);
     }
 
+    /// Makes this machine the switch of several others, each with its address: one network.
+    pub(crate) fn switch(&self, members: &[(&Machine, &str)]) {
+        let bridge = [
+            "link",
+            "add",
+            "bridge",
+            "type",
+            "bridge",
+            "mcast_snooping",
+            "0",
+        ];
+        self.run("ip", &bridge);
+        self.run("ip", &["link", "set", "bridge", "up"]);
+        for (member, address) in members {
+            let port = member.name;
+            let ends = [
+                "link", "add", "name", port, "netns", self.name, "type", "veth", "peer", "name",
+                "lan", "netns", port,
+            ];
+            run("ip", &ends);
+            self.run("ip", &["link", "set", port, "master", "bridge", "up"]);
+            member.attach("lan", address);
+        }
+    }
+
+    /// Pulls the cable out, or puts it in again.
+    pub(crate) fn plug(&self, path: &str, is_in: bool) {
+        let state = if is_in { "up" } else { "down" };
+        self.run("ip", &["link", "set", path, state]);
+    }
+
     /// From now on the kernel throws `percent` of the datagrams away that come in.
     pub(crate) fn lose(&self, percent: u32) {
         let script = format!(

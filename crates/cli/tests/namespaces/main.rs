@@ -15,3 +15,4 @@ mod stream;
 
 mod groups;
 mod loss;
+mod paths;

@@ -18,7 +18,11 @@ const BUILT: &[Feature] = &[
 const BUILT_TO_SEND: &[Feature] = &[Feature::ManualControl, Feature::DynamicControl];
 
 /// What is built for those who receive, too.
-const BUILT_TO_RECEIVE: &[Feature] = &[Feature::ManualControl, Feature::Cubic];
+const BUILT_TO_RECEIVE: &[Feature] = &[
+    Feature::ManualControl,
+    Feature::DynamicControl,
+    Feature::Cubic,
+];
 
 fn built(role: Role) -> Vec<Feature> {
     let own = match role {

@@ -437,6 +437,28 @@ fn an_explicit_control_address_is_asked_at_once_and_every_second() {
 }
 
 #[test]
+fn a_subscription_joins_a_publication_under_dynamic_control_by_its_control_address() {
+    let mut bench = Bench::new();
+    let bind = SocketAddr::from(([127, 0, 0, 1], 45_009));
+    let mut ear = Ear::open(&bench.wires, &SocketSpec::bound(bind));
+    subscribe(
+        &mut bench,
+        "aeron:udp?control=localhost:45009|control-mode=dynamic",
+    );
+    let asked = ear.take();
+    let Ok(Frame::StatusMessage(status)) = Frame::parse(&asked[0]) else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(status.message.header.flags, StatusMessage::SEND_SETUP);
+    // A spy is told by the same channel.
+    subscribe(
+        &mut bench,
+        "aeron-spy:aeron:udp?control=localhost:45009|control-mode=dynamic",
+    );
+    assert_eq!(ear.take().len(), 0);
+}
+
+#[test]
 fn subscriptions_with_one_tag_share_their_sources() {
     let mut bench = Bench::new();
     let tagged = "aeron:udp?control-mode=manual|tags=5";

@@ -241,6 +241,8 @@ fn subscriptions() {
                 OK,
                 &[
                     &["udp?endpoint=localhost:0"],
+                    &["udp?control=localhost:40112|endpoint=localhost:40113|control-mode=dynamic"],
+                    &["udp?control=localhost:40112|control-mode=dynamic"],
                     &["U|cc=bogus"],
                     &["U|cc=cubic"],
                     &["U|stream-id=44"],
@@ -297,7 +299,6 @@ fn subscriptions() {
             (
                 NOT_BUILT,
                 &[
-                    &["udp?control=localhost:40112|endpoint=localhost:40113|control-mode=dynamic"],
                     &["U|media-rcv-ts-offset=0"],
                     &["U|channel-rcv-ts-offset=reserved"],
                 ],
