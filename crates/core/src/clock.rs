@@ -3,6 +3,7 @@
 //! A runner asks its [`Clock`] once per duty cycle. [`SystemClock`] is the real one; [`ManualClock`]
 //! stands still until it is told to advance, which is what tests and the simulator run on.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -69,6 +70,26 @@ impl Clock for SystemClock {
     }
 }
 
+/// The wall clock to the nanosecond, for timestamps in messages: it is read where one is written, not once per duty
+/// cycle, and whoever needs one is handed it.
+pub trait WallClock: Send + Sync + fmt::Debug {
+    /// Nanoseconds since 1970-01-01 UTC.
+    fn epoch_nanos(&self) -> i64;
+}
+
+/// The machine's wall clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemWallClock;
+
+impl WallClock for SystemWallClock {
+    fn epoch_nanos(&self) -> i64 {
+        let nanos = |since: Duration| saturating_nanos(since);
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or_else(|before| -nanos(before.duration()), nanos)
+    }
+}
+
 /// A clock that moves only when told. Clones share the time.
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock {
@@ -115,6 +136,14 @@ impl ManualClock {
             nanos,
             epoch_millis: epoch_nanos.div_euclid(NANOS_PER_MILLI),
         }
+    }
+}
+
+impl WallClock for ManualClock {
+    fn epoch_nanos(&self) -> i64 {
+        // Acquire: partner of the release in `advance`.
+        let _ = self.time.nanos.load(Ordering::Acquire);
+        self.time.epoch_nanos.load(Ordering::Relaxed)
     }
 }
 

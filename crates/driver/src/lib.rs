@@ -21,6 +21,7 @@ mod road_tests;
 pub mod sender;
 #[cfg(test)]
 mod testing;
+pub mod timestamps;
 
 pub use conductor::{NameResolver, TerminationHook, TerminationValidator};
 pub use context::DriverContext;

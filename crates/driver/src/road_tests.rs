@@ -122,6 +122,7 @@ impl Road {
                 linger_ns: 10 * MS,
             },
             connection_timeout_ns: 5_000 * MS,
+            send_timestamp: None,
             max_datagrams_per_turn: None,
             sender_position: sender_position.clone(),
             sender_limit: Counter::detached(),
@@ -149,6 +150,7 @@ impl Road {
             }],
             receiver_id: RECEIVER,
             group_tag: None,
+            timestamps: None,
             stream_session_limit: usize::MAX,
         });
         let subscription = ReceiverCommand::AddSubscription {

@@ -160,6 +160,17 @@ impl ReceiveBatch {
         }
     }
 
+    /// Lends each datagram for writing, with the time of its arrival.
+    pub fn for_each_mut(&mut self, mut act: impl FnMut(&mut [u8], Option<i64>)) {
+        let slots = self.memory.chunks_exact_mut(SLOT_PITCH);
+        for (received, slot) in self.filled.iter().zip(slots) {
+            let stride = received.stride.max(1);
+            for datagram in slot[..received.length].chunks_mut(stride) {
+                act(datagram, received.timestamp_ns);
+            }
+        }
+    }
+
     /// For decorators: keeps the datagrams that `keep` approves of, in their order, and forgets the others.
     pub fn retain(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
         let mut kept = 0;
@@ -347,6 +358,17 @@ mod tests {
         assert_eq!(batch.free_slots().len(), 2);
         batch.retain(|_| false);
         assert!(batch.is_empty());
+    }
+
+    #[test]
+    fn datagrams_can_be_written_one_by_one() {
+        let mut batch = ReceiveBatch::new(4);
+        for (port, payload) in [(1, "aaaa"), (1, "bb"), (2, "cccc")] {
+            assert!(batch.push_coalesced(source(port), Some(port.into()), payload.as_bytes()));
+        }
+        batch.for_each_mut(|datagram, time| datagram[1] = time.unwrap() as u8);
+        let seen: Vec<&[u8]> = batch.datagrams().map(|datagram| datagram.payload).collect();
+        assert_eq!(seen, [&b"a\x01aa"[..], b"b\x01", b"c\x02cc"]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ fn not_built(role: Role) -> &'static [Feature] {
         Role::Publication
         | Role::SendDestination
         | Role::Subscription
-        | Role::ReceiveDestination => &[Feature::Timestamps],
+        | Role::ReceiveDestination => &[],
     }
 }
 

@@ -11,6 +11,7 @@ use taran_net::Transport;
 use taran_protocol::log::LogBuffers;
 
 use crate::congestion::CongestionControl;
+use crate::timestamps::{ReceiveTimestamps, SendTimestamp};
 
 use super::{
     Destination, EndpointId, ImageId, ImageShared, PublicationId, PublicationShared, TransportId,
@@ -111,6 +112,8 @@ pub struct SenderPublicationSpec {
     pub retransmit: RetransmitSpec,
     /// `aeron.publication.connection.timeout`, 5 s: a receiver not heard for so long is gone.
     pub connection_timeout_ns: i64,
+    /// URI `channel-snd-ts-offset`.
+    pub send_timestamp: Option<SendTimestamp>,
     /// Most datagrams taken per duty cycle; `None`: as many as make 64 KiB. (The C driver's
     /// `AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND`, when it was set explicitly.)
     pub max_datagrams_per_turn: Option<i32>,
@@ -156,6 +159,8 @@ pub struct ReceiveEndpointSpec {
     pub receiver_id: i64,
     /// Told in status messages, when the URI or the driver names one.
     pub group_tag: Option<i64>,
+    /// URI `media-rcv-ts-offset` and `channel-rcv-ts-offset`.
+    pub timestamps: Option<ReceiveTimestamps>,
     /// `aeron.driver.stream.session.limit`.
     pub stream_session_limit: usize,
 }

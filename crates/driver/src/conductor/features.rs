@@ -12,6 +12,7 @@ const BUILT: &[Feature] = &[
     Feature::Multicast,
     Feature::Spy,
     Feature::Response,
+    Feature::Timestamps,
 ];
 
 /// What is built for those who send, too.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use taran_core::broadcast::Transmitter;
-use taran_core::clock::Now;
+use taran_core::clock::{Now, WallClock};
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::memory::Storage;
@@ -100,6 +100,7 @@ pub(crate) struct OwnersSpec {
     pub(crate) hook: TerminationHook,
     pub(crate) congestion_control: Option<Supplier>,
     pub(crate) flow_control: Option<FlowControlSupplier>,
+    pub(crate) wall_clock: Arc<dyn WallClock>,
     pub(crate) seed: u64,
     pub(crate) events: EventLog,
 }
@@ -150,6 +151,7 @@ impl Owners {
             announcements: Vec::new(),
             next_receiver_id: random.i64(..),
             congestion_control: spec.congestion_control,
+            wall_clock: spec.wall_clock,
         };
         Self {
             replies: Replies::new(spec.replies, spec.events.clone()),

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use taran_core::agent::Agent;
 use taran_core::agent::RunningAgent;
-use taran_core::clock::{Clock, SystemClock};
+use taran_core::clock::{Clock, SystemClock, SystemWallClock};
 use taran_core::counters::CountersReader;
 use taran_core::memory::{FileStorage, Storage};
 use taran_net::SocketNetwork;
@@ -105,6 +105,7 @@ impl MediaDriver {
                 .unwrap_or_else(|| Box::new(SystemResolver::new())),
             seed: fastrand::u64(..),
             now: clock.now(),
+            wall_clock: Arc::new(SystemWallClock),
             pid: i64::from(std::process::id()),
         };
         let parts = DriverParts::build(context, environment)?;

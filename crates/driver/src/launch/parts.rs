@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taran_core::agent::DutyCycle;
-use taran_core::clock::Now;
+use taran_core::clock::{Now, WallClock};
 use taran_core::counters::{Counter, CountersReader};
 use taran_core::error_log::{ErrorHandler, ErrorLog};
 use taran_core::loss_report::LossReport;
@@ -48,6 +48,8 @@ pub struct Environment {
     pub seed: u64,
     /// The time at the start.
     pub now: Now,
+    /// The time that is written into messages.
+    pub wall_clock: Arc<dyn WallClock>,
     /// The process id that clients are told.
     pub pid: i64,
 }
@@ -89,6 +91,7 @@ impl DriverParts {
             resolver,
             seed,
             now,
+            wall_clock,
             pid,
         } = environment;
         let interceptors = Interceptors::from_options(context.options())
@@ -197,6 +200,7 @@ impl DriverParts {
                     .unwrap_or_else(|| Box::new(move |_, _| is_allowed)),
                 congestion_control: context.congestion_control.take(),
                 flow_control: context.flow_control.take(),
+                wall_clock,
                 hook: context.hook.take().unwrap_or_else(|| Box::new(|| {})),
                 seed,
                 now,

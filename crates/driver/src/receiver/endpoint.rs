@@ -15,6 +15,7 @@ use super::image::{Link, ReceiverImage, Turned};
 use super::train;
 use super::transport::ReceiveTransport;
 use crate::boundary::{ConductorEvent, CreateImage, EndpointId, ReceiveEndpointSpec};
+use crate::timestamps::ReceiveTimestamps;
 
 /// A receive endpoint: built by the conductor, owned by the receiver.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub struct ReceiveEndpoint {
     pub(super) transports: Vec<Option<ReceiveTransport>>,
     /// Transports come and go (`control-mode=manual`).
     has_destinations: bool,
+    timestamps: Option<ReceiveTimestamps>,
     pub(super) dispatcher: Dispatcher,
     /// Images stay in their slot for life.
     pub(super) images: Vec<Option<Box<ReceiverImage>>>,
@@ -46,6 +48,7 @@ impl ReceiveEndpoint {
                 .map(|spec| Some(ReceiveTransport::new(spec, Arc::clone(&channel))))
                 .collect(),
             has_destinations: spec.has_destinations,
+            timestamps: spec.timestamps,
             dispatcher: Dispatcher::new(spec.stream_session_limit),
             images: Vec::new(),
         }
@@ -74,6 +77,9 @@ impl ReceiveEndpoint {
             match transport.transport.receive(batch) {
                 Ok(0) => {}
                 Ok(_) => {
+                    if let Some(timestamps) = &self.timestamps {
+                        timestamps.write(batch);
+                    }
                     for train in batch.trains() {
                         bytes += train.payload.len();
                         self.on_train(index, &train, desk);

@@ -7,7 +7,7 @@ use taran_core::clock::Now;
 
 use super::flow_control::StatusReport;
 use super::plan::{Bounds, Plan};
-use super::publication::{SenderPublication, Turn, transmit};
+use super::publication::{SenderPublication, Turn, stamp, transmit};
 use super::retransmit::{Stretch, Verdict};
 
 /// Upper bound of the receiver window that retransmission limits are derived from (spec/02 §3.8).
@@ -98,6 +98,7 @@ impl SenderPublication {
     pub(super) fn resend(&mut self, turn: &mut Turn<'_>) {
         let oldest = self.oldest_resent();
         let (geometry, log, bounds) = (self.geometry, &self.spec.log, self.bounds);
+        let timestamp = self.spec.send_timestamp.as_ref();
         self.retransmits.turn(turn.now.nanos, |rest, is_start| {
             // The stream may have moved on since the NAK was accepted.
             if rest.position < oldest {
@@ -114,6 +115,7 @@ impl SenderPublication {
             let accepted = if plan.is_empty() {
                 0
             } else {
+                stamp(timestamp, &plan, term);
                 transmit(&plan, term, turn)
             };
             if accepted == 0 {

@@ -21,6 +21,7 @@ use crate::boundary::{
     EndpointId, FlowControlSpec, PublicationId, SenderCounters, SenderPublicationSpec,
 };
 use crate::faults::Faults;
+use crate::timestamps::SendTimestamp;
 
 /// Time between SETUPs, and between heartbeats.
 pub(super) const ANNOUNCE_INTERVAL_NS: i64 = 100_000_000;
@@ -161,6 +162,7 @@ impl SenderPublication {
             }
             return 0;
         }
+        stamp(self.spec.send_timestamp.as_ref(), &plan, term);
         let accepted = transmit(&plan, term, turn);
         if accepted < plan.bytes() {
             turn.counters.short_sends.increment();
@@ -259,6 +261,15 @@ impl SenderPublication {
         if limit != self.limit {
             self.limit = limit;
             self.spec.sender_limit.set(limit);
+        }
+    }
+}
+
+/// Writes the time into the frames of a plan, just before they go out.
+pub(super) fn stamp(timestamp: Option<&SendTimestamp>, plan: &Plan, term: &Region) {
+    if let Some(timestamp) = timestamp {
+        for run in plan.runs() {
+            timestamp.write(term, run.offset, run.offset + run.frames.length as usize);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use taran_core::agent::Agent;
 use taran_core::broadcast::Receiver;
-use taran_core::clock::Now;
+use taran_core::clock::{ManualClock, Now};
 use taran_core::counters::CounterMeta;
 use taran_core::error_log;
 use taran_core::memory::{MemoryStorage, Storage};
@@ -150,6 +150,7 @@ impl Bench {
             resolver: Box::new(hosts.clone()),
             seed: 7,
             now,
+            wall_clock: Arc::new(ManualClock::new(now)),
             pid: 42,
         };
         let parts = DriverParts::build(context, environment).expect("the driver can be built");

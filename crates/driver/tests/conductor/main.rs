@@ -21,6 +21,7 @@ mod sessions;
 mod sources;
 mod spies;
 mod storage;
+mod timestamps;
 mod told;
 mod uri_table;
 mod wires;

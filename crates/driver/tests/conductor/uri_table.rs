@@ -7,7 +7,6 @@ use crate::bench::Bench;
 
 const OK: i32 = 0;
 const INVALID_CHANNEL: i32 = ErrorCode::InvalidChannel.code();
-const NOT_BUILT: i32 = ErrorCode::NotSupported.code();
 const UNKNOWN_HOST: i32 = ErrorCode::UnknownHost.code();
 const GENERIC: i32 = ErrorCode::GenericError.code();
 
@@ -91,6 +90,11 @@ fn publications() {
             (
                 OK,
                 &[
+                    &["U|channel-snd-ts-offset=0"],
+                    &[
+                        "U|channel-snd-ts-offset=reserved",
+                        "U|channel-snd-ts-offset=-8",
+                    ],
                     &["U|foo=bar"],
                     &["udp?endpoint=[::1]:40002"],
                     &["U|mtu=2K|term-length=1M"],
@@ -189,6 +193,8 @@ fn publications() {
                     &["U|tags=41,abc"],
                     &["U", "U|so-sndbuf=1k"],
                     &["U|channel-snd-ts-offset=abc"],
+                    &["U", "U|channel-snd-ts-offset=0"],
+                    &["U|channel-snd-ts-offset=8", "U|channel-snd-ts-offset=0"],
                     &["U|channel-snd-ts-offset=0|channel-rcv-ts-offset=4"],
                     &["udp?endpoint=localhost:0"],
                     &["udp?control=localhost:40003"],
@@ -213,7 +219,6 @@ fn publications() {
                     &["ipc?tags=71,72", "ipc?session-id=tag:72"],
                 ],
             ),
-            (NOT_BUILT, &[&["U|channel-snd-ts-offset=0"]]),
         ],
         publish,
     );
@@ -245,6 +250,9 @@ fn subscriptions() {
                     &["udp?control=localhost:40112|control-mode=dynamic"],
                     &["U|cc=bogus"],
                     &["U|cc=cubic"],
+                    &["U|media-rcv-ts-offset=0"],
+                    &["U|channel-rcv-ts-offset=reserved|media-rcv-ts-offset=0"],
+                    &["U|channel-rcv-ts-offset=0", "U|channel-rcv-ts-offset=0"],
                     &["U|stream-id=44"],
                     &["U|group=maybe"],
                     &["U|rcv-wnd=100"],
@@ -277,6 +285,11 @@ fn subscriptions() {
             (
                 GENERIC,
                 &[
+                    &[
+                        "U|channel-rcv-ts-offset=reserved",
+                        "U|channel-rcv-ts-offset=8",
+                    ],
+                    &["U|media-rcv-ts-offset=8", "U"],
                     &["U|nak-delay=abc"],
                     &["U|reliable=false", "U"],
                     &["U", "U|so-rcvbuf=256k"],
@@ -294,13 +307,6 @@ fn subscriptions() {
                     &["U|session-id=abc"],
                     &["U|untethered-resting-timeout=abc"],
                     &["ipc?session-id=abc"],
-                ],
-            ),
-            (
-                NOT_BUILT,
-                &[
-                    &["U|media-rcv-ts-offset=0"],
-                    &["U|channel-rcv-ts-offset=reserved"],
                 ],
             ),
         ],

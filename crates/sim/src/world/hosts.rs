@@ -126,6 +126,7 @@ impl World {
             resolver: Box::new(SimResolver::default()),
             seed,
             now: host.at(now),
+            wall_clock: Arc::new(self.clock.clone()),
             pid: index.0 as i64 + 1,
         };
         let mut parts = DriverParts::build(context, environment)?;

@@ -25,6 +25,7 @@ use crate::boundary::{
     SenderPublicationSpec,
 };
 use crate::sender::SenderPublication;
+use crate::timestamps::SendTimestamp;
 
 /// What an endpoint says about those who receive a publication.
 #[derive(Debug, Clone, Copy)]
@@ -267,6 +268,14 @@ impl Owners {
         }
     }
 
+    fn send_timestamp(&self, endpoint: EndpointId) -> Option<SendTimestamp> {
+        let endpoint = self.networking.send_endpoints.get(endpoint)?;
+        Some(SendTimestamp {
+            offset: endpoint.resolved.channel.channel_send_timestamp?,
+            clock: Arc::clone(&self.networking.wall_clock),
+        })
+    }
+
     fn sender_half(
         &self,
         half: Half,
@@ -305,6 +314,7 @@ impl Owners {
                 linger_ns: settings.retransmit_linger_ns,
             },
             connection_timeout_ns: settings.connection_timeout_ns,
+            send_timestamp: self.send_timestamp(endpoint),
             max_datagrams_per_turn: settings.max_datagrams_per_turn,
             sender_position: counters.sender_position.clone(),
             sender_limit: counters.sender_limit.clone(),

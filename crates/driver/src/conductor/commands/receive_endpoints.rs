@@ -16,6 +16,7 @@ use crate::boundary::{
 };
 use crate::event_log::Fact;
 use crate::receiver::ReceiveEndpoint;
+use crate::timestamps::ReceiveTimestamps;
 
 /// The registration id and the channel of a socket's owner.
 struct Owner<'a> {
@@ -63,6 +64,7 @@ impl Owners {
             channel,
             transports: transport.into_iter().collect(),
             has_destinations,
+            timestamps: self.receive_timestamps(&resolved),
             receiver_id,
             group_tag: new.params.group_tag,
             stream_session_limit: self.settings.receiver.stream_session_limit,
@@ -94,6 +96,16 @@ impl Owners {
             closing: false,
         });
         Ok(id)
+    }
+
+    fn receive_timestamps(&self, resolved: &ResolvedChannel) -> Option<ReceiveTimestamps> {
+        let media = resolved.channel.media_receive_timestamp;
+        let channel = resolved.channel.channel_receive_timestamp;
+        (media.is_some() || channel.is_some()).then(|| ReceiveTimestamps {
+            media,
+            channel,
+            clock: Arc::clone(&self.networking.wall_clock),
+        })
     }
 
     fn check_new_receive_endpoint(

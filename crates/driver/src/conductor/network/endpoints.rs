@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use taran_core::counters::Counter;
 use taran_protocol::error_code::ErrorCode;
-use taran_protocol::uri::SubscriptionParams;
+use taran_protocol::uri::{Param, SubscriptionParams, TimestampOffset};
 
 use super::super::failure::Failure;
 use super::addresses::ResolvedChannel;
@@ -22,6 +22,8 @@ pub(crate) mod status {
 pub(crate) struct WantedBuffers {
     pub(crate) send: Option<usize>,
     pub(crate) receive: Option<usize>,
+    /// Not a buffer, but asked for and inherited like one: the time at which each datagram arrived.
+    pub(crate) arrival_times: bool,
 }
 
 /// One open endpoint, as the conductor knows it. The sockets are with the sender or the receiver.
@@ -153,6 +155,45 @@ impl Endpoint {
         self.resolved.is_group()
     }
 
+    /// Refuses a channel whose timestamps go elsewhere: an endpoint treats all its streams alike.
+    fn check_timestamps(&self, asked: &ResolvedChannel) -> Result<(), Failure> {
+        let (asks, has) = (&asked.channel, &self.resolved.channel);
+        let (who, offsets) = if self.receive_params.is_some() {
+            let media = (asks.media_receive_timestamp, has.media_receive_timestamp);
+            let channel = (
+                asks.channel_receive_timestamp,
+                has.channel_receive_timestamp,
+            );
+            let offsets = [
+                (Param::MediaReceiveTimestamp, media),
+                (Param::ChannelReceiveTimestamp, channel),
+            ];
+            ("subscription", offsets.to_vec())
+        } else {
+            let channel = (asks.channel_send_timestamp, has.channel_send_timestamp);
+            ("publication", vec![(Param::ChannelSendTimestamp, channel)])
+        };
+        for (param, (asks, has)) in offsets {
+            if asks != has {
+                let text = |offset: Option<TimestampOffset>| match offset {
+                    None => "none".to_owned(),
+                    Some(TimestampOffset::Reserved) => "reserved".to_owned(),
+                    Some(TimestampOffset::Payload(bytes)) => bytes.to_string(),
+                };
+                return Err(Failure::generic(format!(
+                    "option conflicts with existing {who}: {param}={} where it is {}, use the same or another endpoint: \
+                     existingChannel={} channel={}",
+                    text(asks),
+                    text(has),
+                    self.resolved.text(),
+                    asked.text(),
+                    param = param.key(),
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses a channel that asks for other buffers, or that comes while the endpoint closes.
     fn usable(&self, asked: &ResolvedChannel) -> Result<&Self, Failure> {
         if self.closing {
@@ -180,6 +221,7 @@ impl Endpoint {
                 )));
             }
         }
+        self.check_timestamps(asked)?;
         Ok(self)
     }
 }

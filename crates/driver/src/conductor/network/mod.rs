@@ -22,6 +22,9 @@ pub(crate) use receive_destinations::{ReceiveDestination, ReceiveDestinations};
 pub(crate) use sockets::Sockets;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+
+use taran_core::clock::WallClock;
 
 use super::line::Line;
 use super::responses::Announcement;
@@ -54,6 +57,8 @@ pub(crate) struct Networking {
     pub(crate) next_receiver_id: i64,
     /// A user's own congestion control.
     pub(crate) congestion_control: Option<Supplier>,
+    /// The time that is written into messages.
+    pub(crate) wall_clock: Arc<dyn WallClock>,
 }
 
 impl Networking {

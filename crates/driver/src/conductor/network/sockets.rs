@@ -128,6 +128,7 @@ impl Sockets {
             defaults: WantedBuffers {
                 send: settings.send_buffer,
                 receive: settings.receive_buffer,
+                arrival_times: false,
             },
             connect: settings.connect,
             multicast_ttl: settings.multicast_ttl,
@@ -141,6 +142,7 @@ impl Sockets {
         WantedBuffers {
             send: resolved.channel.send_buffer.or(self.defaults.send),
             receive: resolved.channel.receive_buffer.or(self.defaults.receive),
+            arrival_times: resolved.channel.media_receive_timestamp.is_some(),
         }
     }
 
@@ -254,6 +256,7 @@ impl Sockets {
         let spec = SocketSpec {
             send_buffer: wanted.send,
             receive_buffer: wanted.receive,
+            receive_timestamps: wanted.arrival_times,
             ..spec
         };
         self.receiver_ports

@@ -105,6 +105,7 @@ impl Rig {
             }],
             receiver_id: RECEIVER,
             group_tag: None,
+            timestamps: None,
             stream_session_limit: usize::MAX,
         };
         change(&mut spec);

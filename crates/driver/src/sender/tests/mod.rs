@@ -140,6 +140,7 @@ impl Rig {
                 linger_ns: 10 * MS,
             },
             connection_timeout_ns: 5_000 * MS,
+            send_timestamp: None,
             max_datagrams_per_turn: None,
             sender_position: self.position.clone(),
             sender_limit: self.limit.clone(),
