@@ -30,24 +30,33 @@ pub(crate) enum Party {
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
     pub(crate) channel: String,
+    /// The subscriber's, where it is another one.
+    pub(crate) heard_on: Option<String>,
+    /// What the publisher adds to a publication under manual control.
+    pub(crate) destinations: Vec<String>,
     pub(crate) stream_id: i32,
     pub(crate) exclusive: bool,
     pub(crate) claim: bool,
     pub(crate) lengths: Vec<usize>,
     pub(crate) count: u64,
     pub(crate) threads: usize,
+    /// What the subscriber adds to a subscription under manual control, which it has then.
+    pub(crate) sources: Vec<String>,
 }
 
 impl Exchange {
     pub(crate) fn on(channel: impl Into<String>) -> Exchange {
         Exchange {
             channel: channel.into(),
+            heard_on: None,
+            destinations: Vec::new(),
             stream_id: 1_001,
             exclusive: false,
             claim: false,
             lengths: vec![64],
             count: 10_000,
             threads: 1,
+            sources: Vec::new(),
         }
     }
 
@@ -57,8 +66,11 @@ impl Exchange {
         eprintln!("{:?} -> {:?}: {self:?}", publisher.0, subscriber.0);
         match subscriber.0 {
             Party::Java => {
-                let mut receiving =
-                    self.java("subscribe", subscriber.1, &[argument("await", "eos")]);
+                let more = [
+                    argument("await", "eos"),
+                    argument("sources", self.sources.join(",")),
+                ];
+                let mut receiving = self.java("subscribe", subscriber.1, &more);
                 receiving.expect("SUBSCRIBED");
                 self.publish(publisher);
                 let said = receiving.finish();
@@ -74,8 +86,12 @@ impl Exchange {
                 let client = connect(subscriber.1);
                 let events = Events::default();
                 let mut subscription = client
-                    .add_subscription_with(&self.channel, self.stream_id, events.handlers())
+                    .add_subscription_with(self.heard_on(), self.stream_id, events.handlers())
                     .expect("the driver takes the subscription");
+                for source in &self.sources {
+                    let added = subscription.add_destination(source);
+                    added.expect("the driver takes the source");
+                }
                 thread::scope(|scope| {
                     let publishing = scope.spawn(|| self.publish(publisher));
                     self.receive(&mut subscription);
@@ -85,6 +101,13 @@ impl Exchange {
                 assert_eq!(events.said(), ["available", "unavailable at its end"]);
             }
         }
+    }
+
+    fn heard_on(&self) -> &str {
+        if !self.sources.is_empty() {
+            return "aeron:udp?control-mode=manual";
+        }
+        self.heard_on.as_ref().unwrap_or(&self.channel)
     }
 
     fn publish(&self, (party, dir): (Party, &Path)) {
@@ -97,10 +120,15 @@ impl Exchange {
     }
 
     fn java(&self, program: &str, dir: &Path, more: &[String]) -> Program {
+        let channel = match program {
+            "subscribe" => self.heard_on(),
+            _ => &self.channel,
+        };
         let lengths: Vec<String> = self.lengths.iter().map(ToString::to_string).collect();
         let mut arguments = vec![
             argument("dir", dir.display()),
-            argument("channel", &self.channel),
+            argument("channel", channel),
+            argument("destinations", self.destinations.join(",")),
             argument("stream", self.stream_id),
             argument("exclusive", self.exclusive),
             argument("claim", self.claim),
@@ -183,6 +211,10 @@ fn publish(exchange: &Exchange, client: &Client) {
         let mut publication = client
             .add_exclusive_publication(&exchange.channel, exchange.stream_id)
             .expect("the driver takes the publication");
+        for destination in &exchange.destinations {
+            let added = publication.add_destination(destination);
+            added.expect("the driver takes the destination");
+        }
         await_true("connection", || publication.is_connected());
         produce(exchange, 0, |message| {
             if exchange.claim {
@@ -198,6 +230,10 @@ fn publish(exchange: &Exchange, client: &Client) {
         let publication = client
             .add_publication(&exchange.channel, exchange.stream_id)
             .expect("the driver takes the publication");
+        for destination in &exchange.destinations {
+            let added = publication.add_destination(destination);
+            added.expect("the driver takes the destination");
+        }
         await_true("connection", || publication.is_connected());
         thread::scope(|scope| {
             for producer in 0..exchange.threads {

@@ -16,4 +16,5 @@ mod clients;
 mod inspection;
 mod names;
 mod responses;
+mod sources;
 mod surface;

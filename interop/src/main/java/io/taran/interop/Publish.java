@@ -12,7 +12,7 @@ import java.util.List;
 
 /**
  * Sends {@code count} messages of {@code lengths} in turn. {@code exclusive} and {@code claim} choose the call;
- * {@code threads} producers share one publication; {@code linger=true} keeps it open until standard input is closed.
+ * {@code threads} producers share one publication; {@code destinations}, separated by commas, are added to it; {@code linger=true} keeps it open until standard input is closed.
  */
 final class Publish
 {
@@ -35,6 +35,13 @@ final class Publish
                 aeron.addPublication(args.text("channel"), args.stream()))
         {
             Main.say("PUBLICATION session=%d", publication.sessionId());
+            for (final String destination : args.text("destinations", "").split(","))
+            {
+                if (!destination.isEmpty())
+                {
+                    publication.addDestination(destination);
+                }
+            }
             while (!publication.isConnected())
             {
                 if (System.nanoTime() > deadline)

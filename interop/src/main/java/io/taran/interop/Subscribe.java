@@ -14,7 +14,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * Receives {@code count} messages (for each of {@code threads} producers) and compares every byte. {@code await=eos}
  * goes on until the image is at its end of stream and gone; {@code await=input} until standard input is closed. One who
  * comes late says what a message takes, {@code frame=96}: the join position tells which messages went by before, and
- * {@code count} is the number of messages from the beginning of the stream on.
+ * {@code count} is the number of messages from the beginning of the stream on. {@code sources=a,b} are added to a
+ * subscription under manual control.
  */
 final class Subscribe
 {
@@ -44,6 +45,13 @@ final class Subscribe
                     gone.set(true);
                 }))
         {
+            for (final String source : args.text("sources", "").split(","))
+            {
+                if (!source.isEmpty())
+                {
+                    subscription.addDestination(source);
+                }
+            }
             Main.say("SUBSCRIBED");
             final FragmentHandler handler = new FragmentAssembler(check);
             final long wanted = args.number("count", 1) * args.number("threads", 1);

@@ -1,0 +1,106 @@
+//! Subscriptions to groups and to sources that come by command, between our driver and the official one, in both
+//! directions (spec/02 §2.3 to §2.7, §2.11).
+
+use std::path::Path;
+
+use crate::drivers::Driver;
+use crate::exchange::{Exchange, Party, port};
+use crate::require_java;
+
+fn pair() -> (Driver, Driver) {
+    let linger = "1s";
+    (
+        Driver::taran(
+            "sources-ours",
+            &[("AERON_PUBLICATION_LINGER_TIMEOUT", linger)],
+        ),
+        Driver::official(
+            "sources-theirs",
+            &[("aeron.publication.linger.timeout", linger)],
+        ),
+    )
+}
+
+fn exchange(channel: impl Into<String>, sources: &[String]) -> Exchange {
+    Exchange {
+        lengths: vec![64, 1_000, 1_376, 20, 5_000],
+        count: 1_000,
+        sources: sources.to_vec(),
+        ..Exchange::on(channel)
+    }
+}
+
+/// From the official driver to ours and back: a Java subscriber where the driver is ours, and the other way round.
+fn both_ways(ours: &Driver, theirs: &Driver, exchange: impl Fn() -> Exchange) {
+    let (ours, theirs): (&Path, &Path) = (ours.dir(), theirs.dir());
+    exchange().run((Party::Rust, theirs), (Party::Java, ours));
+    exchange().run((Party::Java, ours), (Party::Rust, theirs));
+}
+
+#[test]
+fn groups_are_heard_both_ways() {
+    require_java!();
+    let (ours, theirs) = pair();
+    for interface in ["localhost", "127.0.0.0/8", "{lo}"] {
+        both_ways(&ours, &theirs, || {
+            let group = format!("aeron:udp?endpoint=224.20.30.41:{}", port());
+            exchange(
+                format!("{group}|interface={interface}|term-length=64k"),
+                &[],
+            )
+        });
+    }
+}
+
+#[test]
+fn each_kind_of_source_works_both_ways() {
+    require_java!();
+    let (ours, theirs) = pair();
+    both_ways(&ours, &theirs, || {
+        let endpoint = format!("aeron:udp?endpoint=127.0.0.1:{}", port());
+        exchange(format!("{endpoint}|term-length=64k"), &[endpoint])
+    });
+    both_ways(&ours, &theirs, || {
+        let group = format!(
+            "aeron:udp?endpoint=224.20.30.41:{}|interface=localhost",
+            port()
+        );
+        exchange(format!("{group}|term-length=64k"), &[group])
+    });
+    both_ways(&ours, &theirs, || {
+        let control = format!("control=127.0.0.1:{}", port());
+        let source = format!("aeron:udp?endpoint=127.0.0.1:{}|{control}", port());
+        exchange(
+            format!("aeron:udp?{control}|control-mode=dynamic|term-length=64k"),
+            &[source],
+        )
+    });
+}
+
+#[test]
+fn one_stream_over_two_paths_works_both_ways() {
+    require_java!();
+    let (ours, theirs) = pair();
+    both_ways(&ours, &theirs, || {
+        let paths = [port(), port()].map(|port| format!("aeron:udp?endpoint=127.0.0.1:{port}"));
+        Exchange {
+            destinations: paths.to_vec(),
+            ..exchange("aeron:udp?control-mode=manual|term-length=64k", &paths)
+        }
+    });
+}
+
+#[test]
+fn the_official_client_reads_local_sources_of_our_driver() {
+    require_java!();
+    let (ours, _) = pair();
+    let ours = ours.dir();
+    let source = "aeron:ipc".to_owned();
+    exchange("aeron:ipc?term-length=64k", &[source]).run((Party::Rust, ours), (Party::Java, ours));
+    let endpoint = format!("aeron:udp?endpoint=127.0.0.1:{}", port());
+    exchange(
+        format!("{endpoint}|term-length=64k|ssc=true"),
+        &[format!("aeron-spy:{endpoint}")],
+    )
+    .run((Party::Rust, ours), (Party::Java, ours));
+}
