@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::counters::CountersReader;
+use taran_core::debugger;
 use taran_core::directory::default_directory;
 use taran_core::idle::IdleStrategy;
 use taran_core::memory::{FileStorage, Storage};
@@ -407,7 +408,10 @@ impl Context {
             keepalive: self.keepalive,
             resource_linger: self.resource_linger_time(),
             close_linger: self.close_linger_time().min(client_liveness),
-            inter_service: self.inter_service_timeout.unwrap_or(client_liveness),
+            inter_service: self
+                .debug_timeout()
+                .or(self.inter_service_timeout)
+                .unwrap_or(client_liveness),
             pre_touch: self
                 .pre_touch
                 .unwrap_or(self.options.pre_touch_mapped_memory()),
@@ -436,7 +440,14 @@ impl Context {
     /// The driver timeout in force.
     pub(crate) fn timeout(&self) -> Duration {
         let from_options = Duration::from_millis(self.options.driver_timeout_ms().unsigned_abs());
-        self.driver_timeout.unwrap_or(from_options)
+        let patient = self.debug_timeout();
+        patient.unwrap_or_else(|| self.driver_timeout.unwrap_or(from_options))
+    }
+
+    /// What replaces timeouts while a debugger stops this process and lets it go on (`aeron.debug.timeout`).
+    fn debug_timeout(&self) -> Option<Duration> {
+        let timeout_ns = self.options.debug_timeout_ns()?;
+        debugger::is_attached().then(|| Duration::from_nanos(timeout_ns.unsigned_abs()))
     }
 
     pub(crate) fn longest_idle_sleep(&self) -> Duration {

@@ -9,6 +9,7 @@ mod ascii;
 pub mod broadcast;
 pub mod clock;
 pub mod counters;
+pub mod debugger;
 pub mod directory;
 pub mod error_log;
 pub mod idle;

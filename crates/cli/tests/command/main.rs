@@ -7,6 +7,7 @@ mod driver;
 mod event_log;
 mod metrics;
 mod process;
+mod running;
 mod streams;
 mod tools;
 mod traffic;

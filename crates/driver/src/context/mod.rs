@@ -237,6 +237,11 @@ impl DriverContext {
         self
     }
 
+    /// For a process that a debugger stops and lets go on: see `aeron.debug.timeout`.
+    pub(crate) fn use_debug_timeout(&mut self) {
+        self.options.use_debug_timeout();
+    }
+
     /// The first thing that is wrong, else the settings.
     pub(crate) fn settle(&mut self) -> Result<Settings, DriverError> {
         if !self.errors.is_empty() {

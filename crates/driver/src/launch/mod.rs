@@ -21,6 +21,7 @@ use taran_core::agent::Agent;
 use taran_core::agent::RunningAgent;
 use taran_core::clock::{Clock, SystemClock, SystemWallClock};
 use taran_core::counters::CountersReader;
+use taran_core::debugger;
 use taran_core::memory::{FileStorage, Storage};
 use taran_net::SocketNetwork;
 use taran_protocol::option::OptionSet;
@@ -65,6 +66,9 @@ impl MediaDriver {
     /// # Errors
     /// Options that cannot be, a directory in which another driver lives, no space or no permission for its files.
     pub fn launch(mut context: DriverContext) -> Result<Self, DriverError> {
+        if debugger::is_attached() {
+            context.use_debug_timeout();
+        }
         let settings = context.settle()?;
         let options = context.options().clone();
         let storage = context

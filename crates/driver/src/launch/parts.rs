@@ -1,5 +1,6 @@
 //! The three agents of a driver, put together and not yet run by anything.
 
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,7 +119,8 @@ impl DriverParts {
             resolver_threshold_ns: settings.timers.name_resolver_threshold_ns,
         };
         let (counters, system) = files.counters(&settings, &labels, now)?;
-        let errors = ErrorHandler::or_stderr(
+        let errors = fallback_to(
+            context.options().fallback_logger(),
             ErrorLog::open(files.cnc.error_log.clone()),
             system.get(SystemCounter::Errors).clone(),
         );
@@ -225,6 +227,18 @@ impl DriverParts {
     #[must_use]
     pub fn describe(options: &OptionSet) -> String {
         crate::context::print_configuration(options)
+    }
+}
+
+/// A handler that goes to what `aeron.fallback.logger` names when its log takes no more.
+fn fallback_to(logger: &str, log: ErrorLog, errors: Counter) -> ErrorHandler {
+    match logger {
+        "no_op" => ErrorHandler::new(log, errors, |_| ()),
+        "stdout" => ErrorHandler::new(log, errors, |unlogged| {
+            // Where nobody reads it there is nobody to tell.
+            let _ = writeln!(io::stdout(), "{unlogged}");
+        }),
+        _ => ErrorHandler::or_stderr(log, errors),
     }
 }
 

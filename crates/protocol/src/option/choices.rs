@@ -3,31 +3,11 @@
 use super::kind::Choice;
 
 const fn is(name: &'static str) -> Choice {
-    Choice {
-        name,
-        aliases: &[],
-        lacks: None,
-    }
+    Choice { name, aliases: &[] }
 }
 
 const fn also(name: &'static str, aliases: &'static [&'static str]) -> Choice {
-    Choice {
-        name,
-        aliases,
-        lacks: None,
-    }
-}
-
-const fn lacking(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    feature: &'static str,
-) -> Choice {
-    Choice {
-        name,
-        aliases,
-        lacks: Some(feature),
-    }
+    Choice { name, aliases }
 }
 
 pub(super) const PROFILE: &[Choice] = &[is("balanced"), is("low-latency"), is("low-footprint")];
@@ -128,11 +108,19 @@ pub(super) const MULTICAST_FLOW_CONTROL: &[Choice] = &[
     ),
 ];
 
-pub(super) const FALLBACK_LOGGER: &[Choice] = &[
-    is("stderr"),
-    lacking("stdout", &[], "another fallback logger than stderr"),
-    lacking("no_op", &[], "another fallback logger than stderr"),
-];
+pub(super) const FALLBACK_LOGGER: &[Choice] = &[is("stderr"), is("stdout"), is("no_op")];
+
+/// Names of Java's generators.
+pub(super) const RANDOM: &[Choice] = &[also(
+    "NativePRNGNonBlocking",
+    &[
+        "NativePRNG",
+        "NativePRNGBlocking",
+        "Windows-PRNG",
+        "SHA1PRNG",
+        "DRBG",
+    ],
+)];
 
 /// How the agents of a driver share threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,8 +12,8 @@ pub enum Problem {
     Malformed,
     /// The value lies outside its range.
     OutOfRange,
-    /// The value asks for this feature, which is not built.
-    NotBuilt(&'static str),
+    /// The option has its default only, for this reason.
+    Fixed(&'static str),
 }
 
 /// A value that an option cannot have. The text says which option, what it was set to and where, what it needs, and
@@ -54,11 +54,8 @@ impl fmt::Display for OptionError {
         match problem {
             Problem::Malformed => write!(f, " is not understood: needs {}", option.kind.needed())?,
             Problem::OutOfRange => write!(f, " is out of range: needs {}", option.kind.needed())?,
-            Problem::NotBuilt(feature) => {
-                return write!(
-                    f,
-                    " needs a feature that is not built yet: {feature}; remove it {default}"
-                );
+            Problem::Fixed(reason) => {
+                return write!(f, " cannot be: {reason}; remove it {default}");
             }
         }
         write!(f, "; change it, or remove it {default}")

@@ -30,8 +30,6 @@ pub struct Choice {
     pub name: &'static str,
     /// Other texts that mean the same: names of functions and classes of the official drivers.
     pub aliases: &'static [&'static str],
-    /// The feature that this choice needs, if it is not built.
-    pub lacks: Option<&'static str>,
 }
 
 /// What an option's value is.
@@ -140,10 +138,7 @@ impl Kind {
                     .iter()
                     .find(|c| c.name == text || c.aliases.contains(&text))
                     .ok_or(Refusal::Malformed)?;
-                match choice.lacks {
-                    Some(feature) => Err(Refusal::Lacks(feature)),
-                    None => Ok(Value::Choice(choice.name)),
-                }
+                Ok(Value::Choice(choice.name))
             }
             Kind::Idle => match IdleSpec::parse(text, None) {
                 Ok(_) => Ok(Value::Text(text.to_owned())),
@@ -247,7 +242,6 @@ impl fmt::Display for Affinity {
 pub(super) enum Refusal {
     Malformed,
     OutOfRange,
-    Lacks(&'static str),
 }
 
 impl From<Needed> for Refusal {

@@ -14,8 +14,8 @@
 //! environment, property files, `-D` on the command line, code. The official `aeronmd` lets files win over `-D`; here the
 //! nearer word counts.
 //!
-//! A text that cannot be read or is out of range is an error, never replaced in silence. An option whose feature is not
-//! built takes its default and nothing else.
+//! A text that cannot be read or is out of range is an error, never replaced in silence. An option for which there is
+//! nothing to choose here (Java classes, functions of C libraries) takes its default and nothing else.
 
 mod choices;
 mod error;

@@ -109,7 +109,7 @@ impl OptionSet {
     /// Nothing happens if the present value comes from a stronger source.
     ///
     /// # Errors
-    /// The text is no value of the option, out of its range, or asks for something that is not built.
+    /// The text is no value of the option, out of its range, or it is an option that has its default only.
     pub fn set(&mut self, id: OptionId, text: &str, source: &Source) -> Result<(), OptionError> {
         let spec = id.spec();
         let entry = if text.is_empty() {
@@ -137,6 +137,36 @@ impl OptionSet {
             self.take_profile();
         }
         Ok(())
+    }
+
+    /// Lets `aeron.debug.timeout`, if it is set, replace the timeouts after which clients and drivers count as dead: for a
+    /// process in which a debugger stops time. Returns the options that it changed, with what they were before.
+    pub fn use_debug_timeout(&mut self) -> Vec<(OptionId, String)> {
+        let Some(timeout_ns) = self.debug_timeout_ns() else {
+            return Vec::new();
+        };
+        let replaced = [
+            (OptionId::DriverTimeout, timeout_ns / 1_000_000),
+            (OptionId::ClientLivenessTimeout, timeout_ns),
+            // Which has to be longer than that of clients.
+            (
+                OptionId::PublicationUnblockTimeout,
+                timeout_ns.saturating_add(timeout_ns / 2),
+            ),
+        ];
+        let mut changed = Vec::new();
+        for (id, value) in replaced {
+            if !self.reads(id.spec()) {
+                continue;
+            }
+            changed.push((id, self.text(id)));
+            let source = self.source(OptionId::DebugTimeout).clone();
+            let entry = &mut self.entries[id as usize];
+            entry.value = Value::Int(value);
+            entry.source = source;
+            entry.fallback = false;
+        }
+        changed
     }
 
     fn take_profile(&mut self) {
@@ -217,18 +247,17 @@ impl Entry {
 
 fn read(spec: &OptionSpec, text: &str) -> Result<Value, Problem> {
     let value = spec.kind.parse(text);
-    if let Status::NotBuilt(feature) = spec.status {
-        // What is no value at all is called that, rather than a missing feature.
+    if let Status::Fixed(reason) = spec.status {
+        // What is no value at all is called that.
         return match value {
             Ok(value) if value == spec.default_value() => Ok(value),
-            Ok(_) | Err(Refusal::OutOfRange | Refusal::Lacks(_)) => Err(Problem::NotBuilt(feature)),
+            Ok(_) | Err(Refusal::OutOfRange) => Err(Problem::Fixed(reason)),
             Err(Refusal::Malformed) => Err(Problem::Malformed),
         };
     }
     value.map_err(|refusal| match refusal {
         Refusal::Malformed => Problem::Malformed,
         Refusal::OutOfRange => Problem::OutOfRange,
-        Refusal::Lacks(feature) => Problem::NotBuilt(feature),
     })
 }
 

@@ -19,8 +19,8 @@ pub enum Scope {
 pub enum Status {
     /// It does.
     Built,
-    /// This feature is missing: the option is known, and any value but its default is an error.
-    NotBuilt(&'static str),
+    /// The option is known, and any value but its default is an error, for this reason.
+    Fixed(&'static str),
 }
 
 /// Everything known about an option.

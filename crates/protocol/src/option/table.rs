@@ -5,7 +5,7 @@
 
 use super::choices::{
     CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL, MULTICAST_STRATEGY,
-    NAME_RESOLVER, PROFILE, TERMINATION_VALIDATOR, THREADING_MODE, UNICAST_FLOW_CONTROL,
+    NAME_RESOLVER, PROFILE, RANDOM, TERMINATION_VALIDATOR, THREADING_MODE, UNICAST_FLOW_CONTROL,
     UNICAST_STRATEGY,
 };
 use super::kind::{Affinity, Form, Kind, Value};
@@ -23,10 +23,12 @@ const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
 const NAME_LENGTH: usize = 4095;
 
-const FEEDBACK: &str =
-    "application specific feedback, use aeron.receiver.group.tag and the tagged flow control";
-const LIBRARIES: &str = "functions from other libraries";
-const CLASSES: &str = "implementations by class name";
+const FEEDBACK: &str = "application specific feedback has become the group tag, set aeron.receiver.group.tag and the tagged \
+     flow control";
+const LIBRARIES: &str = "no other libraries are loaded into this driver; a program that embeds the driver hands its own \
+     parts in by DriverContext";
+const CLASSES: &str = "Java classes cannot run in this driver; a program that embeds the driver hands its own parts in by \
+     DriverContext";
 
 macro_rules! kind {
     (bool) => {
@@ -189,7 +191,7 @@ macro_rules! getter {
 
 macro_rules! options {
     ($($variant:ident $getter:ident: $scope:ident $kind:ident $(($($range:expr),*))?
-        $property:literal $variable:literal = $default:literal $(, lacks $missing:expr)?, $help:literal;)*) => {
+        $property:literal $variable:literal = $default:literal $(, fixed $reason:expr)?, $help:literal;)*) => {
         /// An option.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum OptionId {
@@ -206,7 +208,7 @@ macro_rules! options {
                     variable: $variable,
                     kind: kind!($kind $($($range),*)?),
                     default: $default,
-                    status: options!(@status $($missing)?),
+                    status: options!(@status $($reason)?),
                     help: $help,
                 },)*
             ];
@@ -217,7 +219,7 @@ macro_rules! options {
         }
     };
     (@status) => { Status::Built };
-    (@status $missing:expr) => { Status::NotBuilt($missing) };
+    (@status $reason:expr) => { Status::Fixed($reason) };
 }
 
 impl OptionId {
@@ -321,9 +323,9 @@ options! {
         "datagrams for each send call";
     MaxMessagesPerSend network_publication_max_messages_per_send: Driver int(1, 16) "aeron.network.publication.max.messages.per.send" "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND" = "4",
         "datagrams taken from one publication in a duty cycle";
-    TransportBindings udp_channel_transport_bindings: Driver text "aeron.udp.channel.transport.bindings.media" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" = "default", lacks LIBRARIES,
+    TransportBindings udp_channel_transport_bindings: Driver text "aeron.udp.channel.transport.bindings.media" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" = "default", fixed LIBRARIES,
         "implementation of the sockets";
-    ConductorTransportBindings conductor_udp_channel_transport_bindings: Driver text "aeron.conductor.udp.channel.transport.bindings.media" "AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" = "default", lacks LIBRARIES,
+    ConductorTransportBindings conductor_udp_channel_transport_bindings: Driver text "aeron.conductor.udp.channel.transport.bindings.media" "AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" = "default", fixed LIBRARIES,
         "implementation of the conductor's sockets";
     OutgoingInterceptors udp_channel_outgoing_interceptors: Driver text "aeron.udp.channel.outgoing.interceptors" "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS" = "",
         "what outgoing datagrams pass through: loss, fixed-loss, multi-gap-loss";
@@ -335,9 +337,9 @@ options! {
         "arguments of the interceptor fixed-loss";
     MultiGapLossArgs transport_bindings_multi_gap_loss_args: Driver text "aeron.udp.channel.transport.bindings.multi.gap.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS" = "",
         "arguments of the interceptor multi-gap-loss";
-    SendChannelEndpointSupplier send_channel_endpoint_supplier: Driver text "aeron.SendChannelEndpoint.supplier" "AERON_SENDCHANNELENDPOINT_SUPPLIER" = "io.aeron.driver.DefaultSendChannelEndpointSupplier", lacks CLASSES,
+    SendChannelEndpointSupplier send_channel_endpoint_supplier: Driver text "aeron.SendChannelEndpoint.supplier" "AERON_SENDCHANNELENDPOINT_SUPPLIER" = "io.aeron.driver.DefaultSendChannelEndpointSupplier", fixed CLASSES,
         "implementation of send endpoints";
-    ReceiveChannelEndpointSupplier receive_channel_endpoint_supplier: Driver text "aeron.ReceiveChannelEndpoint.supplier" "AERON_RECEIVECHANNELENDPOINT_SUPPLIER" = "io.aeron.driver.DefaultReceiveChannelEndpointSupplier", lacks CLASSES,
+    ReceiveChannelEndpointSupplier receive_channel_endpoint_supplier: Driver text "aeron.ReceiveChannelEndpoint.supplier" "AERON_RECEIVECHANNELENDPOINT_SUPPLIER" = "io.aeron.driver.DefaultReceiveChannelEndpointSupplier", fixed CLASSES,
         "implementation of receive endpoints";
 
     // Receiver, congestion control, loss (§2.6)
@@ -395,9 +397,9 @@ options! {
         "retransmits to one receiver reach back at most this many receiver windows";
     MulticastWindowMultiple multicast_flow_control_rrwm: Driver int(1, INT_MAX) "aeron.multicast.flow.control.rrwm" "AERON_MULTICAST_FLOW_CONTROL_RRWM" = "4",
         "retransmits to many receivers reach back at most this many receiver windows";
-    PreferredFlowControlAsf preferred_flow_control_asf: Driver text "aeron.PreferredMulticastFlowControl.asf" "AERON_PREFERREDMULTICASTFLOWCONTROL_ASF" = "", lacks FEEDBACK,
+    PreferredFlowControlAsf preferred_flow_control_asf: Driver text "aeron.PreferredMulticastFlowControl.asf" "AERON_PREFERREDMULTICASTFLOWCONTROL_ASF" = "", fixed FEEDBACK,
         "deprecated, use the tagged flow control";
-    ApplicationSpecificFeedback application_specific_feedback: Driver text "aeron.flow.control.sm.applicationSpecificFeedback" "AERON_FLOW_CONTROL_SM_APPLICATIONSPECIFICFEEDBACK" = "", lacks FEEDBACK,
+    ApplicationSpecificFeedback application_specific_feedback: Driver text "aeron.flow.control.sm.applicationSpecificFeedback" "AERON_FLOW_CONTROL_SM_APPLICATIONSPECIFICFEEDBACK" = "", fixed FEEDBACK,
         "deprecated, use the group tag";
 
     // Liveness, timers, resources (§2.8)
@@ -483,7 +485,7 @@ options! {
         "core of the sender's thread, or of the thread of sender and receiver";
     ReceiverCpuAffinity receiver_cpu_affinity: Driver affinity "aeron.receiver.cpu.affinity" "AERON_RECEIVER_CPU_AFFINITY" = "-1",
         "core of the receiver's thread";
-    AgentOnStartFunction agent_on_start_function: Driver text "aeron.agent.on.start.function" "AERON_AGENT_ON_START_FUNCTION" = "", lacks LIBRARIES,
+    AgentOnStartFunction agent_on_start_function: Driver text "aeron.agent.on.start.function" "AERON_AGENT_ON_START_FUNCTION" = "", fixed LIBRARIES,
         "function called on each thread when it starts";
     UseWindowsHighResTimer use_windows_high_res_timer: Driver bool "aeron.use.windows.high.res.timer" "AERON_USE_WINDOWS_HIGH_RES_TIMER" = "false",
         "has an effect on Windows only";
@@ -491,21 +493,21 @@ options! {
     // Termination, extension, diagnostics (§2.12)
     TerminationValidator termination_validator: Driver choice(TERMINATION_VALIDATOR) "aeron.driver.termination.validator" "AERON_DRIVER_TERMINATION_VALIDATOR" = "deny",
         "whether the driver can be stopped by a command";
-    DynamicLibraries driver_dynamic_libraries: Driver text "aeron.driver.dynamic.libraries" "AERON_DRIVER_DYNAMIC_LIBRARIES" = "", lacks LIBRARIES,
+    DynamicLibraries driver_dynamic_libraries: Driver text "aeron.driver.dynamic.libraries" "AERON_DRIVER_DYNAMIC_LIBRARIES" = "", fixed LIBRARIES,
         "libraries to load";
     FallbackLogger fallback_logger: Both choice(FALLBACK_LOGGER) "aeron.fallback.logger" "AERON_FALLBACK_LOGGER" = "stderr",
         "where errors go when the error log cannot be used";
-    DebugTimeout debug_timeout_ns: Both optional_duration(0) "aeron.debug.timeout" "AERON_DEBUG_TIMEOUT" = "", lacks "longer timeouts under a debugger",
-        "replaces the liveness timeouts under a debugger";
-    SecureRandomAlgorithm secure_random_algorithm: Both text "aeron.secure.random.algorithm" "AERON_SECURE_RANDOM_ALGORITHM" = "NativePRNGNonBlocking", lacks "a choice of random generators",
-        "random generator of the Java driver";
+    DebugTimeout debug_timeout_ns: Both optional_duration(0) "aeron.debug.timeout" "AERON_DEBUG_TIMEOUT" = "",
+        "replaces the timeouts of clients and drivers while a debugger is attached";
+    SecureRandomAlgorithm secure_random_algorithm: Both choice(RANDOM) "aeron.secure.random.algorithm" "AERON_SECURE_RANDOM_ALGORITHM" = "NativePRNGNonBlocking",
+        "random generator of Java; whatever it says, chance comes from the operating system here";
     EventLog event_log: Driver events "aeron.event.log" "AERON_EVENT_LOG" = "",
         "events to log: names, numbers, all, admin";
     EventLogDisable event_log_disable: Driver events "aeron.event.log.disable" "AERON_EVENT_LOG_DISABLE" = "",
         "events to take out again";
     EventLogFilename event_log_filename: Driver text "aeron.event.log.filename" "AERON_EVENT_LOG_FILENAME" = "",
         "file to append events to";
-    EventLogReader event_log_reader: Driver text "aeron.event.log.reader.classname" "AERON_EVENT_LOG_READER_CLASSNAME" = "io.aeron.agent.EventLogReaderAgent", lacks CLASSES,
+    EventLogReader event_log_reader: Driver text "aeron.event.log.reader.classname" "AERON_EVENT_LOG_READER_CLASSNAME" = "io.aeron.agent.EventLogReaderAgent", fixed CLASSES,
         "class that reads the events";
     EventBufferLength event_buffer_length: Driver size(64 * K, G, Form::PowerOfTwo) "aeron.event.buffer.length" "AERON_EVENT_BUFFER_LENGTH" = "8m",
         "bytes of events that may wait to be written";

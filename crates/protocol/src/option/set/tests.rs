@@ -123,7 +123,104 @@ fn refusals_say_what_to_do() {
 }
 
 #[test]
-fn what_is_not_built_takes_its_default() {
+fn under_a_debugger_time_is_patient() {
+    let mut options = OptionSet::driver();
+    assert_eq!(options.use_debug_timeout(), []);
+    options
+        .apply(&Source::Environment, [("AERON_DEBUG_TIMEOUT", "600s")])
+        .unwrap();
+    let changed = options.use_debug_timeout();
+    assert_eq!(changed.len(), 3);
+    assert_eq!(changed[1].0, OptionId::ClientLivenessTimeout);
+    assert_eq!(changed[1].1, "10s");
+    assert_eq!(options.driver_timeout_ms(), 600_000);
+    assert_eq!(options.client_liveness_timeout_ns(), 600_000_000_000);
+    assert_eq!(options.publication_unblock_timeout_ns(), 900_000_000_000);
+    let mut client = OptionSet::client();
+    client
+        .set(OptionId::DebugTimeout, "600s", &Source::Code)
+        .unwrap();
+    assert_eq!(client.use_debug_timeout().len(), 1);
+    assert_eq!(client.driver_timeout_ms(), 600_000);
+}
+
+#[test]
+fn names_of_official_parts_mean_ours_or_are_refused_with_the_reason() {
+    let mut options = OptionSet::driver();
+    for (name, text) in [
+        (
+            "aeron.event.log.reader.classname",
+            "io.aeron.agent.EventLogReaderAgent",
+        ),
+        (
+            "aeron.SendChannelEndpoint.supplier",
+            "io.aeron.driver.DefaultSendChannelEndpointSupplier",
+        ),
+        ("aeron.secure.random.algorithm", "SHA1PRNG"),
+        ("aeron.fallback.logger", "no_op"),
+        (
+            "aeron.sender.idle.strategy",
+            "org.agrona.concurrent.BusySpinIdleStrategy",
+        ),
+        (
+            "aeron.receiver.idle.strategy",
+            "aeron_idle_strategy_yielding",
+        ),
+        (
+            "aeron.driver.termination.validator",
+            "io.aeron.driver.DefaultAllowTerminationValidator",
+        ),
+    ] {
+        assert!(
+            options.apply(&Source::Code, [(name, text)]).is_ok(),
+            "{name}={text}"
+        );
+    }
+    for (name, text, reason) in [
+        (
+            "aeron.event.log.reader.classname",
+            "my.Reader",
+            "Java classes",
+        ),
+        (
+            "aeron.SendChannelEndpoint.supplier",
+            "my.Supplier",
+            "Java classes",
+        ),
+        (
+            "AERON_DRIVER_DYNAMIC_LIBRARIES",
+            "libmine.so",
+            "no other libraries",
+        ),
+        (
+            "AERON_AGENT_ON_START_FUNCTION",
+            "my_function",
+            "no other libraries",
+        ),
+        (
+            "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA",
+            "my_bindings",
+            "DriverContext",
+        ),
+        (
+            "aeron.sender.idle.strategy",
+            "my.IdleStrategy",
+            "an idle strategy",
+        ),
+    ] {
+        let error = options
+            .apply(&Source::Code, [(name, text)])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(text) && error.contains(reason) && error.contains("remove it"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_chosen_takes_its_default() {
     let mut options = OptionSet::driver();
     for spec in OptionId::ALL
         .iter()

@@ -1,0 +1,28 @@
+//! Whether somebody looks at this process with a debugger, and time therefore means little.
+
+/// True if a debugger (or another tracer) is attached to this process. False where the system does not say.
+#[must_use]
+pub fn is_attached() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| tracer(&status) != 0)
+}
+
+/// The process id of the tracer; 0 where there is none.
+fn tracer(status: &str) -> u32 {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"))
+        .and_then(|pid| pid.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tracer_is_found() {
+        assert_eq!(tracer("Name:\ttaran\nTracerPid:\t4711\nUid:\t0\n"), 4711);
+        assert_eq!(tracer("Name:\ttaran\nTracerPid:\t0\n"), 0);
+        assert_eq!(tracer(""), 0);
+    }
+}
