@@ -128,6 +128,7 @@ impl Road {
             sender_limit: Counter::detached(),
             back_pressure_events: Counter::detached(),
             naks_received: Counter::detached(),
+            log_events: stream_log(),
             shared: Arc::clone(&publication),
         });
         sender_commands

@@ -11,6 +11,9 @@ use taran_net::{
 };
 use taran_protocol::log::{LogBuffers, LogKind, LogSpec};
 
+use crate::event_log::EventLog;
+use crate::sender::StreamLog;
+
 /// Session of the worked examples in spec/02 §9.
 pub(crate) const SESSION: i32 = 0x1A2B_3C4D;
 /// Stream of the worked examples.
@@ -46,6 +49,16 @@ pub(crate) fn log(kind: LogKind, start_position: i64) -> LogBuffers {
         start_position,
     )
     .unwrap()
+}
+
+/// A log of events that nobody wants.
+pub(crate) fn stream_log() -> StreamLog {
+    StreamLog {
+        events: EventLog::off(),
+        session_id: SESSION,
+        stream_id: STREAM,
+        channel: "aeron:udp?endpoint=10.0.0.7:4040".into(),
+    }
 }
 
 /// A point in virtual time.

@@ -1,4 +1,7 @@
-//! Streams to many receivers, between our driver and the official one.
+//! Streams to many receivers, between our driver and the official one, in both directions: multicast, destinations by
+//! command and by announcement, and each flow control among them (spec/02 §2.3 to §2.9, §4).
+
+use std::path::Path;
 
 use crate::drivers::Driver;
 use crate::exchange::{Exchange, Party, port};
@@ -26,18 +29,81 @@ fn pair() -> (Driver, Driver) {
     )
 }
 
+fn exchange(channel: impl Into<String>) -> Exchange {
+    Exchange {
+        lengths: vec![64, 1_000, 1_376, 20, 5_000],
+        count: 1_000,
+        ..Exchange::on(channel)
+    }
+}
+
+/// From our driver to the official one and back: a Java client where the driver is ours, and the other way round.
+fn both_ways(ours: &Driver, theirs: &Driver, exchange: impl Fn() -> Exchange) {
+    let (ours, theirs): (&Path, &Path) = (ours.dir(), theirs.dir());
+    exchange().run((Party::Java, ours), (Party::Rust, theirs));
+    exchange().run((Party::Rust, theirs), (Party::Java, ours));
+}
+
 #[test]
 fn multicast_reaches_the_official_driver() {
     require_java!();
     let (ours, theirs) = pair();
     for ttl in ["", "|ttl=3"] {
         for subscriber in [Party::Java, Party::Rust] {
-            Exchange {
-                lengths: vec![64, 1_000, 1_376, 20, 5_000],
-                count: 2_000,
-                ..Exchange::on(multicast(&format!("|term-length=64k{ttl}")))
-            }
-            .run((Party::Java, ours.dir()), (subscriber, theirs.dir()));
+            exchange(multicast(&format!("|term-length=64k{ttl}")))
+                .run((Party::Java, ours.dir()), (subscriber, theirs.dir()));
         }
+    }
+}
+
+#[test]
+fn every_flow_control_of_groups_works_both_ways() {
+    require_java!();
+    let (ours, theirs) = pair();
+    for (flow_control, tag) in [
+        ("max", ""),
+        ("min", ""),
+        ("min,g:/1,t:2s", ""),
+        ("tagged,g:7/1", "|gtag=7"),
+    ] {
+        both_ways(&ours, &theirs, || {
+            let group = multicast("");
+            Exchange {
+                heard_on: Some(format!("{group}{tag}")),
+                ..exchange(format!("{group}|term-length=64k|fc={flow_control}"))
+            }
+        });
+    }
+}
+
+#[test]
+fn destinations_by_command_work_both_ways() {
+    require_java!();
+    let (ours, theirs) = pair();
+    for flow_control in ["", "|fc=min,g:/1"] {
+        both_ways(&ours, &theirs, || {
+            let heard_on = format!("aeron:udp?endpoint=127.0.0.1:{}", port());
+            let channel = format!("aeron:udp?control-mode=manual|term-length=64k{flow_control}");
+            Exchange {
+                destinations: vec![heard_on.clone()],
+                heard_on: Some(heard_on),
+                ..exchange(channel)
+            }
+        });
+    }
+}
+
+#[test]
+fn receivers_that_announce_themselves_are_served_both_ways() {
+    require_java!();
+    let (ours, theirs) = pair();
+    for flow_control in ["", "|fc=min,g:/1"] {
+        both_ways(&ours, &theirs, || {
+            let control = format!("control=127.0.0.1:{}|control-mode=dynamic", port());
+            Exchange {
+                heard_on: Some(format!("aeron:udp?endpoint=127.0.0.1:{}|{control}", port())),
+                ..exchange(format!("aeron:udp?{control}|term-length=64k{flow_control}"))
+            }
+        });
     }
 }

@@ -16,7 +16,7 @@ use crate::timestamps::{ReceiveTimestamps, SendTimestamp};
 use super::{
     Destination, EndpointId, ImageId, ImageShared, PublicationId, PublicationShared, TransportId,
 };
-use crate::sender::FlowControl;
+use crate::sender::{FlowControl, StreamLog};
 
 /// A send endpoint: the socket or sockets of one outgoing channel.
 #[derive(Debug)]
@@ -64,6 +64,8 @@ pub struct SlowestSpec {
     pub retransmit_window_multiple: i32,
     /// `fc-receivers`: how many count.
     pub receivers: Counter,
+    /// Told of their comings and goings.
+    pub log: StreamLog,
 }
 
 /// How a publication answers NAKs (spec/02 §3.8).
@@ -125,6 +127,8 @@ pub struct SenderPublicationSpec {
     pub back_pressure_events: Counter,
     /// `snd-naks-received`.
     pub naks_received: Counter,
+    /// Told of what is sent again.
+    pub log_events: StreamLog,
     /// Shared with the conductor's half.
     pub shared: Arc<PublicationShared>,
 }

@@ -1,6 +1,7 @@
 //! Which flow control a publication gets (spec/02 §4.1).
 
 use std::fmt;
+use std::sync::Arc;
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::StreamCounter;
@@ -11,7 +12,7 @@ use super::failure::Failure;
 use super::owners::Owners;
 use super::publication_terms::PublicationTerms;
 use crate::boundary::{FlowControlSpec, SlowestSpec};
-use crate::sender::{FlowControlRequest, FlowControlSupplier};
+use crate::sender::{FlowControlRequest, FlowControlSupplier, StreamLog};
 
 /// Owner id of counters that belong to no client.
 const NO_CLIENT: i64 = -1;
@@ -63,7 +64,18 @@ impl Owners {
         };
         let kinds = [StreamCounter::FLOW_CONTROL_RECEIVERS];
         let [receivers] = self.counters.stream(kinds, &identity, NO_CLIENT, 0)?;
-        Ok((own(asked, Some(receivers.clone())), Some(receivers)))
+        let told = (receivers.clone(), self.stream_log(terms));
+        Ok((own(asked, Some(told)), Some(receivers)))
+    }
+
+    /// The event log, for the sender's half of a publication.
+    pub(crate) fn stream_log(&self, terms: &PublicationTerms) -> StreamLog {
+        StreamLog {
+            events: self.events.clone(),
+            session_id: terms.session_id,
+            stream_id: terms.stream_id,
+            channel: Arc::clone(&terms.channel),
+        }
     }
 }
 
@@ -76,19 +88,20 @@ fn counts_receivers(asked: &Asked) -> bool {
 }
 
 /// One of the driver's own; `receivers` is there where they are counted.
-fn own(asked: &Asked, receivers: Option<Counter>) -> FlowControlSpec {
+fn own(asked: &Asked, receivers: Option<(Counter, StreamLog)>) -> FlowControlSpec {
     let retransmit_window_multiple = asked.retransmit_receiver_window_multiple;
     match receivers {
         None => FlowControlSpec::Max {
             retransmit_window_multiple,
         },
-        Some(receivers) => FlowControlSpec::Slowest(SlowestSpec {
+        Some((receivers, log)) => FlowControlSpec::Slowest(SlowestSpec {
             group_tag: (asked.strategy == FlowControlStrategy::Tagged).then_some(asked.group_tag),
             // The parser and the option allow nothing below zero.
             min_size: usize::try_from(asked.group_min_size).unwrap_or(0),
             timeout_ns: asked.receiver_timeout_ns,
             retransmit_window_multiple,
             receivers,
+            log,
         }),
     }
 }

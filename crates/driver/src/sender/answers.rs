@@ -99,6 +99,7 @@ impl SenderPublication {
         let oldest = self.oldest_resent();
         let (geometry, log, bounds) = (self.geometry, &self.spec.log, self.bounds);
         let timestamp = self.spec.send_timestamp.as_ref();
+        let events = &self.spec.log_events;
         self.retransmits.turn(turn.now.nanos, |rest, is_start| {
             // The stream may have moved on since the NAK was accepted.
             if rest.position < oldest {
@@ -123,6 +124,10 @@ impl SenderPublication {
             }
             if is_start {
                 turn.counters.retransmits_sent.increment();
+                let position = rest.position;
+                let (term_id, offset) =
+                    (geometry.term_id(position), geometry.term_offset(position));
+                events.resend(term_id, offset, rest.length);
             }
             let advanced = plan.advance(accepted);
             turn.counters.retransmitted_bytes.add(advanced);

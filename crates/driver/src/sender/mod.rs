@@ -17,6 +17,7 @@ mod plan;
 mod publication;
 mod receivers;
 mod retransmit;
+mod stream_log;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -39,6 +40,7 @@ use crate::park::{may_have_arrived, wait_for_any};
 pub use endpoint::SendEndpoint;
 pub use flow_control::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};
 pub use publication::SenderPublication;
+pub use stream_log::StreamLog;
 
 /// Control frames are short: few slots hold a burst of them.
 const CONTROL_BATCH: usize = 8;

@@ -30,6 +30,8 @@ struct Watched {
     registration_id: i64,
     reference_id: i64,
     value: i64,
+    /// The highest value so far.
+    peak: i64,
 }
 
 /// Two watched counters of the same stream, the first of which must not pass the second.
@@ -75,6 +77,10 @@ const POSITIONS: [i32; 7] = [
     type_id::SUBSCRIBER_POSITION,
 ];
 
+/// A publisher's limit falls to where the stream stands when nobody is left to receive it, a sender's to what the slowest
+/// receiver of a group takes.
+const MAY_FALL: [i32; 2] = [type_id::PUBLISHER_LIMIT, type_id::SENDER_LIMIT];
+
 /// The first of these never passes the second.
 const ORDERED: [(i32, i32); 3] = [
     (type_id::SENDER_POSITION, type_id::SENDER_LIMIT),
@@ -111,8 +117,7 @@ impl PositionsCheck {
         self.until_rescan -= 1;
         for watched in &mut self.watched {
             let value = watched.counter.get();
-            // A publisher's limit falls to where the stream stands when nobody is left to receive it.
-            if value < watched.value && watched.type_id != type_id::PUBLISHER_LIMIT {
+            if value < watched.value && !MAY_FALL.contains(&watched.type_id) {
                 violation!(
                     "{} went back from {} to {value}",
                     name(&self.reader, watched),
@@ -120,10 +125,12 @@ impl PositionsCheck {
                 );
             }
             watched.value = value;
+            watched.peak = watched.peak.max(value);
         }
         for Pair { low, high } in &self.pairs {
             let (low, high) = (&self.watched[*low], &self.watched[*high]);
-            let limit = high.value.saturating_add(low.slack());
+            // What was sent under a limit that has fallen since is sent.
+            let limit = high.peak.saturating_add(low.slack());
             if low.value > limit && low.is_same() && high.is_same() {
                 violation!(
                     "{} is at {}, beyond {} at {}",
@@ -162,6 +169,7 @@ impl PositionsCheck {
                 registration_id,
                 reference_id,
                 value: known.map_or(i64::MIN, |known| known.value),
+                peak: known.map_or(i64::MIN, |known| known.peak),
                 counter,
             });
         }

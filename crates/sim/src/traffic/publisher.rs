@@ -117,8 +117,7 @@ impl Publisher {
                 ledger.open(handle.key(), handle.max_payload());
                 self.key = Some(handle.key());
                 for channel in &self.spec.destinations {
-                    let asked = handle.add_destination(channel);
-                    asked.expect("a command is taken");
+                    taken(handle.add_destination(channel));
                 }
                 State::Open(handle)
             }
@@ -214,8 +213,7 @@ impl Publisher {
     /// If the driver is gone.
     pub fn add_destination(&mut self, channel: &str) {
         if let State::Open(handle) = &self.state {
-            let asked = handle.add_destination(channel);
-            asked.expect("a command is taken");
+            taken(handle.add_destination(channel));
         }
     }
 
@@ -225,8 +223,7 @@ impl Publisher {
     /// If the driver is gone.
     pub fn remove_destination(&mut self, channel: &str) {
         if let State::Open(handle) = &self.state {
-            let asked = handle.remove_destination(channel);
-            asked.expect("a command is taken");
+            taken(handle.remove_destination(channel));
         }
     }
 
@@ -331,5 +328,12 @@ impl Publisher {
     #[must_use]
     pub fn limit(&self) -> i64 {
         self.handle().map_or(self.position, Handle::limit)
+    }
+}
+
+/// A command has to be taken by the ring; its answer is another matter.
+fn taken(asked: Result<(), AddError>) {
+    if let Err(error) = asked {
+        panic!("a command was not taken: {error}");
     }
 }

@@ -22,6 +22,7 @@ mod receiving;
 mod rejections;
 mod replay;
 mod responses;
+mod sending;
 mod spies;
 mod subscribers;
 mod unblocking;

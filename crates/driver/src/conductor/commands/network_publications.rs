@@ -320,6 +320,7 @@ impl Owners {
             sender_limit: counters.sender_limit.clone(),
             back_pressure_events: counters.back_pressure_events.clone(),
             naks_received: counters.naks_received.clone(),
+            log_events: self.stream_log(terms),
             shared: Arc::clone(shared),
         }
     }

@@ -63,6 +63,8 @@ impl Slowest {
         });
         self.hold = None;
         self.tell_count();
+        let count = self.receivers.len();
+        self.spec.log.receiver_added(report.receiver_id, count);
     }
 
     fn tell_count(&self) {
@@ -104,11 +106,15 @@ impl FlowControl for Slowest {
 
     fn on_idle(&mut self, limit: i64, now_ns: i64) -> i64 {
         let mut slowest = self.held(now_ns);
-        let (before, timeout_ns) = (self.receivers.len(), self.spec.timeout_ns);
+        let before = self.receivers.len();
+        let (mut count, timeout_ns, log) = (before, self.spec.timeout_ns, &self.spec.log);
         self.receivers.retain(|receiver| {
             let stays = !receiver.has_left && now_ns - receiver.heard_ns <= timeout_ns;
             if stays {
                 slowest = slowest.min(receiver.end);
+            } else {
+                count -= 1;
+                log.receiver_removed(receiver.id, count);
             }
             stays
         });
@@ -176,6 +182,7 @@ mod tests {
                 timeout_ns: TIMEOUT,
                 retransmit_window_multiple: 4,
                 receivers: count.clone(),
+                log: crate::testing::stream_log(),
             };
             Self {
                 slowest: Slowest::new(spec),

@@ -146,6 +146,7 @@ impl Rig {
             sender_limit: self.limit.clone(),
             back_pressure_events: self.back_pressure.clone(),
             naks_received: self.naks.clone(),
+            log_events: stream_log(),
             shared: Arc::clone(&self.shared),
         }
     }

@@ -1,0 +1,60 @@
+//! What the event log is told of one publication.
+
+use std::sync::Arc;
+
+use taran_protocol::event::EventCode;
+
+use crate::event_log::{EventLog, Fact};
+
+/// The event log, and whose events they are.
+#[derive(Clone, Debug)]
+pub struct StreamLog {
+    /// Where events go.
+    pub events: EventLog,
+    /// Session.
+    pub session_id: i32,
+    /// Stream.
+    pub stream_id: i32,
+    /// The publication's channel.
+    pub channel: Arc<str>,
+}
+
+impl StreamLog {
+    /// Flow control counts one receiver more.
+    pub(super) fn receiver_added(&self, receiver_id: i64, count: usize) {
+        self.receivers(EventCode::FlowControlReceiverAdded, receiver_id, count);
+    }
+
+    /// Flow control counts one receiver less.
+    pub(super) fn receiver_removed(&self, receiver_id: i64, count: usize) {
+        self.receivers(EventCode::FlowControlReceiverRemoved, receiver_id, count);
+    }
+
+    fn receivers(&self, event: EventCode, receiver_id: i64, count: usize) {
+        self.events.log(
+            event,
+            &[
+                Fact::Int(i32::try_from(count).unwrap_or(i32::MAX)),
+                Fact::Long(receiver_id),
+                Fact::Int(self.session_id),
+                Fact::Int(self.stream_id),
+                Fact::Text(&self.channel),
+            ],
+        );
+    }
+
+    /// A stretch is about to be sent again.
+    pub(super) fn resend(&self, term_id: i32, term_offset: i32, length: i64) {
+        self.events.log(
+            EventCode::Resend,
+            &[
+                Fact::Int(self.session_id),
+                Fact::Int(self.stream_id),
+                Fact::Int(term_id),
+                Fact::Int(term_offset),
+                Fact::Int(i32::try_from(length).unwrap_or(i32::MAX)),
+                Fact::Text(&self.channel),
+            ],
+        );
+    }
+}

@@ -1,0 +1,298 @@
+//! One sender, many receivers: multicast, and destinations that come by command or by announcement; flow control among
+//! them (spec/02 §2.9, §4).
+
+use std::time::Duration;
+
+use taran_protocol::counter::type_id;
+use taran_sim::{
+    ClientId, HostIndex, HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World,
+    seeded, weather,
+};
+
+use super::common::{LONG, STREAM, await_all, await_offered, between, end};
+
+const RECEIVERS: usize = 3;
+
+/// How the sender's datagrams find the receivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Means {
+    Multicast,
+    Manual,
+    Dynamic,
+}
+
+impl Means {
+    const ALL: [Self; 3] = [Self::Multicast, Self::Manual, Self::Dynamic];
+
+    fn publishing(self, parameters: &str) -> Publishing {
+        match self {
+            Self::Multicast => Publishing::new(
+                format!("aeron:udp?endpoint=224.20.30.39:40123|{parameters}"),
+                STREAM,
+            ),
+            Self::Manual => {
+                let channel = format!("aeron:udp?control-mode=manual|{parameters}");
+                (1..=RECEIVERS).fold(Publishing::new(channel, STREAM), |publishing, host| {
+                    publishing.destination(unicast(host))
+                })
+            }
+            Self::Dynamic => Publishing::new(
+                format!("aeron:udp?control=10.0.0.1:40200|control-mode=dynamic|{parameters}"),
+                STREAM,
+            ),
+        }
+    }
+
+    fn subscribing(self, host: usize, parameters: &str) -> Subscribing {
+        let channel = match self {
+            Self::Multicast => "aeron:udp?endpoint=224.20.30.39:40123".to_owned(),
+            Self::Manual => unicast(host),
+            Self::Dynamic => format!("{}|control=10.0.0.1:40200", unicast(host)),
+        };
+        let separator = if parameters.is_empty() { "" } else { "|" };
+        Subscribing::new(format!("{channel}{separator}{parameters}"), STREAM)
+    }
+}
+
+fn unicast(host: usize) -> String {
+    format!("aeron:udp?endpoint=10.0.0.{}:40123", host + 1)
+}
+
+/// The sender's host, and receivers on hosts of their own.
+struct Group {
+    world: World,
+    means: Means,
+    hosts: Vec<HostIndex>,
+    clients: Vec<ClientId>,
+}
+
+impl Group {
+    fn new(seed: u64) -> Self {
+        let mut world = World::new(seed);
+        let hosts: Vec<_> = (0..=RECEIVERS)
+            .map(|_| world.add_host(HostSpec::new()))
+            .collect();
+        let clients = hosts.iter().map(|host| world.connect(*host)).collect();
+        Self {
+            world,
+            means: Means::ALL[seed as usize % Means::ALL.len()],
+            hosts,
+            clients,
+        }
+    }
+
+    fn in_any_weather(seed: u64) -> Self {
+        let mut group = Self::new(seed);
+        let random = group.world.random();
+        let faults = if random.bool() {
+            weather::fair(random)
+        } else {
+            weather::foul(random)
+        };
+        group.world.set_faults(faults);
+        group
+    }
+
+    fn subscribe(&mut self, host: usize, parameters: &str) -> SubscriberId {
+        let subscribing = self.means.subscribing(host, parameters);
+        self.world.subscribe(self.clients[host], subscribing)
+    }
+
+    fn subscribe_all(&mut self, parameters: &str) -> Vec<SubscriberId> {
+        (1..=RECEIVERS)
+            .map(|host| self.subscribe(host, parameters))
+            .collect()
+    }
+
+    fn publish(&mut self, parameters: &str, messages: u64) -> PublisherId {
+        let exclusive = self.world.random().bool();
+        let publishing = self.means.publishing(parameters).exclusive(exclusive);
+        self.world
+            .publish(self.clients[0], publishing.messages(messages))
+    }
+
+    /// A counter of the sender's host.
+    fn counter(&self, type_id: i32) -> Option<i64> {
+        let counters = self.world.counters(self.hosts[0]);
+        let mut found = None;
+        counters.for_each(|meta| {
+            if meta.type_id == type_id {
+                found = counters.value(meta.id);
+            }
+        });
+        found
+    }
+
+    fn cut_off(&mut self, host: usize) {
+        let [sender, receiver] =
+            [self.hosts[0], self.hosts[host]].map(|host| self.world.network_id(host));
+        self.world.network().separate(sender, receiver);
+    }
+}
+
+fn flows(subscribers: &[SubscriberId], publisher: PublisherId) -> Vec<(SubscriberId, PublisherId)> {
+    subscribers.iter().map(|it| (*it, publisher)).collect()
+}
+
+seeded! {
+    /// As many receivers as are required get everything from the first message on, whatever the network does.
+    everybody, 60, |seed| {
+        let mut group = Group::in_any_weather(seed);
+        let subscribers = group.subscribe_all("");
+        let publisher = group.publish("fc=min,g:/3", 300);
+        await_all(&mut group.world, &flows(&subscribers, publisher));
+        assert_eq!(group.counter(type_id::FLOW_CONTROL_RECEIVERS), Some(3));
+        let destinations = group.counter(type_id::MDC_DESTINATIONS);
+        let expected = (group.means != Means::Multicast).then_some(3);
+        assert_eq!(destinations, expected);
+        end(group.world);
+    }
+}
+
+seeded! {
+    /// Under `min` the slowest receiver holds back the sender, and nobody loses anything.
+    slow, 30, |seed| {
+        let mut group = Group::in_any_weather(seed);
+        let subscribers = group.subscribe_all("");
+        group.world.subscriber_mut(subscribers[0]).set_laziness(0.97);
+        let publisher = group.publish("fc=min,g:/3", 200);
+        await_all(&mut group.world, &flows(&subscribers, publisher));
+        assert!(group.world.publisher(publisher).was_back_pressured());
+        end(group.world);
+    }
+}
+
+seeded! {
+    /// A receiver dies: the sender waits for it as long as it may be only slow, then goes on with the others.
+    dead, 30, |seed| {
+        let mut group = Group::in_any_weather(seed);
+        let subscribers = group.subscribe_all("");
+        let publisher = group.publish("fc=min,g:/2,t:3s", 500);
+        let before = group.world.random().u64(1..200);
+        await_offered(&mut group.world, publisher, before);
+        group.world.kill_driver(group.hosts[3]);
+        await_all(&mut group.world, &flows(&subscribers[..2], publisher));
+        group.world.run_for(Duration::from_secs(6));
+        assert_eq!(group.counter(type_id::FLOW_CONTROL_RECEIVERS), Some(2));
+        let left = match group.means {
+            Means::Multicast => None,
+            // Under manual control a destination stays until it is removed.
+            Means::Manual => Some(3),
+            Means::Dynamic => Some(2),
+        };
+        assert_eq!(group.counter(type_id::MDC_DESTINATIONS), left);
+    }
+}
+
+seeded! {
+    /// With fewer receivers than are required nothing is connected, and nothing is lost for that.
+    required, 30, |seed| {
+        let mut group = Group::in_any_weather(seed);
+        let mut subscribers = vec![group.subscribe(1, ""), group.subscribe(2, "")];
+        let publisher = group.publish("fc=min,g:/3", 200);
+        let pause = between(&mut group.world, Duration::from_secs(1), Duration::from_secs(12));
+        group.world.run_for(pause);
+        assert!(!group.world.publisher(publisher).is_connected());
+        assert_eq!(group.world.publisher(publisher).offered(), 0);
+        subscribers.push(group.subscribe(3, ""));
+        await_all(&mut group.world, &flows(&subscribers, publisher));
+        end(group.world);
+    }
+}
+
+seeded! {
+    /// Under `tagged` only the receivers of the group hold back the sender.
+    tagged, 30, |seed| {
+        let mut group = Group::new(seed);
+        let tagged = group.subscribe(1, "gtag=7");
+        let other = group.subscribe(2, "gtag=8");
+        let untagged = group.subscribe(3, "");
+        let publisher = group.publish("fc=tagged,g:7/1", 600);
+        await_offered(&mut group.world, publisher, 20);
+        group.world.subscriber_mut(other).set_laziness(1.0);
+        group.world.subscriber_mut(untagged).set_laziness(0.999);
+        await_all(&mut group.world, &flows(&[tagged], publisher));
+        assert_eq!(group.counter(type_id::FLOW_CONTROL_RECEIVERS), Some(1));
+        group.world.close_all();
+    }
+}
+
+seeded! {
+    /// Under `max` one that stands still does not hold back the others.
+    stands_still, 30, |seed| {
+        let mut group = Group::new(seed);
+        let subscribers = group.subscribe_all("");
+        let publisher = group.publish("fc=max", 600);
+        group.world.run_until("all have an image", LONG, |world| {
+            subscribers.iter().all(|it| world.subscriber(*it).images().next().is_some())
+        });
+        group.world.subscriber_mut(subscribers[2]).set_laziness(1.0);
+        await_all(&mut group.world, &flows(&subscribers[..2], publisher));
+        group.world.close_all();
+    }
+}
+
+seeded! {
+    /// A receiver that is cut off for long is let go, and comes back with a new image when the network is whole again.
+    partition, 30, |seed| {
+        let mut group = Group::in_any_weather(seed);
+        let subscribers = group.subscribe_all("");
+        let publisher = group.publish("fc=min,g:/2,t:2s", 400);
+        await_offered(&mut group.world, publisher, 30);
+        group.cut_off(3);
+        let pause = between(&mut group.world, Duration::from_secs(17), Duration::from_secs(40));
+        group.world.run_for(pause);
+        await_all(&mut group.world, &flows(&subscribers[..2], publisher));
+        assert_eq!(group.world.subscriber(subscribers[2]).images().count(), 0);
+        group.world.network().heal_all();
+        group.world.run_until("a new image", LONG, |world| {
+            world.subscriber(subscribers[2]).images().next().is_some()
+        });
+        group.world.publisher_mut(publisher).more(50);
+        await_all(&mut group.world, &flows(&subscribers, publisher));
+        end(group.world);
+    }
+}
+
+seeded! {
+    /// The sender's driver dies and another is started: receivers notice, and get the new stream.
+    restart, 20, |seed| {
+        let mut group = Group::in_any_weather(seed);
+        let subscribers = group.subscribe_all("");
+        let publisher = group.publish("fc=min,g:/3", 300);
+        await_offered(&mut group.world, publisher, 50);
+        group.world.kill_driver(group.hosts[0]);
+        group.world.run_for(Duration::from_secs(30));
+        for subscriber in &subscribers {
+            assert_eq!(group.world.subscriber(*subscriber).images().count(), 0);
+        }
+        group.world.start_driver(group.hosts[0]);
+        group.clients[0] = group.world.connect(group.hosts[0]);
+        let publisher = group.publish("fc=min,g:/3", 100);
+        await_all(&mut group.world, &flows(&subscribers, publisher));
+        end(group.world);
+    }
+}
+
+seeded! {
+    /// Destinations are added and removed while messages flow.
+    by_command, 40, |seed| {
+        let mut group = Group::in_any_weather(seed);
+        group.means = Means::Manual;
+        let subscribers = group.subscribe_all("");
+        let publishing = Publishing::new("aeron:udp?control-mode=manual|fc=min,g:/1,t:2s", STREAM);
+        let publishing = publishing.destination(unicast(1)).messages(600);
+        let publisher = group.world.publish(group.clients[0], publishing);
+        await_offered(&mut group.world, publisher, 50);
+        group.world.publisher_mut(publisher).add_destination(&unicast(2));
+        group.world.run_until("the second has an image", LONG, |world| {
+            world.subscriber(subscribers[1]).images().next().is_some()
+        });
+        group.world.publisher_mut(publisher).remove_destination(&unicast(1));
+        group.world.publisher_mut(publisher).more(100);
+        await_all(&mut group.world, &flows(&subscribers[1..2], publisher));
+        assert_eq!(group.counter(type_id::MDC_DESTINATIONS), Some(1));
+        assert_eq!(group.world.subscriber(subscribers[2]).images().count(), 0);
+        group.world.close_all();
+    }
+}
