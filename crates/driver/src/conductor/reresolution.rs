@@ -145,6 +145,10 @@ impl Owners {
             Ok(None) => {}
             Ok(Some(address)) => {
                 resolved.control = Some(address);
+                // Whoever asks for the same by tag means the address of today, too.
+                if resolved.roles.local == present {
+                    resolved.roles.local = address;
+                }
                 self.networking
                     .receiver
                     .post(ReceiverCommand::ChangeControl {

@@ -619,3 +619,33 @@ fn a_source_behind_a_name_is_looked_up_again_when_it_falls_silent() {
     bench.run_for(TICK);
     assert_eq!(bench.system(SystemCounter::ResolutionChanges), 1);
 }
+
+#[test]
+fn a_tag_finds_an_endpoint_whose_control_address_has_moved() {
+    let mut bench = Bench::new();
+    let tagged = "aeron:udp?control=some.host:45009|control-mode=dynamic|tags=7";
+    let join = |bench: &mut Bench, address: &str| {
+        let (client_id, correlation_id) = (bench.client(), bench.id());
+        bench.send(&Command::AddSubscription {
+            client_id,
+            correlation_id,
+            stream_id: 10,
+            channel: tagged,
+        });
+        bench.settle();
+        let answer = Ok(vec![address.parse().unwrap()]);
+        bench.hosts.answer("some.host", &answer);
+        bench.settle();
+        let told = bench.messages();
+        let refused = told.iter().find_map(|it| refusal(it, correlation_id));
+        assert!(refused.is_none(), "{refused:?}");
+        assert!(told.iter().any(|it| matches!(it.get(), Response::SubscriptionReady { correlation_id: id, .. } if id == correlation_id)));
+    };
+    join(&mut bench, "127.0.0.1");
+    bench.run_for(TICK * 7);
+    let moved = Ok(vec!["127.0.0.2".parse().unwrap()]);
+    bench.hosts.answer("some.host", &moved);
+    bench.run_for(TICK);
+    assert_eq!(bench.system(SystemCounter::ResolutionChanges), 1);
+    join(&mut bench, "127.0.0.2");
+}
