@@ -37,8 +37,8 @@ pub struct GossipSettings {
     pub name: String,
     /// Where it listens.
     pub interface: Address,
-    /// Drivers to start from.
-    pub bootstrap: Vec<Address>,
+    /// Drivers to start from, as they were given. What cannot be read is told when they are looked up: others may do.
+    pub bootstrap: Vec<String>,
     /// Who is silent for so long is forgotten.
     pub neighbor_timeout_ns: i64,
     /// How often the driver announces itself.
@@ -131,12 +131,10 @@ fn gossip(options: &OptionSet) -> Result<Option<GossipSettings>, Conflict> {
             "is too long for a frame of aeron.mtu.length bytes, and longer than 512 bytes it must not be",
         ));
     }
-    let address = |option: OptionId, text: &str| {
-        Address::parse(text.trim()).map_err(|needed| {
-            let text = format!("has {text} where it needs {needed}");
-            conflict(options, option, text)
-        })
-    };
+    let interface = Address::parse(interface.trim()).map_err(|needed| {
+        let text = format!("must be {needed}");
+        conflict(options, OptionId::ResolverInterface, text)
+    })?;
     let starts: Vec<&str> = options
         .resolver_bootstrap_neighbor()
         .map_or(Vec::new(), |list| list.split(',').collect());
@@ -147,13 +145,13 @@ fn gossip(options: &OptionSet) -> Result<Option<GossipSettings>, Conflict> {
             format!("names more than {BOOTSTRAP_MAX} drivers"),
         ));
     }
-    let bootstrap = starts
-        .into_iter()
-        .map(|text| address(OptionId::ResolverBootstrapNeighbor, text));
     Ok(Some(GossipSettings {
         name: name.to_owned(),
-        interface: address(OptionId::ResolverInterface, interface)?,
-        bootstrap: bootstrap.collect::<Result<_, _>>()?,
+        interface,
+        bootstrap: starts
+            .into_iter()
+            .map(|start| start.trim().to_owned())
+            .collect(),
         neighbor_timeout_ns: options.resolver_neighbor_timeout_ns(),
         self_interval_ns: options.resolver_self_resolution_interval_ns(),
         neighbor_interval_ns: options.resolver_neighbor_resolution_interval_ns(),
@@ -245,14 +243,6 @@ mod tests {
             (
                 vec![name, ("aeron.driver.resolver.interface", "localhost")],
                 "port",
-            ),
-            (
-                vec![
-                    name,
-                    interface,
-                    ("aeron.driver.resolver.bootstrap.neighbor", "b"),
-                ],
-                "bootstrap.neighbor",
             ),
             (
                 vec![

@@ -17,7 +17,6 @@ use crate::conductor::{
 };
 use crate::context::{GossipSettings, Settings};
 use crate::error::DriverError;
-use crate::faults::Faults;
 
 /// How long the address of the resolver's own interface is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -60,11 +59,17 @@ pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<Names, DriverError> {
                 invalid_packets: spec.system.get(SystemCounter::InvalidPackets).clone(),
                 short_sends: spec.system.get(SystemCounter::ShortSends).clone(),
             };
-            let faults = Faults::new(spec.errors.clone());
             let gossip: GossipSettings = gossip.clone();
             Some(
-                Gossip::new(gossip, transport, counted, faults, spec.counters, spec.now)
-                    .map_err(full)?,
+                Gossip::new(
+                    gossip,
+                    transport,
+                    counted,
+                    spec.errors,
+                    spec.counters,
+                    spec.now,
+                )
+                .map_err(full)?,
             )
         }
     };

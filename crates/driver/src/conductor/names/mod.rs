@@ -70,7 +70,7 @@ pub(crate) struct Names {
     /// Found at once; they come out by `poll` all the same.
     found: VecDeque<(u64, Found)>,
     next_ticket: u64,
-    now_ns: i64,
+    now: Now,
 }
 
 impl Names {
@@ -89,18 +89,25 @@ impl Names {
             open: BTreeMap::new(),
             found: VecDeque::new(),
             next_ticket: 0,
-            now_ns: now.nanos,
+            now,
         }
     }
 
     /// What is due: neighbours are heard and told, answers about them taken in.
     pub(crate) fn do_work(&mut self, now: Now, counters: &mut Counters) -> usize {
-        self.now_ns = now.nanos;
+        self.now = now;
         let Some(gossip) = &mut self.gossip else {
             return 0;
         };
         let work = gossip.do_work(now);
         while let Some((index, host)) = self.gossip.as_mut().and_then(Gossip::next_lookup) {
+            let host = match host {
+                Ok(host) => host,
+                Err(reason) => {
+                    self.looked_up(index, &Err(reason), counters);
+                    continue;
+                }
+            };
             match literal(&host) {
                 Ok(ip) => self.looked_up(index, &Ok(vec![ip]), counters),
                 Err(name) => {
@@ -141,7 +148,7 @@ impl Names {
                 continue;
             };
             self.watch
-                .record(self.now_ns.saturating_sub(question.since_ns));
+                .record(self.now.nanos.saturating_sub(question.since_ns));
             if let Asker::Neighbor(index) = question.asker {
                 self.looked_up(index, &found, counters);
                 continue;
@@ -165,7 +172,7 @@ impl Names {
         }
         // Tickets are given in order of time: the first is the oldest.
         let (&ticket, question) = self.open.first_key_value()?;
-        if self.now_ns.saturating_sub(question.since_ns) < TIMEOUT_NS {
+        if self.now.nanos.saturating_sub(question.since_ns) < TIMEOUT_NS {
             return None;
         }
         self.system.cancel(ticket);
@@ -179,7 +186,7 @@ impl Names {
         let question = Question {
             asker,
             host: host.to_owned(),
-            since_ns: self.now_ns,
+            since_ns: self.now.nanos,
         };
         self.open.insert(ticket, question);
         ticket
@@ -208,7 +215,7 @@ impl Names {
 
     fn looked_up(&mut self, index: usize, found: &Found, counters: &mut Counters) {
         if let Some(gossip) = &mut self.gossip {
-            gossip.looked_up(index, found, counters);
+            gossip.looked_up(index, found, self.now, counters);
         }
     }
 }

@@ -12,7 +12,9 @@ use super::neighbors::Neighbors;
 /// One of them; its name may mean another address later.
 #[derive(Debug)]
 pub(super) struct Bootstrap {
-    address: Address,
+    text: String,
+    /// What is wrong with the text, if it is no address.
+    address: Result<Address, String>,
     resolved: Option<SocketAddr>,
     counter: Counter,
     /// Its name is being looked up.
@@ -20,15 +22,12 @@ pub(super) struct Bootstrap {
 }
 
 impl Bootstrap {
-    pub(super) fn new(
-        index: usize,
-        address: &Address,
-        counters: &mut Counters,
-    ) -> Result<Self, Failure> {
+    pub(super) fn new(index: usize, text: &str, counters: &mut Counters) -> Result<Self, Failure> {
         Ok(Self {
-            address: address.clone(),
+            address: Address::parse(text).map_err(|needed| format!("it must be {needed}")),
             resolved: None,
-            counter: counters.bootstrap_neighbor(index, &address.text)?,
+            counter: counters.bootstrap_neighbor(index, text)?,
+            text: text.to_owned(),
             asked: false,
         })
     }
@@ -42,24 +41,31 @@ impl Bootstrap {
         self.counter.id()
     }
 
-    /// The host to look up, if it is not among the neighbours and nobody is looking already.
-    pub(super) fn ask(&mut self, neighbors: &Neighbors) -> Option<&Host> {
+    /// The text it was given as.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The host to look up, or why there is none, if it is not among the neighbours and nobody is looking already.
+    pub(super) fn ask(&mut self, neighbors: &Neighbors) -> Option<Result<&Host, &str>> {
         let is_there = self
             .resolved
             .is_some_and(|address| neighbors.contains(address));
         if is_there || std::mem::replace(&mut self.asked, true) {
             return None;
         }
-        Some(&self.address.host)
+        let address = self.address.as_ref();
+        Some(address.map(|address| &address.host).map_err(String::as_str))
     }
 
     /// What its name means, as of now.
     pub(super) fn answered(&mut self, ip: Option<IpAddr>, counters: &mut Counters) {
         self.asked = false;
-        let resolved = ip.map(|ip| SocketAddr::new(ip, self.address.port));
+        let port = self.address.as_ref().map_or(0, |address| address.port);
+        let resolved = ip.map(|ip| SocketAddr::new(ip, port));
         if resolved != self.resolved {
             self.resolved = resolved;
-            counters.bootstrap_resolved(self.counter.id(), &self.address.text, resolved);
+            counters.bootstrap_resolved(self.counter.id(), &self.text, resolved);
         }
     }
 

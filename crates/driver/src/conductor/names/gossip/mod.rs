@@ -13,7 +13,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use taran_core::clock::Now;
 use taran_core::counters::Counter;
+use taran_core::error_log::ErrorHandler;
 use taran_net::Transport;
+use taran_protocol::error_code::ErrorCode;
 use taran_protocol::frame::{Frame, ResolutionEntry};
 use taran_protocol::uri::Host;
 
@@ -62,6 +64,7 @@ pub(crate) struct Gossip {
     neighbor_count: Counter,
     cache_size: Counter,
     invalid_packets: Counter,
+    errors: ErrorHandler,
 }
 
 impl Gossip {
@@ -70,15 +73,16 @@ impl Gossip {
         settings: GossipSettings,
         transport: Box<dyn Transport>,
         counted: GossipCounters,
-        faults: Faults,
+        errors: ErrorHandler,
         counters: &mut Counters,
         now: Now,
     ) -> Result<Self, Failure> {
+        let faults = Faults::new(errors.clone());
         let socket = Socket::new(transport, settings.mtu, counted.short_sends, faults);
         let neighbor_count = counters.resolver_neighbors(socket.local_address())?;
         let cache_size = counters.resolver_cache_entries(&settings.name)?;
         let bootstrap = settings.bootstrap.iter().enumerate();
-        let bootstrap = bootstrap.map(|(index, address)| Bootstrap::new(index, address, counters));
+        let bootstrap = bootstrap.map(|(index, text)| Bootstrap::new(index, text, counters));
         Ok(Self {
             bootstrap: bootstrap.collect::<Result<_, _>>()?,
             unasked: 0,
@@ -95,6 +99,7 @@ impl Gossip {
             neighbor_count,
             cache_size,
             invalid_packets: counted.invalid_packets,
+            errors,
         })
     }
 
@@ -133,23 +138,37 @@ impl Gossip {
         work
     }
 
-    /// The next driver to start from whose address is wanted: its number and host.
-    pub(crate) fn next_lookup(&mut self) -> Option<(usize, Host)> {
+    /// The next driver to start from whose address is wanted: its number and host, or why it has none.
+    pub(crate) fn next_lookup(&mut self) -> Option<(usize, Result<Host, String>)> {
         while let Some(bootstrap) = self.bootstrap.get_mut(self.unasked) {
             let index = self.unasked;
             self.unasked += 1;
             if let Some(host) = bootstrap.ask(&self.neighbors) {
-                return Some((index, host.clone()));
+                return Some((index, host.cloned().map_err(str::to_owned)));
             }
         }
         None
     }
 
     /// The answer about one of them. Whoever is new hears of this driver in its next turn.
-    pub(crate) fn looked_up(&mut self, index: usize, found: &Found, counters: &mut Counters) {
+    pub(crate) fn looked_up(
+        &mut self,
+        index: usize,
+        found: &Found,
+        now: Now,
+        counters: &mut Counters,
+    ) {
         let Some(bootstrap) = self.bootstrap.get_mut(index) else {
             return;
         };
+        if let Err(reason) = found {
+            let text = format!(
+                "unknown host: aeron.driver.resolver.bootstrap.neighbor names {}: {reason}",
+                bootstrap.text()
+            );
+            self.errors
+                .on_error(now.epoch_millis, ErrorCode::UnknownHost.code(), &text);
+        }
         let before = bootstrap.resolved();
         let is_ipv4 = self.socket.local_address().is_ipv4();
         let ip = found.as_ref().ok().and_then(|found| {

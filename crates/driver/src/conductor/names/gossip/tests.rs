@@ -16,6 +16,7 @@ struct Rig {
     gossip: Gossip,
     counters: Counters,
     counted: GossipCounters,
+    errors: ErrorHandler,
     now_ns: i64,
 }
 
@@ -33,13 +34,11 @@ fn rig(bootstrap: &[&str]) -> Rig {
         invalid_packets: Counter::detached(),
         short_sends: Counter::detached(),
     };
+    let errors = ErrorHandler::detached();
     let settings = GossipSettings {
         name: "driver-a".to_owned(),
         interface: Address::parse("127.0.0.1:1").unwrap(),
-        bootstrap: bootstrap
-            .iter()
-            .map(|text| Address::parse(text).unwrap())
-            .collect(),
+        bootstrap: bootstrap.iter().map(|text| (*text).to_owned()).collect(),
         neighbor_timeout_ns: 10 * SECOND,
         self_interval_ns: SECOND,
         neighbor_interval_ns: 2 * SECOND,
@@ -50,7 +49,7 @@ fn rig(bootstrap: &[&str]) -> Rig {
         settings,
         Box::new(socket.clone()),
         counted.clone(),
-        Faults::new(ErrorHandler::detached()),
+        errors.clone(),
         &mut counters,
         at(0),
     )
@@ -60,6 +59,7 @@ fn rig(bootstrap: &[&str]) -> Rig {
         gossip,
         counters,
         counted,
+        errors,
         now_ns: 0,
     }
 }
@@ -92,6 +92,11 @@ impl Rig {
         self.turn_after(10 * MS);
     }
 
+    fn looked_up(&mut self, index: usize, found: &Found) {
+        let now = at(self.now_ns);
+        self.gossip.looked_up(index, found, now, &mut self.counters);
+    }
+
     fn counts(&self) -> [i64; 2] {
         [
             self.gossip.neighbor_count.get(),
@@ -118,7 +123,7 @@ fn a_driver_announces_itself_to_those_it_starts_from() {
     assert!(rig.socket.sent().is_empty(), "nobody is known yet");
 
     let found = Ok(vec![ip("10.0.0.8")]);
-    rig.gossip.looked_up(0, &found, &mut rig.counters);
+    rig.looked_up(0, &found);
     rig.turn_after(10 * MS);
     assert_eq!(rig.sent_to(), ["10.0.0.8:8051".parse().unwrap()]);
     // spec/02 §9, with this driver's address.
@@ -253,9 +258,9 @@ fn a_start_that_moves_is_found_again_and_shown() {
         rig.counters.label(id)
     };
     assert_eq!(label(&rig), "Bootstrap neighbor: name=b:8051 resolved=");
-    rig.gossip.next_lookup().unwrap();
+    rig.gossip.next_lookup().unwrap().1.unwrap();
     let found = Ok(vec![ip("::1"), ip("10.0.0.7")]);
-    rig.gossip.looked_up(0, &found, &mut rig.counters);
+    rig.looked_up(0, &found);
     assert_eq!(
         label(&rig),
         "Bootstrap neighbor: name=b:8051 resolved=10.0.0.7:8051"
@@ -271,6 +276,22 @@ fn a_start_that_moves_is_found_again_and_shown() {
     assert_eq!(shown(&rig), 0);
     assert!(rig.gossip.next_lookup().is_some());
     let gone = Err("no such name".to_owned());
-    rig.gossip.looked_up(0, &gone, &mut rig.counters);
+    rig.looked_up(0, &gone);
+    assert_eq!(rig.errors.count(), 1);
     assert_eq!(label(&rig), "Bootstrap neighbor: name=b:8051 resolved=");
+}
+
+#[test]
+fn a_start_that_is_no_address_keeps_nobody_from_the_others() {
+    let mut rig = rig(&["just:wrong", "b:8051"]);
+    let (first, reason) = rig.gossip.next_lookup().unwrap();
+    assert_eq!(first, 0);
+    assert!(reason.unwrap_err().contains("a port"));
+    let (second, host) = rig.gossip.next_lookup().unwrap();
+    assert_eq!((second, host), (1, Ok(Host::Name("b".to_owned()))));
+    rig.looked_up(0, &Err("it must be host:port".to_owned()));
+    rig.looked_up(1, &Ok(vec![ip("10.0.0.8")]));
+    assert_eq!(rig.errors.count(), 1);
+    rig.turn_after(10 * MS);
+    assert_eq!(rig.sent_to(), ["10.0.0.8:8051".parse().unwrap()]);
 }
