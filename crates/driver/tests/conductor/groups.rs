@@ -1,15 +1,19 @@
 //! Subscriptions to multicast groups: interface, sockets, where answers go, hops (spec/02 §2.3 to §2.7).
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
+use taran_core::memory::Storage;
 use taran_net::{MulticastSpec, SocketSpec};
 use taran_protocol::command::Command;
 use taran_protocol::counter::{SystemCounter, type_id};
-use taran_protocol::frame::{Frame, Setup};
+use taran_protocol::frame::{DataHeader, Frame, Setup};
+use taran_protocol::log::LogSpec;
 use zerocopy::IntoBytes;
 
 use crate::bench::Bench;
+use crate::told::available;
 use crate::wires::Ear;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -204,5 +208,83 @@ fn the_last_subscription_of_a_group_closes_its_socket() {
             registration_id,
         });
         assert_eq!(bench.wires.open_ports().len(), left);
+    }
+}
+
+/// A subscription that has got a SETUP, one message and the one after the next; where its sender hears it.
+fn with_a_gap(bench: &mut Bench, channel: &str, flags: u8) -> (bool, Ear) {
+    let client = bench.client();
+    bench.add_subscription(client, channel, 10).unwrap();
+    let is_group = channel.contains("224.");
+    let sender = address("127.0.0.1:45001");
+    let spec = if is_group {
+        SocketSpec {
+            multicast: Some(MulticastSpec {
+                join: Some(ip("224.0.1.2")),
+                interface: ip("127.0.0.1"),
+                interface_index: 1,
+                ttl: None,
+            }),
+            reuse_address: true,
+            ..SocketSpec::bound(address("0.0.0.0:40001"))
+        }
+    } else {
+        SocketSpec::bound(sender)
+    };
+    let ear = Ear::open(&bench.wires, &spec);
+    let to = address(if is_group {
+        "224.0.1.1:40001"
+    } else {
+        "127.0.0.1:40001"
+    });
+    let setup = Setup {
+        header: Setup::header(flags),
+        ..setup(10, 0)
+    };
+    bench.wires.carry(sender, to, setup.as_bytes());
+    bench.settle();
+    let told = available(&bench.messages()).remove(0);
+    let log = bench.storage.open(Path::new(&told.log)).unwrap();
+    for term_offset in [0, 64] {
+        let mut datagram = DataHeader::heartbeat(0xC0, 77, 10, 3, term_offset);
+        datagram.header.frame_length = 32.into();
+        bench.wires.carry(sender, to, datagram.as_bytes());
+    }
+    (LogSpec::of(&log).unwrap().is_group, ear)
+}
+
+fn naks(ear: &mut Ear) -> usize {
+    let heard = ear.take();
+    let naks = heard
+        .iter()
+        .filter(|datagram| matches!(Frame::parse(datagram), Ok(Frame::Nak(_))));
+    naks.count()
+}
+
+#[test]
+fn one_of_many_waits_for_a_while_before_it_asks_for_what_is_missing() {
+    const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40001|interface=localhost";
+    const ALONE: &str = "aeron:udp?endpoint=localhost:40001";
+    for (channel, parameter, flags, is_group) in [
+        (ALONE, "", 0, false),
+        (ALONE, "", Setup::GROUP, true),
+        (ALONE, "|group=infer", Setup::GROUP, true),
+        (ALONE, "|group=false", Setup::GROUP, false),
+        (ALONE, "|group=true", 0, true),
+        (GROUP, "", 0, true),
+        (GROUP, "|group=false", Setup::GROUP, false),
+    ] {
+        // The random delay is hardly ever below a tenth of the longest, and never beyond it.
+        let mut bench = Bench::with(&[
+            ("aeron.nak.multicast.max.backoff", "3s"),
+            ("aeron.nak.multicast.group.size", "1000"),
+        ]);
+        let channel = format!("{channel}{parameter}");
+        let (found, mut ear) = with_a_gap(&mut bench, &channel, flags);
+        assert_eq!(found, is_group, "{channel} {flags}");
+        bench.run_for(Duration::from_millis(10));
+        assert_eq!(naks(&mut ear) > 0, !is_group, "{channel} {flags}");
+        bench.run_for(SECOND * 4);
+        assert!(naks(&mut ear) > 0, "{channel} {flags}");
     }
 }
