@@ -137,6 +137,16 @@ impl Counter {
         self.open().is_some() && self.0.link.counters().append_label(self.id(), text)
     }
 
+    /// Replaces the label, cut at 380 bytes; false if the counter is closed. For one thread.
+    pub fn set_label(&self, text: &str) -> bool {
+        self.open().is_some() && self.0.link.counters().set_label(self.id(), text)
+    }
+
+    /// Replaces the key, cut at 112 bytes; false if the counter is closed. For one thread.
+    pub fn set_key(&self, key: &[u8]) -> bool {
+        self.open().is_some() && self.0.link.counters().set_key(self.id(), key)
+    }
+
     /// The value.
     #[inline]
     #[must_use]

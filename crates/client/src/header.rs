@@ -124,6 +124,13 @@ impl<'a> Header<'a> {
         self.frame.term_offset.get()
     }
 
+    /// Offset behind this message in its term, in bytes: where the next one starts, if it fits the term.
+    #[inline]
+    #[must_use]
+    pub fn next_term_offset(&self) -> i32 {
+        self.image.geometry().term_offset(self.end - 1) + 1
+    }
+
     /// Session of the publication that sent this.
     #[inline]
     #[must_use]

@@ -111,6 +111,7 @@ pub use taran_core::memory::{FileStorage, MemoryStorage, Storage};
 pub use taran_protocol::cnc::Version;
 pub use taran_protocol::counter::{StreamKey, type_id as counter_type};
 pub use taran_protocol::error_code::ErrorCode;
+pub use taran_protocol::frame::FrameType;
 pub use taran_protocol::log::{BlockError, FrameClaim as BufferClaim};
 pub use taran_protocol::uri::{
     ChannelUri, ChannelUriBuilder, ControlMode, Media, Param, Tags, UriError,

@@ -27,7 +27,9 @@ examples! {
     "../examples/asynchronous.rs" asynchronous;
     "../examples/counters.rs" counters;
     "../examples/destinations.rs" destinations;
+    "../examples/ends.rs" ends;
     "../examples/exclusive.rs" exclusive;
+    "../examples/images.rs" images;
     "../examples/publishing.rs" publishing;
     "../examples/raw_files.rs" raw_files;
     "../examples/sources.rs" sources;
@@ -66,4 +68,18 @@ mod inspecting;
 fn a_driver_can_be_inspected() {
     let driver = driver();
     inspecting::run(&context(&driver)).unwrap();
+}
+
+#[path = "../examples/responses.rs"]
+#[allow(dead_code, reason = "its main uses the driver of the environment")]
+mod responses;
+
+#[test]
+fn requests_are_answered() {
+    let driver = driver();
+    // A port that was free a moment ago.
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let control = socket.local_addr().unwrap().to_string();
+    drop(socket);
+    responses::run(context(&driver), &control).unwrap();
 }

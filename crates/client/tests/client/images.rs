@@ -165,6 +165,7 @@ fn fragments_carry_their_header() {
                 header.is_begin() && header.is_end() && header.is_whole() && header.flags() == 0xC0
             );
             assert_eq!(header.image().session_id(), publication.session_id());
+            assert_eq!(i64::from(header.next_term_offset()), header.position());
         },
         10,
     );

@@ -168,7 +168,10 @@ fn counters_are_swapped_compared_labelled_and_found() {
     assert_eq!(counter.compare_exchange(9, 1), Ok(9));
     assert!(counter.append_label(": more"));
     assert_eq!(counter.label().as_deref(), Some("mine: more"));
+    assert!(counter.set_label("renamed") && counter.set_key(b"key"));
+    assert_eq!(counter.label().as_deref(), Some("renamed"));
     let (counters, id) = (pair.client.counters(), counter.registration_id());
+    assert_eq!(&counters.key(counter.id()).unwrap()[..4], b"key\0");
     assert_eq!(counters.find_by_registration(id), Some(counter.id()));
     assert_eq!(
         counters.find_by_type_and_registration(1001, id),
@@ -177,7 +180,7 @@ fn counters_are_swapped_compared_labelled_and_found() {
     assert_eq!(counters.find_by_type_and_registration(1002, id), None);
     let mut printed = Vec::new();
     pair.client.print_counters(&mut printed).unwrap();
-    let line = format!("{:3}: {:20} - mine: more", counter.id(), 1);
+    let line = format!("{:3}: {:20} - renamed", counter.id(), 1);
     assert!(String::from_utf8(printed).unwrap().contains(&line));
     counter.close();
     assert_eq!((counter.add(5), counter.swap(7), counter.get()), (1, 1, 1));

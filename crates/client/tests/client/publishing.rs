@@ -269,6 +269,9 @@ fn claims_are_sent_when_committed_and_skipped_otherwise() {
     assert_eq!(claim.commit(), 64);
     drop(publication.try_claim(100).unwrap());
     publication.try_claim(100).unwrap().abort();
+    let mut padding = publication.try_claim(10).unwrap();
+    padding.set_frame_type(taran::FrameType::PAD);
+    padding.commit();
     let mut reserved = Vec::new();
     let mut messages = Vec::new();
     let poll = subscription.poll(

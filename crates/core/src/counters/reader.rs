@@ -187,6 +187,36 @@ impl CountersReader {
         record.is_some()
     }
 
+    /// Replaces the label of a counter in use, for the client that owns the counter; cut at 380 bytes. False if the
+    /// counter is not in use.
+    pub fn set_label(&self, id: i32, text: &str) -> bool {
+        let record = self.allocated(id);
+        if let Some(record) = &record {
+            Label::write(record, text);
+        }
+        record.is_some()
+    }
+
+    /// Replaces the key of a counter in use, for the client that owns the counter; cut at 112 bytes, zeros behind a
+    /// shorter one. False if the counter is not in use.
+    pub fn set_key(&self, id: i32, key: &[u8]) -> bool {
+        let record = self.allocated(id);
+        if let Some(record) = &record {
+            let bytes = key.iter().copied().chain(std::iter::repeat(0));
+            for (stored, byte) in record.key.iter().zip(bytes) {
+                stored.store(byte, Ordering::Relaxed);
+            }
+        }
+        record.is_some()
+    }
+
+    /// When a freed id may be used again, epoch milliseconds; `i64::MAX` for a counter in use. `None` for an id out of
+    /// range.
+    pub fn reuse_deadline_ms(&self, id: i32) -> Option<i64> {
+        self.metadata(id)
+            .map(|record| record.reuse_at.load(Ordering::Relaxed))
+    }
+
     /// The ids that have been used so far.
     fn used_ids(&self) -> impl Iterator<Item = i32> + '_ {
         (0..=self.max_id()).take_while(|&id| self.state(id) != CounterState::Unused)

@@ -308,6 +308,11 @@ mod tests {
             (&b"key\0"[..], "sub-pos: 7")
         );
         assert_eq!(table.reader().value(1), Some(640));
+        assert!(table.reader().set_key(1, &[1, 2]) && table.reader().set_label(1, "other"));
+        assert_eq!(&table.reader().key(1).unwrap()[..3], [1, 2, 0]);
+        assert_eq!(table.reader().label(1).unwrap(), "other");
+        assert_eq!(table.reader().reuse_deadline_ms(1), Some(i64::MAX));
+        assert!(!table.reader().set_key(99, &[]) && !table.reader().set_label(99, ""));
         assert_eq!(table.reader().find_by_registration(7), Some(1));
         assert_eq!(table.reader().find_by_registration(8), None);
         assert_eq!(table.reader().find_by_type_and_registration(4, 7), Some(1));

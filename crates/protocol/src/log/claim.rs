@@ -49,6 +49,14 @@ impl<'a> FrameClaim<'a> {
         self.frame.write(offset_of!(FrameHeader, flags), &[flags]);
     }
 
+    /// Sets the type of the frame: with [`FrameType::PAD`] subscribers skip it.
+    #[inline]
+    pub fn set_frame_type(&mut self, frame_type: FrameType) {
+        let bytes = frame_type.0.to_le_bytes();
+        self.frame
+            .write(offset_of!(FrameHeader, frame_type), &bytes);
+    }
+
     /// Sets the reserved value of the frame.
     #[inline]
     pub fn set_reserved_value(&mut self, value: i64) {

@@ -6,6 +6,7 @@ mod ends;
 mod inquiries;
 mod replaying;
 mod responses;
+mod table;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -92,10 +93,11 @@ mod on_our_driver {
     on! { Driver::taran,
         counters: clients_own_counters_and_share_static_ones counters_are_refused_with_a_reason;
         destinations: a_publication_gains_and_loses_destinations a_subscription_gains_and_loses_sources;
-        ends: closes_are_answered_and_things_removed_by_id;
+        ends: closes_are_answered_and_things_removed_by_id revoking_ends_a_stream_at_once
+            a_rejected_image_is_told_to_its_publisher a_rejected_image_over_ipc_is_told_too;
         inquiries: an_open_port_is_resolved channels_say_how_they_are the_driver_names_free_sessions
             wrong_channels_are_refused_with_a_code;
         replaying: blocks_and_padding_replay_a_stream images_are_moved_peeked_and_bounded;
-        responses: spies_see_what_is_sent;
+        responses: answers_come_back_on_a_response_channel spies_see_what_is_sent;
     }
 }

@@ -31,6 +31,7 @@ public final class Main
             case "terminate" -> Inspect.terminate(parsed);
             case "die" -> Die.run(parsed);
             case "fails" -> Fails.run(parsed);
+            case "surface" -> Surface.run();
             default -> throw new IllegalArgumentException("unknown program: " + args[0]);
         }
     }
