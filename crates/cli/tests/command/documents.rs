@@ -28,7 +28,14 @@ fn references(cell: &str) -> Vec<(String, String)> {
 
 /// Whether the file defines a test or a story of this name.
 fn defines(text: &str, name: &str) -> bool {
-    text.contains(&format!("fn {name}(")) || text.contains(&format!("fn {name}<"))
+    // A story of the simulator begins with its name and the number of its seeds.
+    let is_story = |line: &str| {
+        let rest = line.trim_start().strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with(", ") && rest.contains("|seed|"))
+    };
+    text.contains(&format!("fn {name}("))
+        || text.contains(&format!("fn {name}<"))
+        || text.lines().any(is_story)
 }
 
 #[test]

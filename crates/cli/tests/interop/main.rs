@@ -14,6 +14,8 @@ mod between_drivers;
 mod clean_up;
 mod clients;
 mod inspection;
+mod lives;
+mod local;
 mod names;
 mod responses;
 mod sources;

@@ -32,6 +32,8 @@ public final class Main
             case "die" -> Die.run(parsed);
             case "fails" -> Fails.run(parsed);
             case "surface" -> Surface.run();
+            case "live-publisher" -> Lives.publish(parsed);
+            case "live-subscriber" -> Lives.subscribe(parsed);
             default -> throw new IllegalArgumentException("unknown program: " + args[0]);
         }
     }

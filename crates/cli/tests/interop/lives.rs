@@ -1,0 +1,145 @@
+//! Streams that end before their time, or for a while: revoked, sent away, not read. Official clients at both ends, on our
+//! driver, and between it and the official one in both directions.
+
+use std::path::Path;
+
+use crate::drivers::Driver;
+use crate::exchange::udp;
+use crate::java::{self, argument};
+use crate::program::Program;
+use crate::require_java;
+
+fn ours() -> Driver {
+    Driver::taran(
+        "lives-ours",
+        &[
+            ("AERON_TIMER_INTERVAL", "100ms"),
+            ("AERON_IMAGE_LIVENESS_TIMEOUT", "2s"),
+            ("AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT", "500ms"),
+            ("AERON_UNTETHERED_LINGER_TIMEOUT", "500ms"),
+            ("AERON_UNTETHERED_RESTING_TIMEOUT", "500ms"),
+        ],
+    )
+}
+
+fn theirs() -> Driver {
+    Driver::official(
+        "lives-theirs",
+        &[
+            ("aeron.timer.interval", "100ms"),
+            ("aeron.image.liveness.timeout", "2s"),
+            ("aeron.untethered.window.limit.timeout", "500ms"),
+            ("aeron.untethered.linger.timeout", "500ms"),
+            ("aeron.untethered.resting.timeout", "500ms"),
+        ],
+    )
+}
+
+fn start(program: &str, dir: &Path, channel: &str, more: &[String]) -> Program {
+    let mut arguments = vec![
+        argument("dir", dir.display()),
+        argument("channel", channel),
+        argument("count", 100),
+        argument("timeout", 240),
+    ];
+    arguments.extend_from_slice(more);
+    java::start(program, &arguments)
+}
+
+/// Publisher's driver, subscriber's driver, channel.
+fn each_way(ours: &Driver, theirs: &Driver, act: impl Fn(&Path, &Path, &str)) {
+    for (from, to) in [(ours, theirs), (theirs, ours), (ours, ours)] {
+        act(from.dir(), to.dir(), &udp("|term-length=64k"));
+    }
+    act(ours.dir(), ours.dir(), "aeron:ipc?term-length=64k");
+}
+
+#[test]
+fn a_revoked_stream_is_known_to_be() {
+    require_java!();
+    each_way(&ours(), &theirs(), |from, to, channel| {
+        let mut subscriber = start("live-subscriber", to, channel, &[]);
+        subscriber.expect("SUBSCRIBED");
+        let mut publisher = start("live-publisher", from, channel, &[argument("revoke", true)]);
+        subscriber.expect("RECEIVED");
+        publisher.release();
+        publisher.expect("REVOKED");
+        let gone = subscriber.expect("UNAVAILABLE");
+        assert!(gone.contains("revoked=true"), "{channel}: {gone}");
+        publisher.finish();
+        subscriber.finish();
+    });
+}
+
+#[test]
+fn a_closed_stream_is_not_taken_for_a_revoked_one() {
+    require_java!();
+    each_way(&ours(), &theirs(), |from, to, channel| {
+        let mut subscriber = start("live-subscriber", to, channel, &[]);
+        subscriber.expect("SUBSCRIBED");
+        let publisher = start("live-publisher", from, channel, &[]);
+        subscriber.expect("RECEIVED");
+        publisher.finish();
+        let gone = subscriber.expect("UNAVAILABLE");
+        assert!(
+            gone.contains("revoked=false") && gone.contains("eos=true"),
+            "{channel}: {gone}"
+        );
+        subscriber.finish();
+    });
+}
+
+#[test]
+fn a_stream_that_is_sent_away_is_told_to_its_publisher_and_comes_back() {
+    require_java!();
+    each_way(&ours(), &theirs(), |from, to, channel| {
+        let mut publisher = start("live-publisher", from, channel, &[]);
+        let session: i32 = Program::value(&publisher.expect("PUBLICATION"), "session");
+        let reject = argument("reject", "no sense in it");
+        let mut subscriber = start("live-subscriber", to, channel, &[reject]);
+        subscriber.expect("RECEIVED");
+        let told = publisher.expect("PUBLICATION_ERROR");
+        assert_eq!(
+            told,
+            format!("code=13 session={session} text=no sense in it"),
+            "{channel}"
+        );
+        subscriber.expect("UNAVAILABLE");
+        // Once it is forgotten, the stream is received again.
+        subscriber.expect("AVAILABLE");
+        let said = subscriber.finish();
+        assert_eq!(
+            said.iter().filter(|line| line.starts_with("REJ")).count(),
+            1
+        );
+        let said = publisher.finish();
+        let errors = said
+            .iter()
+            .filter(|line| line.starts_with("PUBLICATION_ERROR"));
+        assert_eq!(errors.count(), 1, "{channel}: {said:#?}");
+        assert!(said.iter().any(|line| line == "DISCONNECTED"), "{said:#?}");
+    });
+}
+
+#[test]
+fn an_untethered_subscriber_lets_the_stream_go_on_and_comes_back() {
+    require_java!();
+    each_way(&ours(), &theirs(), |from, to, channel| {
+        let mut tethered = start("live-subscriber", to, channel, &[]);
+        tethered.expect("SUBSCRIBED");
+        let loose = format!("{channel}|tether=false");
+        let mut loose = start("live-subscriber", to, &loose, &[argument("stall", true)]);
+        loose.expect("SUBSCRIBED");
+        let length = argument("length", 1_000);
+        let publisher = start("live-publisher", from, channel, &[length]);
+        loose.expect("AVAILABLE");
+        loose.expect("RECEIVED");
+        loose.expect("UNAVAILABLE");
+        loose.expect("AVAILABLE");
+        publisher.finish();
+        tethered.expect("UNAVAILABLE");
+        for subscriber in [tethered, loose] {
+            subscriber.finish();
+        }
+    });
+}

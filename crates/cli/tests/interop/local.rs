@@ -1,0 +1,89 @@
+//! Spies, chosen sessions and streams that begin in the middle, with both clients on both drivers and between them.
+
+use std::path::Path;
+
+use crate::drivers::Driver;
+use crate::exchange::{Exchange, Party, connect, udp};
+use crate::require_java;
+
+use Party::{Java as JavaClient, Rust as RustClient};
+
+const PAIRS: [(Party, Party); 2] = [(JavaClient, RustClient), (RustClient, JavaClient)];
+
+fn ours() -> Driver {
+    Driver::taran("local-ours", &[("AERON_PUBLICATION_LINGER_TIMEOUT", "1s")])
+}
+
+fn theirs() -> Driver {
+    Driver::official(
+        "local-theirs",
+        &[("aeron.publication.linger.timeout", "1s")],
+    )
+}
+
+/// Messages that fill the log several times.
+fn exchange(publish: String, subscribe: String) -> Exchange {
+    Exchange {
+        heard_on: Some(subscribe),
+        lengths: vec![64, 1_000, 1_376, 20, 5_000],
+        count: 2_000,
+        ..Exchange::on(publish)
+    }
+}
+
+/// Spies alone connect the publication and read all of it.
+fn spies(driver: &Driver) {
+    for (publisher, subscriber) in PAIRS {
+        let channel = udp("");
+        let publish = format!("{channel}|ssc=true|term-length=64k");
+        exchange(publish, format!("aeron-spy:{channel}"))
+            .run((publisher, driver.dir()), (subscriber, driver.dir()));
+    }
+}
+
+#[test]
+fn spies_read_from_our_driver() {
+    require_java!();
+    spies(&ours());
+}
+
+#[test]
+fn our_client_spies_on_the_official_driver() {
+    require_java!();
+    spies(&theirs());
+}
+
+/// Publisher's driver, its client; subscriber's driver, its client.
+fn each_way(act: impl Fn((Party, &Path), (Party, &Path))) {
+    let (ours, theirs) = (ours(), theirs());
+    act((JavaClient, ours.dir()), (RustClient, theirs.dir()));
+    act((RustClient, theirs.dir()), (JavaClient, ours.dir()));
+    act((JavaClient, ours.dir()), (JavaClient, ours.dir()));
+}
+
+#[test]
+fn a_chosen_session_reaches_who_asks_for_it() {
+    require_java!();
+    each_way(|publisher, subscriber| {
+        let channel = udp("");
+        // Somebody else's stream, which must not arrive.
+        let client = connect(publisher.1);
+        let other = format!("{channel}|session-id=78");
+        let other = client.add_exclusive_publication(&other, 1_001).unwrap();
+        let channel = format!("{channel}|session-id=-77");
+        exchange(format!("{channel}|term-length=64k"), channel).run(publisher, subscriber);
+        assert!(!other.is_connected());
+    });
+}
+
+#[test]
+fn a_stream_begins_in_the_middle_on_both_sides() {
+    require_java!();
+    each_way(|publisher, subscriber| {
+        let channel = udp("");
+        let publish = format!(
+            "{channel}|term-length=64k|init-term-id=2147483646|term-id=-2147483647|term-offset=65504"
+        );
+        exchange(publish, channel).run(publisher, subscriber);
+    });
+}
