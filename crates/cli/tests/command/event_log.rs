@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::process::{Directory, Driver, Outcome, run, taran};
-use crate::traffic::Traffic;
+use crate::traffic::{Traffic, await_true};
 
 /// Lets a stream come and go under a driver with these variables.
 fn life(directory: &Directory, variables: &[(&str, &str)]) -> Outcome {
@@ -25,7 +25,7 @@ fn life(directory: &Directory, variables: &[(&str, &str)]) -> Outcome {
 
 /// Waits until no counter of a stream or a channel is left.
 fn wait_until_all_is_gone(directory: &Path) {
-    crate::traffic::await_true("the end of all streams", || {
+    await_true("the end of all streams", || {
         let stat = run(
             taran(&["stat", "-w", "false", "--type", "^(1|2|3|4|5|6|7|14)$"])
                 .env("AERON_DIR", directory),
@@ -143,4 +143,71 @@ fn a_file_that_cannot_be_written_is_refused_at_start() {
         .assert_stderr("/nowhere/events.log")
         .assert_stderr("aeron.event.log.filename");
     assert!(!directory.path().exists());
+}
+
+#[test]
+fn losses_slow_subscribers_revocations_and_lookups_are_told() {
+    let directory = Directory::new("rare");
+    let mut command = taran(&["driver"]);
+    command
+        .env("AERON_DIR", directory.path())
+        .env("AERON_EVENT_LOG", "admin")
+        .env("AERON_TIMER_INTERVAL", "10ms")
+        .env("AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT", "20ms")
+        .env("AERON_UNTETHERED_RESTING_TIMEOUT", "20ms")
+        .env("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", "fixed-loss")
+        .env(
+            "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS",
+            "term-id=7|term-offset=64|length=64",
+        );
+    let driver = Driver::start_with(&mut command, directory.path());
+    // The second of these is lost, asked for, and sent again.
+    let lossy = Traffic::over_udp_from_term(directory.path(), 1001, 7, 4);
+    drop(lossy);
+
+    let mut shared = Traffic::over_ipc(directory.path(), 1002, 1);
+    let slow = shared
+        .client
+        .add_subscription("aeron:ipc?tether=false", 1002)
+        .unwrap();
+    await_true("its image", || slow.is_connected());
+    let message = [0; 1024];
+    await_true("the slow one to be let go", || {
+        let _ = shared.publication.offer(&message);
+        shared.subscription.poll(|_, _| (), 10).unwrap();
+        !slow.is_connected()
+    });
+    shared.publication.revoke();
+    let refused = shared
+        .client
+        .add_publication("aeron:udp?endpoint=nosuch.invalid:40001", 1);
+    assert!(refused.is_err());
+    await_true("the end of the revoked image", || {
+        shared.subscription.poll(|_, _| (), 10).unwrap();
+        !shared.subscription.is_connected()
+    });
+    drop((slow, shared));
+    let outcome = driver.stop("TERM");
+    outcome.assert_code(15).assert_silent();
+    assert_events(
+        &outcome.stdout,
+        &[
+            "NAK_SENT",
+            "NAK_RECEIVED",
+            "RESEND",
+            "UNTETHERED_SUBSCRIPTION_STATE_CHANGE",
+            "PUBLICATION_REVOKE",
+            "NAME_RESOLUTION_RESOLVE",
+            "CMD_OUT_ERROR",
+        ],
+        &[],
+    );
+    for text in [
+        " RESEND [",
+        " stream_id=1002 ",
+        " from=ACTIVE to=LINGER\n",
+        " name=nosuch.invalid is_re_resolution=0 address=",
+    ] {
+        assert!(outcome.stdout.contains(text), "no {text:?} in {outcome:?}");
+    }
 }

@@ -13,7 +13,7 @@ const STEP: Duration = Duration::from_millis(1);
 
 /// A stream from a client to itself.
 pub(crate) struct Traffic {
-    _client: Client,
+    pub(crate) client: Client,
     pub(crate) channel: String,
     pub(crate) stream_id: i32,
     pub(crate) subscription: Subscription,
@@ -25,6 +25,20 @@ impl Traffic {
     pub(crate) fn over_udp(directory: &Path, stream_id: i32, messages: usize) -> Traffic {
         // A port that no other test of this machine has, without a wildcard: both ends name it.
         let channel = format!("aeron:udp?endpoint={}:40123|term-length=64k", own_address());
+        Traffic::new(directory, &channel, stream_id, messages)
+    }
+
+    /// The same over UDP, with a stream that begins at the beginning of this term.
+    pub(crate) fn over_udp_from_term(
+        directory: &Path,
+        stream_id: i32,
+        term: i32,
+        messages: usize,
+    ) -> Traffic {
+        let channel = format!(
+            "aeron:udp?endpoint={}:40123|term-length=64k|init-term-id={term}|term-id={term}|term-offset=0",
+            own_address()
+        );
         Traffic::new(directory, &channel, stream_id, messages)
     }
 
@@ -46,7 +60,7 @@ impl Traffic {
             .add_publication(channel, stream_id)
             .expect("a publication");
         let mut traffic = Traffic {
-            _client: client,
+            client,
             channel: channel.to_owned(),
             stream_id,
             subscription,

@@ -7,6 +7,7 @@ use taran_protocol::response::Response;
 use super::failure::Failure;
 use super::log_files::LogFile;
 use super::owners::Owners;
+use super::publication_log::PublicationLog;
 use super::publication_terms::PublicationTerms;
 use crate::boundary::{ConductorEvent, PublicationError};
 use crate::event_log::{EventLog, Fact};
@@ -19,6 +20,23 @@ pub(crate) fn publication_ends(events: &EventLog, terms: &PublicationTerms) {
     events.log(
         EventCode::RemovePublicationCleanup,
         &[
+            Fact::Int(terms.session_id),
+            Fact::Int(terms.stream_id),
+            Fact::Text(&terms.channel),
+        ],
+    );
+}
+
+/// Logs that a publication was revoked, over the network or not.
+pub(crate) fn publication_revoked(
+    events: &EventLog,
+    terms: &PublicationTerms,
+    log: &PublicationLog,
+) {
+    events.log(
+        EventCode::PublicationRevoke,
+        &[
+            Fact::Long(log.buffers().end_of_stream_position()),
             Fact::Int(terms.session_id),
             Fact::Int(terms.stream_id),
             Fact::Text(&terms.channel),

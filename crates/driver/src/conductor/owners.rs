@@ -156,7 +156,11 @@ impl Owners {
         Self {
             replies: Replies::new(spec.replies, spec.events.clone()),
             counters: spec.counters,
-            names: spec.names,
+            names: {
+                let mut names = spec.names;
+                names.log_to(spec.events.clone());
+                names
+            },
             logs,
             session_ids: SessionIds::new(
                 random.i32(..),

@@ -9,8 +9,11 @@
 //! has to be done about it; tethered subscribers are never touched.
 
 use taran_core::counters::Counter;
+use taran_protocol::event::EventCode;
 use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::Untethered;
+
+use crate::event_log::{EventLog, Fact};
 
 /// One subscription reading one log.
 #[derive(Debug)]
@@ -45,14 +48,48 @@ pub(crate) enum TetherEvent {
     /// Tell the client that the image is gone; the position still counts.
     Unavailable { subscription_id: i64 },
     /// The position no longer counts (it is kept for the subscriber's return).
-    Resting { counter_id: i32 },
+    Resting {
+        subscription_id: i64,
+        counter_id: i32,
+    },
     /// The subscriber does not come back: its counter is to be freed.
-    Dropped { position: Counter },
+    Dropped {
+        subscription_id: i64,
+        position: Counter,
+    },
     /// The resting time is over: set the join position, call `rejoin`, tell the client.
     Rested {
         subscription_id: i64,
         position: Counter,
     },
+}
+
+impl TetherEvent {
+    /// Logs the step, which is one of a stream.
+    pub(crate) fn log(&self, events: &EventLog, stream_id: i32, session_id: i32) {
+        let (subscription_id, from, to) = match *self {
+            Self::Unavailable { subscription_id } => (subscription_id, "ACTIVE", "LINGER"),
+            Self::Resting {
+                subscription_id, ..
+            } => (subscription_id, "LINGER", "RESTING"),
+            Self::Dropped {
+                subscription_id, ..
+            } => (subscription_id, "LINGER", "CLOSED"),
+            Self::Rested {
+                subscription_id, ..
+            } => (subscription_id, "RESTING", "ACTIVE"),
+        };
+        events.log(
+            EventCode::UntetheredSubscriptionStateChange,
+            &[
+                Fact::Long(subscription_id),
+                Fact::Int(stream_id),
+                Fact::Int(session_id),
+                Fact::Text(from),
+                Fact::Text(to),
+            ],
+        );
+    }
 }
 
 impl Subscriber {
@@ -111,11 +148,13 @@ impl Subscriber {
             Phase::Lingering if waited_ns >= timeouts.linger_ns() => {
                 if !*rejoin {
                     return Some(TetherEvent::Dropped {
+                        subscription_id,
                         position: self.position.clone(),
                     });
                 }
                 (*phase, *since_ns) = (Phase::Resting, now_ns);
                 return Some(TetherEvent::Resting {
+                    subscription_id,
                     counter_id: self.position.id(),
                 });
             }

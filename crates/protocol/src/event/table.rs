@@ -122,7 +122,7 @@ events! {
     FlowControlReceiverRemoved = 49 "FLOW_CONTROL_RECEIVER_REMOVED" Inside
         [receiver_count: Int, receiver_id: Long, session_id: Int, stream_id: Int, channel: Text];
     NameResolutionResolve = 50 "NAME_RESOLUTION_RESOLVE" Inside
-        [resolver: Text, duration_ns: Long, name: Text, is_re_resolution: Int, address: Text];
+        [duration_ns: Long, name: Text, is_re_resolution: Int, address: Text];
     TextData = 51 "TEXT_DATA" Inside [text: Text];
     NameResolutionLookup = 52 "NAME_RESOLUTION_LOOKUP" Inside
         [resolver: Text, duration_ns: Long, name: Text, is_re_lookup: Int, resolved_name: Text];
@@ -138,7 +138,7 @@ events! {
     PublicationRevoke = 59 "PUBLICATION_REVOKE" Inside
         [position: Long, session_id: Int, stream_id: Int, channel: Text];
     PublicationImageRevoke = 60 "PUBLICATION_IMAGE_REVOKE" Inside
-        [position: Long, session_id: Int, stream_id: Int, channel: Text];
+        [position: Long, session_id: Int, stream_id: Int, source: Text];
 }
 
 impl EventCode {

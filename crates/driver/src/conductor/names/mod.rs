@@ -13,6 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use taran_core::agent::DutyCycle;
 use taran_core::clock::Now;
+use taran_protocol::event::EventCode;
 use taran_protocol::uri::Host;
 
 pub(crate) use gossip::{Gossip, GossipCounters};
@@ -22,6 +23,7 @@ pub(crate) use table::Table;
 
 use super::counters::Counters;
 use crate::boundary::{EndpointId, TransportId};
+use crate::event_log::{EventLog, Fact};
 use table::Redirection;
 
 /// How long is waited for the answer about a name. Clients wait ten seconds for an answer to a command.
@@ -71,6 +73,7 @@ pub(crate) struct Names {
     found: VecDeque<(u64, Found)>,
     next_ticket: u64,
     now: Now,
+    events: EventLog,
 }
 
 impl Names {
@@ -90,7 +93,13 @@ impl Names {
             found: VecDeque::new(),
             next_ticket: 0,
             now,
+            events: EventLog::off(),
         }
+    }
+
+    /// Logs what comes of lookups from now on.
+    pub(crate) fn log_to(&mut self, events: EventLog) {
+        self.events = events;
     }
 
     /// What is due: neighbours are heard and told, answers about them taken in.
@@ -147,8 +156,11 @@ impl Names {
             let Some(question) = self.open.remove(&ticket) else {
                 continue;
             };
-            self.watch
-                .record(self.now.nanos.saturating_sub(question.since_ns));
+            let taken_ns = self.now.nanos.saturating_sub(question.since_ns);
+            self.watch.record(taken_ns);
+            if self.events.wants(EventCode::NameResolutionResolve) {
+                log_answer(&self.events, &question, taken_ns, &found);
+            }
             if let Asker::Neighbor(index) = question.asker {
                 self.looked_up(index, &found, counters);
                 continue;
@@ -218,6 +230,23 @@ impl Names {
             gossip.looked_up(index, found, self.now, counters);
         }
     }
+}
+
+fn log_answer(events: &EventLog, question: &Question, taken_ns: i64, found: &Found) {
+    let is_again = !matches!(question.asker, Asker::Command | Asker::Neighbor(_));
+    let address = match found {
+        Ok(addresses) => preferred(addresses).map_or_else(String::new, |ip| ip.to_string()),
+        Err(reason) => reason.clone(),
+    };
+    events.log(
+        EventCode::NameResolutionResolve,
+        &[
+            Fact::Long(taken_ns),
+            Fact::Text(&question.host),
+            Fact::Int(i32::from(is_again)),
+            Fact::Text(&address),
+        ],
+    );
 }
 
 /// An address that needs no lookup, or the name that does.

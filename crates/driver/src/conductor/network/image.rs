@@ -190,6 +190,16 @@ impl Image {
         moved
     }
 
+    /// Whether its publication was revoked.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.shared.is_revoked()
+    }
+
+    /// Where the stream ends; `i64::MAX` while it goes on.
+    pub(crate) fn end_of_stream_position(&self) -> i64 {
+        self.buffers.end_of_stream_position()
+    }
+
     fn has_ended(&self) -> bool {
         self.shared.is_complete() || self.shared.is_timed_out() || self.shared.is_revoked()
     }

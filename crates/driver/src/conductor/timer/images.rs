@@ -17,14 +17,29 @@ impl Owners {
             replies,
             counters,
             now,
+            events,
             ..
         } = self;
         let mut left = Vec::new();
         for image in networking.images.iter_mut() {
             let (id, endpoint) = (image.id, image.endpoint);
             for event in image.tick(now.nanos) {
+                if let ImageEvent::Tether(tether) = &event {
+                    tether.log(events, image.stream_id, image.session_id);
+                }
                 match event {
                     ImageEvent::Ended => {
+                        if image.is_revoked() {
+                            events.log(
+                                EventCode::PublicationImageRevoke,
+                                &[
+                                    Fact::Long(image.end_of_stream_position()),
+                                    Fact::Int(image.session_id),
+                                    Fact::Int(image.stream_id),
+                                    Fact::Text(&image.source_identity),
+                                ],
+                            );
+                        }
                         left.push(endpoint);
                         for subscription_id in image.subscribers.with_image() {
                             if let Some(subscription) = subscriptions.find(subscription_id) {
@@ -49,14 +64,14 @@ impl Owners {
                             replies.image_unavailable(id.0, subscription);
                         }
                     }
-                    ImageEvent::Tether(TetherEvent::Resting { counter_id }) => {
+                    ImageEvent::Tether(TetherEvent::Resting { counter_id, .. }) => {
                         networking.receiver.post(ReceiverCommand::RemoveSubscriber {
                             endpoint,
                             image: id,
                             counter_id,
                         });
                     }
-                    ImageEvent::Tether(TetherEvent::Dropped { position }) => {
+                    ImageEvent::Tether(TetherEvent::Dropped { position, .. }) => {
                         let counter_id = position.id();
                         networking.receiver.post(ReceiverCommand::RemoveSubscriber {
                             endpoint,

@@ -3,7 +3,7 @@
 use taran_protocol::counter::SystemCounter;
 
 use super::super::clients::Publication;
-use super::super::events::publication_ends;
+use super::super::events::{publication_ends, publication_revoked};
 use super::super::ipc::Event;
 use super::super::links::Readable;
 use super::super::owners::Owners;
@@ -20,15 +20,22 @@ impl Owners {
             counters,
             system,
             now,
+            events,
             ..
         } = self;
         for publication in ipc.iter_mut() {
             let id = publication.registration_id;
+            let terms = &publication.terms;
+            let (stream_id, session_id) = (terms.stream_id, terms.session_id);
             for event in publication.tick(now.nanos) {
+                if let Event::Tether(tether) = &event {
+                    tether.log(events, stream_id, session_id);
+                }
                 match event {
                     Event::Ended { revoked } => {
                         if revoked {
                             system.get(SystemCounter::PublicationsRevoked).increment();
+                            publication_revoked(events, &publication.terms, &publication.log);
                         }
                         for subscription_id in publication.subscribers.with_image() {
                             if let Some(subscription) = subscriptions.find(subscription_id) {
@@ -56,7 +63,7 @@ impl Owners {
                             replies.image_available(&readable, subscription, position.id());
                         }
                     }
-                    Event::Tether(TetherEvent::Dropped { position }) => {
+                    Event::Tether(TetherEvent::Dropped { position, .. }) => {
                         counters.free(position.id());
                     }
                     Event::Tether(TetherEvent::Resting { .. }) => {}

@@ -2,6 +2,7 @@
 
 use taran_protocol::counter::SystemCounter;
 
+use super::super::events::publication_revoked;
 use super::super::links::Readable;
 use super::super::network::PublicationEvent;
 use super::super::owners::Owners;
@@ -17,6 +18,7 @@ impl Owners {
             counters,
             system,
             now,
+            events,
             ..
         } = self;
         for found in networking.publications.iter_mut() {
@@ -26,11 +28,16 @@ impl Owners {
                 publication,
                 counter_id,
             };
+            let (stream_id, session_id) = (found.terms.stream_id, found.terms.session_id);
             for event in found.tick(now.nanos) {
+                if let PublicationEvent::Tether(tether) = &event {
+                    tether.log(events, stream_id, session_id);
+                }
                 match event {
                     PublicationEvent::Ended { revoked } => {
                         if revoked {
                             system.get(SystemCounter::PublicationsRevoked).increment();
+                            publication_revoked(events, &found.terms, &found.log);
                         }
                         for subscription_id in found.spies.with_image() {
                             if let Some(subscription) = subscriptions.find(subscription_id) {
@@ -46,10 +53,10 @@ impl Owners {
                             replies.image_unavailable(publication.0, subscription);
                         }
                     }
-                    PublicationEvent::Tether(TetherEvent::Resting { counter_id }) => {
+                    PublicationEvent::Tether(TetherEvent::Resting { counter_id, .. }) => {
                         networking.sender.post(remove_spy(counter_id));
                     }
-                    PublicationEvent::Tether(TetherEvent::Dropped { position }) => {
+                    PublicationEvent::Tether(TetherEvent::Dropped { position, .. }) => {
                         networking.sender.post(remove_spy(position.id()));
                         counters.free(position.id());
                     }
