@@ -14,7 +14,6 @@ mod commands;
 mod counters;
 mod events;
 mod failure;
-mod features;
 mod file_worker;
 mod flow_controls;
 mod intake;

@@ -264,14 +264,6 @@ impl UdpChannel {
     pub fn has_explicit_control(&self) -> bool {
         self.control.is_some()
     }
-
-    /// Whether a timestamp is written into frames.
-    #[must_use]
-    pub fn has_timestamps(&self) -> bool {
-        self.media_receive_timestamp.is_some()
-            || self.channel_receive_timestamp.is_some()
-            || self.channel_send_timestamp.is_some()
-    }
 }
 
 /// `invalid <key>, must be <needed>: <key>=<value>`

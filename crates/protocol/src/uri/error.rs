@@ -32,15 +32,6 @@ impl UriError {
         }
     }
 
-    /// The channel asks for a feature that this build does not have (code 8).
-    #[must_use]
-    pub fn not_supported(feature: impl std::fmt::Display) -> Self {
-        UriError {
-            code: ErrorCode::NotSupported,
-            text: format!("not supported yet: {feature}"),
-        }
-    }
-
     /// A host name could not be resolved (code 9).
     #[must_use]
     pub fn unknown_host(key: &str, host: &str) -> Self {

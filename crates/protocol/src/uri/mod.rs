@@ -14,7 +14,6 @@ mod channel;
 mod combination;
 mod derive;
 mod error;
-mod feature;
 mod flow_control;
 mod local;
 mod param;
@@ -35,7 +34,6 @@ pub use address::{Address, Host, Interface};
 pub use builder::ChannelUriBuilder;
 pub use channel::{Channel, ChannelKind, IpcChannel, UdpChannel};
 pub use error::UriError;
-pub use feature::Feature;
 pub use flow_control::{FlowControlDefaults, FlowControlSpec, FlowControlStrategy};
 pub use local::LocalInterface;
 pub use param::{

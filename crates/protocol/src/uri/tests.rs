@@ -149,7 +149,7 @@ proptest! {
         let options = OptionSet::driver();
         for role in ROLES {
             let Ok(channel) = Channel::read(&text, role) else { continue };
-            let _ = channel.features(role);
+            let _ = channel.kind();
             if let Ok(params) = PublicationParams::new(&channel, &options.publication_defaults()) {
                 prop_assert!(params.window <= params.term_length / 2);
                 prop_assert!(params.mtu > 32 && params.mtu.is_multiple_of(32));

@@ -8,12 +8,11 @@ use taran_protocol::counter::{
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::log::{LogBuffers, file_length};
 use taran_protocol::response::Response;
-use taran_protocol::uri::{Channel, PublicationParams, Role, SessionChoice};
+use taran_protocol::uri::{Channel, PublicationParams, SessionChoice};
 
 use super::super::clients::{Publication, PublicationLink};
 use super::super::counters::StreamIdentity;
 use super::super::failure::Failure;
-use super::super::features;
 use super::super::log_files::{LogFile, LogFolder, LogRequest};
 use super::super::owners::Owners;
 use super::super::publication_log::PublicationLog;
@@ -54,7 +53,6 @@ impl Owners {
         answers: &mut Answers,
     ) -> Result<(), Stop> {
         let channel = Channel::for_publication(channel).map_err(Failure::from)?;
-        features::check_channel(&channel, Role::Publication)?;
         let params = self.publication_params(&channel)?;
         let session_id = match params.session {
             SessionChoice::Id(session_id) => Some(session_id),

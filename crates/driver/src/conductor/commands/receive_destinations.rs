@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::response::Response;
-use taran_protocol::uri::{Channel, ChannelKind, Role, SubscriptionParams, UdpChannel};
+use taran_protocol::uri::{Channel, ChannelKind, SubscriptionParams, UdpChannel};
 
 use super::super::failure::Failure;
-use super::super::features;
 use super::super::network::{ReceiveDestination, status};
 use super::super::owners::Owners;
 use super::super::stop::Stop;
@@ -32,7 +31,6 @@ impl Owners {
         answers: &Answers,
     ) -> Result<(), Stop> {
         let channel = Channel::for_receive_destination(command.channel).map_err(Failure::from)?;
-        features::check_channel(&channel, Role::ReceiveDestination)?;
         let endpoint = self.endpoint_of_sources(command.registration_id)?;
         match &channel {
             Channel::Udp(udp) => self.add_network_source(command, endpoint, udp, answers),

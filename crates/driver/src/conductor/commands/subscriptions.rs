@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::event::EventCode;
-use taran_protocol::uri::{Channel, Role, SubscriptionParams};
+use taran_protocol::uri::{Channel, SubscriptionParams};
 
 use super::super::failure::Failure;
-use super::super::features;
 use super::super::owners::Owners;
 use super::super::stop::Stop;
 use super::super::subscriptions::{Source, Subscription};
@@ -51,7 +50,6 @@ impl Owners {
         answers: &Answers,
     ) -> Result<(), Stop> {
         let channel = Channel::for_subscription(channel).map_err(Failure::from)?;
-        features::check_channel(&channel, Role::Subscription)?;
         let defaults = &self.settings.subscription_defaults;
         let params = SubscriptionParams::new(&channel, defaults).map_err(Failure::from)?;
         let new = NewSubscription {
