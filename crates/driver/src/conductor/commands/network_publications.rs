@@ -52,7 +52,11 @@ impl Owners {
         let Some(udp) = new.channel.udp() else {
             return Err(Failure::generic("not a UDP channel").into());
         };
-        self.check_response(new.params.is_response, new.params.response)?;
+        self.check_response(new.params.is_response, new.params.response)
+            .map_err(|failure| {
+                let text = format!("{}: channel={}", failure.text, new.channel.uri());
+                Failure::new(failure.code, text)
+            })?;
         let resolved = self.resolve_channel(udp, answers)?;
         let canonical = self.networking.send_endpoints.canonical(&resolved);
         let existing = self
