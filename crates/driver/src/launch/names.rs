@@ -17,6 +17,7 @@ use crate::conductor::{
 };
 use crate::context::{GossipSettings, Settings};
 use crate::error::DriverError;
+use crate::event_log::EventLog;
 
 /// How long the address of the resolver's own interface is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -30,6 +31,7 @@ pub(super) struct NamesSpec<'a> {
     pub(super) counters: &'a mut Counters,
     pub(super) system: &'a SystemCounters,
     pub(super) errors: ErrorHandler,
+    pub(super) events: EventLog,
     pub(super) now: Now,
 }
 
@@ -58,6 +60,7 @@ pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<Names, DriverError> {
             let counted = GossipCounters {
                 invalid_packets: spec.system.get(SystemCounter::InvalidPackets).clone(),
                 short_sends: spec.system.get(SystemCounter::ShortSends).clone(),
+                events: spec.events.clone(),
             };
             let gossip: GossipSettings = gossip.clone();
             Some(

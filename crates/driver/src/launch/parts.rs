@@ -170,6 +170,7 @@ impl DriverParts {
             counters: &mut counters,
             system: &system,
             errors: errors.clone(),
+            events: events.clone(),
             now,
         })?;
         let idle_status = system.get(SystemCounter::ControllableIdleStrategy).clone();

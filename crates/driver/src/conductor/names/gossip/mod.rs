@@ -29,16 +29,18 @@ use super::super::failure::Failure;
 use super::preferred;
 use super::resolver::Found;
 use crate::context::GossipSettings;
+use crate::event_log::EventLog;
 use crate::faults::Faults;
 
 /// Between two looks at the socket and the clock.
 const WORK_INTERVAL_NS: i64 = 10_000_000;
 
-/// What gossip counts besides its own counters.
+/// What gossip counts and tells besides its own counters.
 #[derive(Debug, Clone)]
 pub(crate) struct GossipCounters {
     pub(crate) invalid_packets: Counter,
     pub(crate) short_sends: Counter,
+    pub(crate) events: EventLog,
 }
 
 /// When what is due next.
@@ -95,7 +97,7 @@ impl Gossip {
             settings,
             socket,
             cache: Cache::default(),
-            neighbors: Neighbors::default(),
+            neighbors: Neighbors::new(counted.events),
             neighbor_count,
             cache_size,
             invalid_packets: counted.invalid_packets,

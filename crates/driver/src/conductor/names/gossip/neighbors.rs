@@ -2,6 +2,10 @@
 
 use std::net::SocketAddr;
 
+use taran_protocol::event::EventCode;
+
+use crate::event_log::{EventLog, Fact};
+
 /// Most neighbours kept: each gets every frame, so that a peer which invents some makes this driver send.
 const NEIGHBORS_MAX: usize = 1024;
 
@@ -15,9 +19,18 @@ struct Neighbor {
 #[derive(Debug, Default)]
 pub(super) struct Neighbors {
     list: Vec<Neighbor>,
+    events: EventLog,
 }
 
 impl Neighbors {
+    /// Nobody yet; who comes and goes is told to `events`.
+    pub(super) fn new(events: EventLog) -> Self {
+        Self {
+            list: Vec::new(),
+            events,
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
@@ -38,6 +51,8 @@ impl Neighbors {
             Some(known) if is_self => known.heard_ns = known.heard_ns.max(heard_ns),
             None if has_room => {
                 self.list.push(Neighbor { address, heard_ns });
+                let event = EventCode::NameResolutionNeighborAdded;
+                self.events.log(event, &[Fact::Address(Some(address))]);
             }
             Some(_) | None => {}
         }
@@ -46,8 +61,15 @@ impl Neighbors {
     /// Forgets who was not heard of since `deadline_ns`; true if there was one.
     pub(super) fn forget_before(&mut self, deadline_ns: i64) -> bool {
         let before = self.list.len();
-        self.list
-            .retain(|neighbor| neighbor.heard_ns >= deadline_ns);
+        let events = &self.events;
+        self.list.retain(|neighbor| {
+            let is_kept = neighbor.heard_ns >= deadline_ns;
+            if !is_kept {
+                let event = EventCode::NameResolutionNeighborRemoved;
+                events.log(event, &[Fact::Address(Some(neighbor.address))]);
+            }
+            is_kept
+        });
         self.list.len() != before
     }
 }

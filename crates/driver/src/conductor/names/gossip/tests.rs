@@ -33,6 +33,7 @@ fn rig(bootstrap: &[&str]) -> Rig {
     let counted = GossipCounters {
         invalid_packets: Counter::detached(),
         short_sends: Counter::detached(),
+        events: EventLog::off(),
     };
     let errors = ErrorHandler::detached();
     let settings = GossipSettings {
