@@ -16,6 +16,7 @@ mod clients;
 mod inspection;
 mod lives;
 mod local;
+mod loss_and_time;
 mod names;
 mod responses;
 mod sources;

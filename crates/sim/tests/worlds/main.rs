@@ -25,5 +25,6 @@ mod responses;
 mod sending;
 mod spies;
 mod subscribers;
+mod timestamps;
 mod unblocking;
 mod unicast;
