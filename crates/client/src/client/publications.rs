@@ -108,7 +108,7 @@ impl Client {
 
     /// Closes the publication of this client with that registration id, shared or exclusive, and answers when the
     /// driver has given it up. One that is still being added is withdrawn: its [`Pending`] fails with
-    /// [`AddError::Withdrawn`].
+    /// [`AddError::Withdrawn`]; should the driver refuse it afterwards, the answer is that it is unknown.
     ///
     /// # Errors
     /// [`AddError::UnknownRegistration`] if this client has no such publication; the client has ended.

@@ -80,7 +80,8 @@ impl Client {
     }
 
     /// Closes the subscription of this client with that registration id, and answers when the driver has given it up.
-    /// One that is still being added is withdrawn: its [`Pending`] fails with [`AddError::Withdrawn`].
+    /// One that is still being added is withdrawn: its [`Pending`] fails with [`AddError::Withdrawn`]; should the driver
+    /// refuse it afterwards, the answer is that it is unknown.
     ///
     /// # Errors
     /// [`AddError::UnknownRegistration`] if this client has no such subscription; the client has ended.

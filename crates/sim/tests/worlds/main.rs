@@ -28,3 +28,4 @@ mod subscribers;
 mod timestamps;
 mod unblocking;
 mod unicast;
+mod withdrawals;
