@@ -43,14 +43,14 @@ impl Asked {
 
     /// Whether the driver has refused it: a channel that is just closing can be had a moment later only.
     fn is_refused(&mut self) -> bool {
-        fn is_refusal<T>(outcome: Option<Result<T, AddError>>) -> bool {
+        fn is_refusal<T>(outcome: &Option<Result<T, AddError>>) -> bool {
             matches!(outcome, Some(Err(AddError::Registration(_))))
         }
         match self {
-            Self::Shared(asked) => is_refusal(asked.poll()),
-            Self::Exclusive(asked) => is_refusal(asked.poll()),
-            Self::Subscription(asked) => is_refusal(asked.poll()),
-            Self::Counter(asked) => is_refusal(asked.poll()),
+            Self::Shared(asked) => is_refusal(&asked.poll()),
+            Self::Exclusive(asked) => is_refusal(&asked.poll()),
+            Self::Subscription(asked) => is_refusal(&asked.poll()),
+            Self::Counter(asked) => is_refusal(&asked.poll()),
         }
     }
 
