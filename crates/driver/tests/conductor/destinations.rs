@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use taran_net::SocketSpec;
 use taran_protocol::command::Command;
-use taran_protocol::counter::type_id;
+use taran_protocol::counter::{SystemCounter, type_id};
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::frame::{Frame, Setup, StatusMessage};
 use taran_protocol::response::Response;
@@ -354,4 +354,38 @@ fn publications_under_manual_control_share_an_endpoint_only_by_tag() {
         .add_publication(client, "aeron:udp?tags=77", 11)
         .unwrap();
     assert_eq!(third.status_counter_id, fourth.status_counter_id);
+}
+
+#[test]
+fn a_silent_destination_that_was_given_by_name_is_looked_up_again() {
+    let mut stage = Stage::new(MANUAL);
+    let mut named = ear(&stage.bench, 40_002);
+    let answer = |stage: &mut Stage, address: &str| {
+        assert_eq!(stage.bench.hosts.asked(), ["some.host"]);
+        let answer = Ok(vec![address.parse().unwrap()]);
+        stage.bench.hosts.answer("some.host", &answer);
+        stage.bench.settle();
+    };
+    let (client_id, correlation_id) = (stage.client, stage.bench.id());
+    stage.bench.send(&Command::AddDestination {
+        client_id,
+        correlation_id,
+        registration_id: stage.publication.registration_id,
+        channel: "aeron:udp?endpoint=some.host:40002",
+    });
+    stage.bench.settle();
+    let unknown = Err("no such name".to_owned());
+    stage.bench.hosts.answer("some.host", &unknown);
+    stage.bench.settle();
+    assert!(!stage.reaches(&mut named));
+    assert_eq!(stage.bench.errors().len(), 0);
+
+    for (address, changes) in [("127.0.0.1", 1), ("127.0.0.1", 1), ("127.0.0.2", 2)] {
+        stage.bench.run_for(Duration::from_millis(5_200));
+        answer(&mut stage, address);
+        let counted = stage.bench.system(SystemCounter::ResolutionChanges);
+        assert_eq!(counted, changes, "{address}");
+        assert!(stage.reaches(&mut named));
+    }
+    assert_eq!(stage.bench.errors().len(), 0);
 }
