@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -21,6 +21,8 @@ use crate::output;
 const CONNECTIONS: usize = 8;
 /// How long a connection may take for everything.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the other side may take to close, once it was answered.
+const PARTING: Duration = Duration::from_millis(500);
 /// Longest request, in bytes.
 const REQUEST_LENGTH: usize = 8 * 1024;
 /// Most headers of a request.
@@ -236,14 +238,25 @@ fn send(connection: &mut Limited, answer: &Answer, is_head: bool) -> io::Result<
     if !is_head {
         text.push_str(&answer.body);
     }
-    connection.write_all(text.as_bytes())
+    connection.write_all(text.as_bytes())?;
+    part(connection)
+}
+
+/// Reads what is still on its way, for a short time: a connection that is closed before would be reset, and the answer
+/// lost with it.
+fn part(connection: &mut Limited) -> io::Result<()> {
+    connection.stream.shutdown(Shutdown::Write)?;
+    connection.until = connection.until.min(Instant::now() + PARTING);
+    let mut rest = [0; 1024];
+    while connection.read(&mut rest)? > 0 {}
+    Ok(())
 }
 
 /// Tells a scraper that there are too many of them. What it asks for is not read.
 fn turn_away(stream: TcpStream) {
     let mut connection = Limited {
         stream,
-        until: Instant::now() + Duration::from_millis(100),
+        until: Instant::now() + PARTING,
     };
     let answer = Answer::text("503 Service Unavailable", "too many connections\n");
     let _ = send(&mut connection, &answer, false);
