@@ -149,7 +149,8 @@ impl LogFiles {
             path: directory.join(format!("{}.logbuffer", request.id)),
             length,
             options: CreateOptions {
-                reserve: true,
+                // Where the operator has switched the checks off, a log that may be sparse takes the pages that it uses.
+                reserve: self.settings.check_storage || !request.sparse,
                 populate: !request.sparse,
             },
             asked_by: match request.folder {

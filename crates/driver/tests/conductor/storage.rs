@@ -60,9 +60,14 @@ fn too_little_room_is_told_with_both_numbers_and_leaves_nothing() {
         let storage = MemoryStorage::with_capacity(FIXED + LOG + 1000);
         let mut bench = Bench::in_storage(storage, &[("aeron.perform.storage.checks", checks)]);
         let client = bench.client();
-        bench.add_publication(client, "aeron:ipc", 10).unwrap();
+        bench
+            .add_publication(client, "aeron:ipc?sparse=false", 10)
+            .unwrap();
         let counters = bench.counters().len();
-        for channel in ["aeron:ipc", "aeron:udp?endpoint=localhost:40123"] {
+        for channel in [
+            "aeron:ipc?sparse=false",
+            "aeron:udp?endpoint=localhost:40123|sparse=false",
+        ] {
             let refused = bench.add_publication(client, channel, 11).unwrap_err();
             assert_eq!(refused.code, ErrorCode::StorageSpace);
             assert!(
@@ -75,6 +80,17 @@ fn too_little_room_is_told_with_both_numbers_and_leaves_nothing() {
             assert_eq!(bench.counters().len(), counters, "{:?}", bench.labels());
             assert!(bench.wires.open_ports().is_empty());
         }
+    }
+}
+
+#[test]
+fn a_sparse_log_may_be_longer_than_there_is_room_where_nobody_checks() {
+    for (checks, fits) in [("true", false), ("false", true)] {
+        let storage = MemoryStorage::with_capacity(FIXED + 1000);
+        let mut bench = Bench::in_storage(storage, &[("aeron.perform.storage.checks", checks)]);
+        let client = bench.client();
+        let added = bench.add_publication(client, "aeron:ipc?sparse=true", 10);
+        assert_eq!(added.is_ok(), fits, "{added:?}");
     }
 }
 
