@@ -10,6 +10,7 @@ use taran_protocol::counter::type_id;
 use crate::attach::{Attached, Target};
 use crate::failure::Failure;
 use crate::output;
+use crate::printable;
 use crate::streams::model::{self, Stream};
 
 /// The arguments.
@@ -99,7 +100,7 @@ impl Backlog {
             Publisher {
                 registration_id: limit.registration_id,
                 position,
-                window: (limit.value - position).max(0),
+                window: ahead(limit.value, position),
             }
         });
         let sender = stream.first(type_id::SENDER_POSITION).map(|sent| Sender {
@@ -107,8 +108,11 @@ impl Backlog {
             position: sent.value,
             backlog: publisher
                 .as_ref()
-                .map_or(0, |publisher| (publisher.position - sent.value).max(0)),
-            window: (value(type_id::SENDER_LIMIT).unwrap_or(sent.value) - sent.value).max(0),
+                .map_or(0, |publisher| ahead(publisher.position, sent.value)),
+            window: ahead(
+                value(type_id::SENDER_LIMIT).unwrap_or(sent.value),
+                sent.value,
+            ),
         });
         let receiver = stream
             .first(type_id::RECEIVER_POSITION)
@@ -128,7 +132,7 @@ impl Backlog {
             .map(|subscriber| Subscriber {
                 registration_id: subscriber.registration_id,
                 position: subscriber.value,
-                backlog: there.map_or(0, |there| (there - subscriber.value).max(0)),
+                backlog: there.map_or(0, |there| ahead(there, subscriber.value)),
             })
             .collect();
         Self {
@@ -143,6 +147,11 @@ impl Backlog {
     }
 }
 
+/// How far one position is ahead of another. Positions are what other processes wrote.
+fn ahead(position: i64, of: i64) -> i64 {
+    position.saturating_sub(of).max(0)
+}
+
 fn report(backlogs: &[Backlog]) -> String {
     let mut text = String::new();
     for backlog in backlogs {
@@ -150,7 +159,9 @@ fn report(backlogs: &[Backlog]) -> String {
         let _ = writeln!(
             text,
             "sessionId={} streamId={} channel={} :",
-            backlog.session_id, backlog.stream_id, backlog.channel
+            backlog.session_id,
+            backlog.stream_id,
+            printable::one_line(&backlog.channel)
         );
         let lines = backlog.lines();
         for (index, line) in lines.iter().enumerate() {
@@ -241,5 +252,19 @@ mod tests {
         let backlog = Backlog::of(&model::collect(&reader)[0]);
         assert_eq!(backlog.subscribers[0].backlog, 40);
         assert!(report(&[backlog]).contains("├─no sender\n└─subscriber 9 has 40"));
+    }
+
+    #[test]
+    fn positions_that_cannot_be_are_shown() {
+        let reader = reader(&[
+            (1, 5, 7, 1, "aeron:ipc", "pub-lmt", i64::MAX),
+            (12, 5, 7, 1, "aeron:ipc", "pub-pos", i64::MIN),
+            (2, 5, 7, 1, "aeron:ipc", "snd-pos", i64::MAX),
+            (9, 5, 7, 1, "aeron:ipc", "snd-lmt", i64::MIN),
+            (4, 9, 7, 1, "aeron:ipc", "sub-pos", i64::MIN),
+        ]);
+        let backlog = Backlog::of(&model::collect(&reader)[0]);
+        assert_eq!(backlog.publisher.as_ref().unwrap().window, i64::MAX);
+        assert_eq!(backlog.subscribers[0].backlog, i64::MAX);
     }
 }

@@ -1,7 +1,6 @@
 //! `taran errors`: the distinct errors of a driver, oldest first (spec/03 §5.6).
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,7 +12,9 @@ use taran_core::memory::Region;
 use crate::attach::{Attached, Target};
 use crate::date;
 use crate::failure::Failure;
+use crate::input;
 use crate::output;
+use crate::printable;
 
 /// The arguments.
 #[derive(Args, Debug)]
@@ -95,13 +96,13 @@ fn observation(text: &mut String, error: &ErrorObservation) {
         error.count,
         date::format(error.first_ms),
         date::format(error.last_ms),
-        error.text
+        printable::lines(&error.text)
     );
 }
 
 /// Copies the file, so that one which may only be read will do.
 fn load(path: &Path, offset: usize) -> Result<Region, Failure> {
-    let bytes = fs::read(path)
+    let bytes = input::read(path)
         .map_err(|error| Failure::Other(format!("cannot read {}: {error}", path.display())))?;
     let log = bytes
         .get(offset..)

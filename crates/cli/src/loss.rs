@@ -1,7 +1,6 @@
 //! `taran loss`: what streams lost on their way here (spec/03 §5.6).
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,7 +12,9 @@ use taran_core::memory::Region;
 use crate::attach::{Attached, Target};
 use crate::date;
 use crate::failure::Failure;
+use crate::input;
 use crate::output;
+use crate::printable;
 
 /// The name of the report in the directory of a driver.
 const FILE: &str = "loss-report.dat";
@@ -89,7 +90,7 @@ fn show(losses: &[Loss], json: bool) -> Result<(), Failure> {
 
 /// Copies the file, so that one which may only be read will do.
 fn load(path: PathBuf) -> Result<Vec<Loss>, Failure> {
-    let bytes = fs::read(&path).map_err(|source| Failure::File { path, source })?;
+    let bytes = input::read(&path).map_err(|source| Failure::File { path, source })?;
     let mut losses = Vec::new();
     if !bytes.is_empty() {
         let region =
@@ -125,10 +126,11 @@ fn report(losses: &[Loss]) -> String {
 
 /// A text as a value of its own, in quotes where it has a comma or a quote.
 fn field(text: &str) -> String {
+    let text = printable::one_line(text);
     if text.contains([',', '"']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
-        text.to_owned()
+        text.into_owned()
     }
 }
 

@@ -337,7 +337,8 @@ fn of_system(families: &mut Families, counter: SystemCounter, value: i64) {
             MetricUnit::Bytes => "bytes",
             MetricUnit::Seconds => "seconds",
         },
-        help: counter.base_label(),
+        // The official label names the unit of the counter, not of the metric.
+        help: counter.base_label().trim_end_matches(" in ns"),
     };
     let value = match metric.unit {
         MetricUnit::Seconds => scaled(value, 9),

@@ -201,11 +201,10 @@ fn read_request(connection: &mut Limited) -> io::Result<Result<Request, Answer>>
         match request.parse(&buffer[..length]) {
             Ok(httparse::Status::Complete(_)) => {
                 let method = request.method.unwrap_or("");
-                let path = request.path.unwrap_or("");
                 return Ok(Ok(Request {
                     is_head: method == "HEAD",
                     is_get: method == "GET",
-                    path: path.split('?').next().unwrap_or("").to_owned(),
+                    path: path_of(request.path.unwrap_or("")).to_owned(),
                 }));
             }
             Ok(httparse::Status::Partial) => {}
@@ -215,6 +214,15 @@ fn read_request(connection: &mut Limited) -> io::Result<Result<Request, Answer>>
             }
         }
     }
+}
+
+/// The path of a request target, which proxies write with the server before it (RFC 9112 §3.2.2).
+fn path_of(target: &str) -> &str {
+    let path = match target.strip_prefix("http://") {
+        Some(rest) => rest.find('/').map_or("/", |start| &rest[start..]),
+        None => target,
+    };
+    path.split('?').next().unwrap_or("")
 }
 
 fn too_large() -> Answer {
@@ -260,4 +268,21 @@ fn turn_away(stream: TcpStream) {
     };
     let answer = Answer::text("503 Service Unavailable", "too many connections\n");
     let _ = send(&mut connection, &answer, false);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_may_name_the_server() {
+        for (target, path) in [
+            ("/metrics", "/metrics"),
+            ("/metrics?a=b", "/metrics"),
+            ("http://localhost:9464/metrics?a", "/metrics"),
+            ("http://localhost", "/"),
+        ] {
+            assert_eq!(path_of(target), path);
+        }
+    }
 }

@@ -10,6 +10,7 @@ use clap::Args;
 use crate::attach::{Attached, Target};
 use crate::failure::Failure;
 use crate::output;
+use crate::printable;
 
 use model::Stream;
 
@@ -57,13 +58,17 @@ fn report(streams: &[Stream]) -> String {
         let _ = write!(
             text,
             "sessionId={} streamId={} channel={} :",
-            stream.session_id, stream.stream_id, stream.channel
+            stream.session_id,
+            stream.stream_id,
+            printable::one_line(&stream.channel)
         );
         for counter in &stream.counters {
             let _ = write!(
                 text,
                 " {}:{}:{}",
-                counter.name, counter.registration_id, counter.value
+                printable::one_line(&counter.name),
+                counter.registration_id,
+                counter.value
             );
         }
         text.push('\n');

@@ -148,7 +148,12 @@ pub(crate) mod tests {
                 stream_id,
                 channel: channel.into(),
             };
-            let label = format!("{name}: {registration_id} {session_id} {stream_id} {channel}");
+            let joined = match type_id {
+                type_id::SUBSCRIBER_POSITION => " @64",
+                _ => "",
+            };
+            let label =
+                format!("{name}: {registration_id} {session_id} {stream_id} {channel}{joined}");
             table
                 .allocate(type_id, &key.encode(), &label, 0)
                 .unwrap()
@@ -161,14 +166,14 @@ pub(crate) mod tests {
     fn counters_are_put_together_stream_by_stream() {
         let long = format!("aeron:udp?endpoint=localhost:1|alias={}", "x".repeat(100));
         let reader = reader(&[
-            (4, 9, 7, 1001, "aeron:ipc @64", "sub-pos", 64),
+            (4, 9, 7, 1001, "aeron:ipc", "sub-pos", 64),
             (1, 5, 7, 1001, "aeron:ipc", "pub-lmt", 128),
             (12, 5, 7, 1001, "aeron:ipc", "pub-pos (concurrent)", 96),
             (2, 6, -7, 3, &long, "snd-pos", 1),
             (0, 0, 0, 0, "", "Bytes sent", 1),
         ]);
         let streams = collect(&reader);
-        assert_eq!(streams.len(), 3, "{streams:?}");
+        assert_eq!(streams.len(), 2, "{streams:?}");
         assert_eq!(streams[0].channel, long);
         assert_eq!((streams[0].session_id, streams[0].stream_id), (-7, 3));
         let names: Vec<&str> = streams[1]
@@ -176,7 +181,7 @@ pub(crate) mod tests {
             .iter()
             .map(|c| c.name.as_str())
             .collect();
-        assert_eq!(names, ["pub-pos (concurrent)", "pub-lmt"]);
+        assert_eq!(names, ["pub-pos (concurrent)", "pub-lmt", "sub-pos"]);
         assert_eq!(
             streams[1].first(type_id::PUBLISHER_LIMIT).unwrap().value,
             128
