@@ -277,7 +277,6 @@ impl Road {
                 log: log.clone(),
                 join_position,
                 mtu: 1408,
-                source: create.source,
                 control: create.control,
                 nak_delay: NakDelaySpec::Unicast {
                     delay_ns: 1_000,

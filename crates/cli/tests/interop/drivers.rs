@@ -45,6 +45,7 @@ impl TaranDriver {
         let dir = directory(name);
         let child = Command::new(env!("CARGO_BIN_EXE_taran"))
             .arg("driver")
+            .env_clear()
             .env("AERON_DIR", &dir)
             .env("AERON_DIR_DELETE_ON_SHUTDOWN", "true")
             .envs(variables.iter().copied())

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{EndpointId, ImageId, PublicationId, TransportId};
+use super::{EndpointId, PublicationId, TransportId};
 use crate::receiver::{ReceiveEndpoint, ReceiveTransport, ReceiverImage};
 use crate::sender::{SendEndpoint, SenderPublication};
 
@@ -65,17 +65,6 @@ pub enum ConductorEvent {
         /// The stream.
         stream_id: i32,
     },
-}
-
-impl ConductorEvent {
-    /// The image this event releases, if it does.
-    #[must_use]
-    pub fn released_image(&self) -> Option<ImageId> {
-        match self {
-            Self::ImageReleased(image) => Some(image.id()),
-            _ => None,
-        }
-    }
 }
 
 /// The facts of a SETUP frame and of where it came from. The fields passed spec/02 §1.14 rule 2; window checks and

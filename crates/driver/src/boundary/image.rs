@@ -49,7 +49,6 @@ struct ReceiverSide {
     status_position: AtomicI64,
     rebuild_position: AtomicI64,
     window: AtomicI32,
-    is_end_of_stream: AtomicBool,
     is_complete: AtomicBool,
     is_timed_out: AtomicBool,
     is_revoked: AtomicBool,
@@ -78,7 +77,6 @@ impl ImageShared {
                 status_position: AtomicI64::new(join_position),
                 rebuild_position: AtomicI64::new(join_position),
                 window: AtomicI32::new(window),
-                is_end_of_stream: AtomicBool::new(false),
                 is_complete: AtomicBool::new(false),
                 is_timed_out: AtomicBool::new(false),
                 is_revoked: AtomicBool::new(false),
@@ -109,12 +107,6 @@ impl ImageShared {
     #[must_use]
     pub fn window(&self) -> i32 {
         self.receiver.window.load(Ordering::Acquire)
-    }
-
-    /// The publisher said where the stream ends; the position is in the log's metadata.
-    #[must_use]
-    pub fn is_end_of_stream(&self) -> bool {
-        self.receiver.is_end_of_stream.load(Ordering::Acquire)
     }
 
     /// The stream ended and everything up to its end is in the log: time to drain.
@@ -173,13 +165,8 @@ impl ImageShared {
             .store(position, Ordering::Release);
     }
 
-    pub(crate) fn receiver_end_of_stream(&self, revoked: bool) {
-        if revoked {
-            self.receiver.is_revoked.store(true, Ordering::Release);
-        }
-        self.receiver
-            .is_end_of_stream
-            .store(true, Ordering::Release);
+    pub(crate) fn receiver_revoked(&self) {
+        self.receiver.is_revoked.store(true, Ordering::Release);
     }
 
     pub(crate) fn receiver_complete(&self) {

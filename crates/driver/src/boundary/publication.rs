@@ -20,7 +20,6 @@ struct SenderSide {
     position: AtomicI64,
     has_receivers: AtomicBool,
     has_required_receivers: AtomicBool,
-    has_initial_connection: AtomicBool,
     unicast_end_of_stream_received: AtomicBool,
 }
 
@@ -58,12 +57,6 @@ impl PublicationShared {
     #[must_use]
     pub fn has_required_receivers(&self) -> bool {
         self.sender.has_required_receivers.load(Ordering::Acquire)
-    }
-
-    /// A status message was accepted at least once. Never falls.
-    #[must_use]
-    pub fn has_initial_connection(&self) -> bool {
-        self.sender.has_initial_connection.load(Ordering::Acquire)
     }
 
     /// The one receiver of a unicast publication said that it has everything or leaves, and nobody has spoken since:
@@ -113,12 +106,6 @@ impl PublicationShared {
         self.sender
             .has_receivers
             .store(has_receivers, Ordering::Release);
-    }
-
-    pub(crate) fn sender_initial_connection(&self) {
-        self.sender
-            .has_initial_connection
-            .store(true, Ordering::Release);
     }
 
     pub(crate) fn sender_unicast_end_of_stream(&self, is_received: bool) {

@@ -216,8 +216,6 @@ pub struct ReceiverImageSpec {
     pub join_position: i64,
     /// Sender's MTU.
     pub mtu: usize,
-    /// Where the SETUP came from.
-    pub source: SocketAddr,
     /// Where status messages and NAKs go.
     pub control: SocketAddr,
     /// When gaps are NAKed, and whether at all.

@@ -105,7 +105,10 @@ impl ReceiverImage {
             counters.images_revoked.increment();
         }
         self.spec.log.set_end_of_stream_position(end);
-        self.spec.shared.receiver_end_of_stream(is_revoked);
+        // The conductor ends the image: whoever it tells finds flag and position.
+        if is_revoked {
+            self.spec.shared.receiver_revoked();
+        }
     }
 
     /// Beyond what the sender was invited to send. Counted as the sender counts: the body of padding is not sent, and

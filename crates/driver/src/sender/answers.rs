@@ -50,7 +50,6 @@ impl SenderPublication {
         if !self.has_initial_connection {
             self.has_initial_connection = true;
             self.needs_setup = self.is_setup_elicited;
-            self.spec.shared.sender_initial_connection();
         }
     }
 

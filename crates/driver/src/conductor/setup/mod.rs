@@ -164,7 +164,6 @@ impl Owners {
             log: buffers.clone(),
             join_position: plan.join_position,
             mtu: request.mtu as usize,
-            source: request.source,
             control: request.control,
             nak_delay: plan.nak_delay(&self.settings.receiver),
             congestion_control: congestion.control,

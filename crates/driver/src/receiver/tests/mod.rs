@@ -155,7 +155,6 @@ impl Rig {
             log: self.log.clone(),
             join_position: START,
             mtu: 1408,
-            source: peer(),
             control: peer(),
             nak_delay: NakDelaySpec::Unicast {
                 delay_ns: 1_000,
