@@ -477,6 +477,19 @@ fn subscriptions_with_one_tag_share_their_sources() {
 }
 
 #[test]
+fn a_subscription_that_names_only_the_tag_gives_sources_too() {
+    let mut bench = Bench::new();
+    subscribe(&mut bench, "aeron:udp?control-mode=manual|tags=5");
+    let second = subscribe(&mut bench, "aeron:udp?tags=5");
+    add(&mut bench, second, FIRST).unwrap();
+    assert_eq!(bench.wires.open_ports(), [40_001]);
+    add(&mut bench, second, "aeron:ipc").unwrap();
+    remove(&mut bench, second, "aeron:ipc").unwrap();
+    remove(&mut bench, second, FIRST).unwrap();
+    assert!(bench.wires.open_ports().is_empty());
+}
+
+#[test]
 fn a_client_that_dies_leaves_no_source_behind() {
     let mut bench = Bench::new();
     let client = bench.client();

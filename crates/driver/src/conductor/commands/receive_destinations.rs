@@ -104,10 +104,13 @@ impl Owners {
         let Some(subscription) = self.subscriptions.find(registration_id) else {
             return Err(unknown(registration_id));
         };
+        // One that shares an endpoint by tag need not say under what control it is.
+        let is_manual = |id| {
+            let endpoint = self.networking.receive_endpoints.get(id);
+            endpoint.is_some_and(|e| e.resolved.channel.kind() == ChannelKind::Manual)
+        };
         match subscription.source {
-            Source::Network(endpoint) if subscription.channel.kind() == ChannelKind::Manual => {
-                Ok(endpoint)
-            }
+            Source::Network(endpoint) if is_manual(endpoint) => Ok(endpoint),
             _ => Err(Failure::invalid_channel(format!(
                 "channel does not allow manual control of destinations (control-mode=manual is needed): subscription \
                  {registration_id} channel={}",

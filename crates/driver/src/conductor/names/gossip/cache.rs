@@ -1,25 +1,39 @@
 //! The drivers that were heard of, by name.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Bound;
 
 use taran_protocol::frame::ResolutionEntry;
 
 /// Most names kept; what is beyond is not taken in. A peer may tell anything.
 const ENTRIES_MAX: usize = 4096;
 
+/// Most of them that are known from others only. The rest is for drivers that speak for themselves.
+const HEARSAY_MAX: usize = 1024;
+
+/// What there is one entry for: a name and a family of address. All have an order, so that a walk over them can be
+/// interrupted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    is_ipv6: bool,
+    name: Box<[u8]>,
+}
+
 /// Where a driver of this name was last known to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
-    name: Box<[u8]>,
     address: SocketAddr,
     /// When it gave its last sign of life, which may have come by way of others.
     heard_ns: i64,
+    is_hearsay: bool,
 }
 
-/// Names of drivers and their addresses; one entry per name and family of address.
+/// Names of drivers and their addresses.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    entries: Vec<Entry>,
+    entries: BTreeMap<Key, Entry>,
+    hearsay: usize,
 }
 
 impl Cache {
@@ -27,59 +41,82 @@ impl Cache {
         self.entries.len()
     }
 
-    /// Takes in what was heard. Of two reports the younger one counts, so that an old one which is still passed on does
-    /// not take a driver back to where it was before.
-    pub(super) fn learn(&mut self, name: &[u8], address: SocketAddr, heard_ns: i64) {
-        let has_room = self.entries.len() < ENTRIES_MAX;
-        let known = self
-            .entries
-            .iter_mut()
-            .find(|entry| *entry.name == *name && entry.address.is_ipv4() == address.is_ipv4());
-        match known {
-            Some(entry) if entry.heard_ns <= heard_ns => {
-                entry.address = address;
-                entry.heard_ns = heard_ns;
+    /// Takes in what was heard, from the driver itself or from another. Of two reports the younger one counts, so that an
+    /// old one which is still passed on does not take a driver back to where it was before.
+    pub(super) fn learn(&mut self, name: &[u8], address: SocketAddr, heard_ns: i64, is_self: bool) {
+        let key = Key {
+            is_ipv6: address.is_ipv6(),
+            name: name.into(),
+        };
+        if let Some(known) = self.entries.get_mut(&key) {
+            if known.heard_ns <= heard_ns {
+                known.address = address;
+                known.heard_ns = heard_ns;
             }
-            None if has_room => self.entries.push(Entry {
-                name: name.into(),
+            if is_self && std::mem::take(&mut known.is_hearsay) {
+                self.hearsay -= 1;
+            }
+            return;
+        }
+        let has_room = is_self || self.hearsay < HEARSAY_MAX;
+        if has_room && self.entries.len() < ENTRIES_MAX {
+            self.hearsay += usize::from(!is_self);
+            let entry = Entry {
                 address,
                 heard_ns,
-            }),
-            Some(_) | None => {}
+                is_hearsay: !is_self,
+            };
+            self.entries.insert(key, entry);
         }
     }
 
     /// Forgets what was not heard of since `deadline_ns`; true if there was something.
     pub(super) fn forget_before(&mut self, deadline_ns: i64) -> bool {
         let before = self.entries.len();
-        self.entries.retain(|entry| entry.heard_ns >= deadline_ns);
+        let hearsay = &mut self.hearsay;
+        self.entries.retain(|_, entry| {
+            let is_kept = entry.heard_ns >= deadline_ns;
+            *hearsay -= usize::from(!is_kept && entry.is_hearsay);
+            is_kept
+        });
         self.entries.len() != before
     }
 
     /// The addresses under a name.
     pub(super) fn find(&self, name: &str) -> Vec<IpAddr> {
-        self.entries
-            .iter()
-            .filter(|entry| *entry.name == *name.as_bytes())
-            .map(|entry| entry.address.ip())
-            .collect()
+        let of_family = |is_ipv6| {
+            let name = name.as_bytes().into();
+            self.entries.get(&Key { is_ipv6, name })
+        };
+        let found = [false, true].into_iter().filter_map(of_family);
+        found.map(|entry| entry.address.ip()).collect()
     }
 
-    /// All entries from `first` on, as they are told to others at `now_ns`.
+    /// All entries behind `last`, as they are told to others at `now_ns`.
     pub(super) fn tell(
         &self,
-        first: usize,
+        last: Option<&Key>,
         now_ns: i64,
     ) -> impl Iterator<Item = ResolutionEntry<'_>> {
-        self.entries[first..].iter().map(move |entry| {
+        self.behind(last).map(move |(key, entry)| {
             let age_ms = (now_ns - entry.heard_ns) / 1_000_000;
             ResolutionEntry {
                 is_self: false,
                 address: entry.address,
                 age_ms: i32::try_from(age_ms).unwrap_or(i32::MAX),
-                name: &entry.name,
+                name: &key.name,
             }
         })
+    }
+
+    /// The key of the entry so many places behind `last`, the nearest at 0.
+    pub(super) fn key(&self, last: Option<&Key>, index: usize) -> Option<Key> {
+        self.behind(last).nth(index).map(|(key, _)| key.clone())
+    }
+
+    fn behind(&self, last: Option<&Key>) -> impl Iterator<Item = (&Key, &Entry)> {
+        let start = last.map_or(Bound::Unbounded, Bound::Excluded);
+        self.entries.range::<Key, _>((start, Bound::Unbounded))
     }
 }
 
@@ -94,16 +131,16 @@ mod tests {
     #[test]
     fn the_youngest_report_counts_per_name_and_family() {
         let mut cache = Cache::default();
-        cache.learn(b"a", address("10.0.0.1:1"), 50);
-        cache.learn(b"a", address("10.0.0.2:1"), 40);
-        cache.learn(b"a", address("[::1]:1"), 10);
-        cache.learn(b"b", address("10.0.0.3:1"), 10);
+        cache.learn(b"a", address("10.0.0.1:1"), 50, false);
+        cache.learn(b"a", address("10.0.0.2:1"), 40, false);
+        cache.learn(b"a", address("[::1]:1"), 10, false);
+        cache.learn(b"b", address("10.0.0.3:1"), 10, false);
         assert_eq!(cache.len(), 3);
         assert_eq!(
             cache.find("a"),
             [address("10.0.0.1:1").ip(), address("[::1]:1").ip()]
         );
-        cache.learn(b"a", address("10.0.0.2:1"), 60);
+        cache.learn(b"a", address("10.0.0.2:1"), 60, false);
         assert_eq!(cache.find("a")[0], address("10.0.0.2:1").ip());
         assert!(cache.forget_before(11));
         assert!(!cache.forget_before(11));
@@ -114,17 +151,33 @@ mod tests {
     #[test]
     fn there_is_a_limit_to_what_others_can_tell() {
         let mut cache = Cache::default();
-        for number in 0..ENTRIES_MAX + 10 {
-            cache.learn(number.to_string().as_bytes(), address("10.0.0.1:1"), 0);
+        let mut tell = |numbers: std::ops::Range<usize>, is_self| {
+            for number in numbers {
+                let name = number.to_string();
+                cache.learn(name.as_bytes(), address("10.0.0.1:1"), 0, is_self);
+            }
+            cache.len()
+        };
+        assert_eq!(tell(0..HEARSAY_MAX + 10, false), HEARSAY_MAX);
+        assert_eq!(tell(0..10, true), HEARSAY_MAX, "they are known");
+        assert_eq!(tell(9_000..9_020, false), HEARSAY_MAX + 10);
+        assert_eq!(tell(10_000..20_000, true), ENTRIES_MAX);
+        assert!(cache.forget_before(1));
+        let again = HEARSAY_MAX as i64;
+        for number in 0..again {
+            cache.learn(&number.to_le_bytes(), address("10.0.0.1:1"), 1, false);
         }
-        assert_eq!(cache.len(), ENTRIES_MAX);
+        assert_eq!(cache.len(), HEARSAY_MAX);
     }
 
     #[test]
     fn ages_are_told_in_milliseconds() {
         let mut cache = Cache::default();
-        cache.learn(b"a", address("10.0.0.1:1"), 1_000_000);
-        let told: Vec<i32> = cache.tell(0, 4_900_000).map(|entry| entry.age_ms).collect();
+        cache.learn(b"a", address("10.0.0.1:1"), 1_000_000, false);
+        let told: Vec<i32> = cache
+            .tell(None, 4_900_000)
+            .map(|entry| entry.age_ms)
+            .collect();
         assert_eq!(told, [3]);
     }
 }

@@ -20,7 +20,7 @@ use taran_protocol::frame::{Frame, ResolutionEntry};
 use taran_protocol::uri::Host;
 
 use bootstrap::Bootstrap;
-use cache::Cache;
+use cache::{Cache, Key};
 use neighbors::Neighbors;
 use socket::Socket;
 
@@ -34,6 +34,9 @@ use crate::faults::Faults;
 
 /// Between two looks at the socket and the clock.
 const WORK_INTERVAL_NS: i64 = 10_000_000;
+
+/// Most datagrams of one kind sent to neighbours in one turn. With more of them a round takes several turns.
+const DATAGRAMS_MAX: usize = 64;
 
 /// What gossip counts and tells besides its own counters.
 #[derive(Debug, Clone)]
@@ -52,6 +55,19 @@ struct Due {
     bootstrap_ns: i64,
 }
 
+/// A round of announcements: who of the neighbours got his last.
+#[derive(Debug, Default)]
+struct Announcing {
+    peer: Option<SocketAddr>,
+}
+
+/// A round of telling: the last name of the frame before this one, and who of the neighbours got this one last.
+#[derive(Debug, Default)]
+struct Telling {
+    told: Option<Key>,
+    peer: Option<SocketAddr>,
+}
+
 /// This driver among its neighbours.
 #[derive(Debug)]
 pub(crate) struct Gossip {
@@ -63,6 +79,8 @@ pub(crate) struct Gossip {
     /// The next one to be looked at, while lookups are due.
     unasked: usize,
     due: Due,
+    announcing: Option<Announcing>,
+    telling: Option<Telling>,
     neighbor_count: Counter,
     cache_size: Counter,
     invalid_packets: Counter,
@@ -94,6 +112,8 @@ impl Gossip {
                 tell_ns: now.nanos + settings.neighbor_interval_ns,
                 bootstrap_ns: now.nanos + settings.bootstrap_interval_ns,
             },
+            announcing: None,
+            telling: None,
             settings,
             socket,
             cache: Cache::default(),
@@ -126,12 +146,15 @@ impl Gossip {
         work += usize::from(self.neighbors.forget_before(deadline_ns));
         if now.nanos >= self.due.announce_ns {
             self.due.announce_ns = now.nanos + self.settings.self_interval_ns;
-            self.announce(now);
+            self.announce_to_starts(now);
+            self.announcing.get_or_insert_default();
         }
+        self.announce(now);
         if now.nanos >= self.due.tell_ns {
             self.due.tell_ns = now.nanos + self.settings.neighbor_interval_ns;
-            self.tell(now);
+            self.telling.get_or_insert_default();
         }
+        self.tell(now);
         if now.nanos >= self.due.bootstrap_ns {
             self.due.bootstrap_ns = now.nanos + self.settings.bootstrap_interval_ns;
             self.unasked = 0;
@@ -204,6 +227,8 @@ impl Gossip {
                     continue;
                 }
             };
+            // A driver speaks for itself once in a datagram.
+            let mut has_spoken = false;
             for entry in entries.flatten() {
                 let is_own =
                     entry.address.port() == local_port && *entry.name == *settings.name.as_bytes();
@@ -213,41 +238,60 @@ impl Gossip {
                     continue;
                 };
                 if !is_own && !is_over {
-                    cache.learn(entry.name, address, heard_ns);
-                    neighbors.learn(address, heard_ns, entry.is_self);
+                    let is_self = entry.is_self && !std::mem::replace(&mut has_spoken, true);
+                    cache.learn(entry.name, address, heard_ns, is_self);
+                    neighbors.learn(address, heard_ns, is_self);
                 }
             }
         }
         work
     }
 
-    /// Tells where this driver is: to those it starts from, and to all neighbours.
-    fn announce(&mut self, now: Now) {
-        let local = self.socket.local_address();
-        let entry = ResolutionEntry {
-            is_self: true,
-            address: local,
-            age_ms: 0,
-            name: self.settings.name.as_bytes(),
-        };
-        let bootstrap = &self.bootstrap;
-        let starts = || bootstrap.iter().filter_map(Bootstrap::resolved);
-        let others = self.neighbors.addresses();
-        let others = others.filter(|address| !starts().any(|start| start == *address));
-        let peers = starts().chain(others);
-        self.socket.send(now, std::iter::once(entry), peers);
+    /// Tells those that this driver starts from where it is.
+    fn announce_to_starts(&mut self, now: Now) {
+        let starts = self.bootstrap.iter().filter_map(Bootstrap::resolved);
+        let entry = own_entry(&self.settings, self.socket.local_address());
+        self.socket.send(now, std::iter::once(entry), starts);
     }
 
-    /// Tells all neighbours of all drivers, in as many frames as it takes.
+    /// Tells the next neighbours of a round where this driver is.
+    fn announce(&mut self, now: Now) {
+        let Some(round) = &mut self.announcing else {
+            return;
+        };
+        let peers = self.neighbors.behind(round.peer, DATAGRAMS_MAX);
+        let bootstrap = &self.bootstrap;
+        let is_start = |peer| bootstrap.iter().any(|start| start.resolved() == Some(peer));
+        let others = peers.iter().copied().filter(|peer| !is_start(*peer));
+        let entry = own_entry(&self.settings, self.socket.local_address());
+        self.socket.send(now, std::iter::once(entry), others);
+        match peers.last() {
+            Some(last) if peers.len() == DATAGRAMS_MAX => round.peer = Some(*last),
+            _ => self.announcing = None,
+        }
+    }
+
+    /// Goes on with telling all neighbours of all drivers, in as many frames as it takes, each to everybody before the next.
     fn tell(&mut self, now: Now) {
-        let mut first = 0;
-        while first < self.cache.len() {
-            let entries = self.cache.tell(first, now.nanos);
-            match self.socket.send(now, entries, self.neighbors.addresses()) {
-                // Longer than a frame may be: nobody hears of it from here.
-                0 => first += 1,
-                told => first += told,
+        let mut room = DATAGRAMS_MAX;
+        while let Some(round) = self.telling.as_mut().filter(|_| room > 0) {
+            let told = round.told.as_ref();
+            if self.neighbors.len() == 0 || self.cache.key(told, 0).is_none() {
+                self.telling = None;
+                return;
             }
+            let peers = self.neighbors.behind(round.peer, room);
+            let entries = self.cache.tell(told, now.nanos);
+            let count = self.socket.send(now, entries, peers.iter().copied());
+            if peers.len() == room {
+                round.peer = peers.last().copied();
+            } else {
+                // An entry longer than a frame may be: nobody hears of it from here.
+                let skipped = count.max(1) - 1;
+                round.told = self.cache.key(told, skipped);
+                round.peer = None;
+            }
+            room -= peers.len().max(1);
         }
     }
 
@@ -263,6 +307,15 @@ impl Gossip {
         for bootstrap in &self.bootstrap {
             bootstrap.show(&self.neighbors);
         }
+    }
+}
+
+fn own_entry(settings: &GossipSettings, local: SocketAddr) -> ResolutionEntry<'_> {
+    ResolutionEntry {
+        is_self: true,
+        address: local,
+        age_ms: 0,
+        name: settings.name.as_bytes(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The drivers that this one speaks to.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::Bound;
 
 use taran_protocol::event::EventCode;
 
@@ -9,16 +11,21 @@ use crate::event_log::{EventLog, Fact};
 /// Most neighbours kept: each gets every frame, so that a peer which invents some makes this driver send.
 const NEIGHBORS_MAX: usize = 1024;
 
+/// Most of them that have not spoken for themselves. One that is there does so as soon as it was spoken to, which makes room
+/// for the next.
+const HEARSAY_MAX: usize = 64;
+
 #[derive(Debug, Clone, Copy)]
 struct Neighbor {
-    address: SocketAddr,
     heard_ns: i64,
+    is_hearsay: bool,
 }
 
 /// Addresses of drivers, and when each was last heard of.
 #[derive(Debug, Default)]
 pub(super) struct Neighbors {
-    list: Vec<Neighbor>,
+    known: BTreeMap<SocketAddr, Neighbor>,
+    hearsay: usize,
     events: EventLog,
 }
 
@@ -26,51 +33,62 @@ impl Neighbors {
     /// Nobody yet; who comes and goes is told to `events`.
     pub(super) fn new(events: EventLog) -> Self {
         Self {
-            list: Vec::new(),
             events,
+            ..Self::default()
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.list.len()
+        self.known.len()
     }
 
     pub(super) fn contains(&self, address: SocketAddr) -> bool {
-        self.list.iter().any(|known| known.address == address)
+        self.known.contains_key(&address)
     }
 
-    pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        self.list.iter().map(|neighbor| neighbor.address)
+    /// The next `count` behind `last` in the order of addresses, or as many as there are.
+    pub(super) fn behind(&self, last: Option<SocketAddr>, count: usize) -> Vec<SocketAddr> {
+        let start = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let next = self.known.range((start, Bound::Unbounded)).take(count);
+        next.map(|(address, _)| *address).collect()
     }
 
     /// Takes in what was heard: a new neighbour from whoever tells, a sign of life from itself only.
     pub(super) fn learn(&mut self, address: SocketAddr, heard_ns: i64, is_self: bool) {
-        let has_room = self.list.len() < NEIGHBORS_MAX;
-        let known = self.list.iter_mut().find(|known| known.address == address);
-        match known {
-            Some(known) if is_self => known.heard_ns = known.heard_ns.max(heard_ns),
-            None if has_room => {
-                self.list.push(Neighbor { address, heard_ns });
-                let event = EventCode::NameResolutionNeighborAdded;
-                self.events.log(event, &[Fact::Address(Some(address))]);
+        if let Some(known) = self.known.get_mut(&address) {
+            if is_self {
+                known.heard_ns = known.heard_ns.max(heard_ns);
+                self.hearsay -= usize::from(std::mem::take(&mut known.is_hearsay));
             }
-            Some(_) | None => {}
+            return;
+        }
+        let has_room = is_self || self.hearsay < HEARSAY_MAX;
+        if has_room && self.known.len() < NEIGHBORS_MAX {
+            self.hearsay += usize::from(!is_self);
+            let neighbor = Neighbor {
+                heard_ns,
+                is_hearsay: !is_self,
+            };
+            self.known.insert(address, neighbor);
+            let event = EventCode::NameResolutionNeighborAdded;
+            self.events.log(event, &[Fact::Address(Some(address))]);
         }
     }
 
     /// Forgets who was not heard of since `deadline_ns`; true if there was one.
     pub(super) fn forget_before(&mut self, deadline_ns: i64) -> bool {
-        let before = self.list.len();
-        let events = &self.events;
-        self.list.retain(|neighbor| {
+        let before = self.known.len();
+        let (events, hearsay) = (&self.events, &mut self.hearsay);
+        self.known.retain(|address, neighbor| {
             let is_kept = neighbor.heard_ns >= deadline_ns;
             if !is_kept {
+                *hearsay -= usize::from(neighbor.is_hearsay);
                 let event = EventCode::NameResolutionNeighborRemoved;
-                events.log(event, &[Fact::Address(Some(neighbor.address))]);
+                events.log(event, &[Fact::Address(Some(*address))]);
             }
             is_kept
         });
-        self.list.len() != before
+        self.known.len() != before
     }
 }
 
@@ -91,5 +109,27 @@ mod tests {
         assert!(neighbors.forget_before(20));
         assert!(neighbors.contains(b) && !neighbors.contains(a));
         assert!(!neighbors.forget_before(20));
+    }
+
+    #[test]
+    fn who_has_not_spoken_takes_no_room_from_those_who_have() {
+        let mut neighbors = Neighbors::default();
+        let addresses =
+            |net: u8| (0..2_000_u16).map(move |port| SocketAddr::from(([10, 0, 0, net], port)));
+        let mut learn = |net, count, is_self| {
+            for address in addresses(net).take(count) {
+                neighbors.learn(address, 10, is_self);
+            }
+            neighbors.len()
+        };
+        assert_eq!(learn(1, 2_000, false), HEARSAY_MAX);
+        assert_eq!(learn(1, 4, true), HEARSAY_MAX, "they are known");
+        assert_eq!(learn(2, 2_000, false), HEARSAY_MAX + 4);
+        assert_eq!(learn(3, 2_000, true), NEIGHBORS_MAX);
+        assert!(neighbors.forget_before(11));
+        for address in addresses(4) {
+            neighbors.learn(address, 20, false);
+        }
+        assert_eq!(neighbors.len(), HEARSAY_MAX);
     }
 }

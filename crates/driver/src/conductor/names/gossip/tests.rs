@@ -213,6 +213,60 @@ fn what_is_known_is_passed_on_in_frames_of_the_right_length() {
 }
 
 #[test]
+fn one_datagram_full_of_strangers_is_spread_over_turns_and_soon_over() {
+    let mut rig = rig(&[]);
+    let names: Vec<String> = (0..2_600).map(|number| format!("{number:04}")).collect();
+    let strangers = names.iter().enumerate().map(|(number, name)| {
+        let port = 10_000 + number as u16;
+        ResolutionEntry {
+            is_self: true,
+            address: SocketAddr::new(ip("10.1.0.1"), port),
+            age_ms: 0,
+            name: name.as_bytes(),
+        }
+    });
+    let mut buffer = vec![0; 65_504];
+    let (frame, count) = write_resolution(&mut buffer, strangers);
+    assert_eq!(count, names.len());
+    rig.socket.arrive(frame);
+    rig.turn_after(10 * MS);
+    assert_eq!(
+        rig.counts(),
+        [1 + 64, 1 + 1024],
+        "it is one driver that speaks, and much hearsay"
+    );
+
+    // What each neighbour was told of whom, and the most that was sent in one turn.
+    let (mut told, mut announced, mut most) = ([0; 2_600], 0, 0);
+    for _ in 0..450 {
+        rig.turn_after(10 * MS);
+        let frames = rig.socket.sent();
+        most = most.max(frames.len());
+        for frame in &frames {
+            let Ok(Frame::Resolution(entries)) = Frame::parse(frame) else {
+                panic!("{frame:?}");
+            };
+            for entry in entries.flatten() {
+                if entry.is_self {
+                    announced += 1;
+                } else {
+                    let name = std::str::from_utf8(entry.name).unwrap();
+                    told[name.parse::<usize>().unwrap()] += 1;
+                }
+            }
+        }
+    }
+    assert!(most <= 2 * 64, "{most}");
+    assert_eq!(announced, 5 * 65);
+    assert!(told[..1025].iter().all(|times| *times == 65), "{told:?}");
+    rig.turn_after(10 * SECOND);
+    assert_eq!(rig.counts(), [0, 0]);
+    rig.socket.sent();
+    rig.turn_after(3 * SECOND);
+    assert!(rig.socket.sent().is_empty());
+}
+
+#[test]
 fn a_frame_that_is_wrong_in_part_is_dropped_whole() {
     let mut rig = rig(&[]);
     rig.turn_after(0);
