@@ -122,9 +122,7 @@ impl SenderPublication {
 
     /// One duty cycle (spec/02 §3.2). Returns the bytes of data sent.
     pub(super) fn turn(&mut self, turn: &mut Turn<'_>) -> usize {
-        if self.spec.is_response {
-            turn.wire.speak_to(self.peer);
-        }
+        turn.wire.speak_to(self.peer);
         if self.needs_setup {
             self.setup(turn);
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::peer;
-use taran_protocol::frame::{IntoBytes, ResponseSetup, StatusMessage};
+use taran_protocol::frame::{IntoBytes, ResponseSetup, Rttm, StatusMessage};
 
 fn response_setup(session_id: i32, stream_id: i32) -> ResponseSetup {
     ResponseSetup {
@@ -35,6 +35,26 @@ fn an_answer_goes_to_who_asked_for_its_setup() {
             assert!(destinations.iter().all(|to| *to == Some(peer())));
         }
     }
+}
+
+/// It may share the endpoint by a tag alone, without a word of responses.
+#[test]
+fn a_stream_that_nobody_asked_for_is_sent_to_nobody() {
+    let mut rig = Rig::sending_to(Destination::Learned, |spec| spec.is_response = false);
+    let rttm = Rttm {
+        header: Rttm::header(Rttm::REPLY),
+        session_id: SESSION.into(),
+        stream_id: STREAM.into(),
+        echo_timestamp: 0.into(),
+        reception_delta: 0.into(),
+        receiver_id: RECEIVER.into(),
+    };
+    rig.socket.arrive(rttm.as_bytes());
+    rig.cycle();
+    assert_eq!(rig.socket.destinations(), [Some(peer())], "the answer");
+    rig.socket.sent();
+    rig.cycle_after(101 * MS);
+    assert!(rig.socket.sent().is_empty());
 }
 
 #[test]
