@@ -96,8 +96,10 @@ fn select(
         None if search.is_unspecified() => 0,
         None => address_bits(search),
     };
+    // Of equals the last counts as the greatest, and the first is wanted.
     interfaces
         .iter()
+        .rev()
         .filter(|i| i.up && (!multicast || i.multicast || i.loopback))
         .filter(|i| same_network(i.address, search, prefix_length))
         .max_by_key(|i| (!i.loopback, i.prefix_length))

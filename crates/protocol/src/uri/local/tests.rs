@@ -93,3 +93,18 @@ fn local_addresses() {
     );
     assert!(local("aeron:udp?endpoint=a:5|interface={eth0}", "[::1]:5").is_err());
 }
+
+#[test]
+fn of_interfaces_that_fit_as_well_the_first_is_taken() {
+    let interfaces = [
+        interface("lo", "127.0.0.1", 8, true),
+        interface("eth0", "10.1.2.3", 24, false),
+        interface("eth1", "10.2.2.3", 24, false),
+    ];
+    let local = channel("aeron:udp?endpoint=a:5").select_local(
+        Some(at("224.0.1.1:5")),
+        &interfaces,
+        |_| None,
+    );
+    assert_eq!(local.map_err(|e| e.text), Ok(at("10.1.2.3:0")));
+}
