@@ -138,7 +138,7 @@ impl FakeSocket {
         self.state().room = bytes;
     }
 
-    /// From now on sends fail.
+    /// From now on sends and connecting fail.
     pub(crate) fn set_broken(&self, is_broken: bool) {
         self.state().is_broken = is_broken;
     }
@@ -191,7 +191,13 @@ impl Transport for FakeSocket {
     }
 
     fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
-        self.state().peer = Some(peer);
+        let mut state = self.state();
+        if state.is_broken {
+            return Err(NetError::NoDestination {
+                local: self.local_address(),
+            });
+        }
+        state.peer = Some(peer);
         Ok(())
     }
 

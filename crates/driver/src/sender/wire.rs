@@ -96,6 +96,8 @@ impl Wire {
             (Way::One(present), None) => *present = address,
             (Way::Connected, None) => {
                 if let Err(error) = self.transport.connect(address) {
+                    // The way there may open later, and nobody connects again: the name means this address by now.
+                    self.way = Way::One(address);
                     faults.report(now, &self.channel, &error);
                 }
             }

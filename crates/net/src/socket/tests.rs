@@ -170,6 +170,24 @@ fn a_wildcard_transport_changes_between_routes() {
 }
 
 #[test]
+fn a_socket_that_could_not_be_connected_again_still_sends_where_it_is_told() {
+    let mut network = SocketNetwork::new();
+    let mut old = network
+        .open(&SocketSpec::bound((Ipv4Addr::LOCALHOST, 0).into()))
+        .unwrap();
+    let mut client = network
+        .open(&SocketSpec::bound(any()).connected(old.local_address()))
+        .unwrap();
+    // Everybody's address is nobody to be connected to, for a socket that was not made for it.
+    let everybody = SocketAddr::from((Ipv4Addr::BROADCAST, 9));
+    client.connect(everybody).unwrap_err();
+    let sent = client.send(&[Transmit::to(old.local_address(), b"hello")]);
+    assert_eq!(sent.unwrap(), 5);
+    let mut batch = ReceiveBatch::new(1);
+    assert_eq!(receive(&mut *old, &mut batch), 1);
+}
+
+#[test]
 fn datagrams_carry_the_time_of_their_arrival_when_asked() {
     let mut network = SocketNetwork::new();
     let spec = SocketSpec {

@@ -80,13 +80,14 @@ impl SocketTransport {
 
     /// Dissolves the association with the old peer, which may have tied a wildcard address to one interface, and makes
     /// the new one.
-    fn reconnect(&self, peer: SocketAddr) -> Result<(), NetError> {
+    fn reconnect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
         let local = SocketAddr::new(self.bind.ip(), self.ends.local.port());
         open::dissolve(&self.socket).map_err(|source| NetError::Connect {
             local,
             peer,
             source,
         })?;
+        self.ends.peer = None;
         // A port that the system chose is lost with the association; a port that was asked for is still there, and binding
         // again is refused.
         if open::bound_address(&self.socket)?.port() == 0 {

@@ -392,3 +392,20 @@ fn an_unconnected_socket_names_its_peer_on_every_send() {
     rig.cycle_after(101 * MS);
     assert_eq!(socket.destinations(), [Some(peer())]);
 }
+
+#[test]
+fn a_peer_that_moved_where_there_is_no_way_yet_is_reached_once_there_is() {
+    let mut rig = Rig::new();
+    let moved = "10.0.0.99:4040".parse().unwrap();
+    rig.socket.set_broken(true);
+    rig.command(SenderCommand::ChangeDestination {
+        destination: None,
+        endpoint: ENDPOINT,
+        address: moved,
+    });
+    rig.cycle_after(101 * MS);
+    rig.socket.set_broken(false);
+    rig.socket.sent();
+    rig.cycle_after(101 * MS);
+    assert_eq!(rig.socket.destinations(), [Some(moved)]);
+}
