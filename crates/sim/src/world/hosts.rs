@@ -227,7 +227,9 @@ impl World {
         for (index, host) in self.hosts.iter().enumerate() {
             let mut errors = self.error_log(HostIndex(index));
             errors.retain(|error| {
-                let mut allowed = allowed.iter().chain(&["is closing, try again"]);
+                let mut allowed = allowed
+                    .iter()
+                    .chain(&["found in CLOSING state, please retry"]);
                 !allowed.any(|text| error.contains(text))
             });
             if host.driver.is_some() && !errors.is_empty() {
