@@ -48,6 +48,7 @@ fn on_status(
         return;
     }
     counters.status_messages_received.increment();
+    let is_addressed = addressee.is_some();
     if let Some((publication, _)) = addressee {
         if message.asks_for_setup() {
             publication.on_setup_request(status.group_tag(), source);
@@ -70,7 +71,7 @@ fn on_status(
         }
     }
     // Receivers announce themselves to a channel with several destinations by any status message.
-    endpoint.on_status(message.receiver_id.get(), source, now);
+    endpoint.on_status(message.receiver_id.get(), source, is_addressed, now);
 }
 
 fn on_nak(endpoint: &mut SendEndpoint, nak: &Nak, desk: &mut Desk<'_>) {

@@ -135,9 +135,17 @@ impl SendEndpoint {
         &mut self.wire
     }
 
-    /// A status message was accepted.
-    pub(super) fn on_status(&mut self, receiver_id: i64, source: SocketAddr, now: Now) {
-        self.heard_ns = now.nanos;
+    /// A status message was accepted. Only one about a publication of this endpoint says that its peer is still there.
+    pub(super) fn on_status(
+        &mut self,
+        receiver_id: i64,
+        source: SocketAddr,
+        is_addressed: bool,
+        now: Now,
+    ) {
+        if is_addressed {
+            self.heard_ns = now.nanos;
+        }
         self.wire.on_status(receiver_id, source, now);
     }
 

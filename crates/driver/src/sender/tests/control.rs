@@ -409,3 +409,30 @@ fn a_peer_that_moved_where_there_is_no_way_yet_is_reached_once_there_is() {
     rig.cycle_after(101 * MS);
     assert_eq!(rig.socket.destinations(), [Some(moved)]);
 }
+
+#[test]
+fn strangers_do_not_keep_a_silent_peer_from_being_looked_up_again() {
+    let mut rig = Rig::with_endpoint(|endpoint| {
+        endpoint.unheard_timeout_ns = Some(5_000 * MS);
+    });
+    let unheard = |rig: &mut Rig| {
+        matches!(
+            rig.events.try_recv(),
+            Some(ConductorEvent::SendEndpointUnheard(ENDPOINT))
+        )
+    };
+    for _ in 0..6 {
+        rig.status(START, 32_768);
+        rig.cycle_after(1_000 * MS);
+    }
+    assert!(!unheard(&mut rig), "its receiver is there");
+    let stranger = StatusMessage {
+        session_id: (SESSION + 1).into(),
+        ..rig.status_message(RECEIVER, 0, START, 32_768)
+    };
+    for _ in 0..6 {
+        rig.socket.arrive(stranger.as_bytes());
+        rig.cycle_after(1_000 * MS);
+    }
+    assert!(unheard(&mut rig));
+}

@@ -58,8 +58,20 @@ impl Rig {
         Self::sending_to(Destination::Connected, change)
     }
 
+    fn with_endpoint(change: impl FnOnce(&mut SendEndpointSpec)) -> Self {
+        Self::made_of(Destination::Connected, change, |_| {})
+    }
+
     fn sending_to(
         destination: Destination,
+        change: impl FnOnce(&mut SenderPublicationSpec),
+    ) -> Self {
+        Self::made_of(destination, |_| {}, change)
+    }
+
+    fn made_of(
+        destination: Destination,
+        change_endpoint: impl FnOnce(&mut SendEndpointSpec),
         change: impl FnOnce(&mut SenderPublicationSpec),
     ) -> Self {
         let (commands, from_conductor) = queue::spsc(16);
@@ -97,14 +109,16 @@ impl Rig {
         };
         rig.position.set(START);
         rig.limit.set(START);
-        let endpoint = SendEndpoint::new(SendEndpointSpec {
+        let mut endpoint = SendEndpointSpec {
             id: ENDPOINT,
             channel: "aeron:udp?endpoint=10.0.0.7:4040".into(),
             data: Box::new(rig.socket.clone()),
             control: None,
             destination,
             unheard_timeout_ns: None,
-        });
+        };
+        change_endpoint(&mut endpoint);
+        let endpoint = SendEndpoint::new(endpoint);
         rig.command(SenderCommand::AddEndpoint(Box::new(endpoint)));
         let mut spec = rig.publication_spec();
         change(&mut spec);

@@ -58,12 +58,13 @@ impl Bootstrap {
         Some(address.map(|address| &address.host).map_err(String::as_str))
     }
 
-    /// What its name means, as of now.
+    /// What its name means, as of now. Without an answer it means what it did: names may be served again before the
+    /// driver of this one moves.
     pub(super) fn answered(&mut self, ip: Option<IpAddr>, counters: &mut Counters) {
         self.asked = false;
         let port = self.address.as_ref().map_or(0, |address| address.port);
         let resolved = ip.map(|ip| SocketAddr::new(ip, port));
-        if resolved != self.resolved {
+        if resolved.is_some() && resolved != self.resolved {
             self.resolved = resolved;
             counters.bootstrap_resolved(self.counter.id(), &self.text, resolved);
         }

@@ -330,10 +330,31 @@ fn a_start_that_moves_is_found_again_and_shown() {
     rig.turn_after(10 * SECOND);
     assert_eq!(shown(&rig), 0);
     assert!(rig.gossip.next_lookup().is_some());
-    let gone = Err("no such name".to_owned());
-    rig.looked_up(0, &gone);
+    let moved = Ok(vec![ip("10.0.0.8")]);
+    rig.looked_up(0, &moved);
+    assert_eq!(
+        label(&rig),
+        "Bootstrap neighbor: name=b:8051 resolved=10.0.0.8:8051"
+    );
+}
+
+#[test]
+fn a_start_whose_name_cannot_be_looked_up_is_spoken_to_where_it_was() {
+    let mut rig = rig(&["b:8051"]);
+    rig.gossip.next_lookup().unwrap().1.unwrap();
+    rig.looked_up(0, &Ok(vec![ip("10.0.0.8")]));
+    rig.turn_after(10 * SECOND);
+    rig.gossip.next_lookup().unwrap().1.unwrap();
+    rig.socket.sent();
+    rig.looked_up(0, &Err("the name server is away".to_owned()));
     assert_eq!(rig.errors.count(), 1);
-    assert_eq!(label(&rig), "Bootstrap neighbor: name=b:8051 resolved=");
+    rig.turn_after(SECOND);
+    assert_eq!(rig.sent_to(), ["10.0.0.8:8051".parse().unwrap()]);
+    let id = rig.gossip.bootstrap[0].counter_id();
+    assert_eq!(
+        rig.counters.label(id),
+        "Bootstrap neighbor: name=b:8051 resolved=10.0.0.8:8051"
+    );
 }
 
 #[test]
