@@ -24,6 +24,7 @@ mod log_files;
 mod names;
 mod network;
 mod owners;
+mod peer_details;
 mod publication_log;
 mod publication_terms;
 mod replies;

@@ -31,6 +31,7 @@ use super::network::{
     Endpoints, Images, NetworkPublications, Networking, ReceiveDestinations, SendDestinations,
     Sockets,
 };
+use super::peer_details::PeerDetails;
 use super::replies::Replies;
 use super::session_ids::SessionIds;
 use super::subscriptions::Subscriptions;
@@ -73,12 +74,8 @@ pub(crate) struct Owners {
     pub(crate) correlation_ids: Producer,
     pub(crate) random: fastrand::Rng,
     pub(crate) events: EventLog,
-    /// How often the trouble that peers make is still recorded in full.
-    peer_details_left: u32,
+    peer_details: PeerDetails,
 }
-
-/// How often the trouble that peers make is recorded in full. The longest of it takes 1.5 KiB.
-const PEER_DETAILS: u32 = 100;
 
 /// What the owners are made from.
 pub(crate) struct OwnersSpec {
@@ -179,7 +176,7 @@ impl Owners {
             correlation_ids: spec.correlation_ids,
             random,
             events: spec.events,
-            peer_details_left: PEER_DETAILS,
+            peer_details: PeerDetails::new(settings.buffers.error_log, now.nanos),
             settings,
             now,
             errors,
@@ -199,16 +196,13 @@ impl Owners {
             .on_error(self.now.epoch_millis, code.code(), &code.record(text));
     }
 
-    /// Records trouble that somebody else's packets make. The details are for the first of it only: each of them is a
-    /// record of its own in a log of limited length, and there may be another in every packet. The rest goes under its
-    /// `cause`.
+    /// Records trouble that somebody else's packets make: in detail while there is room for details, then under its
+    /// `cause` only.
     pub(crate) fn record_of_peer(&mut self, code: ErrorCode, cause: &str, details: &str) {
-        match self.peer_details_left.checked_sub(1) {
-            Some(left) => {
-                self.peer_details_left = left;
-                self.record(code, details);
-            }
-            None => self.record(code, &format!("{cause} (details: see earlier records)")),
+        if self.peer_details.take(details.len(), self.now.nanos) {
+            self.record(code, details);
+        } else {
+            self.record(code, &format!("{cause} (details: see earlier records)"));
         }
     }
 
