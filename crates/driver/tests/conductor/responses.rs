@@ -250,6 +250,19 @@ fn what_is_named_must_be_there_and_must_have_asked() {
 }
 
 #[test]
+fn over_ipc_nobody_has_to_be_there_as_with_the_official_drivers() {
+    let mut bench = Bench::new();
+    let client = bench.client();
+    for channel in [
+        correlated("aeron:ipc", 4_711),
+        correlated("aeron:ipc?control-mode=response", 4_711),
+    ] {
+        let added = bench.add_publication(client, &channel, 40).unwrap();
+        assert!(!added.log.is_empty(), "{channel}");
+    }
+}
+
+#[test]
 fn subscriptions_must_agree_on_waiting_for_answers() {
     for (first, second) in [
         (
