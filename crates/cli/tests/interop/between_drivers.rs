@@ -1,5 +1,6 @@
 //! Our driver and the official one over UDP, in both directions, while our side loses datagrams.
 
+use std::net::UdpSocket;
 use std::path::Path;
 
 use taran_driver::{DriverContext, MediaDriver};
@@ -7,7 +8,7 @@ use taran_net::{FaultRates, FaultSpec, Faulty, SocketNetwork};
 use taran_protocol::option::ThreadingMode;
 
 use crate::drivers::Driver;
-use crate::exchange::{Exchange, Party, udp};
+use crate::exchange::{Exchange, Party, port, udp};
 use crate::java::directory;
 use crate::require_java;
 
@@ -88,4 +89,28 @@ fn streams_survive_one_per_cent_of_loss() {
 #[test]
 fn streams_survive_ten_per_cent_of_loss() {
     exchange_with_loss(0.10, 300);
+}
+
+#[test]
+fn streams_cross_over_the_next_version_of_ip() {
+    require_java!();
+    if UdpSocket::bind("[::1]:0").is_err() {
+        eprintln!("SKIPPED: this machine has no IPv6 on its loopback");
+        return;
+    }
+    let official = Driver::official("peer-six", &[("aeron.publication.linger.timeout", "1s")]);
+    let ours = Driver::taran("six", &[]);
+    for (publisher, subscriber) in [(&ours, &official), (&official, &ours)] {
+        for party in [Party::Rust, Party::Java] {
+            Exchange {
+                lengths: vec![64, 1_376, 20_000],
+                count: 300,
+                ..Exchange::on(format!(
+                    "aeron:udp?endpoint=[::1]:{}|term-length=256k",
+                    port()
+                ))
+            }
+            .run((party, publisher.dir()), (party, subscriber.dir()));
+        }
+    }
 }
