@@ -102,9 +102,10 @@ fn rejected(driver: &Driver, channel: &str, is_ipc: bool) {
     image.reject("not wanted").unwrap();
     let expected = format!("{}: not wanted", publication.original_registration_id());
     await_true("the complaint", || notes.has(&expected));
+    // Before the image is given up: after that the subscription may follow the stream anew, and connect it.
+    await_true("no connection", || !publication.is_connected());
     await_true("the end of the image", || notes.has("gone"));
     assert!(image.is_closed());
-    await_true("no connection", || !publication.is_connected());
     if is_ipc {
         // The image is unknown by now.
         let again = image.reject("again");
