@@ -42,6 +42,8 @@ pub(crate) enum FileResult {
         ticket: u64,
         /// Where.
         path: PathBuf,
+        /// How long it was to be, in bytes.
+        length: u64,
         /// The mapped file.
         result: Result<Region, MemoryError>,
     },
@@ -80,6 +82,7 @@ pub(crate) fn create_now(storage: &dyn Storage, ticket: u64, request: FileReques
     FileResult::Created {
         ticket,
         path,
+        length,
         result,
     }
 }

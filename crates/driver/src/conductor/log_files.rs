@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
-use taran_core::memory::{CreateOptions, MemoryError, Region, Storage};
+use taran_core::memory::{CreateOptions, MemoryError, Region, Shortage, Storage};
 use taran_protocol::error_code::ErrorCode;
 
 use super::failure::Failure;
 use super::file_worker::{AskedBy, FileRequest, FileResult, FileWorker};
-use super::storage_space;
+use super::{peers_share, storage_space};
 
 /// Which folder of the Aeron directory a log lives in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +93,8 @@ pub(crate) struct LogFiles {
     next_ticket: u64,
     /// Results that are still to come from the worker.
     under_way: usize,
+    /// Bytes of files that were asked for and are not made yet: the file system may not miss them so far.
+    promised: u64,
     retired: VecDeque<LogFile>,
     /// Files that are unmapped and could not be removed.
     stuck: Vec<PathBuf>,
@@ -122,6 +124,7 @@ impl LogFiles {
             settings,
             next_ticket: 0,
             under_way: 0,
+            promised: 0,
             retired: VecDeque::new(),
             stuck: Vec::new(),
             bytes_mapped: counters.bytes_mapped,
@@ -139,12 +142,17 @@ impl LogFiles {
     ) -> Result<u64, Failure> {
         let length = request.length as u64;
         let directory = self.settings.directory.join(request.folder.name());
+        let asked_by = match request.folder {
+            LogFolder::Publications => AskedBy::Client,
+            LogFolder::Images => AskedBy::Peer,
+        };
         if self.settings.check_storage {
-            self.check_space(&directory, length, now_epoch_ms)?;
+            self.check_space(&directory, length, asked_by, now_epoch_ms)?;
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.under_way += 1;
+        self.promised += length;
         let file = FileRequest {
             path: directory.join(format!("{}.logbuffer", request.id)),
             length,
@@ -153,16 +161,19 @@ impl LogFiles {
                 reserve: self.settings.check_storage || !request.sparse,
                 populate: !request.sparse,
             },
-            asked_by: match request.folder {
-                LogFolder::Publications => AskedBy::Client,
-                LogFolder::Images => AskedBy::Peer,
-            },
+            asked_by,
         };
         self.worker.create(ticket, file);
         Ok(ticket)
     }
 
-    fn check_space(&self, directory: &Path, length: u64, now_epoch_ms: i64) -> Result<(), Failure> {
+    fn check_space(
+        &self,
+        directory: &Path,
+        length: u64,
+        asked_by: AskedBy,
+        now_epoch_ms: i64,
+    ) -> Result<(), Failure> {
         let Ok(available) = self.storage.available(directory) else {
             // A file system that cannot tell is no reason to refuse; reserving the pages decides.
             return Ok(());
@@ -172,6 +183,9 @@ impl LogFiles {
                 directory,
                 &self.storage.shortage(directory, length),
             ));
+        }
+        if asked_by == AskedBy::Peer {
+            self.check_room_for_peers(directory, length, available)?;
         }
         if available <= self.settings.low_storage_warning {
             self.errors.on_error(
@@ -192,6 +206,28 @@ impl LogFiles {
         Ok(())
     }
 
+    /// Whoever reaches a socket can have logs made: they may not take what clients need.
+    fn check_room_for_peers(
+        &self,
+        directory: &Path,
+        length: u64,
+        available: u64,
+    ) -> Result<(), Failure> {
+        let capacity = self.storage.capacity(directory);
+        let kept = peers_share::kept_space(capacity, self.settings.low_storage_warning);
+        let needed = length.saturating_add(kept);
+        let available = available.saturating_sub(self.promised);
+        if available >= needed {
+            return Ok(());
+        }
+        let shortage = Shortage {
+            requested: needed,
+            available,
+            capacity,
+        };
+        Err(storage_space::kept_for_clients(directory, kept, &shortage))
+    }
+
     /// A file that was asked for, or why there is none.
     pub(crate) fn poll(&mut self) -> Option<(u64, Result<LogFile, Failure>)> {
         while self.under_way > 0 {
@@ -201,8 +237,12 @@ impl LogFiles {
                 FileResult::Created {
                     ticket,
                     path,
+                    length,
                     result,
-                } => return Some((ticket, self.created(path, result))),
+                } => {
+                    self.promised -= length;
+                    return Some((ticket, self.created(path, result)));
+                }
                 FileResult::Deleted {
                     path,
                     length,

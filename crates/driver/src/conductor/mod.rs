@@ -25,6 +25,7 @@ mod names;
 mod network;
 mod owners;
 mod peer_details;
+mod peers_share;
 mod publication_log;
 mod publication_terms;
 mod replies;

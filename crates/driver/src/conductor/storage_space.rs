@@ -24,6 +24,18 @@ pub(crate) fn exhausted(directory: &Path, shortage: &Shortage) -> Failure {
     )
 }
 
+/// Refuses a log that a peer asks for, as it would leave less than what is `kept` for clients.
+pub(crate) fn kept_for_clients(directory: &Path, kept: u64, shortage: &Shortage) -> Failure {
+    Failure::new(
+        ErrorCode::StorageSpace,
+        format!(
+            "insufficient usable storage for an image in {}: images leave {kept} bytes to publications, an eighth of \
+             the file system, at most four times aeron.low.file.store.warning.threshold: {shortage}",
+            directory.display()
+        ),
+    )
+}
+
 /// The longest terms with which a log takes `available` bytes at most.
 fn longest_term(available: u64) -> Option<i32> {
     // Larger pages are rare, and add less than a term.

@@ -21,6 +21,7 @@ mod sessions;
 mod sources;
 mod spies;
 mod storage;
+mod strangers;
 mod timestamps;
 mod told;
 mod uri_table;

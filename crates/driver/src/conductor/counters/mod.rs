@@ -15,6 +15,7 @@ use taran_protocol::error_code::ErrorCode;
 pub(crate) use stream::StreamIdentity;
 
 use super::failure::Failure;
+use super::peers_share::kept_counters;
 
 /// Owner id of counters that belong to no client.
 const NO_OWNER: i64 = -1;
@@ -261,6 +262,18 @@ impl Counters {
             self.of_clients.remove(registration_id);
         }
         gone
+    }
+
+    /// Whether a peer may have so many counters made: clients keep some.
+    pub(crate) fn check_room_for_peers(&self, count: usize) -> Result<(), Failure> {
+        let (capacity, in_use) = (self.table.capacity(), self.known.counters.len());
+        let kept = kept_counters(capacity);
+        if in_use + count + kept <= capacity {
+            return Ok(());
+        }
+        Err(Failure::generic(format!(
+            "no counters for an image: of {capacity} images leave {kept} to clients: raise aeron.counters.buffer.length"
+        )))
     }
 
     pub(crate) fn free(&mut self, counter_id: i32) {

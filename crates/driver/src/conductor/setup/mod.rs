@@ -58,6 +58,7 @@ impl Owners {
         let Some(plan) = self.plan_image(request)? else {
             return Ok(None);
         };
+        self.counters.check_room_for_peers(plan.counters())?;
         let id = ImageId(self.correlation_ids.next_correlation_id());
         let file = LogRequest {
             folder: LogFolder::Images,

@@ -15,6 +15,9 @@ use super::congestion::unknown;
 use crate::boundary::{CreateImage, ImageId, NakDelaySpec};
 use crate::context::ReceiverSettings;
 
+/// Counters of an image: high water mark, position, NAKs, and what its congestion control has.
+const COUNTERS: usize = 5;
+
 /// Everything about a new image that follows from its SETUP and from who wants it.
 pub(super) struct Plan {
     pub(super) join_position: i64,
@@ -35,6 +38,11 @@ impl Plan {
     /// Everybody who wants the stream, the oldest first.
     pub(super) fn subscriptions(&self) -> impl Iterator<Item = &Subscription> {
         iter::once(&self.first).chain(&self.others)
+    }
+
+    /// About how many counters the image takes: a few of its own, one of each subscriber.
+    pub(super) fn counters(&self) -> usize {
+        COUNTERS + 1 + self.others.len()
     }
 
     /// The metadata of the image's log.
