@@ -98,10 +98,11 @@ impl Destinations {
         self.tell_count();
     }
 
-    /// The name of a destination resolved to another address.
+    /// The name of a destination resolved to another address, where somebody else may live by now.
     pub(super) fn readdress(&mut self, id: i64, address: SocketAddr) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
             entry.address = Some(address);
+            entry.receiver_id = None;
         }
     }
 
@@ -113,7 +114,14 @@ impl Destinations {
             .find(|entry| entry.is_source(receiver_id, source));
         if let Some(entry) = known {
             entry.receiver_id = Some(receiver_id);
-            entry.heard_ns = now_ns;
+            if !self.is_manual {
+                // It announces itself from where it is by now. Kept at its first address it would never be reached again.
+                entry.address = Some(source);
+            }
+            // One that was added by name and speaks from elsewhere has moved: its name is to be looked up.
+            if entry.address.is_some_and(|it| it.ip() == source.ip()) {
+                entry.heard_ns = now_ns;
+            }
         } else if !self.is_manual && self.entries.len() < MAX_ANNOUNCED {
             self.entries.push(Entry {
                 id: NO_ID,

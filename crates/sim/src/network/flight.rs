@@ -42,7 +42,12 @@ impl World {
             return Err(NetError::NoDestination { local });
         };
         let length = payload.len();
-        if length > MAX_DATAGRAM_LENGTH || destination.port() == 0 || !reaches(local, destination) {
+        let has_moved = !local.ip().is_unspecified() && !self.owns(host, local.ip());
+        if length > MAX_DATAGRAM_LENGTH
+            || destination.port() == 0
+            || has_moved
+            || !reaches(local, destination)
+        {
             let source = io::ErrorKind::InvalidInput.into();
             return Err(NetError::Send {
                 local,
@@ -210,7 +215,9 @@ impl World {
                 }
             }
             self.spare.push(bytes);
-        } else if let Some(index) = self.best_fit(to, source, destination) {
+        } else if let Some(index) = self.best_fit(to, source, destination)
+            && self.owns(to, destination.ip())
+        {
             self.deliver(
                 index,
                 Queued {

@@ -50,6 +50,18 @@ impl SimNetwork {
         SimHost::new(self.clone(), id)
     }
 
+    /// Gives a machine other addresses: whoever goes on sending to the old ones reaches nobody, and sockets that are bound
+    /// to one of these cannot send any more.
+    pub fn readdress(&self, host: HostId, addresses: &[IpAddr]) {
+        self.lock().hosts[host.0] = addresses.to_vec();
+    }
+
+    /// The addresses of a machine at present.
+    #[must_use]
+    pub fn addresses(&self, host: HostId) -> Vec<IpAddr> {
+        self.lock().hosts[host.0].clone()
+    }
+
     /// Sets the faults of all links that have none of their own, those from a host to itself included.
     pub fn set_faults(&self, faults: LinkFaults) {
         self.lock().faults = faults;

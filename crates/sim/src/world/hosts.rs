@@ -1,5 +1,6 @@
 //! Machines: memory, clock, driver.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +14,7 @@ use taran_driver::{DriverContext, DriverError, DriverParts, Environment};
 use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
 use taran_protocol::counter::SystemCounter;
 
-use super::resolver::SimResolver;
-use super::{HostIndex, World, address};
+use super::{HostIndex, World};
 use crate::check::leaks::LeaksCheck;
 use crate::check::positions::PositionsCheck;
 use crate::network::{HostId, SimHost};
@@ -24,6 +24,7 @@ use crate::network::{HostId, SimHost};
 pub struct HostSpec {
     options: Vec<(&'static str, String)>,
     ahead: Duration,
+    is_ipv6: bool,
 }
 
 impl HostSpec {
@@ -40,6 +41,26 @@ impl HostSpec {
     pub fn option(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.options.push((name, value.into()));
         self
+    }
+
+    /// A host that has an address of IPv6 alone.
+    #[must_use]
+    pub fn ipv6(self) -> Self {
+        Self {
+            is_ipv6: true,
+            ..self
+        }
+    }
+
+    /// The address of the host with this number at the place with this number.
+    fn address(&self, index: usize, place: u8) -> IpAddr {
+        // Worlds are small.
+        let number = index as u8 + 1;
+        if self.is_ipv6 {
+            IpAddr::from([0xfd00, 0, 0, 0, 0, 0, u16::from(place), u16::from(number)])
+        } else {
+            IpAddr::from([10, 0, place, number])
+        }
     }
 
     /// Sets the host's clocks ahead of the others'.
@@ -59,6 +80,8 @@ pub(super) struct Host {
     /// Its driver takes no turn before.
     pub(super) stalled_until_ns: i64,
     spec: HostSpec,
+    /// How often it has moved.
+    place: u8,
 }
 
 /// A driver that lives.
@@ -81,21 +104,40 @@ impl Host {
 }
 
 impl World {
-    /// Adds a host and starts its driver. Its address is 10.0.0.1 for the first, 10.0.0.2 for the second, and so on.
+    /// Adds a host and starts its driver. It is called `host0`, has the address 10.0.0.1 (or fd00::1) if it is the first,
+    /// and so on.
     pub fn add_host(&mut self, spec: HostSpec) -> HostIndex {
         let index = self.hosts.len();
         let host = Host {
             storage: MemoryStorage::new(),
             directory: PathBuf::from(format!("/aeron-{index}")),
-            network: self.network.host(&[address(index)]),
+            network: self.network.host(&[spec.address(index, 0)]),
             driver: None,
             stalled_until_ns: 0,
             spec,
+            place: 0,
         };
         self.hosts.push(host);
         let host = HostIndex(index);
+        self.name(&format!("host{index}"), host);
         self.start_driver(host);
         host
+    }
+
+    /// Moves a host to another address, which is returned. Its names mean that one from now on.
+    pub fn relocate(&mut self, index: HostIndex) -> IpAddr {
+        self.tell("relocate", index.0);
+        let host = &mut self.hosts[index.0];
+        host.place += 1;
+        let address = host.spec.address(index.0, host.place);
+        self.network.readdress(host.network.id(), &[address]);
+        address
+    }
+
+    /// Lets a name mean a host from now on, whatever it meant before.
+    pub fn name(&mut self, name: &str, host: HostIndex) {
+        let id = self.network_id(host);
+        self.names.set(name, id);
     }
 
     /// Starts a driver on a host that has none.
@@ -123,7 +165,7 @@ impl World {
         let environment = Environment {
             storage: Arc::new(host.storage.clone()),
             network: Box::new(host.network.clone()),
-            resolver: Box::new(SimResolver::default()),
+            resolver: Box::new(self.names.resolver()),
             seed,
             now: host.at(now),
             wall_clock: Arc::new(self.clock.clone()),

@@ -13,7 +13,6 @@ mod resolver;
 mod running;
 
 use std::any::Any;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use taran::Client;
@@ -29,6 +28,7 @@ pub use client::ClientState;
 use hosts::Host;
 pub use hosts::HostSpec;
 use pace::Pace;
+use resolver::Names;
 use running::Actor;
 
 /// Which host, in the order of creation.
@@ -71,6 +71,7 @@ const START: Now = Now {
 pub struct World {
     clock: ManualClock,
     network: SimNetwork,
+    names: Names,
     random: fastrand::Rng,
     pace: Pace,
     history: History,
@@ -98,8 +99,10 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let clock = ManualClock::new(START);
+        let network = SimNetwork::new(random.u64(..), clock.clone());
         Self {
-            network: SimNetwork::new(random.u64(..), clock.clone()),
+            names: Names::new(network.clone()),
+            network,
             clock,
             pace: Pace::new(random.fork()),
             random,
@@ -269,10 +272,4 @@ impl Drop for World {
             eprintln!("{}after {:?} of virtual time", self.history, self.elapsed());
         }
     }
-}
-
-/// Address of a host.
-fn address(index: usize) -> IpAddr {
-    // Worlds are small.
-    IpAddr::from([10, 0, 0, index as u8 + 1])
 }

@@ -15,6 +15,7 @@ mod deaths;
 mod drivers;
 mod endings;
 mod ipc;
+mod moves;
 mod names;
 mod partitions;
 mod provoked_loss;

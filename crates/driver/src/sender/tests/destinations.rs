@@ -170,6 +170,45 @@ fn a_name_without_an_address_is_asked_for_again_every_five_seconds() {
 }
 
 #[test]
+fn a_named_receiver_that_speaks_from_elsewhere_is_looked_up_and_so_is_its_successor() {
+    let (mut rig, _) = rig(Destination::Manual);
+    let (first, elsewhere) = (address(1, 4_040), address(2, 4_040));
+    rig.add(11, Some(first), true);
+    rig.status_from(first, 1, 0, START);
+    rig.cycle();
+    // It has moved, and lives on: its image there waits for what is still sent to the old address.
+    for _ in 0..6 {
+        rig.status_from(elsewhere, 1, 0, rig.tail);
+        rig.cycle_after(SECOND);
+        rig.cycle();
+    }
+    let unheard = |rig: &mut Rig| {
+        let event = rig.events.try_recv();
+        matches!(
+            event,
+            Some(ConductorEvent::DestinationUnheard {
+                destination: 11,
+                ..
+            })
+        )
+    };
+    assert!(unheard(&mut rig));
+    rig.command(SenderCommand::ChangeDestination {
+        endpoint: ENDPOINT,
+        destination: Some(11),
+        address: elsewhere,
+    });
+    rig.cycle();
+    // Another driver answers there, whose receiver has an id of its own.
+    for _ in 0..8 {
+        rig.status_from(elsewhere, 2, 0, rig.tail);
+        rig.cycle_after(SECOND);
+        rig.cycle();
+    }
+    assert!(!unheard(&mut rig), "it speaks from where its name says");
+}
+
+#[test]
 fn receivers_announce_themselves_and_are_forgotten_five_seconds_after_their_last_word() {
     let (mut rig, count) = rig(Destination::Dynamic);
     let [a, b] = [1, 2].map(|last| address(last, 4_040));
@@ -203,15 +242,17 @@ fn receivers_announce_themselves_and_are_forgotten_five_seconds_after_their_last
 }
 
 #[test]
-fn a_receiver_is_known_by_id_and_port_and_keeps_its_first_address() {
+fn a_receiver_is_known_by_id_and_port_and_followed_where_it_moves() {
     let (mut rig, count) = rig(Destination::Dynamic);
-    let a = address(1, 4_040);
+    let (a, elsewhere) = (address(1, 4_040), address(9, 4_040));
     rig.status_from(a, 1, 0, START);
-    rig.status_from(address(9, 4_040), 1, 0, START);
     rig.cycle();
-    assert_eq!(count.get(), 1);
     rig.cycle();
     assert_eq!(rig.reached(), [a]);
+    rig.status_from(elsewhere, 1, 0, START);
+    rig.cycle();
+    assert_eq!(count.get(), 1);
+    assert_eq!(rig.reached(), [elsewhere]);
     rig.status_from(address(1, 4_041), 1, 0, START);
     rig.status_from(address(1, 4_040), 2, 0, START);
     rig.cycle();
