@@ -8,6 +8,8 @@ use taran_net::NetError;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::log::CorruptFrame;
 
+use crate::sender::MAX_PRESENT;
+
 /// The same trouble of a channel is told once in this time: a send that fails does so in every duty cycle.
 const QUIET_NS: i64 = 1_000_000_000;
 
@@ -34,7 +36,16 @@ struct Told {
 enum Cause {
     Network(Discriminant<NetError>, Option<i32>),
     Corrupt,
+    Crowd,
 }
+
+/// A table of receivers is full.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "more than {MAX_PRESENT} receivers: nothing is sent to the others where receivers announce themselves, and nobody \
+     waits for them where the slowest counts; use several channels"
+)]
+struct Crowd;
 
 impl Faults {
     pub(crate) fn new(handler: ErrorHandler) -> Self {
@@ -48,6 +59,12 @@ impl Faults {
     #[cold]
     pub(crate) fn report_corrupt(&mut self, now: Now, channel: &str, error: &CorruptFrame) {
         self.tell(now, channel, Cause::Corrupt, error);
+    }
+
+    /// A receiver could not be taken, as there are too many.
+    #[cold]
+    pub(crate) fn report_crowd(&mut self, now: Now, channel: &str) {
+        self.tell(now, channel, Cause::Crowd, &Crowd);
     }
 
     #[cold]

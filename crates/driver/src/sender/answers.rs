@@ -31,14 +31,21 @@ impl SenderPublication {
     }
 
     /// A receiver says where it is.
-    pub(super) fn on_status(&mut self, report: &StatusReport, now: Now) {
+    pub(super) fn on_status(&mut self, report: &StatusReport, turn: &mut Turn<'_>) {
+        let (id, now) = (report.receiver_id, turn.now);
         if report.is_end_of_stream {
-            self.receivers.remove(report.receiver_id);
+            self.receivers.remove(|&known| known == id);
             if !self.spec.is_group {
                 self.spec.shared.sender_unicast_end_of_stream(true);
             }
         } else {
-            self.receivers.heard(report.receiver_id, now.nanos);
+            if self
+                .receivers
+                .hear(now.nanos, |&known| known == id)
+                .is_none()
+            {
+                self.receivers.admit(id, now.nanos, |_| {});
+            }
             // What a receiver said that left does not hold for the one that came after it.
             if self.spec.shared.is_unicast_end_of_stream_received() {
                 self.spec.shared.sender_unicast_end_of_stream(false);
@@ -46,6 +53,9 @@ impl SenderPublication {
         }
         let limit = self.flow_control.on_status(report, self.limit, now.nanos);
         self.set_limit(limit);
+        if self.receivers.take_turned_away() | self.flow_control.take_turned_away() {
+            turn.faults.report_crowd(now, turn.wire.channel());
+        }
         self.receivers_changed();
         if !self.has_initial_connection {
             self.has_initial_connection = true;
@@ -57,7 +67,7 @@ impl SenderPublication {
     pub(super) fn on_error(&mut self, receiver_id: i64, group_tag: Option<i64>, now: Now) -> bool {
         self.flow_control
             .on_error(receiver_id, group_tag, now.nanos);
-        let was_known = self.receivers.remove(receiver_id);
+        let was_known = self.receivers.remove(|&known| known == receiver_id);
         if was_known {
             self.receivers_changed();
         }

@@ -36,7 +36,6 @@ fn on_status(
     source: SocketAddr,
     desk: &mut Desk<'_>,
 ) {
-    let now = desk.now;
     let counters = desk.counters;
     let message = status.message;
     let addressee = endpoint.addressee(message.session_id.get(), message.stream_id.get(), desk);
@@ -49,7 +48,7 @@ fn on_status(
     }
     counters.status_messages_received.increment();
     let is_addressed = addressee.is_some();
-    if let Some((publication, _)) = addressee {
+    if let Some((publication, mut turn)) = addressee {
         if message.asks_for_setup() {
             publication.on_setup_request(status.group_tag(), source);
         } else {
@@ -67,11 +66,11 @@ fn on_status(
                 counters.status_messages_rejected.increment();
                 return;
             }
-            publication.on_status(&report, now);
+            publication.on_status(&report, &mut turn);
         }
     }
     // Receivers announce themselves to a channel with several destinations by any status message.
-    endpoint.on_status(message.receiver_id.get(), source, is_addressed, now);
+    endpoint.on_status(message.receiver_id.get(), source, is_addressed, desk);
 }
 
 fn on_nak(endpoint: &mut SendEndpoint, nak: &Nak, desk: &mut Desk<'_>) {

@@ -9,20 +9,18 @@ use std::net::SocketAddr;
 use taran_core::counters::Counter;
 use taran_net::{NetError, Transmit, Transport};
 
+use super::present::Present;
 use crate::boundary::SendDestination;
 
 /// A destination that was silent for so long is forgotten, or its name resolved again.
 pub(super) const DESTINATION_TIMEOUT_NS: i64 = 5_000_000_000;
-
-/// Most receivers that may announce themselves, so that invented ones cannot fill memory. Those that are there stay.
-const MAX_ANNOUNCED: usize = 1024;
 
 /// Id of a destination that nobody added by command.
 const NO_ID: i64 = -1;
 
 #[derive(Debug)]
 pub(super) struct Destinations {
-    entries: Vec<Entry>,
+    entries: Present<Entry>,
     is_manual: bool,
     /// Where the next send begins.
     first: usize,
@@ -38,7 +36,6 @@ struct Entry {
     is_named: bool,
     /// Once a status message told it.
     receiver_id: Option<i64>,
-    heard_ns: i64,
 }
 
 impl Entry {
@@ -55,8 +52,9 @@ impl Entry {
             }
     }
 
-    fn is_silent(&self, now_ns: i64) -> bool {
-        now_ns - self.heard_ns > DESTINATION_TIMEOUT_NS
+    fn is_at(&self, source: SocketAddr) -> bool {
+        self.address
+            .is_some_and(|address| address.ip() == source.ip())
     }
 }
 
@@ -73,7 +71,7 @@ impl Destinations {
 
     fn new(is_manual: bool, count: Counter) -> Self {
         Self {
-            entries: Vec::new(),
+            entries: Present::new(DESTINATION_TIMEOUT_NS),
             is_manual,
             first: 0,
             count,
@@ -82,19 +80,19 @@ impl Destinations {
 
     pub(super) fn add(&mut self, destination: SendDestination, now_ns: i64) {
         if self.is_manual {
-            self.entries.push(Entry {
+            let entry = Entry {
                 id: destination.id,
                 address: destination.address,
                 is_named: destination.is_named,
                 receiver_id: None,
-                heard_ns: now_ns,
-            });
+            };
+            self.entries.enter(entry, now_ns);
             self.tell_count();
         }
     }
 
     pub(super) fn remove(&mut self, id: i64) {
-        self.entries.retain(|entry| entry.id != id);
+        self.entries.remove(|entry| entry.id == id);
         self.tell_count();
     }
 
@@ -119,19 +117,24 @@ impl Destinations {
                 entry.address = Some(source);
             }
             // One that was added by name and speaks from elsewhere has moved: its name is to be looked up.
-            if entry.address.is_some_and(|it| it.ip() == source.ip()) {
-                entry.heard_ns = now_ns;
-            }
-        } else if !self.is_manual && self.entries.len() < MAX_ANNOUNCED {
-            self.entries.push(Entry {
+            self.entries.hear(now_ns, |entry| {
+                entry.is_source(receiver_id, source) && entry.is_at(source)
+            });
+        } else if !self.is_manual {
+            let entry = Entry {
                 id: NO_ID,
                 address: Some(source),
                 is_named: false,
                 receiver_id: Some(receiver_id),
-                heard_ns: now_ns,
-            });
+            };
+            self.entries.admit(entry, now_ns, |_| {});
             self.tell_count();
         }
+    }
+
+    /// Whether a receiver that announced itself was turned away since this was last asked.
+    pub(super) fn take_turned_away(&mut self) -> bool {
+        self.entries.take_turned_away()
     }
 
     /// Registration id of the destination that a control frame came from; -1 if none was added by command there.
@@ -144,12 +147,8 @@ impl Destinations {
 
     /// Hands out each destination whose name should be resolved again. It is given as much time as before then.
     pub(super) fn unheard(&mut self, now_ns: i64, mut take: impl FnMut(i64)) {
-        for entry in &mut self.entries {
-            if entry.is_named && entry.is_silent(now_ns) {
-                entry.heard_ns = now_ns;
-                take(entry.id);
-            }
-        }
+        self.entries
+            .silent(now_ns, |entry| entry.is_named, |entry| take(entry.id));
     }
 
     /// Sends a batch to each destination, beginning with another one each time. Returns how many bytes of it all of them
@@ -166,8 +165,8 @@ impl Destinations {
             self.forget_silent(now_ns);
         }
         let mut accepted: usize = batch.iter().map(|transmit| transmit.payload.len()).sum();
-        let (later, sooner) = self.entries.split_at(self.first.min(self.entries.len()));
-        for address in sooner.iter().chain(later).filter_map(|entry| entry.address) {
+        let entries = self.entries.iter_from(self.first);
+        for address in entries.filter_map(|entry| entry.address) {
             for transmit in batch.iter_mut() {
                 transmit.destination = Some(address);
             }
@@ -184,8 +183,7 @@ impl Destinations {
     }
 
     fn forget_silent(&mut self, now_ns: i64) {
-        if self.entries.iter().any(|entry| entry.is_silent(now_ns)) {
-            self.entries.retain(|entry| !entry.is_silent(now_ns));
+        if self.entries.forget_silent(now_ns, |_| {}) {
             self.tell_count();
         }
     }

@@ -141,12 +141,13 @@ impl SendEndpoint {
         receiver_id: i64,
         source: SocketAddr,
         is_addressed: bool,
-        now: Now,
+        desk: &mut Desk<'_>,
     ) {
         if is_addressed {
-            self.heard_ns = now.nanos;
+            self.heard_ns = desk.now.nanos;
         }
-        self.wire.on_status(receiver_id, source, now);
+        self.wire
+            .on_status(receiver_id, source, desk.now, desk.faults);
     }
 
     pub(super) fn add(&mut self, mut publication: Box<SenderPublication>, now: Now) {

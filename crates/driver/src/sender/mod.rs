@@ -14,8 +14,8 @@ mod destinations;
 mod endpoint;
 mod flow_control;
 mod plan;
+mod present;
 mod publication;
-mod receivers;
 mod retransmit;
 mod stream_log;
 #[cfg(test)]
@@ -39,6 +39,7 @@ use crate::park::{may_have_arrived, wait_for_any};
 
 pub use endpoint::SendEndpoint;
 pub use flow_control::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};
+pub(crate) use present::MAX_PRESENT;
 pub use publication::SenderPublication;
 pub use stream_log::StreamLog;
 

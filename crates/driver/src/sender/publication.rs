@@ -14,7 +14,7 @@ use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
 use super::flow_control::{self, FlowControl};
 use super::plan::{Bounds, MAX_RUNS, Plan, Run};
-use super::receivers::Receivers;
+use super::present::Present;
 use super::retransmit::Retransmits;
 use super::wire::Wire;
 use crate::boundary::{
@@ -43,7 +43,8 @@ pub struct SenderPublication {
     pub(super) is_setup_elicited: bool,
     pub(super) has_receivers: bool,
     pub(super) has_required_receivers: bool,
-    pub(super) receivers: Receivers,
+    /// Ids of those that spoke lately.
+    pub(super) receivers: Present<i64>,
     pub(super) retransmits: Retransmits,
     pub(super) flow_control: Box<dyn FlowControl>,
     pub(super) spies: Vec<Counter>,
@@ -85,7 +86,8 @@ impl SenderPublication {
             is_setup_elicited: false,
             has_receivers: false,
             has_required_receivers: false,
-            receivers: Receivers::new(spec.connection_timeout_ns),
+            // At the timeout itself a receiver is gone.
+            receivers: Present::new(spec.connection_timeout_ns - 1),
             retransmits: Retransmits::new(spec.retransmit),
             flow_control,
             spies: Vec::new(),
@@ -199,7 +201,7 @@ impl SenderPublication {
         }
         let limit = self.flow_control.on_idle(self.limit, turn.now.nanos);
         self.set_limit(limit);
-        self.receivers.expire(turn.now.nanos);
+        self.receivers.forget_silent(turn.now.nanos, |_| {});
         self.receivers_changed();
     }
 

@@ -126,9 +126,18 @@ impl Wire {
     }
 
     /// A status message was accepted.
-    pub(super) fn on_status(&mut self, receiver_id: i64, source: SocketAddr, now: Now) {
+    pub(super) fn on_status(
+        &mut self,
+        receiver_id: i64,
+        source: SocketAddr,
+        now: Now,
+        faults: &mut Faults,
+    ) {
         if let Way::Many(destinations) = &mut self.way {
             destinations.on_status(receiver_id, source, now.nanos);
+            if destinations.take_turned_away() {
+                faults.report_crowd(now, &self.channel);
+            }
         }
     }
 

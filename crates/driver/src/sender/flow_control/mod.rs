@@ -57,6 +57,12 @@ pub trait FlowControl: Send + Debug {
         true
     }
 
+    /// Whether, since this was last asked, there were too many receivers to wait for one that counts. The driver records it
+    /// as an error.
+    fn take_turned_away(&mut self) -> bool {
+        false
+    }
+
     /// Longest answer to one NAK, as a multiple of the receiver window (spec/02 §3.8); at least 1.
     fn retransmit_window_multiple(&self) -> i32;
 }

@@ -1,14 +1,12 @@
 //! The slowest receiver counts: of all (`min`), or of those with a group tag (`tagged`) (spec/02 §4.4).
 
+use super::super::present::Present;
 use super::{FlowControl, StatusReport};
 use crate::boundary::SlowestSpec;
 
-/// Most receivers that are waited for, so that invented ids cannot fill memory. Those that are there stay.
-const MAX_RECEIVERS: usize = 1024;
-
 #[derive(Debug)]
 pub(super) struct Slowest {
-    receivers: Vec<Receiver>,
+    receivers: Present<Receiver>,
     spec: SlowestSpec,
     /// One that counts has asked for a SETUP that was not sent yet.
     is_joined_by_one: bool,
@@ -21,7 +19,6 @@ struct Receiver {
     id: i64,
     /// Up to where it takes the stream.
     end: i64,
-    heard_ns: i64,
     has_left: bool,
 }
 
@@ -35,7 +32,7 @@ struct Hold {
 impl Slowest {
     pub(super) fn new(spec: SlowestSpec) -> Self {
         Self {
-            receivers: Vec::with_capacity(4),
+            receivers: Present::new(spec.timeout_ns),
             spec,
             is_joined_by_one: false,
             hold: None,
@@ -54,17 +51,37 @@ impl Slowest {
         self.hold.map_or(i64::MAX, |hold| hold.limit)
     }
 
-    fn admit(&mut self, report: &StatusReport, end: i64, now_ns: i64) {
-        self.receivers.push(Receiver {
-            id: report.receiver_id,
+    /// True if it is one of those that count already.
+    fn hear(&mut self, report: &StatusReport, end: i64, now_ns: i64) -> bool {
+        let known = self
+            .receivers
+            .hear(now_ns, |receiver| receiver.id == report.receiver_id);
+        let is_known = known.is_some();
+        if let Some(receiver) = known {
+            receiver.end = end;
+            receiver.has_left = report.is_end_of_stream;
+        }
+        is_known
+    }
+
+    /// One more that counts, unless there are too many.
+    fn admit(&mut self, id: i64, end: i64, now_ns: i64) -> bool {
+        let (mut count, log) = (self.receivers.len(), &self.spec.log);
+        let receiver = Receiver {
+            id,
             end,
-            heard_ns: now_ns,
             has_left: false,
+        };
+        let is_admitted = self.receivers.admit(receiver, now_ns, |gone| {
+            count -= 1;
+            log.receiver_removed(gone.id, count);
         });
-        self.hold = None;
-        self.tell_count();
-        let count = self.receivers.len();
-        self.spec.log.receiver_added(report.receiver_id, count);
+        if is_admitted {
+            self.hold = None;
+            self.tell_count();
+            self.spec.log.receiver_added(id, count + 1);
+        }
+        is_admitted
     }
 
     fn tell_count(&self) {
@@ -77,22 +94,13 @@ impl FlowControl for Slowest {
         let window = i64::from(report.window);
         let end = report.position + window;
         let counts = self.counts(report.group_tag);
-        let mut slowest = self.held(now_ns);
-        let mut is_known = false;
-        for receiver in &mut self.receivers {
-            if counts && receiver.id == report.receiver_id {
-                receiver.end = end;
-                receiver.heard_ns = now_ns;
-                receiver.has_left = report.is_end_of_stream;
-                is_known = true;
-            }
-            slowest = slowest.min(receiver.end);
-        }
+        let is_known = counts && self.hear(report, end, now_ns);
+        let ends = self.receivers.iter().map(|receiver| receiver.end);
+        let mut slowest = ends.min().unwrap_or(i64::MAX).min(self.held(now_ns));
         // Who is too far behind would hold back all others.
         let keeps_up = self.receivers.is_empty() || end >= slowest - window;
-        let has_room = self.receivers.len() < MAX_RECEIVERS;
-        if counts && !is_known && !report.is_end_of_stream && keeps_up && has_room {
-            self.admit(report, end, now_ns);
+        let may_join = counts && !is_known && !report.is_end_of_stream && keeps_up;
+        if may_join && self.admit(report.receiver_id, end, now_ns) {
             slowest = slowest.min(end);
         }
         if !self.has_required_receivers() {
@@ -105,22 +113,17 @@ impl FlowControl for Slowest {
     }
 
     fn on_idle(&mut self, limit: i64, now_ns: i64) -> i64 {
-        let mut slowest = self.held(now_ns);
-        let before = self.receivers.len();
-        let (mut count, timeout_ns, log) = (before, self.spec.timeout_ns, &self.spec.log);
-        self.receivers.retain(|receiver| {
-            let stays = !receiver.has_left && now_ns - receiver.heard_ns <= timeout_ns;
-            if stays {
-                slowest = slowest.min(receiver.end);
-            } else {
-                count -= 1;
-                log.receiver_removed(receiver.id, count);
-            }
-            stays
+        let (mut count, log) = (self.receivers.len(), &self.spec.log);
+        let has_left = |receiver: &Receiver| receiver.has_left;
+        let is_changed = self.receivers.forget(now_ns, has_left, |gone| {
+            count -= 1;
+            log.receiver_removed(gone.id, count);
         });
-        if self.receivers.len() != before {
+        if is_changed {
             self.tell_count();
         }
+        let ends = self.receivers.iter().map(|receiver| receiver.end);
+        let slowest = ends.min().unwrap_or(i64::MAX).min(self.held(now_ns));
         if self.receivers.is_empty() || !self.has_required_receivers() {
             limit
         } else {
@@ -143,13 +146,17 @@ impl FlowControl for Slowest {
     }
 
     fn on_error(&mut self, receiver_id: i64, _group_tag: Option<i64>, _now_ns: i64) {
-        for receiver in &mut self.receivers {
+        for receiver in self.receivers.iter_mut() {
             receiver.has_left |= receiver.id == receiver_id;
         }
     }
 
     fn has_required_receivers(&self) -> bool {
         self.receivers.len() >= self.spec.min_size
+    }
+
+    fn take_turned_away(&mut self) -> bool {
+        self.receivers.take_turned_away()
     }
 
     fn retransmit_window_multiple(&self) -> i32 {
@@ -350,5 +357,6 @@ mod tests {
             bench.status(id, 0);
         }
         assert_eq!(bench.count.get(), 1_024);
+        assert!(bench.slowest.take_turned_away());
     }
 }

@@ -436,3 +436,30 @@ fn strangers_do_not_keep_a_silent_peer_from_being_looked_up_again() {
     }
     assert!(unheard(&mut rig));
 }
+
+#[test]
+fn more_receivers_than_are_waited_for_are_an_error() {
+    for is_slowest in [false, true] {
+        let mut rig = Rig::with(|spec| {
+            spec.is_group = true;
+            if is_slowest {
+                spec.flow_control = FlowControlSpec::Slowest(crate::boundary::SlowestSpec {
+                    group_tag: None,
+                    min_size: 0,
+                    // Longer than receivers are kept otherwise.
+                    timeout_ns: i64::MAX,
+                    retransmit_window_multiple: 4,
+                    receivers: Counter::detached(),
+                    log: stream_log(),
+                });
+                spec.connection_timeout_ns = 0;
+            }
+        });
+        for id in 0..1_030 {
+            assert_eq!(rig.errors.count(), i64::from(id > 1_024), "{id}");
+            rig.status_of(id, 0, START, 32_768);
+            rig.cycle();
+        }
+        assert_eq!(rig.errors.count(), 1);
+    }
+}

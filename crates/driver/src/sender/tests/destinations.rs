@@ -281,6 +281,7 @@ fn invented_receivers_do_not_fill_memory_nor_drive_out_those_that_are_there() {
         }
     }
     assert_eq!(count.get(), 1_024);
+    assert_eq!(rig.errors.count(), 1);
     assert!(rig.reached().contains(&first));
 }
 
