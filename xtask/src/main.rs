@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod figures;
+mod kills;
 
 use std::process::{Command, ExitCode};
 
@@ -28,6 +29,11 @@ const TASKS: &[Task] = &[
         name: "figures",
         help: "[rounds] [threading mode]: measure our driver and the official Java driver, alternating (needs a JDK and Maven)",
         run: figures::run,
+    },
+    Task {
+        name: "kills",
+        help: "[--kills N] [--at-once N] [--seed N]: kill clients of one driver by the thousand, and watch those that live",
+        run: kills::kills,
     },
 ];
 

@@ -1,0 +1,97 @@
+//! The bench: a driver that notices deaths soon, and the streams that the living and the dying share.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use taran::{Client, Context};
+
+/// How long anybody may wait for anything, on a machine that has other things to do.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+const STEP: Duration = Duration::from_millis(1);
+
+/// Deaths are noticed soon, and what the dead leave is given back soon.
+pub(crate) const OPTIONS: [&str; 6] = [
+    "aeron.client.liveness.timeout=3s",
+    "aeron.publication.unblock.timeout=4s",
+    "aeron.timer.interval=100ms",
+    "aeron.image.liveness.timeout=5s",
+    "aeron.publication.linger.timeout=100ms",
+    "aeron.counters.free.to.reuse.timeout=100ms",
+];
+
+/// Where streams are received. Below the ports that the system gives to sockets that name none.
+pub(crate) const PORT: u16 = 9_456;
+
+/// A port for one socket, by the id of its owner.
+pub(crate) fn own_port(owner: u64) -> u16 {
+    10_000 + (owner.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u16 % 20_000
+}
+
+/// A stream that witnesses and victims share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stream {
+    pub(crate) channel: String,
+    pub(crate) id: i32,
+}
+
+/// Streams over shared memory and over the network, `count` of each. The terms are as short as can be, so that logs turn
+/// all the time.
+pub(crate) fn streams(address: Ipv4Addr, count: usize) -> Vec<Stream> {
+    let streams = 0..2 * count as i32;
+    streams
+        .map(|number| Stream {
+            channel: if number % 2 == 0 {
+                "aeron:ipc?term-length=64k".to_owned()
+            } else {
+                format!("aeron:udp?endpoint={address}:{PORT}|term-length=64k")
+            },
+            id: 1_000 + number,
+        })
+        .collect()
+}
+
+/// A client that waits as long as this bench does.
+pub(crate) fn connect(directory: &Path) -> Client {
+    context(directory).connect().unwrap()
+}
+
+/// The same, to be connected.
+pub(crate) fn context(directory: &Path) -> Context {
+    Context::with_environment::<&str, &str>([])
+        .aeron_dir(directory)
+        .driver_timeout(PATIENCE)
+        .keepalive_interval(Duration::from_millis(100))
+}
+
+/// Waits until it is so.
+#[track_caller]
+pub(crate) fn await_true(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        thread::sleep(STEP);
+    }
+}
+
+/// A loopback address that no other test of this machine has.
+pub(crate) fn own_address() -> Ipv4Addr {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    assert!(number < 255, "no address is left");
+    Ipv4Addr::new(127, 64 | (high & 0x3f), low, number)
+}
+
+/// A number from the environment, or what is used where none is asked for.
+pub(crate) fn number(variable: &str, default: u64) -> u64 {
+    match std::env::var(variable) {
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable}={text}: a number is needed")),
+        Err(_) => default,
+    }
+}

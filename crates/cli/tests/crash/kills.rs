@@ -1,0 +1,207 @@
+//! Clients are killed at random moments and at the worst ones: nobody else sees a wrong byte or waits for long, and the
+//! driver gets everything back.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Instant;
+
+use taran::DriverView;
+use taran_protocol::counter::SystemCounter;
+
+use crate::bench::{OPTIONS, await_true, context, number, own_address, streams};
+use crate::level::{Level, private_memory_kib};
+use crate::pool::{Outcome, Pool};
+use crate::process::{Directory, Driver};
+use crate::victim::{Death, Order};
+use crate::witness::{Testimony, ask_for_things, watch_streams};
+
+/// Streams of each kind: over shared memory and over the network.
+const STREAMS: usize = 8;
+/// What an allocator may keep of what it once had.
+const SLACK_KIB: u64 = 4_096;
+
+/// How many are killed (`TARAN_KILLS`), by how many hands (`TARAN_KILLS_AT_ONCE`), from which seed (`TARAN_KILLS_SEED`).
+#[test]
+fn killed_clients_leave_nothing_behind() {
+    let kills = number("TARAN_KILLS", 48);
+    let at_once = number("TARAN_KILLS_AT_ONCE", 6);
+    let seed = number("TARAN_KILLS_SEED", u64::from(std::process::id()) << 32);
+    println!("{kills} clients will be killed, {at_once} at once, from TARAN_KILLS_SEED={seed}");
+    let begun = Instant::now();
+    let directory = Directory::new("kills");
+    let driver = Driver::start(directory.path(), &OPTIONS);
+    let observer = Observer::of(directory.path(), driver.pid());
+    let order = Order {
+        directory: directory.path().to_path_buf(),
+        address: own_address(),
+        streams: STREAMS,
+        number: 0,
+        seed,
+    };
+    let empty = observer.level();
+    let memory_of = MemoryOf::new(driver.pid(), kills);
+    let (outcome, testimony) = with_witnesses(&order, || {
+        Pool::new(order.clone(), kills).run(at_once, |n| memory_of.look(n))
+    });
+    for failure in &outcome.failures {
+        eprintln!("{failure}");
+    }
+    assert!(outcome.failures.is_empty(), "victims saw what must not be");
+    observer.await_level(&empty);
+    memory_of.assert_bounded();
+    observer.assert_accounts(&outcome);
+    println!(
+        "killed {} clients in {:.0?}: {:?}, {} of them starved",
+        outcome.deaths.values().sum::<u64>(),
+        begun.elapsed(),
+        outcome.deaths,
+        outcome.starved
+    );
+    println!("witnesses: {testimony}");
+    println!("driver: {}; {memory_of}", observer.level());
+    println!("counts: {}", observer.counts());
+    driver.stop("TERM").assert_code(15).assert_silent();
+}
+
+/// Lets the witnesses do their part meanwhile.
+fn with_witnesses(order: &Order, act: impl FnOnce() -> Outcome) -> (Outcome, Testimony) {
+    let over = AtomicBool::new(false);
+    let streams = streams(order.address, order.streams);
+    thread::scope(|scope| {
+        let (ready, is_ready) = channel();
+        let watching = scope.spawn(|| {
+            watch_streams(&order.directory, &streams, &over, move || {
+                let _ = ready.send(());
+            })
+        });
+        is_ready.recv().expect("the witness of streams lives");
+        let asking = scope.spawn(|| ask_for_things(&order.directory, &over));
+        let outcome = act();
+        over.store(true, Ordering::Relaxed);
+        let testimony = watching.join().expect("the witness of streams lives");
+        let asked = asking.join().expect("the witness of commands lives");
+        let testimony = Testimony {
+            longest_command: asked.longest_command,
+            commands: asked.commands,
+            ..testimony
+        };
+        (outcome, testimony)
+    })
+}
+
+/// Looks at the driver from outside.
+struct Observer {
+    driver: DriverView,
+    pid: u32,
+}
+
+impl Observer {
+    fn of(directory: &Path, pid: u32) -> Observer {
+        let driver = context(directory).inspect_driver().unwrap();
+        Observer { driver, pid }
+    }
+
+    fn level(&self) -> Level {
+        Level::of(self.driver.aeron_dir(), self.pid, &self.driver.counters())
+    }
+
+    #[track_caller]
+    fn await_level(&self, expected: &Level) {
+        let mut last = self.level();
+        let reached = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            await_true("the driver to give everything back", || {
+                last = self.level();
+                last == *expected
+            });
+        }));
+        assert!(reached.is_ok(), "{last:?} in place of {expected:?}");
+    }
+
+    fn count(&self, counter: SystemCounter) -> i64 {
+        self.driver.counters().value(counter.id()).unwrap()
+    }
+
+    /// The driver has noticed the deaths of which it had to do something about, and nothing went wrong.
+    fn assert_accounts(&self, outcome: &Outcome) {
+        let died_of = |death: Death| outcome.deaths.get(&death).copied().unwrap_or(0);
+        if died_of(Death::HalfCommand) > 0 {
+            assert!(self.count(SystemCounter::UnblockedCommands) > 0);
+        }
+        if died_of(Death::SharedClaim) > 0 {
+            assert!(self.count(SystemCounter::UnblockedPublications) > 0);
+        }
+        if died_of(Death::Roaming) > 0 {
+            assert!(self.count(SystemCounter::ClientTimeouts) > 0);
+        }
+        self.driver.for_each_error(0, |error| {
+            // What a client had asked for before it died may come up after its things are gone: behind a half command.
+            let posthumous = error.text.contains(") unknown ");
+            assert!(
+                posthumous,
+                "the driver has recorded an error: {}",
+                error.text
+            );
+        });
+    }
+
+    fn counts(&self) -> String {
+        let counters = [
+            SystemCounter::ClientTimeouts,
+            SystemCounter::UnblockedCommands,
+            SystemCounter::UnblockedPublications,
+        ];
+        counters
+            .map(|counter| format!("{counter:?} {}", self.count(counter)))
+            .join(", ")
+    }
+}
+
+/// The driver's own memory while clients die. It may grow with how many there are at once, not with how many there were.
+struct MemoryOf {
+    pid: u32,
+    /// After this one the driver has seen what there is.
+    warm: u64,
+    warm_kib: AtomicU64,
+}
+
+impl MemoryOf {
+    fn new(pid: u32, kills: u64) -> MemoryOf {
+        MemoryOf {
+            pid,
+            warm: (kills / 4).min(1_000),
+            warm_kib: AtomicU64::new(0),
+        }
+    }
+
+    fn look(&self, number: u64) {
+        if number <= self.warm {
+            let now = private_memory_kib(self.pid);
+            self.warm_kib.fetch_max(now, Ordering::Relaxed);
+        }
+    }
+
+    fn warm_kib(&self) -> u64 {
+        self.warm_kib.load(Ordering::Relaxed)
+    }
+
+    fn assert_bounded(&self) {
+        let (warm, now) = (self.warm_kib(), private_memory_kib(self.pid));
+        assert!(
+            now <= warm + SLACK_KIB,
+            "the driver grew from {warm} to {now} KiB"
+        );
+    }
+}
+
+impl std::fmt::Display for MemoryOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (now, warm) = (private_memory_kib(self.pid), self.warm_kib());
+        write!(
+            f,
+            "{now} KiB of private memory, {warm} at most up to kill {}",
+            self.warm
+        )
+    }
+}

@@ -1,0 +1,91 @@
+//! What a driver holds: counters, files, descriptors, memory.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use taran_core::counters::CountersReader;
+
+/// What must be back where it was when everybody is gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// How many of each type.
+    pub(crate) counters: BTreeMap<i32, usize>,
+    /// Files of logs.
+    pub(crate) logs: usize,
+    /// Bytes that the directory takes of its file system.
+    pub(crate) storage_bytes: u64,
+    /// Descriptors of the driver.
+    pub(crate) descriptors: usize,
+    /// Mapped files of the driver.
+    pub(crate) mappings: usize,
+}
+
+impl Level {
+    pub(crate) fn of(directory: &Path, pid: u32, counters: &CountersReader) -> Level {
+        let mut types = BTreeMap::new();
+        counters.for_each(|counter| *types.entry(counter.type_id).or_insert(0) += 1);
+        let (logs, storage_bytes) = storage(directory);
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+        let within = directory.to_str().unwrap();
+        Level {
+            counters: types,
+            logs,
+            storage_bytes,
+            descriptors: fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(),
+            mappings: maps.lines().filter(|line| line.contains(within)).count(),
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counters: usize = self.counters.values().sum();
+        write!(
+            f,
+            "{counters} counters, {} logs, {} KiB of storage, {} descriptors, {} mappings",
+            self.logs,
+            self.storage_bytes / 1_024,
+            self.descriptors,
+            self.mappings
+        )
+    }
+}
+
+/// Log files below a directory, and the bytes that all its files take. Files may go away while one looks.
+fn storage(directory: &Path) -> (usize, u64) {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return (0, 0);
+    };
+    let (mut logs, mut bytes) = (0, 0);
+    for entry in entries.flatten() {
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
+        if metadata.is_dir() {
+            let below = storage(&entry.path());
+            logs += below.0;
+            bytes += below.1;
+        } else {
+            // A block is 512 bytes, whatever the file system's are.
+            bytes += metadata.blocks() * 512;
+            logs += usize::from(
+                entry
+                    .path()
+                    .extension()
+                    .is_some_and(|ext| ext == "logbuffer"),
+            );
+        }
+    }
+    (logs, bytes)
+}
+
+/// Memory of a process that no file stands behind, in KiB.
+pub(crate) fn private_memory_kib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"));
+    let value = line.unwrap().split_whitespace().nth(1).unwrap();
+    value.parse().unwrap()
+}

@@ -1,0 +1,308 @@
+//! A client that does everything that clients do, in random order, until it is killed.
+
+use std::time::{Duration, Instant};
+
+use taran::{
+    Client, Counter, ExclusivePublication, FragmentAssembler, OfferError, PollError, Position,
+    Publication, Subscription,
+};
+
+use super::{Order, Trouble};
+use crate::bench::{PORT, Stream, connect, own_port};
+use crate::message::{HEADER_LENGTH, Producer, Received};
+
+/// Nobody roams longer, even where nobody comes to kill it.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Handles of a kind that are held at once.
+const HANDLES: usize = 4;
+/// Longest message: many fragments, and less than the window of the shortest term.
+const LONGEST_MESSAGE: usize = 7_000;
+/// Streams that only victims use.
+const PRIVATE_STREAM: i32 = 5_000;
+
+/// Roams for as long as a victim may live.
+pub(super) fn roam(order: &Order, client: Client) -> Result<(), Trouble> {
+    let end = Instant::now() + LONGEST;
+    let mut roamer = Roamer {
+        random: order.random(),
+        streams: order.shared_streams(),
+        order,
+        client,
+        handles: 0,
+        shared: Vec::new(),
+        exclusive: Vec::new(),
+        subscriptions: Vec::new(),
+        counters: Vec::new(),
+    };
+    while Instant::now() < end {
+        roamer.deed()?;
+    }
+    Ok(())
+}
+
+struct Roamer<'o> {
+    order: &'o Order,
+    random: fastrand::Rng,
+    streams: Vec<Stream>,
+    client: Client,
+    handles: u64,
+    shared: Vec<(Publication, Producer)>,
+    exclusive: Vec<(ExclusivePublication, Producer)>,
+    subscriptions: Vec<Reader>,
+    counters: Vec<Counter>,
+}
+
+struct Reader {
+    subscription: Subscription,
+    assembler: FragmentAssembler,
+    received: Received,
+}
+
+impl Roamer<'_> {
+    fn deed(&mut self) -> Result<(), Trouble> {
+        match self.random.u32(..100) {
+            0..8 => self.add_shared(),
+            8..16 => self.add_exclusive(),
+            16..20 => self.add_subscription(),
+            20..24 => self.add_counter(),
+            24..28 => self.send_to_destinations(),
+            28..32 => self.receive_from_sources(),
+            32..60 => self.offer(),
+            60..76 => self.claim(),
+            76..88 => self.poll(),
+            88..99 => {
+                self.close_something();
+                Ok(())
+            }
+            _ => self.connect_anew(),
+        }
+    }
+
+    /// A stream of the witnesses, or one of the victims'.
+    fn any_stream(&mut self) -> Stream {
+        let mut stream = self.streams[self.random.usize(..self.streams.len())].clone();
+        if self.random.u32(..3) > 0 {
+            stream.id = PRIVATE_STREAM + self.random.i32(..4);
+        }
+        stream
+    }
+
+    fn producer(&mut self) -> Producer {
+        self.handles += 1;
+        Producer::new(self.order.producer(self.handles))
+    }
+
+    fn add_shared(&mut self) -> Result<(), Trouble> {
+        let stream = self.any_stream();
+        let publication = self.client.add_publication(&stream.channel, stream.id)?;
+        let producer = self.producer();
+        self.shared.push((publication, producer));
+        Ok(())
+    }
+
+    fn add_exclusive(&mut self) -> Result<(), Trouble> {
+        let stream = self.any_stream();
+        let added = self
+            .client
+            .add_exclusive_publication(&stream.channel, stream.id)?;
+        let producer = self.producer();
+        self.exclusive.push((added, producer));
+        Ok(())
+    }
+
+    fn add_subscription(&mut self) -> Result<(), Trouble> {
+        let stream = self.any_stream();
+        // One that dies holds back the stream until the driver has noticed, unless it asked not to.
+        let tether = if self.random.u32(..16) == 0 {
+            ""
+        } else {
+            "|tether=false"
+        };
+        let channel = stream.channel + tether;
+        let subscription = self.client.add_subscription(&channel, stream.id)?;
+        self.subscriptions.push(Reader {
+            subscription,
+            assembler: FragmentAssembler::new(),
+            received: Received::with_gaps(),
+        });
+        Ok(())
+    }
+
+    fn add_counter(&mut self) -> Result<(), Trouble> {
+        let counter = self.client.add_counter(2_000, b"victim", "victim")?;
+        counter.set(self.random.i64(..));
+        self.counters.push(counter);
+        Ok(())
+    }
+
+    /// A publication whose destinations come and go.
+    fn send_to_destinations(&mut self) -> Result<(), Trouble> {
+        let publication = self.client.add_exclusive_publication(
+            "aeron:udp?control-mode=manual|term-length=64k",
+            PRIVATE_STREAM,
+        )?;
+        let destinations = [PORT, PORT + 1, PORT + 2]
+            .map(|port| format!("aeron:udp?endpoint={}:{port}", self.order.address));
+        for destination in &destinations {
+            publication.add_destination(destination)?;
+        }
+        publication.remove_destination(&destinations[self.random.usize(..3)])?;
+        let producer = self.producer();
+        self.exclusive.push((publication, producer));
+        Ok(())
+    }
+
+    /// A subscription whose sources come and go.
+    fn receive_from_sources(&mut self) -> Result<(), Trouble> {
+        let subscription = self
+            .client
+            .add_subscription("aeron:udp?control-mode=manual", PRIVATE_STREAM)?;
+        // A socket of its own, which nobody shares.
+        self.handles += 1;
+        let port = own_port(self.order.producer(self.handles));
+        let sources = [
+            "aeron:ipc".to_owned(),
+            format!("aeron:udp?endpoint={}:{port}", self.order.address),
+        ];
+        for source in &sources {
+            subscription.add_destination(source)?;
+        }
+        subscription.remove_destination(&sources[self.random.usize(..2)])?;
+        // Two ways to different streams: what arrives is in order for each producer still.
+        self.subscriptions.push(Reader {
+            subscription,
+            assembler: FragmentAssembler::new(),
+            received: Received::with_gaps(),
+        });
+        Ok(())
+    }
+
+    fn offer(&mut self) -> Result<(), Trouble> {
+        for _ in 0..self.random.usize(..30) {
+            let mut message = vec![0; self.random.usize(HEADER_LENGTH..LONGEST_MESSAGE)];
+            if let Some((publication, producer)) = pick(&mut self.random, &mut self.shared) {
+                producer.write(&mut message);
+                note(publication.offer(&message), producer)?;
+            }
+            if let Some((publication, producer)) = pick(&mut self.random, &mut self.exclusive) {
+                producer.write(&mut message);
+                note(publication.offer(&message), producer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn claim(&mut self) -> Result<(), Trouble> {
+        for _ in 0..self.random.usize(..30) {
+            let length = self.random.usize(HEADER_LENGTH..1_300);
+            let commit = self.random.bool();
+            let (claimed, producer) = if self.random.bool() {
+                let Some((publication, producer)) = pick(&mut self.random, &mut self.shared) else {
+                    return Ok(());
+                };
+                (publication.try_claim(length), producer)
+            } else {
+                let Some((publication, producer)) = pick(&mut self.random, &mut self.exclusive)
+                else {
+                    return Ok(());
+                };
+                (publication.try_claim(length), producer)
+            };
+            match claimed {
+                Ok(mut claim) => {
+                    producer.write(&mut claim);
+                    if commit {
+                        claim.commit();
+                        producer.accepted();
+                    } else {
+                        claim.abort();
+                    }
+                }
+                Err(error) => refused(error)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Result<(), Trouble> {
+        for reader in &mut self.subscriptions {
+            let mut wrong = None;
+            let received = &mut reader.received;
+            let polled = reader.subscription.poll(
+                reader.assembler.wrap(|message, _| {
+                    if let Err(reason) = received.take(message) {
+                        wrong.get_or_insert(reason);
+                    }
+                }),
+                100,
+            );
+            match polled {
+                Ok(_) => {}
+                Err(PollError::DriverLost(lost)) => return Err(Trouble::of_lost(lost)),
+                Err(error) => return Err(error.to_string().into()),
+            }
+            if let Some(reason) = wrong {
+                return Err(reason.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn close_something(&mut self) {
+        let random = &mut self.random;
+        match random.u32(..4) {
+            0 => drop(take(random, &mut self.shared)),
+            1 => drop(take(random, &mut self.exclusive)),
+            2 => drop(take(random, &mut self.subscriptions)),
+            _ => drop(take(random, &mut self.counters)),
+        }
+        self.shared.truncate(HANDLES);
+        self.exclusive.truncate(HANDLES);
+        self.subscriptions.truncate(HANDLES);
+        self.counters.truncate(HANDLES);
+    }
+
+    /// Everything goes with the client, and a new one comes.
+    fn connect_anew(&mut self) -> Result<(), Trouble> {
+        self.client.close();
+        self.shared.clear();
+        self.exclusive.clear();
+        self.subscriptions.clear();
+        self.counters.clear();
+        self.client = connect(&self.order.directory);
+        Ok(())
+    }
+}
+
+fn pick<'t, T>(random: &mut fastrand::Rng, among: &'t mut [T]) -> Option<&'t mut T> {
+    match among.len() {
+        0 => None,
+        count => among.get_mut(random.usize(..count)),
+    }
+}
+
+fn take<T>(random: &mut fastrand::Rng, from: &mut Vec<T>) -> Option<T> {
+    match from.len() {
+        0 => None,
+        count => Some(from.swap_remove(random.usize(..count))),
+    }
+}
+
+fn note(offered: Result<Position, OfferError>, producer: &mut Producer) -> Result<(), Trouble> {
+    match offered {
+        Ok(_) => {
+            producer.accepted();
+            Ok(())
+        }
+        Err(error) => refused(error),
+    }
+}
+
+/// Whether a refusal is among those that a living client has to expect.
+fn refused(error: OfferError) -> Result<(), Trouble> {
+    match error {
+        error if error.is_retryable() => Ok(()),
+        OfferError::DriverLost(lost) => Err(Trouble::of_lost(lost)),
+        error => Err(error.to_string().into()),
+    }
+}
