@@ -30,6 +30,9 @@ pub enum CncError {
         /// Its value.
         value: i64,
     },
+    /// Lengths of files are multiples of the page size, which is a power of two.
+    #[error("page size is {0}, must be a power of two")]
+    PageSize(i32),
     /// A section starts or ends where none can.
     #[error("the length of the section before the {section}, or its own, can not be")]
     Damaged {

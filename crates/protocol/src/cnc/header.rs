@@ -74,7 +74,11 @@ impl CncHeader {
                 value: client_liveness_timeout_ns,
             });
         }
-        let page_size = self.page_size.load(Relaxed);
+        let page_size = match self.page_size.load(Relaxed) {
+            0 => OLD_PAGE_SIZE,
+            size if size > 0 && size.count_ones() == 1 => size,
+            size => return Err(CncError::PageSize(size)),
+        };
         Ok(CncSpec {
             to_driver_length: length("to-driver buffer length", &self.to_driver_length)?,
             to_clients_length: length("to-clients buffer length", &self.to_clients_length)?,
@@ -87,11 +91,7 @@ impl CncHeader {
             client_liveness_timeout_ns,
             start_timestamp_ms: self.start_timestamp_ms.load(Relaxed),
             driver_pid: self.driver_pid.load(Relaxed),
-            page_size: if page_size == 0 {
-                OLD_PAGE_SIZE
-            } else {
-                page_size
-            },
+            page_size,
         })
     }
 }

@@ -68,6 +68,23 @@ fn the_page_size_of_old_drivers_is_4096() {
 }
 
 #[test]
+fn a_page_size_is_a_power_of_two() {
+    let (region, cnc) = created(&small());
+    cnc.publish();
+    for page_size in [1, 4096, 1 << 30] {
+        cnc.header.page_size.store(page_size, Relaxed);
+        assert_eq!(Cnc::open(&region).unwrap().spec().page_size, page_size);
+    }
+    for page_size in [3, 4095, -4096, i32::MIN, i32::MAX] {
+        cnc.header.page_size.store(page_size, Relaxed);
+        assert_eq!(
+            Cnc::open(&region).unwrap_err(),
+            CncError::PageSize(page_size)
+        );
+    }
+}
+
+#[test]
 fn other_versions_are_refused() {
     let (region, cnc) = created(&small());
     for (version, is_fine) in [
