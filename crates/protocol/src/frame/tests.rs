@@ -148,7 +148,7 @@ fn setups_with_impossible_fields_are_refused() {
             expected
         );
     }
-    for mtu in [0, 31, 33, -32, 65_536, i32::MIN] {
+    for mtu in [0, 31, 32, 33, -32, 65_536, i32::MIN] {
         assert_eq!(
             refused(Setup {
                 mtu: mtu.into(),
