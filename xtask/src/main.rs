@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod figures;
+mod fuzz;
 mod kills;
 
 use std::process::{Command, ExitCode};
@@ -34,6 +35,11 @@ const TASKS: &[Task] = &[
         name: "kills",
         help: "[--kills N] [--at-once N] [--seed N]: kill clients of one driver by the thousand, and watch those that live",
         run: kills::kills,
+    },
+    Task {
+        name: "fuzz",
+        help: "[target...] [--runs N] [--seconds S] [--asan]: replay the fuzz targets' corpora and try new inputs",
+        run: fuzz::run,
     },
 ];
 

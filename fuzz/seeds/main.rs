@@ -1,0 +1,55 @@
+//! Writes the first inputs of each target into a folder, composed from our own frames, commands and layouts:
+//! `cargo run --bin seeds FOLDER` makes `FOLDER/TARGET/NAME`.
+
+mod tables;
+mod texts;
+mod wire;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::{env, fs, io};
+
+/// An input: its target, its name, its bytes.
+pub(crate) struct Seed {
+    target: &'static str,
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Seed {
+    pub(crate) fn new(
+        target: &'static str,
+        name: impl Into<String>,
+        bytes: impl Into<Vec<u8>>,
+    ) -> Self {
+        Self {
+            target,
+            name: name.into(),
+            bytes: bytes.into(),
+        }
+    }
+
+    fn write(&self, folder: &Path) -> io::Result<()> {
+        let folder = folder.join(self.target);
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join(&self.name), &self.bytes)
+    }
+}
+
+fn main() -> ExitCode {
+    let Some(folder) = env::args_os().nth(1) else {
+        eprintln!("usage: seeds FOLDER");
+        return ExitCode::from(2);
+    };
+    let mut seeds = texts::seeds();
+    seeds.extend(wire::seeds());
+    seeds.extend(tables::seeds());
+    for seed in &seeds {
+        if let Err(error) = seed.write(Path::new(&folder)) {
+            eprintln!("seeds: {}/{}: {error}", seed.target, seed.name);
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("{} seeds", seeds.len());
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,69 @@
+//! The stream that nobody is meant to disturb.
+
+use taran::{OfferError, Publication, Subscription};
+
+use super::Bench;
+
+/// Longest message: two datagrams.
+const LENGTH_MAX: usize = 2000;
+
+/// A publication and a subscription that exchange numbered messages.
+#[derive(Debug, Default)]
+pub(super) struct GoodStream {
+    ends: Option<(Publication, Subscription)>,
+    offered: u64,
+    taken: u64,
+    left: Vec<u8>,
+}
+
+impl GoodStream {
+    pub(super) fn new(publication: Publication, subscription: Subscription) -> Self {
+        Self {
+            ends: Some((publication, subscription)),
+            ..Self::default()
+        }
+    }
+
+    /// Offers the next message.
+    pub(super) fn offer(&mut self, bench: &mut Bench) {
+        let (publication, _) = self.ends.as_ref().expect("the stream was made");
+        let message = message(self.offered);
+        for _ in 0..200 {
+            match publication.offer(&message) {
+                Ok(_) => {
+                    self.offered += 1;
+                    return;
+                }
+                Err(OfferError::Closed { .. }) => panic!("the good publication was closed"),
+                Err(_) => bench.step(std::time::Duration::from_millis(1)),
+            }
+        }
+        panic!("the good publication takes nothing: {self:?}");
+    }
+
+    /// Takes what has come; true when that is all that was offered.
+    pub(super) fn take(&mut self) -> bool {
+        let (_, subscription) = self.ends.as_mut().expect("the stream was made");
+        let polled = subscription.poll(
+            |part, header| {
+                self.left.extend_from_slice(part);
+                if header.is_end() {
+                    assert_eq!(self.left, message(self.taken), "message {}", self.taken);
+                    self.taken += 1;
+                    self.left.clear();
+                }
+            },
+            16,
+        );
+        assert!(polled.is_ok());
+        assert!(self.taken <= self.offered);
+        self.taken == self.offered
+    }
+}
+
+fn message(number: u64) -> Vec<u8> {
+    let length = 8 + (number as usize * 37) % (LENGTH_MAX - 8);
+    let mut message = number.to_le_bytes().to_vec();
+    message.resize(length, number as u8);
+    message
+}

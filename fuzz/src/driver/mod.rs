@@ -1,0 +1,332 @@
+//! A whole driver in memory and virtual time, a client of it with a stream that nobody is meant to disturb, and a stranger
+//! on the network.
+
+mod good;
+pub mod wire;
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use taran::{Client, Context, Pending, Progress, Publication, Subscription};
+use taran_core::agent::Agent;
+use taran_core::clock::{ManualClock, Now};
+use taran_core::error_log;
+use taran_core::memory::{MemoryStorage, Storage};
+use taran_driver::{DriverContext, DriverParts, Environment, NameResolver};
+use taran_net::{Network, ReceiveBatch, SocketSpec, Transmit, Transport};
+use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
+use taran_protocol::counter::SystemCounter;
+use taran_sim::network::SimNetwork;
+
+use good::GoodStream;
+
+/// The driver's address.
+pub const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// The stranger's addresses; it has a socket on each of [`PORTS`] of each.
+pub const STRANGERS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(10, 0, 0, 3)];
+/// The stranger's ports.
+pub const PORTS: [u16; 2] = [30_001, 30_002];
+
+const DIRECTORY: &str = "/fuzz";
+const START: Now = Now {
+    nanos: 1_000_000_000_000,
+    epoch_millis: 1_700_000_000_000,
+};
+/// Files that can be reserved in all: logs that strangers ask for are counted in it.
+const CAPACITY: u64 = 64 << 20;
+/// A step of the driver's timers, which all timeouts below are multiples of.
+pub const TICK: Duration = Duration::from_millis(20);
+
+/// Short timeouts, so that whatever strangers began is over soon, and small buffers.
+const OPTIONS: &[(&str, &str)] = &[
+    ("aeron.term.buffer.length", "64k"),
+    ("aeron.ipc.term.buffer.length", "64k"),
+    ("aeron.counters.buffer.length", "1m"),
+    ("aeron.loss.report.buffer.length", "64k"),
+    ("aeron.low.file.store.warning.threshold", "0"),
+    ("aeron.timer.interval", "20ms"),
+    ("aeron.image.liveness.timeout", "100ms"),
+    ("aeron.rcv.status.message.timeout", "20ms"),
+    ("aeron.publication.linger.timeout", "40ms"),
+    ("aeron.publication.connection.timeout", "200ms"),
+    ("aeron.client.liveness.timeout", "1s"),
+    ("aeron.publication.unblock.timeout", "2s"),
+    ("aeron.counters.free.to.reuse.timeout", "20ms"),
+    ("aeron.untethered.window.limit.timeout", "200ms"),
+    ("aeron.untethered.linger.timeout", "100ms"),
+    ("aeron.untethered.resting.timeout", "100ms"),
+    ("aeron.retransmit.unicast.linger", "20ms"),
+];
+
+/// Knows every name that starts with `host`.
+#[derive(Debug, Default)]
+struct Names(VecDeque<(u64, Result<Vec<IpAddr>, String>)>);
+
+impl NameResolver for Names {
+    fn start(&mut self, ticket: u64, host: &str) {
+        let answer = match host.starts_with("host") {
+            true => Ok(vec![STRANGERS[0].into()]),
+            false => Err("no such name".to_owned()),
+        };
+        self.0.push_back((ticket, answer));
+    }
+
+    fn poll(&mut self) -> Option<(u64, Result<Vec<IpAddr>, String>)> {
+        self.0.pop_front()
+    }
+}
+
+/// The driver and its world.
+#[derive(Debug)]
+pub struct Bench {
+    /// Time.
+    pub clock: ManualClock,
+    /// The driver's files.
+    pub storage: MemoryStorage,
+    /// The wire.
+    pub network: SimNetwork,
+    /// The driver.
+    pub parts: DriverParts,
+    /// The client whose things nobody is meant to disturb.
+    pub client: Client,
+    strangers: Vec<Box<dyn Transport>>,
+    heard: ReceiveBatch,
+    good: GoodStream,
+    calm: Option<Belongings>,
+    /// Datagrams of strangers.
+    sent: u64,
+}
+
+/// What a driver holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Belongings {
+    counters: usize,
+    files: Vec<PathBuf>,
+}
+
+impl Bench {
+    /// A driver with options beyond the usual ones, and the good stream.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start(options: &[(&str, &str)]) -> Self {
+        let clock = ManualClock::new(START);
+        let network = SimNetwork::new(1, clock.clone());
+        let here = network.host(&[HERE.into()]);
+        let there = network.host(&STRANGERS.map(IpAddr::from));
+        let storage = MemoryStorage::with_capacity(CAPACITY);
+        let context = OPTIONS.iter().chain(options).fold(
+            DriverContext::new().aeron_dir(DIRECTORY),
+            |context, (name, value)| context.option(name, value),
+        );
+        let environment = Environment {
+            storage: Arc::new(storage.clone()),
+            network: Box::new(here),
+            resolver: Box::new(Names::default()),
+            seed: 7,
+            now: START,
+            wall_clock: Arc::new(clock.clone()),
+            pid: 42,
+        };
+        let mut parts = DriverParts::build(context, environment).expect("the driver starts");
+        parts.conductor.on_start();
+        parts.sender.on_start();
+        parts.receiver.on_start();
+        let strangers = STRANGERS.into_iter().flat_map(|address| {
+            PORTS.map(|port| {
+                let spec = SocketSpec::bound(SocketAddr::from((address, port)));
+                there.clone().open(&spec).expect("the port is free")
+            })
+        });
+        let strangers = strangers.collect();
+        let client = connect(&storage, &clock);
+        let mut bench = Self {
+            clock,
+            storage,
+            network,
+            parts,
+            client,
+            strangers,
+            heard: ReceiveBatch::new(16),
+            good: GoodStream::default(),
+            calm: None,
+            sent: 0,
+        };
+        let channel = "aeron:udp?endpoint=127.0.0.1:20000";
+        let subscription = bench.subscribe(channel, 1);
+        let publication = bench.publish(channel, 1);
+        bench.good = GoodStream::new(publication, subscription);
+        bench
+    }
+
+    /// From now on what the driver holds now is all that it may hold when strangers are quiet.
+    pub fn be_calm(&mut self) {
+        self.check_good_stream();
+        self.rest(50);
+        self.calm = Some(self.belongings());
+    }
+
+    /// One turn of everybody at the present time.
+    pub fn turn(&mut self) {
+        let now = self.clock.read();
+        self.client.do_work(now);
+        self.parts.conductor.do_work(now);
+        self.parts.sender.do_work(now);
+        self.parts.receiver.do_work(now);
+    }
+
+    /// Lets time go by, then gives everybody a turn.
+    pub fn step(&mut self, time: Duration) {
+        self.clock.advance(time);
+        self.turn();
+    }
+
+    /// Some timer intervals.
+    pub fn rest(&mut self, ticks: usize) {
+        for _ in 0..ticks {
+            self.step(TICK);
+        }
+    }
+
+    /// Checks that no more datagrams were invalid than strangers have sent, each to at most `copies` sockets.
+    ///
+    /// # Panics
+    /// If more were, or something is in the error log that does not contain one of `allowed`.
+    pub fn check_counts(&self, copies: u64, allowed: &[&str]) {
+        let invalid = self.system(SystemCounter::InvalidPackets).unsigned_abs();
+        let most = self.sent * copies;
+        assert!(invalid <= most, "{invalid} of {most} are invalid");
+        for error in self.errors() {
+            assert!(allowed.iter().any(|text| error.contains(text)), "{error}");
+        }
+    }
+
+    /// Waits for an answer of the driver.
+    ///
+    /// # Panics
+    /// If there is none, or it is an error.
+    pub fn answer<T>(&mut self, mut pending: Pending<T>) -> T {
+        for _ in 0..100 {
+            if let Some(answer) = pending.poll() {
+                return answer.expect("the command is fine");
+            }
+            self.step(Duration::from_millis(1));
+        }
+        panic!("no answer");
+    }
+
+    /// Adds a publication.
+    pub fn publish(&mut self, channel: &str, stream_id: i32) -> Publication {
+        let pending = self.client.async_add_publication(channel, stream_id);
+        self.answer(pending.expect("the driver takes commands"))
+    }
+
+    /// Adds a subscription.
+    pub fn subscribe(&mut self, channel: &str, stream_id: i32) -> Subscription {
+        let pending = self.client.async_add_subscription(channel, stream_id);
+        self.answer(pending.expect("the driver takes commands"))
+    }
+
+    /// Sends a datagram of a stranger.
+    pub fn send(&mut self, stranger: usize, to: SocketAddr, datagram: &[u8]) {
+        let count = self.strangers.len();
+        self.sent += 1;
+        let transmit = Transmit::to(to, datagram);
+        // An empty port, or one that cannot be sent to, is the stranger's own fault.
+        let _ = self.strangers[stranger % count].send(&[transmit]);
+    }
+
+    /// How many datagrams the strangers have got since the last call.
+    pub fn take_heard(&mut self) -> usize {
+        let mut heard = 0;
+        for stranger in &mut self.strangers {
+            while let Ok(count @ 1..) = stranger.receive(&mut self.heard) {
+                heard += count;
+            }
+        }
+        heard
+    }
+
+    /// A system counter.
+    pub fn system(&self, counter: SystemCounter) -> i64 {
+        self.parts.counters.value(counter.id()).unwrap_or(0)
+    }
+
+    /// The driver's `cnc.dat`.
+    ///
+    /// # Panics
+    /// If it is gone.
+    pub fn cnc(&self) -> Cnc {
+        let path = Path::new(DIRECTORY).join(CNC_FILE_NAME);
+        let region = self.storage.open(&path).expect("the file is there");
+        Cnc::open(&region).expect("the file is sound")
+    }
+
+    /// What is in the driver's error log.
+    pub fn errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        error_log::read(&self.cnc().error_log, i64::MIN, |error| {
+            errors.push(error.text.clone());
+        });
+        errors
+    }
+
+    /// Checks that the stream that nobody is meant to disturb still flows, in order and intact.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn check_good_stream(&mut self) {
+        let mut good = std::mem::take(&mut self.good);
+        good.offer(self);
+        for _ in 0..200 {
+            if good.take() {
+                self.good = good;
+                return;
+            }
+            self.step(Duration::from_millis(1));
+        }
+        panic!(
+            "the good stream stands still: {good:?}\n{}",
+            self.errors().join("\n")
+        );
+    }
+
+    /// Checks that nothing is left of what strangers began, some time after they have been quiet.
+    ///
+    /// # Panics
+    /// If something is left.
+    pub fn check_calm(&mut self, ticks: usize) {
+        for _ in 0..ticks.div_ceil(4) {
+            self.step(4 * TICK);
+        }
+        let now = self.belongings();
+        assert_eq!(Some(&now), self.calm.as_ref(), "something is left");
+    }
+
+    fn belongings(&self) -> Belongings {
+        let mut counters = 0;
+        self.parts.counters.for_each(|_| counters += 1);
+        Belongings {
+            counters,
+            files: self.storage.mapped_files(),
+        }
+    }
+}
+
+/// A client of the driver, without a thread of its own.
+fn connect(storage: &MemoryStorage, clock: &ManualClock) -> Client {
+    let nothing: [(&str, &str); 0] = [];
+    let context = Context::with_environment(nothing)
+        .aeron_dir(DIRECTORY)
+        .storage(Arc::new(storage.clone()))
+        .clock(clock.clone())
+        .on_error(|_| ())
+        .invoker(true);
+    match context.connecting().poll(clock.read()) {
+        Ok(Progress::Connected(client)) => client,
+        other => panic!("not connected: {other:?}"),
+    }
+}

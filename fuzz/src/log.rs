@@ -1,0 +1,50 @@
+//! What a hostile process writes into a log buffer, from scripts.
+
+use taran_core::memory::Region;
+use taran_protocol::log::LOG_METADATA_LENGTH;
+
+use crate::script::Script;
+
+/// Bytes in a term of all logs here.
+pub const TERM_LENGTH: i32 = 64 * 1024;
+/// Positions worth to be tried.
+pub const POSITIONS: [i64; 8] = [0, 32, 65_504, 65_536, 131_072, 1 << 47, -32, i64::MAX];
+
+const OFFSETS: [i64; 6] = [0, 32, 64, 1024, 32_768, 65_504];
+const LENGTHS: [i64; 10] = [0, 32, 33, 64, 1024, -64, 31, 65_536, 65_472, 1_408];
+
+/// A frame anywhere in a term: length, flags and type, position.
+pub fn frame(log: &Region, script: &mut Script<'_>) {
+    let partition = script.below(3);
+    let offset = script.near(&OFFSETS) as usize & (TERM_LENGTH as usize - 32);
+    let at = partition * TERM_LENGTH as usize + offset;
+    let kind = script.u8();
+    let length = script.near(&LENGTHS) as i32;
+    if kind & 8 == 0 {
+        log.write(at + 4, &[0, kind & 0xF0, kind & 1, 0]);
+        log.write(at + 8, &(offset as i32).to_le_bytes());
+        log.write(at + 20, &(script.near(&[0, 1, 2, -1]) as i32).to_le_bytes());
+    }
+    log.write(at, &length.to_le_bytes());
+}
+
+/// A field of the metadata.
+pub fn metadata(log: &Region, script: &mut Script<'_>) {
+    const FIELDS: [usize; 16] = [
+        0, 8, 16, 24, 128, 136, 140, 256, 264, 272, 276, 280, 284, 320, 464, 496,
+    ];
+    let start = log.len() - LOG_METADATA_LENGTH;
+    let at = match script.u8() {
+        known @ 0..0x80 => FIELDS[usize::from(known) % FIELDS.len()],
+        _ => usize::from(script.u16() & 0xFF8),
+    };
+    let value = match script.u8() {
+        0..0x80 => script.near(&POSITIONS),
+        // A raw tail: term id above, offset below.
+        _ => {
+            script.near(&[0, 1, -1, i64::from(i32::MAX)]) << 32
+                | (script.near(&OFFSETS) & 0xFFFF_FFFF)
+        }
+    };
+    log.write(start + at, &value.to_le_bytes());
+}

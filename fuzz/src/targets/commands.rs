@@ -1,0 +1,415 @@
+//! A hostile client of a driver: commands with any fields, records of any bytes, and any bytes over the memory that they
+//! share.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::time::Duration;
+
+use taran_core::broadcast::Receiver;
+use taran_core::memory::Region;
+use taran_core::ring::many_to_one::Producer;
+use taran_protocol::cnc::Cnc;
+use taran_protocol::command::Command;
+use taran_protocol::response::Response;
+
+use crate::allocation;
+use crate::driver::{Bench, TICK};
+use crate::script::Script;
+use crate::story::Hero;
+
+/// Inputs of a driver's life, and after how many hostile clients fall silent until the driver has given them up.
+const LIVES: usize = 256;
+const QUIET_EVERY: usize = 8;
+/// Longer stories are cut.
+const STEPS_MAX: usize = 24;
+/// Of this driver: publications and subscriptions of eight inputs, and an error record for each text.
+const HELD_MAX: isize = 64 << 20;
+/// Timer ticks after which a silent client, and all that was its, is gone.
+const QUIET_TICKS: usize = 220;
+/// Timer ticks after which a driver has mended its ring.
+const MENDED_TICKS: usize = 400;
+
+const CHANNELS: [&str; 22] = [
+    "aeron:ipc",
+    "aeron:ipc?term-length=64k|session-id=3",
+    "aeron:udp?endpoint=10.0.0.1:23001",
+    "aeron:udp?endpoint=10.0.0.1:23001|session-id=5|tags=1,2",
+    "aeron:udp?endpoint=10.0.0.1:0",
+    "aeron:udp?endpoint=224.0.1.7:23002|interface=10.0.0.1",
+    "aeron:udp?control=10.0.0.1:23003|control-mode=dynamic|fc=min",
+    "aeron:udp?control-mode=manual|tags=3",
+    "aeron:udp?control-mode=response|control=10.0.0.1:23004",
+    "aeron:udp?tags=1",
+    "aeron-spy:aeron:udp?endpoint=10.0.0.1:23001",
+    "aeron-spy:aeron:udp?tags=3",
+    "aeron:udp?endpoint=host:23005",
+    "aeron:udp?endpoint=nobody:23005",
+    "aeron:udp?endpoint=10.0.0.1:23006|term-length=1g",
+    "aeron:udp?endpoint=10.0.0.1:23007|mtu=8k|init-term-id=5|term-id=7|term-offset=64|term-length=128k",
+    "aeron:udp?endpoint=10.0.0.1:23001|session-id=tag:2",
+    "aeron:udp?endpoint=10.0.0.1:23001|tether=false|rejoin=false|group=true|cc=cubic",
+    "aeron:udp?endpoint=10.0.0.2:23008|ssc=true|linger=0|max-resend=3|eos=false",
+    "aeron:udp?endpoint=[::1]:23009",
+    "aeron:udp",
+    "",
+];
+
+const TIMES: [Duration; 5] = [
+    Duration::ZERO,
+    Duration::from_millis(1),
+    Duration::from_millis(20),
+    Duration::from_millis(200),
+    Duration::from_millis(600),
+];
+
+/// The driver, its shared memory, and what is known of it.
+struct Commanding {
+    bench: Bench,
+    cnc: Cnc,
+    producer: Producer,
+    /// Ids of the good client and of what is its: the only thing that nobody may name.
+    good: Range<i64>,
+    clients: [i64; 3],
+    /// Ids of the latest commands.
+    ids: Vec<i64>,
+    held: isize,
+    inputs: usize,
+}
+
+/// What an input has damaged beyond commands.
+#[derive(Clone, Copy, Debug, Default)]
+struct Damage {
+    ring: bool,
+    rest: bool,
+}
+
+thread_local! {
+    static COMMANDING: RefCell<Hero<Commanding>> = const { RefCell::new(Hero::new()) };
+}
+
+/// Lets a hostile client act.
+pub fn run(bytes: &[u8]) {
+    COMMANDING.with_borrow_mut(|hero| hero.live(bytes, LIVES, Commanding::new, Commanding::act));
+}
+
+impl Commanding {
+    fn new() -> Self {
+        let mut bench = Bench::start(&[]);
+        bench.be_calm();
+        let cnc = bench.cnc();
+        let producer = Producer::open(&cnc.to_driver).expect("the ring is sound");
+        // Far from the ids before.
+        let first = producer.next_correlation_id();
+        for _ in 0..10_000 {
+            producer.next_correlation_id();
+        }
+        let clients = [(); 3].map(|()| producer.next_correlation_id());
+        Self {
+            bench,
+            cnc,
+            producer,
+            good: 0..first + 5_000,
+            clients,
+            ids: vec![clients[0]],
+            held: allocation::held(),
+            inputs: 0,
+        }
+    }
+
+    fn act(&mut self, bytes: &[u8]) -> bool {
+        let mut script = Script::new(bytes);
+        let mut damage = Damage::default();
+        for _ in 0..STEPS_MAX {
+            if script.is_over() {
+                break;
+            }
+            let what = script.u8();
+            match what >> 6 {
+                3 => self.bench.step(TIMES[usize::from(what) % TIMES.len()]),
+                2 => {
+                    if what & 0x20 == 0 {
+                        self.record(&mut script);
+                    } else {
+                        self.scribble(&mut script, &mut damage);
+                    }
+                    self.bench.turn();
+                }
+                _ => {
+                    self.command(&mut script);
+                    if what & 1 == 0 {
+                        self.bench.turn();
+                    }
+                }
+            }
+        }
+        self.bench.turn();
+        self.bench.turn();
+        if damage.ring || damage.rest {
+            self.bench.rest(3);
+            self.check_alive(damage);
+            return false;
+        }
+        self.bench.check_good_stream();
+        let held = allocation::held() - self.held;
+        assert!(held < HELD_MAX, "{held} bytes are held");
+        self.inputs += 1;
+        if self.inputs.is_multiple_of(QUIET_EVERY) {
+            self.bench.check_calm(QUIET_TICKS);
+        }
+        true
+    }
+
+    /// A command whose fields make some sense.
+    fn command(&mut self, script: &mut Script<'_>) {
+        let kind = script.u8();
+        let client_id = if kind & 0x80 == 0 {
+            self.clients[script.below(3)]
+        } else {
+            script.near(&[-1, 0, self.clients[0]])
+        };
+        let correlation_id = if kind & 0x40 == 0 {
+            self.producer.next_correlation_id()
+        } else {
+            script.near(&self.ids)
+        };
+        self.ids.push(correlation_id);
+        if self.ids.len() > 16 {
+            self.ids.remove(0);
+        }
+        let registration_id = script.near(&self.ids);
+        let stream_id = script.below(4) as i32;
+        let choice = script.below(CHANNELS.len() + 1);
+        let own = String::from_utf8_lossy(if choice == CHANNELS.len() {
+            script.chunk()
+        } else {
+            b""
+        });
+        let channel = CHANNELS.get(choice).copied().unwrap_or(&own);
+        let command = match kind % 18 {
+            0 => Command::AddPublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            },
+            1 => Command::RemovePublication {
+                client_id,
+                correlation_id,
+                registration_id,
+                revoke: stream_id & 1 == 0,
+            },
+            2 => Command::AddExclusivePublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            },
+            3 | 4 => Command::AddSubscription {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            },
+            5 => Command::RemoveSubscription {
+                client_id,
+                correlation_id,
+                registration_id,
+            },
+            6 => Command::ClientKeepalive {
+                client_id,
+                correlation_id,
+            },
+            7 => Command::AddDestination {
+                client_id,
+                correlation_id,
+                registration_id,
+                channel,
+            },
+            8 => Command::RemoveDestination {
+                client_id,
+                correlation_id,
+                registration_id,
+                channel,
+            },
+            9 => Command::AddCounter {
+                client_id,
+                correlation_id,
+                counter_type_id: stream_id,
+                key: script.take(20),
+                label: channel,
+            },
+            10 => Command::RemoveCounter {
+                client_id,
+                correlation_id,
+                registration_id,
+            },
+            11 => Command::ClientClose {
+                client_id,
+                correlation_id,
+            },
+            12 => Command::AddReceiveDestination {
+                client_id,
+                correlation_id,
+                registration_id,
+                channel,
+            },
+            13 => Command::RemoveReceiveDestination {
+                client_id,
+                correlation_id,
+                registration_id,
+                channel,
+            },
+            14 => Command::TerminateDriver {
+                client_id,
+                correlation_id,
+                token: script.take(20),
+            },
+            15 => Command::RejectImage {
+                client_id,
+                correlation_id,
+                image_id: registration_id,
+                position: script.near(&[0, 64, 1 << 40]),
+                reason: script.take(20),
+            },
+            16 => Command::RemoveDestinationById {
+                client_id,
+                correlation_id,
+                registration_id,
+                destination_id: script.near(&self.ids),
+            },
+            _ => Command::NextAvailableSessionId {
+                client_id,
+                correlation_id,
+                stream_id,
+            },
+        };
+        let mut payload = Vec::new();
+        let type_id = command.encode(&mut payload);
+        self.write(type_id, &payload);
+    }
+
+    /// A record of any bytes.
+    fn record(&self, script: &mut Script<'_>) {
+        let type_id = match script.u8() {
+            // Static counters stay when their clients are gone.
+            0x0F => return,
+            small @ 0..0x20 => small.into(),
+            _ => script.i32(),
+        };
+        if type_id != 0x0F {
+            self.write(type_id, script.chunk());
+        }
+    }
+
+    fn write(&self, type_id: i32, payload: &[u8]) {
+        if !self.is_about_good_things(payload) {
+            // A full ring is what a hostile client gets from its haste.
+            let _ = self.producer.write(type_id, payload);
+        }
+    }
+
+    /// True if a record may name what belongs to the good client, which the protocol lets anybody do.
+    fn is_about_good_things(&self, payload: &[u8]) -> bool {
+        let words = payload.windows(8).step_by(4);
+        let mut ids = words.map(|word| i64::from_le_bytes(word.try_into().unwrap_or_default()));
+        // Zero is no id, and minus one is nobody's.
+        ids.any(|id| id > 0 && self.good.contains(&id))
+            || payload.windows(5).any(|part| part == b"20000")
+    }
+
+    /// Any bytes over shared memory, near where it is in use.
+    fn scribble(&self, script: &mut Script<'_>, damage: &mut Damage) {
+        let area = script.u8();
+        let (region, starts): (&Region, [usize; 4]) = match area % 6 {
+            0 | 1 => {
+                damage.ring = true;
+                let capacity = self.producer.capacity();
+                let near = self.producer.size() & (capacity - 1);
+                (
+                    &self.cnc.to_driver,
+                    [near, 0, capacity + 128, capacity + 384],
+                )
+            }
+            2 => {
+                damage.rest = true;
+                let capacity = self.cnc.to_clients.len() - 128;
+                (&self.cnc.to_clients, [0, 64, capacity, capacity + 8])
+            }
+            3 => {
+                damage.rest = true;
+                (&self.cnc.counters_values, [0, 46 * 128, 64 * 128, 80 * 128])
+            }
+            4 => {
+                damage.rest = true;
+                (
+                    &self.cnc.counters_metadata,
+                    [0, 46 * 512, 64 * 512, 80 * 512],
+                )
+            }
+            _ => {
+                damage.rest = true;
+                (&self.cnc.error_log, [0, 8, 64, 1024])
+            }
+        };
+        let start = starts[script.below(4)] + usize::from(script.u16() & 0x1FFF) * 4;
+        let length = script.below(33);
+        let bytes = script.take(length);
+        let start = start % region.len();
+        region.copy_racing_in(start & !7, &bytes[..bytes.len().min(region.len() - start)]);
+    }
+
+    /// Whatever was written over shared memory, the driver shows its heartbeat; and when that was no more than the ring, it
+    /// does what it is told again.
+    fn check_alive(&mut self, damage: Damage) {
+        self.producer_beats();
+        if damage.rest {
+            return;
+        }
+        let mut responses = Receiver::open(&self.cnc.to_clients).expect("nobody damaged it");
+        let mut asked = None;
+        for _ in 0..MENDED_TICKS {
+            self.bench.step(TICK);
+            if asked.is_none() {
+                let mut payload = Vec::new();
+                let command = Command::NextAvailableSessionId {
+                    client_id: self.clients[2],
+                    correlation_id: i64::MAX - 7,
+                    stream_id: 1,
+                };
+                let type_id = command.encode(&mut payload);
+                asked = self.producer.write(type_id, &payload).ok();
+            }
+            let mut answered = false;
+            loop {
+                let received = responses.receive(|type_id, bytes| {
+                    let answer = Response::decode(type_id, bytes);
+                    answered |= matches!(
+                        answer,
+                        Ok(Response::NextAvailableSessionId { correlation_id, .. })
+                            if correlation_id == i64::MAX - 7
+                    );
+                });
+                if !matches!(received, Ok(true)) {
+                    break;
+                }
+            }
+            if answered {
+                return;
+            }
+            if self.producer.size() == 0 {
+                // What was asked may have been dropped with the damage.
+                asked = None;
+            }
+        }
+        panic!("no answer: {}", self.bench.errors().join("\n"));
+    }
+
+    fn producer_beats(&mut self) {
+        self.bench.rest(3);
+        let age = self.bench.clock.read().epoch_millis - self.producer.consumer_heartbeat_ms();
+        assert!(
+            (0..=1000).contains(&age),
+            "the last heartbeat is {age} ms old"
+        );
+    }
+}

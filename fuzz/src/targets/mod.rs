@@ -1,0 +1,17 @@
+//! One module per target: `run` takes an input and panics when something does not hold.
+
+pub mod broadcast;
+pub mod cnc;
+pub mod commands;
+pub mod counters;
+pub mod error_log;
+pub mod frames;
+pub mod gossip;
+pub mod image_log;
+pub mod loss_report;
+pub mod name_table;
+pub mod options;
+pub mod publisher_log;
+pub mod receive_endpoints;
+pub mod send_endpoints;
+pub mod uri;

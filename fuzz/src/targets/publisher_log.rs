@@ -1,0 +1,145 @@
+//! A hostile publisher of a driver: anything in the logs of its publications, which the sender scans, the conductor cleans
+//! and spies and subscribers read, and in the counters that go with them.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::time::Duration;
+
+use taran::{Publication, Storage, Subscription};
+use taran_core::memory::Region;
+
+use crate::allocation;
+use crate::driver::Bench;
+use crate::log::{self, POSITIONS, TERM_LENGTH};
+use crate::script::Script;
+use crate::story::Hero;
+
+/// Inputs of a driver's life: each leaves publications that may never drain.
+const LIVES: usize = 64;
+/// Longer stories are cut.
+const STEPS_MAX: usize = 32;
+/// Of this driver: the publications of some inputs, and an error record for each way to be broken.
+const HELD_MAX: isize = 16 << 20;
+/// Timer ticks after which whatever was removed is gone.
+const QUIET_TICKS: usize = 150;
+const QUIET_EVERY: usize = 8;
+
+const CHANNELS: [&str; 3] = [
+    "aeron:udp?endpoint=10.0.0.1:22001|init-term-id=0|term-id=0|term-offset=0|linger=0",
+    "aeron:ipc?init-term-id=0|term-id=0|term-offset=0",
+    "aeron:udp?endpoint=10.0.0.2:30001|init-term-id=0|term-id=0|term-offset=0|ssc=true|linger=0",
+];
+const SUBSCRIPTIONS: [&str; 3] = [
+    "aeron:udp?endpoint=10.0.0.1:22001",
+    "aeron:ipc",
+    "aeron-spy:aeron:udp?endpoint=10.0.0.2:30001",
+];
+const STREAM: i32 = 41;
+
+const TIMES: [Duration; 4] = [
+    Duration::ZERO,
+    Duration::from_millis(1),
+    Duration::from_millis(20),
+    Duration::from_millis(600),
+];
+
+/// The driver and what it held at first.
+struct Publishing {
+    bench: Bench,
+    held: isize,
+    inputs: usize,
+}
+
+thread_local! {
+    static PUBLISHING: RefCell<Hero<Publishing>> = const { RefCell::new(Hero::new()) };
+}
+
+/// Lets a hostile publisher write.
+pub fn run(bytes: &[u8]) {
+    PUBLISHING.with_borrow_mut(|hero| hero.live(bytes, LIVES, Publishing::new, Publishing::act));
+}
+
+impl Publishing {
+    fn new() -> Self {
+        let mut bench = Bench::start(&[]);
+        bench.be_calm();
+        Self {
+            bench,
+            held: allocation::held(),
+            inputs: 0,
+        }
+    }
+
+    fn act(&mut self, bytes: &[u8]) -> bool {
+        let mut script = Script::new(bytes);
+        let choice = script.below(3);
+        // A stream of its own, so that what is left of an earlier input is not joined.
+        self.inputs += 1;
+        let stream_id = STREAM + self.inputs as i32;
+        let mut subscription = self.bench.subscribe(SUBSCRIPTIONS[choice], stream_id);
+        let publication = self.bench.publish(CHANNELS[choice], stream_id);
+        for _ in 0..4 {
+            self.bench.step(Duration::from_millis(1));
+        }
+        let region = self.log(&publication);
+        for _ in 0..STEPS_MAX {
+            if script.is_over() {
+                break;
+            }
+            let what = script.u8();
+            match what & 7 {
+                0..=2 => log::frame(&region, &mut script),
+                3 => log::metadata(&region, &mut script),
+                4 => drop(publication.offer(&vec![1; usize::from(script.u8()) * 16])),
+                5 => {
+                    let counter = self
+                        .bench
+                        .parts
+                        .counters
+                        .counter(publication.position_limit_id());
+                    if let Some(counter) = counter {
+                        counter.set(script.near(&POSITIONS));
+                    }
+                }
+                6 => self.bench.step(TIMES[usize::from(what >> 3) % TIMES.len()]),
+                _ => {
+                    self.bench.turn();
+                    poll(&mut subscription);
+                }
+            }
+        }
+        self.bench.step(Duration::from_millis(1));
+        poll(&mut subscription);
+        self.bench.check_good_stream();
+        drop((publication, subscription));
+        self.bench.turn();
+        let held = allocation::held() - self.held;
+        assert!(held < HELD_MAX, "{held} bytes are held");
+        if self.inputs.is_multiple_of(QUIET_EVERY) {
+            self.bench.check_calm(QUIET_TICKS);
+        }
+        true
+    }
+
+    /// The log of a publication, as the process that publishes has it mapped.
+    fn log(&self, publication: &Publication) -> Region {
+        let name = format!(
+            "/fuzz/publications/{}.logbuffer",
+            publication.original_registration_id()
+        );
+        let log = self.bench.storage.open(Path::new(&name));
+        log.expect("the log is there")
+    }
+}
+
+/// What a hostile publisher sends may be anything, but it comes in bounds.
+fn poll(subscription: &mut Subscription) {
+    let polled = subscription.poll(
+        |part, header| {
+            assert_eq!(header.frame_length() as usize, part.len() + 32);
+            assert!(part.len() <= TERM_LENGTH as usize);
+        },
+        16,
+    );
+    assert!(polled.is_ok());
+}

@@ -1,0 +1,180 @@
+//! Datagrams of strangers to each kind of receive endpoint: unicast, multicast, several transports, unreliable with cubic
+//! congestion control and timestamps, one session, responses.
+
+use std::cell::RefCell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use taran::Subscription;
+
+use crate::allocation;
+use crate::driver::wire::{self, Known};
+use crate::driver::{Bench, HERE};
+use crate::script::Script;
+use crate::story::Hero;
+
+/// Inputs of a driver's life, and after how many strangers fall quiet so that it can be seen what is left.
+const LIVES: usize = 512;
+const QUIET_EVERY: usize = 16;
+/// Longer stories are cut: they tell nothing that several inputs do not.
+const STEPS_MAX: usize = 32;
+/// Of this driver, however long it is flooded: images, their senders, endpoints.
+const HELD_MAX: isize = 8 << 20;
+/// Timer ticks after which all images are gone.
+const QUIET_TICKS: usize = 30;
+
+const CHANNELS: [(&str, i32); 5] = [
+    ("aeron:udp?endpoint=10.0.0.1:20001", 11),
+    ("aeron:udp?endpoint=224.0.1.1:20002|interface=10.0.0.1", 12),
+    (
+        "aeron:udp?endpoint=10.0.0.1:20003|reliable=false|cc=cubic|media-rcv-ts-offset=reserved",
+        13,
+    ),
+    (
+        "aeron:udp?endpoint=10.0.0.1:20004|session-id=7|tether=false",
+        14,
+    ),
+    (
+        "aeron:udp?control-mode=response|control=10.0.0.2:20008|endpoint=10.0.0.1:20007",
+        15,
+    ),
+];
+const MANUAL: (&str, i32) = ("aeron:udp?control-mode=manual|group=true", 16);
+const DESTINATIONS: [&str; 2] = [
+    "aeron:udp?endpoint=10.0.0.1:20005",
+    "aeron:udp?endpoint=224.0.1.3:20006|interface=10.0.0.1",
+];
+
+const TIMES: [Duration; 6] = [
+    Duration::ZERO,
+    Duration::from_micros(1),
+    Duration::from_millis(1),
+    Duration::from_millis(20),
+    Duration::from_millis(60),
+    Duration::from_millis(250),
+];
+
+/// The driver, its subscriptions, and what it held at first.
+struct Receiving {
+    bench: Bench,
+    subscriptions: Vec<Subscription>,
+    targets: Vec<SocketAddr>,
+    known: Known,
+    held: isize,
+    inputs: usize,
+}
+
+thread_local! {
+    static RECEIVING: RefCell<Hero<Receiving>> = const { RefCell::new(Hero::new()) };
+}
+
+/// Lets strangers send to a driver that receives.
+pub fn run(bytes: &[u8]) {
+    RECEIVING.with_borrow_mut(|hero| hero.live(bytes, LIVES, Receiving::new, Receiving::act));
+}
+
+impl Receiving {
+    fn new() -> Self {
+        let mut bench = Bench::start(&[]);
+        let mut subscriptions: Vec<Subscription> = CHANNELS
+            .iter()
+            .map(|(channel, stream_id)| bench.subscribe(channel, *stream_id))
+            .collect();
+        let manual = bench.subscribe(MANUAL.0, MANUAL.1);
+        for destination in DESTINATIONS {
+            let pending = manual.async_add_destination(destination);
+            bench.answer(pending.expect("the driver takes commands"));
+        }
+        subscriptions.push(manual);
+        bench.be_calm();
+        let here = |port| SocketAddr::from((HERE, port));
+        let group = |last, port| SocketAddr::from((Ipv4Addr::new(224, 0, 1, last), port));
+        Self {
+            bench,
+            subscriptions,
+            targets: vec![
+                here(20_001),
+                group(1, 20_002),
+                here(20_003),
+                here(20_004),
+                here(20_005),
+                group(3, 20_006),
+                here(20_007),
+                // A group's data and control address are not the same one.
+                group(2, 20_002),
+            ],
+            known: Known {
+                sessions: vec![7, 1, 2, -1],
+                streams: vec![11, 12, 13, 14, 15, 16],
+                terms: vec![0, 1, 2, -1, i64::from(i32::MAX), i64::from(i32::MIN)],
+                receivers: vec![0, 1],
+            },
+            held: allocation::held(),
+            inputs: 0,
+        }
+    }
+
+    fn act(&mut self, bytes: &[u8]) -> bool {
+        let mut script = Script::new(bytes);
+        for _ in 0..STEPS_MAX {
+            if script.is_over() {
+                break;
+            }
+            let what = script.u8();
+            if what & 0xC0 == 0xC0 {
+                self.bench
+                    .step(TIMES[usize::from(what & 0x3F) % TIMES.len()]);
+                self.poll();
+                continue;
+            }
+            let target = self.targets[usize::from(what & 7) % self.targets.len()];
+            let datagram = wire::datagram(&mut script, &self.known);
+            self.bench
+                .send(usize::from(what >> 3 & 3), target, &datagram);
+            if what & 0x20 == 0 {
+                self.bench.turn();
+            }
+        }
+        self.bench.turn();
+        self.poll();
+        self.bench.check_good_stream();
+        let held = allocation::held() - self.held;
+        assert!(held < HELD_MAX, "{held} bytes are held");
+        self.inputs += 1;
+        if self.inputs.is_multiple_of(QUIET_EVERY) {
+            self.rest();
+        }
+        true
+    }
+
+    /// Takes what has come; whatever that is, it is in order and in bounds.
+    fn poll(&mut self) {
+        for subscription in &mut self.subscriptions {
+            let mut last = None;
+            let polled = subscription.poll(
+                |part, header| {
+                    assert_eq!(header.frame_length() as usize, part.len() + 32);
+                    let at = (header.session_id(), header.position());
+                    if let Some((session_id, position)) = last
+                        && session_id == at.0
+                    {
+                        assert!(position < at.1);
+                    }
+                    last = Some(at);
+                },
+                32,
+            );
+            assert!(polled.is_ok());
+        }
+    }
+
+    fn rest(&mut self) {
+        for _ in 0..QUIET_TICKS {
+            self.bench.step(crate::driver::TICK);
+            self.poll();
+        }
+        self.bench.check_calm(5);
+        self.bench.take_heard();
+        self.bench.check_counts(2, &["insufficient"]);
+    }
+}

@@ -1,0 +1,197 @@
+//! Datagrams of strangers to each kind of send endpoint: unicast, multicast, several destinations by command and by
+//! themselves, minimum and tagged flow control, requests and responses.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use taran::{Publication, Subscription};
+
+use crate::allocation;
+use crate::driver::wire::{self, Known};
+use crate::driver::{Bench, HERE};
+use crate::script::Script;
+use crate::story::Hero;
+
+/// Inputs of a driver's life, and after how many strangers fall quiet.
+const LIVES: usize = 512;
+const QUIET_EVERY: usize = 16;
+/// Longer stories are cut.
+const STEPS_MAX: usize = 32;
+/// Of this driver, however long it is flooded: receivers and destinations that strangers pretend to be.
+const HELD_MAX: isize = 8 << 20;
+/// Timer ticks after which all destinations and receivers that are silent are forgotten.
+const QUIET_TICKS: usize = 60;
+
+const CHANNELS: [(&str, i32); 7] = [
+    (
+        "aeron:udp?endpoint=10.0.0.2:30001|control=10.0.0.1:21001|session-id=1",
+        21,
+    ),
+    (
+        "aeron:udp?endpoint=224.0.1.5:30001|interface=10.0.0.1|session-id=2|fc=min,g:1/1,t:100ms",
+        22,
+    ),
+    (
+        "aeron:udp?control=10.0.0.1:21003|control-mode=dynamic|session-id=3|fc=max",
+        23,
+    ),
+    (
+        "aeron:udp?control=10.0.0.1:21004|control-mode=dynamic|session-id=4|fc=tagged,g:5/1,t:100ms",
+        24,
+    ),
+    (
+        "aeron:udp?control=10.0.0.1:21005|control-mode=manual|session-id=5|max-resend=4",
+        25,
+    ),
+    (
+        "aeron:udp?control=10.0.0.1:21006|control-mode=response|session-id=6|response-correlation-id=prototype",
+        26,
+    ),
+    (
+        "aeron:udp?endpoint=10.0.0.3:30002|control=10.0.0.1:21007|session-id=7|linger=0|ssc=true",
+        27,
+    ),
+];
+const DESTINATIONS: [&str; 2] = [
+    "aeron:udp?endpoint=10.0.0.2:30001",
+    "aeron:udp?endpoint=host:30002",
+];
+/// Where the term of each publication starts, so that strangers can speak of it.
+const TERM: &str = "|init-term-id=0|term-id=0|term-offset=0|term-length=65536";
+
+const TIMES: [Duration; 6] = [
+    Duration::ZERO,
+    Duration::from_micros(1),
+    Duration::from_millis(1),
+    Duration::from_millis(20),
+    Duration::from_millis(60),
+    Duration::from_millis(250),
+];
+
+/// The driver, its publications, and what it held at first.
+struct Sending {
+    bench: Bench,
+    publications: Vec<Publication>,
+    /// Asks over a response channel.
+    _asking: Subscription,
+    targets: Vec<SocketAddr>,
+    known: Known,
+    held: isize,
+    inputs: usize,
+}
+
+thread_local! {
+    static SENDING: RefCell<Hero<Sending>> = const { RefCell::new(Hero::new()) };
+}
+
+/// Lets strangers send to a driver that sends.
+pub fn run(bytes: &[u8]) {
+    SENDING.with_borrow_mut(|hero| hero.live(bytes, LIVES, Sending::new, Sending::act));
+}
+
+impl Sending {
+    fn new() -> Self {
+        let mut bench = Bench::start(&[]);
+        let asking = bench.subscribe("aeron:udp?control=10.0.0.2:30002|control-mode=response", 28);
+        let mut publications: Vec<Publication> = CHANNELS
+            .iter()
+            .map(|(channel, stream_id)| bench.publish(&format!("{channel}{TERM}"), *stream_id))
+            .collect();
+        let manual = publications[4].clone();
+        for destination in DESTINATIONS {
+            let pending = manual.async_add_destination(destination);
+            bench.answer(pending.expect("the driver takes commands"));
+        }
+        let request = format!(
+            "aeron:udp?endpoint=10.0.0.2:30001|control=10.0.0.1:21008|session-id=8|response-correlation-id={}{TERM}",
+            asking.registration_id()
+        );
+        publications.push(bench.publish(&request, 28));
+        bench.be_calm();
+        Self {
+            bench,
+            publications,
+            _asking: asking,
+            targets: (21_001..=21_008)
+                .map(|port| SocketAddr::from((HERE, port)))
+                .collect(),
+            known: Known {
+                sessions: (1..=8).collect(),
+                streams: (21..=28).collect(),
+                terms: vec![0, 1, 2, -1, i64::from(i32::MAX)],
+                receivers: vec![1, 2, 3, -1],
+            },
+            held: allocation::held(),
+            inputs: 0,
+        }
+    }
+
+    fn act(&mut self, bytes: &[u8]) -> bool {
+        let mut script = Script::new(bytes);
+        for _ in 0..STEPS_MAX {
+            if script.is_over() {
+                break;
+            }
+            let what = script.u8();
+            if what & 0xC0 == 0xC0 {
+                self.bench
+                    .step(TIMES[usize::from(what & 0x3F) % TIMES.len()]);
+                continue;
+            }
+            if what & 0xC0 == 0x80 {
+                self.offer(usize::from(what & 7), usize::from(script.u8()) * 16);
+                continue;
+            }
+            // The multicast publication listens on its control group alone.
+            let target = match what & 7 {
+                1 => SocketAddr::from(([224, 0, 1, 6], 30_001)),
+                target => self.targets[usize::from(target)],
+            };
+            let datagram = wire::datagram(&mut script, &self.known);
+            self.bench
+                .send(usize::from(what >> 3 & 3), target, &datagram);
+            if what & 0x20 == 0 {
+                self.bench.turn();
+            }
+        }
+        self.bench.turn();
+        self.check();
+        self.bench.check_good_stream();
+        self.inputs += 1;
+        if self.inputs.is_multiple_of(QUIET_EVERY) {
+            self.bench.check_calm(QUIET_TICKS);
+            self.bench.take_heard();
+            self.bench.check_counts(2, &[]);
+        }
+        true
+    }
+
+    /// Whether it is taken depends on what strangers said.
+    fn offer(&mut self, index: usize, length: usize) {
+        let publication = &self.publications[index % self.publications.len()];
+        let before = publication.position();
+        match publication.offer(&vec![7; length]) {
+            Ok(position) => assert!(position > before),
+            Err(error) => {
+                assert!(error.is_retryable() || length > publication.max_message_length())
+            }
+        }
+        self.bench.turn();
+    }
+
+    /// No stranger makes a publication end, run ahead of its window or lose its place.
+    fn check(&self) {
+        for publication in &self.publications {
+            assert!(!publication.is_closed());
+            let window = publication.available_window();
+            let term = publication.term_length() as i64;
+            assert!(
+                window <= term,
+                "{window} bytes of window in terms of {term}"
+            );
+        }
+        let held = allocation::held() - self.held;
+        assert!(held < HELD_MAX, "{held} bytes are held");
+    }
+}

@@ -1,0 +1,233 @@
+//! `cargo xtask fuzz`: builds the fuzz targets with what a stable toolchain has, and runs them.
+//!
+//! The compiler's coverage pass is a pass like any other, and libFuzzer comes as source with `libfuzzer-sys` (it needs a
+//! C++ compiler): neither a nightly toolchain nor cargo-fuzz is needed. With AddressSanitizer a nightly one is.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run as run_command;
+
+const HOST: &str = "x86_64-unknown-linux-gnu";
+
+/// What makes a program tell libFuzzer where it has been and what it compares.
+const COVERAGE: [&str; 6] = [
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "--cfg=fuzzing",
+];
+
+const USAGE: &str =
+    "cargo xtask fuzz [TARGET...] [--runs N] [--seconds S] [--asan] [--minimise] [--story FILE]";
+
+/// New inputs of a target that nothing more is said about, after its corpus.
+const DEFAULT_RUNS: u64 = 20_000;
+
+/// What was asked for.
+#[derive(Debug, Default)]
+struct Asked {
+    targets: Vec<String>,
+    runs: Option<u64>,
+    seconds: Option<u64>,
+    asan: bool,
+    minimise: bool,
+    /// Inputs of one driver, to be tried before anything else.
+    story: Option<PathBuf>,
+}
+
+/// Runs the chore.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let mut asked = read(arguments)?;
+    let known = targets()?;
+    if asked.targets.is_empty() {
+        asked.targets = known;
+    } else if let Some(unknown) = asked.targets.iter().find(|name| !known.contains(name)) {
+        return Err(format!(
+            "no target {unknown}; there are {}",
+            known.join(", ")
+        ));
+    }
+    if asked.asan && !has_nightly() {
+        eprintln!(
+            "SKIPPED: no nightly toolchain, so no AddressSanitizer (rustup toolchain install nightly)"
+        );
+        return Ok(());
+    }
+    let programs = build(&asked)?;
+    if asked.minimise {
+        seeds()?;
+    }
+    for target in &asked.targets {
+        if asked.minimise {
+            minimise(&programs, target)?;
+        } else {
+            fuzz(&programs, target, &asked)?;
+        }
+    }
+    Ok(())
+}
+
+fn read(arguments: &[String]) -> Result<Asked, String> {
+    let mut asked = Asked::default();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let mut value = || {
+            let value = rest.next();
+            value.ok_or_else(|| format!("{argument} needs a value; usage: {USAGE}"))
+        };
+        let number = |text: &String| {
+            let number = text.parse::<u64>();
+            number.map_err(|_| format!("{argument} needs a number, not {text}; usage: {USAGE}"))
+        };
+        match argument.as_str() {
+            "--runs" => asked.runs = Some(number(value()?)?),
+            "--seconds" => asked.seconds = Some(number(value()?)?),
+            "--story" => asked.story = Some(PathBuf::from(value()?)),
+            "--asan" => asked.asan = true,
+            "--minimise" => asked.minimise = true,
+            option if option.starts_with('-') => {
+                return Err(format!("{option} is unknown; usage: {USAGE}"));
+            }
+            target => asked.targets.push(target.to_owned()),
+        }
+    }
+    Ok(asked)
+}
+
+/// The targets there are, by the names of their programs.
+fn targets() -> Result<Vec<String>, String> {
+    let folder = root().join("fuzz_targets");
+    let entries =
+        fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.path().file_stem()?.to_str().map(str::to_owned))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz")
+}
+
+fn has_nightly() -> bool {
+    let nightly = Command::new("cargo")
+        .args(["+nightly", "--version"])
+        .output();
+    nightly.is_ok_and(|output| output.status.success())
+}
+
+/// Builds the programs of the targets; the folder in which they are.
+fn build(asked: &Asked) -> Result<PathBuf, String> {
+    let folder = if asked.asan {
+        "../target/fuzz-asan"
+    } else {
+        "../target/fuzz"
+    };
+    let folder = root().join(folder);
+    let mut flags = COVERAGE.to_vec();
+    let mut command = Command::new("cargo");
+    if asked.asan {
+        flags.push("-Zsanitizer=address");
+        command.arg("+nightly");
+    }
+    command
+        .args(["build", "--release", "--locked", "--target", HOST])
+        .arg("--manifest-path")
+        .arg(root().join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&folder)
+        .env("RUSTFLAGS", flags.join(" "));
+    for target in &asked.targets {
+        command.args(["--bin", target]);
+    }
+    run_command(&mut command)?;
+    Ok(folder.join(HOST).join("release"))
+}
+
+/// Replays the corpus, then tries new inputs. What is new in them goes to `fuzz/findings`, what fails to
+/// `fuzz/artifacts`.
+fn fuzz(programs: &Path, target: &str, asked: &Asked) -> Result<(), String> {
+    let findings = made("findings", target)?;
+    let artifacts = made("artifacts", target)?;
+    let corpus = made("corpus", target)?;
+    let runs = match (asked.runs, asked.seconds) {
+        (None, None) => Some(DEFAULT_RUNS),
+        (runs, _) => runs,
+    };
+    let mut command = Command::new(programs.join(target));
+    if let Some(story) = &asked.story {
+        command.env("TARAN_FUZZ_STORY", story);
+    }
+    command
+        .env("TARAN_FUZZ_STORY_FILE", artifacts.join("story"))
+        .args(limits())
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .args(runs.map(|runs| format!("-runs={runs}")))
+        .args(
+            asked
+                .seconds
+                .map(|seconds| format!("-max_total_time={seconds}")),
+        )
+        .args([findings, corpus]);
+    run_command(&mut command)
+}
+
+/// Puts the first inputs of all targets among the findings.
+fn seeds() -> Result<(), String> {
+    let folder = root();
+    run_command(
+        Command::new("cargo")
+            .args([
+                "run",
+                "--quiet",
+                "--locked",
+                "--bin",
+                "seeds",
+                "--manifest-path",
+            ])
+            .arg(folder.join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(folder.join("../target/fuzz-seeds"))
+            .arg(folder.join("findings")),
+    )
+}
+
+/// Replaces the corpus by the smallest part of it, of the seeds and of the findings that covers as much.
+fn minimise(programs: &Path, target: &str) -> Result<(), String> {
+    let findings = made("findings", target)?;
+    let corpus = made("corpus", target)?;
+    let old = root().join("findings").join(format!("{target}.old"));
+    fs::rename(&corpus, &old).map_err(|error| format!("{}: {error}", corpus.display()))?;
+    let corpus = made("corpus", target)?;
+    let mut command = Command::new(programs.join(target));
+    command
+        .args(limits())
+        .arg("-merge=1")
+        .args([&corpus, &old, &findings]);
+    run_command(&mut command)?;
+    fs::remove_dir_all(&old).map_err(|error| format!("{}: {error}", old.display()))
+}
+
+/// What no input of any target may need more of: seconds, and megabytes of the whole process. Longer inputs than a
+/// datagram carries, or than commands are, tell nothing more.
+fn limits() -> [&'static str; 5] {
+    [
+        "-timeout=10",
+        "-rss_limit_mb=1024",
+        "-max_len=4096",
+        "-print_final_stats=1",
+        "-verbosity=0",
+    ]
+}
+
+fn made(kind: &str, target: &str) -> Result<PathBuf, String> {
+    let folder = root().join(kind).join(target);
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder)
+}
