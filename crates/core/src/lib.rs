@@ -13,6 +13,7 @@ pub mod debugger;
 pub mod directory;
 pub mod error_log;
 pub mod idle;
+pub mod interface;
 pub mod loss_report;
 pub mod memory;
 pub mod queue;

@@ -76,6 +76,7 @@ impl Road {
             errors: ErrorHandler::detached(),
             status_poll_ratio: 6,
             status_poll_interval_ns: 100 * MS,
+            reresolution_check_interval_ns: 0,
         });
         let (mut receiver_commands, commands) = queue::spsc(8);
         let (events, receiver_events) = queue::spsc(8);
@@ -86,6 +87,7 @@ impl Road {
             cycle: cycle(),
             errors: ErrorHandler::detached(),
             losses: LossReport::open(Region::anonymous(4096).unwrap()),
+            reresolution_check_interval_ns: 0,
         });
 
         let log = log(LogKind::Exclusive, 0);
@@ -98,6 +100,7 @@ impl Road {
             control: None,
             destination: Destination::Connected,
             unheard_timeout_ns: None,
+            seed: 1,
         });
         let half = SenderPublication::new(SenderPublicationSpec {
             id: PublicationId(2),
@@ -153,6 +156,7 @@ impl Road {
             group_tag: None,
             timestamps: None,
             stream_session_limit: usize::MAX,
+            seed: 1,
         });
         let subscription = ReceiverCommand::AddSubscription {
             endpoint: ENDPOINT,

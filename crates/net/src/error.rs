@@ -91,28 +91,6 @@ pub enum NetError {
         /// The system's reason.
         source: io::Error,
     },
-    /// No interface of that name has an address of that family.
-    #[error("no interface named '{name}' with an {family} address; there are: {known}")]
-    UnknownInterface {
-        /// The name asked for.
-        name: String,
-        /// The family asked for.
-        family: crate::Family,
-        /// The interfaces there are, for the reader.
-        known: String,
-    },
-    /// No usable interface has an address in that network.
-    #[error(
-        "no interface that is up, and multicast capable or loopback, has an address in {address}/{prefix}; there are: {known}"
-    )]
-    NoInterface {
-        /// An address of the network asked for.
-        address: IpAddr,
-        /// How many of its leading bits count.
-        prefix: u8,
-        /// The interfaces there are, for the reader.
-        known: String,
-    },
 }
 
 impl NetError {
@@ -128,9 +106,7 @@ impl NetError {
             | Self::Send { source, .. }
             | Self::Receive { source, .. }
             | Self::Query { source, .. } => Some(source),
-            Self::NoDestination { .. }
-            | Self::UnknownInterface { .. }
-            | Self::NoInterface { .. } => None,
+            Self::NoDestination { .. } => None,
         }
     }
 

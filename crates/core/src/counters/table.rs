@@ -139,13 +139,19 @@ impl CounterTable {
 
     /// Frees a counter; its id rests from now on. False if it was not in use.
     pub fn free(&mut self, id: i32, now_epoch_ms: i64) -> bool {
+        self.free_for(id, now_epoch_ms, Duration::ZERO)
+    }
+
+    /// The same for a counter that somebody may still look at for a while: its id rests for so long at least.
+    pub fn free_for(&mut self, id: i32, now_epoch_ms: i64, at_least: Duration) -> bool {
         if !self.is_in_use(id) {
             return false;
         }
         let Some(record) = self.reader.metadata(id) else {
             return false;
         };
-        let reuse_at = now_epoch_ms.saturating_add(self.rest_ms);
+        let at_least = i64::try_from(at_least.as_millis()).unwrap_or(i64::MAX);
+        let reuse_at = now_epoch_ms.saturating_add(self.rest_ms.max(at_least));
         // Release: partner of the acquire loads of the state in `CountersReader`.
         record.state.store(RECLAIMED, Ordering::Release);
         // Whoever reads any of what is written from here on, be it by the next owner of the id, finds

@@ -34,6 +34,8 @@ pub struct SendEndpointSpec {
     /// Tell the conductor to resolve the peer's name again after this time without a status message (spec/02 §2.14);
     /// `None` for multicast, response channels and literal addresses.
     pub unheard_timeout_ns: Option<i64>,
+    /// Chance for the table of publications, that strangers cannot guess.
+    pub seed: u64,
 }
 
 /// Which flow control a publication uses (spec/02 §4).
@@ -167,6 +169,8 @@ pub struct ReceiveEndpointSpec {
     pub timestamps: Option<ReceiveTimestamps>,
     /// `aeron.driver.stream.session.limit`.
     pub stream_session_limit: usize,
+    /// Chance for the tables of streams and sessions, that strangers cannot guess.
+    pub seed: u64,
 }
 
 /// When a gap is NAKed (spec/02 §5.5).

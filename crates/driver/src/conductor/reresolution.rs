@@ -18,7 +18,7 @@ impl Owners {
     /// After which silence the name in this address is to be looked up again; never where there is no name, or where the
     /// options say so.
     pub(crate) fn unheard_timeout(&self, address: Option<&Address>) -> Option<i64> {
-        let is_wanted = self.settings.timers.looks_up_again;
+        let is_wanted = self.settings.timers.reresolution_check_interval_ns > 0;
         address
             .and_then(name_of)
             .filter(|_| is_wanted)

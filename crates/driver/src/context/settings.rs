@@ -151,8 +151,8 @@ pub struct TimerSettings {
     pub cycle_thresholds_ns: [i64; 3],
     /// Slower name look-ups are counted.
     pub name_resolver_threshold_ns: i64,
-    /// The names of peers that fall silent are looked up again.
-    pub looks_up_again: bool,
+    /// How often peers are looked for that fell silent, as their names are to be looked up again; 0: never.
+    pub reresolution_check_interval_ns: i64,
 }
 
 impl Settings {
@@ -264,7 +264,7 @@ impl TimerSettings {
                 options.receiver_cycle_threshold_ns(),
             ],
             name_resolver_threshold_ns: options.name_resolver_threshold_ns(),
-            looks_up_again: options.reresolution_check_interval_ns() > 0,
+            reresolution_check_interval_ns: options.reresolution_check_interval_ns(),
         }
     }
 }

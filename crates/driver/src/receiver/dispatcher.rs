@@ -3,7 +3,9 @@
 //! Pure bookkeeping: frames come in as their ids, verdicts go out. "Nobody is interested" is not stored, it is what the
 //! subscriptions say. The tables are bounded, because anybody can send frames with invented ids.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
+
+use crate::ids::{IdHash, IdMap, IdSet};
 
 /// How long data waits for the SETUP that was asked for.
 const SETUP_TIMEOUT_NS: i64 = 1_000_000_000;
@@ -22,7 +24,7 @@ type Key = (i32, i32);
 
 #[derive(Debug)]
 pub(super) struct Dispatcher {
-    streams: HashMap<i32, Stream>,
+    streams: IdMap<i32, Stream>,
     session_limit: usize,
     pending: VecDeque<Pending>,
     creating: usize,
@@ -30,11 +32,11 @@ pub(super) struct Dispatcher {
     recent: Option<(Key, usize)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Stream {
     all_sessions: bool,
-    wanted: HashSet<i32>,
-    sessions: HashMap<i32, Session>,
+    wanted: IdSet,
+    sessions: IdMap<i32, Session>,
     /// Images, and those being made.
     images: usize,
 }
@@ -78,9 +80,10 @@ pub(super) enum OnSetup {
 }
 
 impl Dispatcher {
-    pub(super) fn new(session_limit: usize) -> Self {
+    /// `seed` is chance, so that nobody can choose ids that are slow to find.
+    pub(super) fn new(session_limit: usize, seed: u64) -> Self {
         Self {
-            streams: HashMap::new(),
+            streams: IdMap::with_hasher(IdHash::new(seed)),
             session_limit,
             pending: VecDeque::new(),
             creating: 0,
@@ -205,7 +208,11 @@ impl Dispatcher {
     }
 
     pub(super) fn add_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
-        let stream = self.streams.entry(stream_id).or_default();
+        let hash = self.streams.hasher().clone();
+        let stream = self
+            .streams
+            .entry(stream_id)
+            .or_insert_with(|| Stream::new(hash));
         match session_id {
             None => stream.all_sessions = true,
             Some(session_id) => {
@@ -301,6 +308,15 @@ impl Dispatcher {
 }
 
 impl Stream {
+    fn new(hash: IdHash) -> Self {
+        Self {
+            all_sessions: false,
+            wanted: IdSet::with_hasher(hash.clone()),
+            sessions: IdMap::with_hasher(hash),
+            images: 0,
+        }
+    }
+
     fn wants(&self, session_id: i32) -> bool {
         self.all_sessions || self.wanted.contains(&session_id)
     }

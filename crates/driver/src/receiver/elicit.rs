@@ -68,15 +68,26 @@ impl ReceiveEndpoint {
         }
     }
 
+    /// Asks for SETUPs where it is time to.
     pub(super) fn look_after_transports(&mut self, desk: &mut Desk<'_>) {
         for index in 0..self.transports.len() {
-            let Some(transport) = &mut self.transports[index] else {
+            let Some(transport) = &self.transports[index] else {
                 continue;
             };
-            if transport.explicit_control.is_none() {
-                continue;
+            if transport.explicit_control.is_some()
+                && desk.now.nanos - transport.elicited_ns > ELICIT_INTERVAL_NS
+                && self.dispatcher.has_interest()
+            {
+                self.elicit_explicitly(index, desk);
             }
+        }
+    }
+
+    /// Who stays silent behind an explicit control address may have moved (spec/02 §2.14).
+    pub(super) fn check_heard(&mut self, desk: &mut Desk<'_>) {
+        for transport in self.transports.iter_mut().flatten() {
             if let Some(timeout_ns) = transport.unheard_timeout_ns
+                && transport.explicit_control.is_some()
                 && desk.now.nanos - transport.heard_ns > timeout_ns
             {
                 transport.heard_ns = desk.now.nanos;
@@ -86,11 +97,6 @@ impl ReceiveEndpoint {
                 };
                 // When the queue is full the next timeout says so again.
                 let _ = desk.events.offer(event);
-            }
-            if desk.now.nanos - transport.elicited_ns > ELICIT_INTERVAL_NS
-                && self.dispatcher.has_interest()
-            {
-                self.elicit_explicitly(index, desk);
             }
         }
     }

@@ -12,7 +12,7 @@ use super::connections::Arrival;
 use super::dispatcher::{Dispatcher, OnData, OnSetup};
 use super::identity::Identity;
 use super::image::{Link, ReceiverImage, Turned};
-use super::train;
+use super::train::{self, Run};
 use super::transport::ReceiveTransport;
 use crate::boundary::{ConductorEvent, CreateImage, EndpointId, ReceiveEndpointSpec};
 use crate::timestamps::ReceiveTimestamps;
@@ -49,7 +49,7 @@ impl ReceiveEndpoint {
                 .collect(),
             has_destinations: spec.has_destinations,
             timestamps: spec.timestamps,
-            dispatcher: Dispatcher::new(spec.stream_session_limit),
+            dispatcher: Dispatcher::new(spec.stream_session_limit, spec.seed),
             images: Vec::new(),
         }
     }
@@ -127,7 +127,7 @@ impl ReceiveEndpoint {
     /// Several datagrams of one stream go into its image in one pass where that is possible.
     fn on_train(&mut self, transport: usize, train: &Train<'_>, desk: &mut Desk<'_>) {
         for run in train::runs(train) {
-            if run.count() > 1 && self.on_run(transport, run.bytes, train.source, desk) {
+            if run.count() > 1 && self.on_run(transport, &run, train.source, desk) {
                 continue;
             }
             for datagram in run.datagrams() {
@@ -136,8 +136,8 @@ impl ReceiveEndpoint {
         }
     }
 
-    fn on_run(&mut self, slot: usize, bytes: &[u8], source: SocketAddr, desk: &Desk<'_>) -> bool {
-        let Ok(Frame::Data(frame)) = Frame::parse(bytes) else {
+    fn on_run(&mut self, slot: usize, run: &Run<'_>, source: SocketAddr, desk: &Desk<'_>) -> bool {
+        let Ok(Frame::Data(frame)) = Frame::parse(run.bytes) else {
             return false;
         };
         let image = self.dispatcher.image(frame.session_id(), frame.stream_id());
@@ -148,7 +148,7 @@ impl ReceiveEndpoint {
             return false;
         };
         let arrival = transport.arrival(slot, source, desk.now);
-        let is_placed = image.on_train(&frame, &arrival);
+        let is_placed = image.on_train(&frame, run.stride, &arrival);
         if is_placed {
             transport.heard_ns = desk.now.nanos;
         }

@@ -37,6 +37,8 @@ pub struct ReceiverImage {
     /// Nothing at or beyond it is clean, as far as was looked.
     pub(super) clean_end: i64,
     pub(super) heard_ns: i64,
+    /// More than heartbeats has come.
+    pub(super) has_data: bool,
     /// Something arrived out of order since the last scan.
     pub(super) needs_scan: bool,
     // What every turn touches.
@@ -109,6 +111,7 @@ impl ReceiverImage {
             overrun_threshold: overrun_threshold(&geometry, join_position),
             clean_end: clean_end(&spec),
             heard_ns: 0,
+            has_data: false,
             needs_scan: false,
             published: join_position,
             status: StatusMessages::new(

@@ -10,10 +10,19 @@ use crate::boundary::ReceiverCounters;
 impl ReceiverImage {
     /// Several datagrams that lie back to back, taken as one packet: the common case of a fast stream, where everything
     /// is new and goes into the log in one pass. False if it is not that case; nothing happened then.
-    pub(super) fn on_train(&mut self, frame: &DataFrame<'_>, arrival: &Arrival) -> bool {
-        let Ok(walk) = frame.walk(self.geometry.term_length()) else {
+    pub(super) fn on_train(
+        &mut self,
+        frame: &DataFrame<'_>,
+        stride: usize,
+        arrival: &Arrival,
+    ) -> bool {
+        let Ok(walk) = frame.walk_train(self.geometry.term_length(), stride) else {
             return false;
         };
+        if frame.is_heartbeat() {
+            // What comes behind it is to be looked at, too.
+            return false;
+        }
         let position = self.geometry.position(frame.term_id(), walk.term_offset());
         let end = position + i64::from(walk.length_in_term());
         // At or beyond the high water mark no slot can be taken, so that looking at the first one is enough.
@@ -128,6 +137,7 @@ impl ReceiverImage {
 
     /// Into the log, unless it is there already.
     fn place(&mut self, walk: &Walk<'_>, position: i64, end: i64) {
+        self.has_data = true;
         let is_new = log::insert(self.spec.log.term_at(position), walk);
         if is_new && position == self.rebuilt && position == self.high_water {
             // In order and nothing missing before: no scan has to find that out.

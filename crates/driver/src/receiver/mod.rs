@@ -39,6 +39,7 @@ use taran_net::ReceiveBatch;
 use crate::boundary::{
     ConductorEvent, EndpointId, ImageId, Outbox, ReceiverCommand, ReceiverCounters, TransportId,
 };
+use crate::every::Every;
 use crate::faults::Faults;
 use crate::park::{may_have_arrived, wait_for_any};
 
@@ -64,6 +65,8 @@ pub struct ReceiverSpec {
     pub errors: ErrorHandler,
     /// Where losses are recorded; the receiver is its only writer.
     pub losses: LossReport,
+    /// `aeron.driver.reresolution.check.interval`, 1 s: how often peers are looked for that fell silent; 0: never.
+    pub reresolution_check_interval_ns: i64,
 }
 
 /// The agent that receives. Driven by `do_work` alone.
@@ -77,6 +80,7 @@ pub struct Receiver {
     outbox: Outbox,
     commands: queue::Receiver<ReceiverCommand>,
     cycle: DutyCycle,
+    silence_check: Every,
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
     transports: usize,
@@ -108,8 +112,12 @@ impl Agent for Receiver {
                 work += endpoint.poll(&mut self.batch, &mut desk);
             }
         }
+        let checks_silence = self.silence_check.is_due(now.nanos);
         for endpoint in &mut self.endpoints {
             work += endpoint.turn(&mut desk);
+            if checks_silence {
+                endpoint.check_heard(&mut desk);
+            }
         }
         work
     }
@@ -139,6 +147,7 @@ impl Receiver {
             counters: spec.counters,
             commands: spec.commands,
             cycle: spec.cycle,
+            silence_check: Every::new(spec.reresolution_check_interval_ns),
             batch: ReceiveBatch::new(BATCH),
             fds: Vec::new(),
             transports: 0,

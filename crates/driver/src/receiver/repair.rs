@@ -82,7 +82,7 @@ impl ReceiverImage {
         if self.is_revoked || self.rejection.is_some() {
             return 0;
         }
-        let Some(gap) = self.loss.due(link.now.nanos) else {
+        let Some(gap) = self.loss.due(self.has_data, link.now.nanos) else {
             return 0;
         };
         self.record_loss(gap, link);

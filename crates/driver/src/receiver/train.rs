@@ -9,7 +9,7 @@ const HEADER: usize = 32;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run<'a> {
     pub(super) bytes: &'a [u8],
-    stride: usize,
+    pub(super) stride: usize,
 }
 
 impl<'a> Run<'a> {

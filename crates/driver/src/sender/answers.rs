@@ -74,10 +74,14 @@ impl SenderPublication {
         was_known
     }
 
+    /// A receiver says that it misses something, whether that makes sense or not (spec/02 §3.8).
+    pub(super) fn count_nak(&self) {
+        self.spec.naks_received.increment();
+    }
+
     /// A receiver misses something; the range was checked against the term.
     /// It is answered in the next turn: however many arrive at once, a cycle sends no more than its share.
     pub(super) fn on_nak(&mut self, term_id: i32, term_offset: i32, length: i32, turn: &Turn<'_>) {
-        self.spec.naks_received.increment();
         let position = self.geometry.position(term_id, term_offset);
         let term_length = i64::from(self.geometry.term_length());
         let oldest = self.oldest_resent();

@@ -74,16 +74,14 @@ fn on_status(
 }
 
 fn on_nak(endpoint: &mut SendEndpoint, nak: &Nak, desk: &mut Desk<'_>) {
-    let counters = desk.counters;
+    desk.counters.naks_received.increment();
     let addressee = endpoint.addressee(nak.session_id.get(), nak.stream_id.get(), desk);
-    if let Some((publication, _)) = &addressee
-        && nak.check(publication.term_length()).is_err()
-    {
-        counters.invalid_packets.increment();
-        return;
-    }
-    counters.naks_received.increment();
     if let Some((publication, turn)) = addressee {
+        publication.count_nak();
+        if nak.check(publication.term_length()).is_err() {
+            turn.counters.invalid_packets.increment();
+            return;
+        }
         publication.on_nak(
             nak.term_id.get(),
             nak.term_offset.get(),

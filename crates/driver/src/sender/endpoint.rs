@@ -11,6 +11,7 @@ use super::control;
 use super::publication::{SenderPublication, Turn};
 use super::wire::Wire;
 use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SendEndpointSpec};
+use crate::ids::{IdHash, IdMap};
 
 /// A send endpoint: built by the conductor, owned by the sender.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct SendEndpoint {
     control: Option<Box<dyn Transport>>,
     #[expect(clippy::vec_box, reason = "arrives and leaves as a box")]
     publications: Vec<Box<SenderPublication>>,
+    /// Where in `publications` each is, by session and stream: the oldest where several have the same.
+    places: IdMap<(i32, i32), usize>,
     first: usize,
     heard_ns: i64,
     unheard_timeout_ns: Option<i64>,
@@ -34,6 +37,7 @@ impl SendEndpoint {
             wire: Wire::new(spec.data, spec.destination, spec.channel),
             control: spec.control,
             publications: Vec::new(),
+            places: IdMap::with_hasher(IdHash::new(spec.seed)),
             first: 0,
             heard_ns: 0,
             unheard_timeout_ns: spec.unheard_timeout_ns,
@@ -119,9 +123,8 @@ impl SendEndpoint {
         stream_id: i32,
         desk: &'a mut Desk<'_>,
     ) -> Option<(&'a mut SenderPublication, Turn<'a>)> {
-        let publication = self.publications.iter_mut().find(|publication| {
-            publication.session_id() == session_id && publication.stream_id() == stream_id
-        })?;
+        let place = *self.places.get(&(session_id, stream_id))?;
+        let publication = self.publications.get_mut(place)?;
         let turn = Turn {
             now: desk.now,
             wire: &mut self.wire,
@@ -152,6 +155,8 @@ impl SendEndpoint {
 
     pub(super) fn add(&mut self, mut publication: Box<SenderPublication>, now: Now) {
         publication.start(now);
+        let place = self.publications.len();
+        self.places.entry(publication.key()).or_insert(place);
         self.publications.push(publication);
     }
 
@@ -160,13 +165,25 @@ impl SendEndpoint {
             .publications
             .iter()
             .position(|publication| publication.id() == id)?;
+        let removed = self.publications.remove(index);
         self.first = 0;
-        Some(self.publications.remove(index))
+        self.find_places();
+        Some(removed)
     }
 
+    /// Takes one after the other, when the endpoint goes.
     pub(super) fn remove_any(&mut self) -> Option<Box<SenderPublication>> {
+        self.places.clear();
         self.first = 0;
         self.publications.pop()
+    }
+
+    /// All anew, as one that is gone moves the others.
+    fn find_places(&mut self) {
+        self.places.clear();
+        for (place, publication) in self.publications.iter().enumerate() {
+            self.places.entry(publication.key()).or_insert(place);
+        }
     }
 
     pub(super) fn publication(&mut self, id: PublicationId) -> Option<&mut SenderPublication> {

@@ -34,6 +34,7 @@ use taran_net::ReceiveBatch;
 use crate::boundary::{
     ConductorEvent, EndpointId, Outbox, PublicationId, SenderCommand, SenderCounters,
 };
+use crate::every::Every;
 use crate::faults::Faults;
 use crate::park::{may_have_arrived, wait_for_any};
 
@@ -63,6 +64,8 @@ pub struct SenderSpec {
     pub status_poll_ratio: u32,
     /// … and after this time: half of `aeron.rcv.status.message.timeout`.
     pub status_poll_interval_ns: i64,
+    /// `aeron.driver.reresolution.check.interval`, 1 s: how often peers are looked for that fell silent; 0: never.
+    pub reresolution_check_interval_ns: i64,
 }
 
 /// The agent that sends. Driven by `do_work` alone.
@@ -79,6 +82,7 @@ pub struct Sender {
     polled_ns: i64,
     poll_ratio: u32,
     poll_interval_ns: i64,
+    silence_check: Every,
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
 }
@@ -95,8 +99,10 @@ impl Agent for Sender {
     fn do_work(&mut self, now: Now) -> usize {
         self.cycle.begin_turn(now.nanos);
         let commands = self.take_command(now);
+        let short_sends = self.counters.short_sends.get();
         let sent = self.send(now);
-        let heard = if sent == 0 || self.is_poll_due(now) {
+        let is_short = self.counters.short_sends.get() != short_sends;
+        let heard = if sent == 0 || is_short || self.is_poll_due(now) {
             self.poll_control(now)
         } else {
             0
@@ -132,6 +138,7 @@ impl Sender {
             polled_ns: i64::MIN,
             poll_ratio: spec.status_poll_ratio,
             poll_interval_ns: spec.status_poll_interval_ns,
+            silence_check: Every::new(spec.reresolution_check_interval_ns),
             batch: ReceiveBatch::new(CONTROL_BATCH),
             fds: Vec::new(),
         }
@@ -172,8 +179,10 @@ impl Sender {
                 heard += endpoint.poll_control(&mut self.batch, &mut desk);
             }
         }
-        for endpoint in &mut self.endpoints {
-            endpoint.check_heard(&mut desk);
+        if self.silence_check.is_due(now.nanos) {
+            for endpoint in &mut self.endpoints {
+                endpoint.check_heard(&mut desk);
+            }
         }
         heard
     }

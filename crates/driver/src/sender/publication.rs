@@ -108,12 +108,9 @@ impl SenderPublication {
         self.spec.endpoint
     }
 
-    pub(super) fn session_id(&self) -> i32 {
-        self.spec.session_id
-    }
-
-    pub(super) fn stream_id(&self) -> i32 {
-        self.spec.stream_id
+    /// Session and stream.
+    pub(super) fn key(&self) -> (i32, i32) {
+        (self.spec.session_id, self.spec.stream_id)
     }
 
     /// The sender has it now. The first SETUP leaves in the first turn.

@@ -133,3 +133,46 @@ fn a_network_stream_has_all_its_counters() {
         48_238_592 + 1_048_576 + logs
     );
 }
+
+#[test]
+fn the_place_of_a_position_that_an_agent_followed_rests_whatever_the_option_says() {
+    let mut bench = Bench::with(&[("aeron.counters.free.to.reuse.timeout", "0")]);
+    let client = bench.client();
+    bench.add_publication(client, UDP, 10).unwrap();
+    let spy = format!("aeron-spy:{UDP}");
+    for channel in [UDP, &spy] {
+        let (subscription, _) = bench.add_subscription(client, channel, 10).unwrap();
+        bench.run_for(Duration::from_secs(1));
+        let position = |bench: &Bench| {
+            let mut counters = bench.counters().into_iter();
+            let found = counters.find(|meta| {
+                meta.type_id == type_id::SUBSCRIBER_POSITION && meta.registration_id == subscription
+            });
+            found.map(|meta| meta.id)
+        };
+        let id = position(&bench).unwrap();
+        let correlation_id = bench.id();
+        bench.ask(&taran_protocol::command::Command::RemoveSubscription {
+            client_id: client,
+            correlation_id,
+            registration_id: subscription,
+        });
+        assert_eq!(position(&bench), None);
+        let is_taken = |bench: &mut Bench| {
+            for _ in 0..10 {
+                let correlation_id = bench.id();
+                bench.ask(&taran_protocol::command::Command::AddCounter {
+                    client_id: client,
+                    correlation_id,
+                    counter_type_id: 1001,
+                    key: b"",
+                    label: "another",
+                });
+            }
+            bench.counters().iter().any(|meta| meta.id == id)
+        };
+        assert!(!is_taken(&mut bench), "{channel}");
+        bench.run_for(Duration::from_millis(1_005));
+        assert!(is_taken(&mut bench), "{channel}");
+    }
+}

@@ -240,6 +240,25 @@ fn a_peer_that_fell_silent_is_looked_up_again() {
 }
 
 #[test]
+fn silence_is_noticed_as_often_as_the_option_says() {
+    let mut bench = Bench::with(&[("aeron.driver.reresolution.check.interval", "20s")]);
+    let client = bench.client();
+    let correlation_id = bench.id();
+    bench.send(&Command::AddPublication {
+        client_id: client,
+        correlation_id,
+        stream_id: 10,
+        channel: NAMED,
+    });
+    bench.settle();
+    bench.hosts.answer("some.host", &address());
+    bench.run_for(Duration::from_secs(19));
+    assert!(bench.hosts.asked().is_empty());
+    bench.run_for(Duration::from_secs(2));
+    assert_eq!(bench.hosts.asked(), ["some.host"]);
+}
+
+#[test]
 fn nobody_is_looked_up_again_who_answers_or_has_no_name_or_where_options_forbid_it() {
     for (options, channel, answers) in [
         (vec![], NAMED, true),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use taran_net::{
@@ -25,6 +26,7 @@ struct Open {
 pub(crate) struct Wires {
     sockets: Arc<Mutex<Vec<Open>>>,
     opened: Arc<Mutex<Vec<SocketSpec>>>,
+    attempts: Arc<AtomicUsize>,
 }
 
 impl Wires {
@@ -34,6 +36,11 @@ impl Wires {
         let mut ports: Vec<u16> = sockets.iter().map(|socket| socket.port).collect();
         ports.sort_unstable();
         ports
+    }
+
+    /// How often a socket was asked for, whether it could be had or not.
+    pub(crate) fn attempts(&self) -> usize {
+        self.attempts.load(Ordering::Relaxed)
     }
 
     /// What was asked for when sockets were opened, the oldest first.
@@ -66,6 +73,7 @@ impl Wires {
 
 impl Network for Wires {
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
+        self.attempts.fetch_add(1, Ordering::Relaxed);
         let mut sockets = self.sockets.lock().unwrap();
         let is_open = |port: u16| sockets.iter().any(|socket| socket.port == port);
         let port = match spec.bind.port() {

@@ -163,6 +163,17 @@ impl<'a> DataFrame<'a> {
     /// The packet must not be placed in a term of this length.
     #[inline]
     pub fn walk(&self, term_length: i32) -> Result<Walk<'a>, InvalidFrame> {
+        self.walk_train(term_length, self.datagram.len())
+    }
+
+    /// The same for datagrams of `stride` bytes (the last may be shorter) that lie back to back: no frame reaches from one
+    /// into the next.
+    ///
+    /// # Errors
+    ///
+    /// The packets must not be placed in a term of this length, or not as one.
+    #[inline]
+    pub fn walk_train(&self, term_length: i32, stride: usize) -> Result<Walk<'a>, InvalidFrame> {
         let term_offset = self.term_offset();
         if !is_frame_offset(term_offset, term_length) {
             return Err(InvalidFrame::TermOffset {
@@ -173,7 +184,7 @@ impl<'a> DataFrame<'a> {
         let length_in_term = if self.is_heartbeat() {
             0
         } else {
-            self.walk_frames(term_offset, term_length)?
+            self.walk_frames(term_offset, term_length, stride)?
         };
         Ok(Walk {
             datagram: self.datagram,
@@ -183,9 +194,15 @@ impl<'a> DataFrame<'a> {
     }
 
     #[inline]
-    fn walk_frames(&self, term_offset: i32, term_length: i32) -> Result<i32, InvalidFrame> {
+    fn walk_frames(
+        &self,
+        term_offset: i32,
+        term_length: i32,
+        stride: usize,
+    ) -> Result<i32, InvalidFrame> {
         let length = self.datagram.len();
         let mut at = 0;
+        let mut end_of_datagram = stride.min(length);
         let mut expected = term_offset;
         let mut last_is_pad = false;
         while let Some(Ok((header, _))) = self.datagram.get(at..).map(DataHeader::ref_from_prefix) {
@@ -202,6 +219,12 @@ impl<'a> DataFrame<'a> {
             let aligned = align32(frame_length);
             expected += aligned;
             at += aligned as usize;
+            if at >= end_of_datagram && end_of_datagram < length {
+                if at > end_of_datagram {
+                    return Err(InvalidFrame::DataLength { length, walked: at });
+                }
+                end_of_datagram = length.min(at + stride);
+            }
             last_is_pad = frame_type == FrameType::PAD;
         }
         if at == length || (at > length && last_is_pad) {

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use taran_core::interface::Interface as LocalInterface;
+
 use super::address::{Host, Interface};
 use super::channel::UdpChannel;
 use super::error::UriError;
@@ -30,23 +32,6 @@ impl UdpChannel {
         )
         .map_err(|e| e.in_channel(self.uri.as_str()))
     }
-}
-
-/// An address of one of this machine's network interfaces.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LocalInterface {
-    /// The interface's name.
-    pub name: String,
-    /// The address.
-    pub address: IpAddr,
-    /// Leading bits of the address that name the network.
-    pub prefix_length: u8,
-    /// Whether the interface is up.
-    pub up: bool,
-    /// Whether it can multicast.
-    pub multicast: bool,
-    /// Whether it is a loopback interface.
-    pub loopback: bool,
 }
 
 /// As many of a machine's interfaces are told; some machines have hundreds.
@@ -102,7 +87,7 @@ fn select(
         .rev()
         .filter(|i| i.up && (!multicast || i.multicast || i.loopback))
         .filter(|i| same_network(i.address, search, prefix_length))
-        .max_by_key(|i| (!i.loopback, i.prefix_length))
+        .max_by_key(|i| (!i.loopback, i.prefix))
         .map(|i| SocketAddr::new(i.address, port))
         .ok_or_else(|| {
             UriError::rejected(format!(
@@ -118,7 +103,7 @@ fn known(interfaces: &[LocalInterface]) -> String {
     let mut known: Vec<String> = interfaces
         .iter()
         .take(KNOWN_MAX)
-        .map(|i| format!("{} {}/{}", i.name, i.address, i.prefix_length))
+        .map(|i| format!("{} {}/{}", i.name, i.address, i.prefix))
         .collect();
     if interfaces.len() > KNOWN_MAX {
         known.push("and more ('ip address' lists them)".to_owned());

@@ -35,7 +35,6 @@ pub use builder::ChannelUriBuilder;
 pub use channel::{Channel, ChannelKind, IpcChannel, UdpChannel};
 pub use error::UriError;
 pub use flow_control::{FlowControlDefaults, FlowControlSpec, FlowControlStrategy};
-pub use local::LocalInterface;
 pub use param::{
     FRAME_ALIGNMENT, MAX_MTU, MAX_RESEND, MAX_TERM_LENGTH, MIN_TERM_LENGTH, Param, ParamKind,
     ParamSpec, Role,

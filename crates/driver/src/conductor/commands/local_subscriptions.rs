@@ -262,7 +262,7 @@ impl Owners {
                             publication: publication.id,
                             counter_id: position.id(),
                         });
-                        self.counters.free(position.id());
+                        self.counters.free_followed(position.id());
                     }
                 }
             }

@@ -182,7 +182,7 @@ impl Owners {
                     image,
                     counter_id,
                 });
-                counters.free(counter_id);
+                counters.free_followed(counter_id);
             }
         }
         let (stream_id, session_id) = (subscription.stream_id, subscription.params.session_id);

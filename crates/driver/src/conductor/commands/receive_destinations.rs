@@ -139,13 +139,13 @@ impl Owners {
             return Err(Failure::generic("the endpoint of the subscription is gone").into());
         };
         let (buffers, status_id) = (endpoint.buffers, endpoint.status.id());
-        let transport = self.networking.sockets.open_source(&resolved, buffers)?;
-        let bound = transport.local_address().to_string();
+        let transport = self.networking.open_source(&resolved, buffers)?;
+        let bound = transport.local_address();
         let local_address = self.counters.local_address(
             "rcv-local-sockaddr",
             command.registration_id,
             status_id,
-            &bound,
+            &bound.to_string(),
         )?;
         local_address.set(status::ACTIVE);
         let spec = ReceiveTransportSpec {
@@ -164,7 +164,7 @@ impl Owners {
             });
         self.networking.receive_destinations.insert(
             id,
-            ReceiveDestination::new(endpoint_id, resolved, local_address),
+            ReceiveDestination::new(endpoint_id, resolved, bound.port(), local_address),
         );
         self.succeed(command.correlation_id);
         Ok(())

@@ -39,17 +39,18 @@ impl Owners {
         let transport = if has_destinations {
             None
         } else {
-            Some(self.networking.sockets.open_receiver(&resolved)?)
+            Some(self.networking.open_receiver(&resolved)?)
         };
         let bound = transport
             .as_ref()
-            .map(|transport| transport.local_address().to_string());
+            .map(|transport| transport.local_address());
         let channel: Arc<str> = Arc::from(resolved.text());
         let owner = Owner {
             id,
             channel: &channel,
         };
-        let (status, local_address) = self.receive_endpoint_counters(&owner, bound.as_deref())?;
+        let address = bound.map(|bound| bound.to_string());
+        let (status, local_address) = self.receive_endpoint_counters(&owner, address.as_deref())?;
         let transport = transport.map(|transport| ReceiveTransportSpec {
             id: TransportId(id.0),
             transport,
@@ -68,6 +69,7 @@ impl Owners {
             receiver_id,
             group_tag: new.params.group_tag,
             stream_session_limit: self.settings.receiver.stream_session_limit,
+            seed: self.random.u64(..),
         };
         self.networking
             .receiver
@@ -91,6 +93,7 @@ impl Owners {
             destination_count: None,
             receive_params: Some(new.params.clone()),
             status,
+            port: bound.map(|bound| bound.port()),
             local_address,
             references: 0,
             closing: false,

@@ -54,14 +54,14 @@ impl Owners {
         canonical: String,
     ) -> Result<EndpointId, Failure> {
         let id = EndpointId(new.correlation_id);
-        let opened = self.networking.sockets.open_sender(&resolved)?;
-        let bound = opened.bound().to_string();
+        let opened = self.networking.open_sender(&resolved)?;
+        let bound = opened.bound();
         let channel = resolved.text();
         let EndpointCounters {
             status,
             local_address,
             destination_count,
-        } = self.send_endpoint_counters(id, &resolved, &bound)?;
+        } = self.send_endpoint_counters(id, &resolved, &bound.to_string())?;
         let sockets = &self.networking.sockets;
         let ttl = match sockets.multicast_ttl(&resolved) {
             Some(_) => opened.data.multicast_ttl(),
@@ -84,6 +84,7 @@ impl Owners {
             } else {
                 self.unheard_timeout(resolved.channel.endpoint.as_ref())
             },
+            seed: self.random.u64(..),
         };
         self.networking
             .sender
@@ -106,6 +107,7 @@ impl Owners {
             destination_count,
             receive_params: None,
             status,
+            port: Some(bound.port()),
             local_address: Some(local_address),
             references: 0,
             closing: false,

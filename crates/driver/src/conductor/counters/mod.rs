@@ -4,6 +4,7 @@ mod names;
 mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use taran_core::clock::Now;
 use taran_core::counters::{Counter, CounterSpec, CounterTable};
@@ -19,6 +20,9 @@ use super::peers_share::kept_counters;
 
 /// Owner id of counters that belong to no client.
 const NO_OWNER: i64 = -1;
+
+/// By then an agent has taken the command to look at a counter no more; whatever `aeron.counters.free.to.reuse.timeout`.
+const LET_GO: Duration = Duration::from_secs(1);
 
 /// What a counter starts with, besides its type and key.
 #[derive(Debug, Clone, Copy, Default)]
@@ -279,6 +283,14 @@ impl Counters {
     pub(crate) fn free(&mut self, counter_id: i32) {
         self.known.remove(counter_id);
         self.table.free(counter_id, self.now.epoch_millis);
+    }
+
+    /// Frees the position of a reader whom an agent follows until it takes the command that says otherwise. Another counter
+    /// under the same id would be taken for that position.
+    pub(crate) fn free_followed(&mut self, counter_id: i32) {
+        self.known.remove(counter_id);
+        self.table
+            .free_for(counter_id, self.now.epoch_millis, LET_GO);
     }
 
     pub(crate) fn free_all<'a>(&mut self, counters: impl IntoIterator<Item = &'a Counter>) {

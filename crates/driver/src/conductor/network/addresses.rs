@@ -2,11 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use taran_net::{Interface as NetInterface, Network};
+use taran_net::Network;
 use taran_protocol::error_code::ErrorCode;
-use taran_protocol::uri::{
-    Address, AddressRoles, ChannelKind, Host, Interface, LocalInterface, UdpChannel,
-};
+use taran_protocol::uri::{Address, AddressRoles, ChannelKind, Host, Interface, UdpChannel};
 
 use super::super::failure::Failure;
 use super::super::names::{literal, preferred};
@@ -93,7 +91,7 @@ pub(crate) fn resolve(
         Vec::new()
     };
     let local = channel
-        .select_local(endpoint, &local_interfaces(&interfaces), |_| interface)
+        .select_local(endpoint, &interfaces, |_| interface)
         .map_err(Failure::from)?;
     let interface_index = interfaces
         .iter()
@@ -108,18 +106,6 @@ pub(crate) fn resolve(
         control,
         interface_index,
     })
-}
-
-fn local_interfaces(interfaces: &[NetInterface]) -> Vec<LocalInterface> {
-    let local = interfaces.iter().map(|found| LocalInterface {
-        name: found.name.clone(),
-        address: found.address,
-        prefix_length: found.prefix,
-        up: found.up,
-        multicast: found.multicast,
-        loopback: found.loopback,
-    });
-    local.collect()
 }
 
 /// The address of a destination's endpoint; `None` if its name has none.

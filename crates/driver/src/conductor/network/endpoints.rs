@@ -40,7 +40,9 @@ pub(crate) struct Endpoint {
     /// For receiving: what the subscription that opened it says about images.
     pub(crate) receive_params: Option<SubscriptionParams>,
     pub(crate) status: Counter,
-    /// None without a socket of its own (`control-mode=manual` of a subscription).
+    /// Where receivers or senders find it. None without a socket of its own (`control-mode=manual` of a subscription).
+    pub(crate) port: Option<u16>,
+    /// As `port`.
     pub(crate) local_address: Option<Counter>,
     /// Publications, or subscriptions and images, that use it.
     pub(crate) references: usize,
@@ -97,6 +99,11 @@ impl Endpoints {
 
     pub(crate) fn contains(&self, id: EndpointId) -> bool {
         self.entries.contains_key(&id)
+    }
+
+    /// The ports of all of them, as long as their sockets are open.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = u16> {
+        self.entries.values().filter_map(|endpoint| endpoint.port)
     }
 
     pub(crate) fn get(&self, id: EndpointId) -> Option<&Endpoint> {

@@ -6,6 +6,7 @@ mod destinations;
 mod endpoints;
 mod image;
 mod images;
+mod ports;
 mod publication;
 mod publications;
 mod receive_destinations;
@@ -13,19 +14,21 @@ mod sockets;
 
 pub(crate) use addresses::{ResolvedChannel, resolve, resolve_endpoint};
 pub(crate) use destinations::{KnownDestination, SendDestinations};
-pub(crate) use endpoints::{Endpoint, Endpoints, status};
+pub(crate) use endpoints::{Endpoint, Endpoints, WantedBuffers, status};
 pub(crate) use image::{Image, ImageCounters, ImageEvent, ImageParts, ImageTimeouts};
 pub(crate) use images::Images;
 pub(crate) use publication::{Event as PublicationEvent, NetworkPublication, PublicationCounters};
 pub(crate) use publications::NetworkPublications;
 pub(crate) use receive_destinations::{ReceiveDestination, ReceiveDestinations};
-pub(crate) use sockets::Sockets;
+pub(crate) use sockets::{SenderSockets, Sockets};
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use taran_core::clock::WallClock;
+use taran_net::Transport;
 
+use super::failure::Failure;
 use super::line::Line;
 use super::responses::Announcement;
 use super::setup::PendingImage;
@@ -67,6 +70,37 @@ impl Networking {
         // Both are flushed, whatever the first says.
         let sender = self.sender.flush();
         self.receiver.flush() && sender
+    }
+
+    /// Opens the sockets of a publication.
+    pub(crate) fn open_sender(
+        &mut self,
+        resolved: &ResolvedChannel,
+    ) -> Result<SenderSockets, Failure> {
+        let endpoints = &self.send_endpoints;
+        self.sockets
+            .open_sender(resolved, || endpoints.ports().collect())
+    }
+
+    /// Opens the socket of a subscription.
+    pub(crate) fn open_receiver(
+        &mut self,
+        resolved: &ResolvedChannel,
+    ) -> Result<Box<dyn Transport>, Failure> {
+        let (endpoints, sources) = (&self.receive_endpoints, &self.receive_destinations);
+        let in_use = || endpoints.ports().chain(sources.ports()).collect();
+        self.sockets.open_receiver(resolved, in_use)
+    }
+
+    /// Opens the socket of one of several sources of a subscription, whose buffers are those of the subscription.
+    pub(crate) fn open_source(
+        &mut self,
+        resolved: &ResolvedChannel,
+        wanted: WantedBuffers,
+    ) -> Result<Box<dyn Transport>, Failure> {
+        let (endpoints, sources) = (&self.receive_endpoints, &self.receive_destinations);
+        let in_use = || endpoints.ports().chain(sources.ports()).collect();
+        self.sockets.open_source(resolved, wanted, in_use)
     }
 
     /// The channel of a receive endpoint as text.

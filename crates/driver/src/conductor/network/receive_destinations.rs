@@ -14,6 +14,7 @@ pub(crate) struct ReceiveDestination {
     pub(crate) endpoint: EndpointId,
     pub(crate) resolved: ResolvedChannel,
     pub(crate) local_address: Counter,
+    port: u16,
     /// The receiver was asked for it.
     is_leaving: bool,
 }
@@ -22,12 +23,14 @@ impl ReceiveDestination {
     pub(crate) fn new(
         endpoint: EndpointId,
         resolved: ResolvedChannel,
+        port: u16,
         local_address: Counter,
     ) -> Self {
         Self {
             endpoint,
             resolved,
             local_address,
+            port,
             is_leaving: false,
         }
     }
@@ -49,6 +52,11 @@ impl ReceiveDestinations {
         self.entries
             .get_mut(&id)
             .filter(|source| !source.is_leaving)
+    }
+
+    /// The ports of all of them, as long as their sockets are open.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = u16> {
+        self.entries.values().map(|destination| destination.port)
     }
 
     pub(crate) fn insert(&mut self, id: TransportId, destination: ReceiveDestination) {

@@ -1,8 +1,7 @@
 //! Opening sockets for channels.
 
-use std::io;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::ops::RangeInclusive;
 
 use taran_net::{BufferLimits, MulticastSpec, NetError, Network, SocketSpec, Transport};
 use taran_protocol::log::SocketBufferLengths;
@@ -11,80 +10,8 @@ use super::super::failure::Failure;
 use super::super::publication_terms::LogSocketBuffers;
 use super::addresses::ResolvedChannel;
 use super::endpoints::WantedBuffers;
+use super::ports::{PortRange, refused};
 use crate::context::SocketSettings;
-
-/// Ports for channels that leave the choice to the driver; none: the system chooses.
-#[derive(Debug, Clone)]
-pub(crate) struct PortRange {
-    range: Option<RangeInclusive<u16>>,
-    next: u16,
-}
-
-impl PortRange {
-    pub(crate) fn new(range: Option<RangeInclusive<u16>>) -> Self {
-        let next = range.as_ref().map_or(0, |range| *range.start());
-        Self { range, next }
-    }
-
-    /// Opens a socket on the port asked for, or on the next free one of the range.
-    fn open(
-        &mut self,
-        network: &mut dyn Network,
-        spec: &SocketSpec,
-        channel: &str,
-    ) -> Result<Box<dyn Transport>, Failure> {
-        let Some(range) = self.range.clone().filter(|_| spec.bind.port() == 0) else {
-            return network.open(spec).map_err(|error| refused(&error, channel));
-        };
-        for _ in range.clone() {
-            let port = self.next;
-            self.next = if port == *range.end() {
-                *range.start()
-            } else {
-                port + 1
-            };
-            let bind = SocketAddr::new(spec.bind.ip(), port);
-            match network.open(&SocketSpec {
-                bind,
-                ..spec.clone()
-            }) {
-                Err(error) if error.is_address_in_use() => {}
-                other => return other.map_err(|error| refused(&error, channel)),
-            }
-        }
-        Err(Failure::generic(format!(
-            "no available ports in range {} {}: make aeron.sender.wildcard.port.range or aeron.receiver.wildcard.port.range wider: \
-             channel={channel}",
-            range.start(),
-            range.end()
-        )))
-    }
-}
-
-fn refused(error: &NetError, channel: &str) -> Failure {
-    Failure::generic(format!("{error}{}: channel={channel}", advice(error)))
-}
-
-/// What to do about an address that cannot be had.
-fn advice(error: &NetError) -> String {
-    let NetError::Bind { address, source } = error else {
-        return String::new();
-    };
-    match source.kind() {
-        io::ErrorKind::AddrInUse => format!(
-            "; another socket has it, 'ss -ulpn sport = :{}' tells whose: use another port, or end that one",
-            address.port()
-        ),
-        io::ErrorKind::AddrNotAvailable => {
-            "; use an address of this machine, 'ip address' lists them".to_owned()
-        }
-        io::ErrorKind::PermissionDenied => {
-            "; use a port from 1024 on, or give the driver the capability CAP_NET_BIND_SERVICE"
-                .to_owned()
-        }
-        _ => String::new(),
-    }
-}
 
 /// The sockets of a send endpoint.
 #[derive(Debug)]
@@ -171,15 +98,16 @@ impl Sockets {
         }
     }
 
-    /// The sockets of a publication.
+    /// The sockets of a publication. `in_use` are the ports of those that are there.
     pub(crate) fn open_sender(
         &mut self,
         resolved: &ResolvedChannel,
+        in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<SenderSockets, Failure> {
         if resolved.roles.multicast && !resolved.has_destinations() {
             return self.open_group_sender(resolved);
         }
-        let data = self.open_unicast_sender(resolved)?;
+        let data = self.open_unicast_sender(resolved, in_use)?;
         Ok(SenderSockets {
             data,
             control: None,
@@ -215,6 +143,7 @@ impl Sockets {
     fn open_unicast_sender(
         &mut self,
         resolved: &ResolvedChannel,
+        in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<Box<dyn Transport>, Failure> {
         let mut spec = self.spec(resolved, resolved.roles.local);
         if self.connect && !resolved.has_destinations() && !resolved.is_response() {
@@ -222,9 +151,10 @@ impl Sockets {
         }
         match resolved.control {
             // Only a sender that receivers have to find gets a port of the range.
-            Some(_) => self
-                .sender_ports
-                .open(self.network.as_mut(), &spec, resolved.text()),
+            Some(_) => {
+                let (ports, network) = (&mut self.sender_ports, self.network.as_mut());
+                ports.open(network, &spec, resolved.text(), in_use)
+            }
             None => self
                 .network
                 .open(&spec)
@@ -232,13 +162,14 @@ impl Sockets {
         }
     }
 
-    /// The socket that a channel is received on.
+    /// The socket that a channel is received on. `in_use` are the ports of those that are there.
     pub(crate) fn open_receiver(
         &mut self,
         resolved: &ResolvedChannel,
+        in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<Box<dyn Transport>, Failure> {
         let wanted = self.wanted(resolved);
-        self.open_source(resolved, wanted)
+        self.open_source(resolved, wanted, in_use)
     }
 
     /// The socket of one of several sources of a subscription, whose buffers are those of the subscription.
@@ -246,6 +177,7 @@ impl Sockets {
         &mut self,
         resolved: &ResolvedChannel,
         wanted: WantedBuffers,
+        in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<Box<dyn Transport>, Failure> {
         let data = resolved.roles.remote_data;
         let spec = if resolved.roles.multicast {
@@ -259,8 +191,8 @@ impl Sockets {
             receive_timestamps: wanted.arrival_times,
             ..spec
         };
-        self.receiver_ports
-            .open(self.network.as_mut(), &spec, resolved.text())
+        let (ports, network) = (&mut self.receiver_ports, self.network.as_mut());
+        ports.open(network, &spec, resolved.text(), in_use)
     }
 
     /// A socket at the port of a channel's group, beside others that may be there (spec/02 §2.5).
@@ -305,34 +237,4 @@ fn scoped(address: SocketAddr, interface_index: u32) -> SocketAddr {
 
 fn saturated(length: usize) -> i32 {
     i32::try_from(length).unwrap_or(i32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_that_cannot_be_had_comes_with_advice() {
-        for (kind, parts) in [
-            (
-                io::ErrorKind::AddrInUse,
-                ["10.0.0.1:40123", "sport = :40123", "another port"],
-            ),
-            (
-                io::ErrorKind::AddrNotAvailable,
-                ["10.0.0.1:40123", "this machine", "ip address"],
-            ),
-            (
-                io::ErrorKind::PermissionDenied,
-                ["10.0.0.1:40123", "1024", "CAP_NET_BIND_SERVICE"],
-            ),
-        ] {
-            let address = SocketAddr::from(([10, 0, 0, 1], 40_123));
-            let source = kind.into();
-            let failure = refused(&NetError::Bind { address, source }, "aeron:udp?...");
-            for part in parts.iter().chain(&["channel=aeron:udp?..."]) {
-                assert!(failure.text.contains(part), "{}", failure.text);
-            }
-        }
-    }
 }

@@ -78,7 +78,7 @@ impl Owners {
                             image: id,
                             counter_id,
                         });
-                        counters.free(counter_id);
+                        counters.free_followed(counter_id);
                     }
                     ImageEvent::Tether(TetherEvent::Rested {
                         subscription_id,

@@ -58,7 +58,7 @@ impl Owners {
                     }
                     PublicationEvent::Tether(TetherEvent::Dropped { position, .. }) => {
                         networking.sender.post(remove_spy(position.id()));
-                        counters.free(position.id());
+                        counters.free_followed(position.id());
                     }
                     PublicationEvent::Tether(TetherEvent::Rested {
                         subscription_id,

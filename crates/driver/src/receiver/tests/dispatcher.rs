@@ -6,7 +6,7 @@ const STREAM: i32 = 1001;
 const SECOND: i64 = 1_000_000_000;
 
 fn subscribed() -> Dispatcher {
-    let mut dispatcher = Dispatcher::new(usize::MAX);
+    let mut dispatcher = Dispatcher::new(usize::MAX, 1);
     dispatcher.add_subscription(STREAM, None);
     dispatcher
 }
@@ -77,7 +77,7 @@ fn a_refused_image_may_be_asked_for_again() {
 
 #[test]
 fn a_session_specific_subscription_wants_its_session_only() {
-    let mut dispatcher = Dispatcher::new(usize::MAX);
+    let mut dispatcher = Dispatcher::new(usize::MAX, 1);
     dispatcher.add_subscription(STREAM, Some(7));
     assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
     assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::Drop);
@@ -100,7 +100,7 @@ fn the_last_subscription_takes_its_images_and_cool_downs_along() {
     assert!(!dispatcher.has_interest());
     dispatcher.add_subscription(STREAM, None);
     assert_eq!(dispatcher.on_setup(9, STREAM), OnSetup::Create);
-    assert!(!Dispatcher::new(1).add_image(7, STREAM, 0));
+    assert!(!Dispatcher::new(1, 1).add_image(7, STREAM, 0));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn an_old_image_does_not_take_the_new_one_of_its_session_along() {
 
 #[test]
 fn a_stream_has_a_limited_number_of_sessions() {
-    let mut dispatcher = Dispatcher::new(1);
+    let mut dispatcher = Dispatcher::new(1, 1);
     dispatcher.add_subscription(STREAM, None);
     assert!(dispatcher.add_image(7, STREAM, 0));
     assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::LimitReached);

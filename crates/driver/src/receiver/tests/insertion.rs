@@ -253,3 +253,31 @@ fn the_slot_behind_the_last_frame_is_clean() {
     rig.arrive(&data(end, &[32 - room]));
     assert_eq!(rig.high_water.get(), dirty - 32);
 }
+
+#[test]
+fn a_frame_does_not_reach_into_the_next_datagram_of_a_train() {
+    let mut rig = Rig::connected();
+    // The first says 128 bytes, of which 64 came; the second goes on where it would end.
+    let mut train = data(START, &[128]);
+    assert_eq!(train.len(), 128);
+    let inner = data(START + 64, &[64]);
+    train[64..].copy_from_slice(&inner);
+    rig.socket.arrive_train(&train, 64);
+    rig.cycle();
+    assert_eq!(rig.counters.invalid_packets.get(), 1);
+    assert_eq!(rig.log_bytes(START, 64), [0; 64]);
+    assert_eq!(rig.log_bytes(START + 64, 64), inner);
+    assert_eq!(rig.positions(), (128, 0));
+}
+
+#[test]
+fn what_comes_behind_a_heartbeat_in_a_train_is_taken() {
+    let mut rig = Rig::connected();
+    let heartbeat = DataHeader::heartbeat(0xC0, SESSION, STREAM, INITIAL_TERM + 1, 192);
+    let follower = data(START + 32, &[32]);
+    rig.socket
+        .arrive_train(&[heartbeat.as_bytes(), &follower].concat(), 32);
+    rig.cycle();
+    assert_eq!(rig.counters.heartbeats_received.get(), 1);
+    assert_eq!(rig.log_bytes(START + 32, 32), follower);
+}

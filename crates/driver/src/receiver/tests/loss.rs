@@ -112,3 +112,20 @@ fn a_revoked_stream_is_not_repaired() {
     assert!(rig.shared.is_revoked() && rig.log.is_revoked());
     assert_eq!(rig.counters.images_revoked.get(), 1);
 }
+
+#[test]
+fn a_source_that_only_claims_is_not_showered_with_naks() {
+    let mut rig = Rig::connected();
+    rig.heartbeat(0xC0, START + 32_768);
+    for _ in 0..100_000 {
+        rig.now_ns += 100_000;
+        rig.cycle();
+    }
+    let naks = rig.naks.get();
+    assert!((90..120).contains(&naks), "{naks}");
+    rig.arrive(&data(START, &[64]));
+    for _ in 0..10 {
+        rig.sent_after(100_000);
+    }
+    assert_eq!(rig.naks.get(), naks + 10, "it is there");
+}

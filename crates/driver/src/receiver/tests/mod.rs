@@ -74,6 +74,7 @@ impl Rig {
             ),
             errors: errors.clone(),
             losses: LossReport::open(losses.clone()),
+            reresolution_check_interval_ns: 1,
         });
         let now_ns = 5_000 * MS;
         let mut rig = Self {
@@ -107,6 +108,7 @@ impl Rig {
             group_tag: None,
             timestamps: None,
             stream_session_limit: usize::MAX,
+            seed: 1,
         };
         change(&mut spec);
         rig.command(ReceiverCommand::AddEndpoint(Box::new(

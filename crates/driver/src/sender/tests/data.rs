@@ -120,11 +120,14 @@ fn what_the_socket_does_not_take_is_sent_later() {
         rig.publish(320);
     }
     rig.socket.room(Some(1300));
+    let polled = rig.socket.receive_calls();
     let first = rig.sent();
+    assert_eq!(rig.socket.receive_calls(), polled + 1);
     assert_eq!(rig.position.get(), START + 1280);
     assert_eq!(rig.counters.short_sends.get(), 1);
     rig.socket.room(None);
     let second = rig.sent();
+    assert_eq!(rig.socket.receive_calls(), polled + 1);
     assert_eq!(
         [first.concat(), second.concat()].concat(),
         rig.log_bytes(START, 2560)

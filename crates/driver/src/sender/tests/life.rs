@@ -167,3 +167,43 @@ fn a_publication_for_an_unknown_endpoint_comes_back() {
         Some(ConductorEvent::PublicationReleased(_))
     ));
 }
+
+#[test]
+fn what_is_said_to_a_publication_reaches_it_when_others_are_gone() {
+    let mut rig = Rig::new();
+    let mut shared = Vec::new();
+    for number in 0..4 {
+        let spec = rig.publication_spec();
+        let naks_received = Counter::detached();
+        shared.push(naks_received.clone());
+        rig.command(SenderCommand::AddPublication(Box::new(
+            SenderPublication::new(SenderPublicationSpec {
+                id: PublicationId(10 + number),
+                session_id: 10 + number as i32,
+                naks_received,
+                shared: Arc::new(PublicationShared::new(START)),
+                ..spec
+            }),
+        )));
+        rig.cycle();
+    }
+    rig.command(SenderCommand::RemovePublication {
+        endpoint: ENDPOINT,
+        publication: PublicationId(11),
+    });
+    rig.cycle();
+    for session_id in 10..14 {
+        let nak = taran_protocol::frame::Nak {
+            header: taran_protocol::frame::Nak::header(),
+            session_id: session_id.into(),
+            stream_id: STREAM.into(),
+            term_id: INITIAL_TERM.into(),
+            term_offset: 0.into(),
+            length: 64.into(),
+        };
+        rig.socket.arrive(nak.as_bytes());
+    }
+    rig.cycle();
+    let received: Vec<i64> = shared.iter().map(Counter::get).collect();
+    assert_eq!(received, [1, 0, 1, 1]);
+}

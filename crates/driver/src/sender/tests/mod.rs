@@ -90,6 +90,7 @@ impl Rig {
             errors: errors.clone(),
             status_poll_ratio: 6,
             status_poll_interval_ns: 100 * MS,
+            reresolution_check_interval_ns: 1,
         });
         let mut rig = Self {
             sender,
@@ -116,6 +117,7 @@ impl Rig {
             control: None,
             destination,
             unheard_timeout_ns: None,
+            seed: 1,
         };
         change_endpoint(&mut endpoint);
         let endpoint = SendEndpoint::new(endpoint);

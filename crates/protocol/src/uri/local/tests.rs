@@ -12,11 +12,12 @@ fn at(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-fn interface(name: &str, address: &str, prefix_length: u8, loopback: bool) -> LocalInterface {
+fn interface(name: &str, address: &str, prefix: u8, loopback: bool) -> LocalInterface {
     LocalInterface {
         name: name.into(),
+        index: 1,
         address: address.parse().unwrap(),
-        prefix_length,
+        prefix,
         up: true,
         multicast: !loopback,
         loopback,
@@ -107,4 +108,25 @@ fn of_interfaces_that_fit_as_well_the_first_is_taken() {
         |_| None,
     );
     assert_eq!(local.map_err(|e| e.text), Ok(at("10.1.2.3:0")));
+}
+
+#[test]
+fn one_that_is_down_or_cannot_multicast_is_not_chosen() {
+    let mut interfaces = [
+        interface("lo", "127.0.0.1", 8, true),
+        interface("eth0", "10.1.2.3", 16, false),
+        interface("eth1", "10.2.2.3", 24, false),
+    ];
+    let local = |interfaces: &[LocalInterface]| {
+        channel("aeron:udp?endpoint=a:5")
+            .select_local(Some(at("224.0.1.1:5")), interfaces, |_| None)
+            .map_err(|e| e.text)
+    };
+    interfaces[2].up = false;
+    assert_eq!(local(&interfaces), Ok(at("10.1.2.3:0")));
+    interfaces[1].multicast = false;
+    assert_eq!(local(&interfaces), Ok(at("127.0.0.1:0")));
+    interfaces[0].up = false;
+    let refused = local(&interfaces).unwrap_err();
+    assert!(refused.contains("eth0 10.1.2.3/16"), "{refused}");
 }

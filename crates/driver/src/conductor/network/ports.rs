@@ -1,0 +1,121 @@
+//! Ports that channels leave to the driver (spec/02 §2.13), and addresses that cannot be had.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+
+use taran_net::{NetError, Network, SocketSpec, Transport};
+
+use super::super::failure::Failure;
+
+/// Ports for channels that leave the choice to the driver; none: the system chooses.
+#[derive(Debug, Clone)]
+pub(super) struct PortRange {
+    range: Option<RangeInclusive<u16>>,
+    next: u16,
+}
+
+impl PortRange {
+    pub(super) fn new(range: Option<RangeInclusive<u16>>) -> Self {
+        let next = range.as_ref().map_or(0, |range| *range.start());
+        Self { range, next }
+    }
+
+    /// Opens a socket on the port asked for, or on the next free one of the range. Those that are `in_use` by this driver
+    /// are not tried: each attempt costs the conductor some system calls.
+    pub(super) fn open(
+        &mut self,
+        network: &mut dyn Network,
+        spec: &SocketSpec,
+        channel: &str,
+        in_use: impl FnOnce() -> BTreeSet<u16>,
+    ) -> Result<Box<dyn Transport>, Failure> {
+        let Some(range) = self.range.clone().filter(|_| spec.bind.port() == 0) else {
+            return network.open(spec).map_err(|error| refused(&error, channel));
+        };
+        let in_use = in_use();
+        for _ in range.clone() {
+            let port = self.next;
+            self.next = if port == *range.end() {
+                *range.start()
+            } else {
+                port + 1
+            };
+            if in_use.contains(&port) {
+                continue;
+            }
+            let bind = SocketAddr::new(spec.bind.ip(), port);
+            match network.open(&SocketSpec {
+                bind,
+                ..spec.clone()
+            }) {
+                // Another process has it.
+                Err(error) if error.is_address_in_use() => {}
+                other => return other.map_err(|error| refused(&error, channel)),
+            }
+        }
+        Err(Failure::generic(format!(
+            "no available ports in range {} {}: make aeron.sender.wildcard.port.range or aeron.receiver.wildcard.port.range wider: \
+             channel={channel}",
+            range.start(),
+            range.end()
+        )))
+    }
+}
+
+/// An address that cannot be had, with what to do.
+pub(super) fn refused(error: &NetError, channel: &str) -> Failure {
+    Failure::generic(format!("{error}{}: channel={channel}", advice(error)))
+}
+
+/// What to do about an address that cannot be had.
+fn advice(error: &NetError) -> String {
+    let NetError::Bind { address, source } = error else {
+        return String::new();
+    };
+    match source.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "; another socket has it, 'ss -ulpn sport = :{}' tells whose: use another port, or end that one",
+            address.port()
+        ),
+        io::ErrorKind::AddrNotAvailable => {
+            "; use an address of this machine, 'ip address' lists them".to_owned()
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; use a port from 1024 on, or give the driver the capability CAP_NET_BIND_SERVICE"
+                .to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_cannot_be_had_comes_with_advice() {
+        for (kind, parts) in [
+            (
+                io::ErrorKind::AddrInUse,
+                ["10.0.0.1:40123", "sport = :40123", "another port"],
+            ),
+            (
+                io::ErrorKind::AddrNotAvailable,
+                ["10.0.0.1:40123", "this machine", "ip address"],
+            ),
+            (
+                io::ErrorKind::PermissionDenied,
+                ["10.0.0.1:40123", "1024", "CAP_NET_BIND_SERVICE"],
+            ),
+        ] {
+            let address = SocketAddr::from(([10, 0, 0, 1], 40_123));
+            let source = kind.into();
+            let failure = refused(&NetError::Bind { address, source }, "aeron:udp?...");
+            for part in parts.iter().chain(&["channel=aeron:udp?..."]) {
+                assert!(failure.text.contains(part), "{}", failure.text);
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Tables by session and stream.
+//!
+//! These ids come from strangers, at the speed of the network. The hash of the standard library withstands whoever knows
+//! it, but costs as much as the rest of finding an image. This one multiplies with a secret instead: who does not know
+//! the seed of this driver, and never sees a hash, cannot choose ids that meet.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hasher};
+
+/// By one id, or by several.
+pub(crate) type IdMap<K, V> = HashMap<K, V, IdHash>;
+
+/// Ids.
+pub(crate) type IdSet = HashSet<i32, IdHash>;
+
+/// Makes hashers that share a secret.
+#[derive(Clone, Debug)]
+pub(crate) struct IdHash {
+    start: u64,
+    factor: u64,
+}
+
+impl IdHash {
+    /// From what chance gave.
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        Self {
+            start: random.u64(..),
+            factor: random.u64(..) | 1,
+        }
+    }
+}
+
+impl BuildHasher for IdHash {
+    type Hasher = IdHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> IdHasher {
+        IdHasher {
+            state: self.start,
+            factor: self.factor,
+        }
+    }
+}
+
+/// Takes one id after the other.
+#[derive(Debug)]
+pub(crate) struct IdHasher {
+    state: u64,
+    factor: u64,
+}
+
+impl IdHasher {
+    #[inline]
+    fn mix(&mut self, word: u64) {
+        self.state = fold(self.state ^ word, self.factor);
+    }
+}
+
+/// Both halves of the product: every bit of the word reaches every bit of the hash.
+#[inline]
+fn fold(word: u64, factor: u64) -> u64 {
+    let product = u128::from(word) * u128::from(factor);
+    (product >> 64) as u64 ^ product as u64
+}
+
+impl Hasher for IdHasher {
+    #[inline]
+    fn write_i32(&mut self, id: i32) {
+        self.mix(u64::from(id.cast_unsigned()));
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.mix(u64::from(byte));
+        }
+    }
+
+    /// One round more: after a single one, ids in a row could still lie close together.
+    #[inline]
+    fn finish(&self) -> u64 {
+        fold(self.state, self.factor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Most of 65,536 hashes that agree in 16 bits from `shift` on. About 9 if they were random.
+    fn most_in_one_place(hashes: impl Iterator<Item = u64>, shift: u32) -> u32 {
+        let mut places = vec![0; 65_536];
+        for hash in hashes {
+            places[(hash >> shift) as usize & 0xFFFF] += 1;
+        }
+        places.into_iter().max().unwrap()
+    }
+
+    #[test]
+    fn ids_in_any_order_are_spread() {
+        for seed in 0..20 {
+            let hash = IdHash::new(seed);
+            for step in [1, 2, 3, 7, 64, 4_096, 65_536, 0x9E37_79B9_u32] {
+                let ids = || (0..65_536_u32).map(|number| number.wrapping_mul(step).cast_signed());
+                // A table looks at the lowest bits, then at the highest.
+                for shift in [0, 48] {
+                    let lone = ids().map(|id| hash.hash_one(id));
+                    let pairs = ids().map(|id| hash.hash_one((id, 1001)));
+                    let most = [
+                        most_in_one_place(lone, shift),
+                        most_in_one_place(pairs, shift),
+                    ];
+                    assert!(
+                        most.iter().all(|&most| most < 32),
+                        "seed {seed} step {step} shift {shift}: {most:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn drivers_hash_differently() {
+        let (one, other) = (IdHash::new(1), IdHash::new(2));
+        assert!((0..1_000).all(|id: i32| one.hash_one(id) != other.hash_one(id)));
+    }
+}
