@@ -17,5 +17,6 @@ pub mod interface;
 pub mod loss_report;
 pub mod memory;
 pub mod queue;
+mod records;
 pub mod ring;
 pub mod sync;

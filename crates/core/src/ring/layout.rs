@@ -4,23 +4,17 @@ use super::{RingError, WriteError};
 use crate::{
     memory::{Gap, Region, Shared},
     overlay,
+    records::{TYPE_OFFSET, split},
     sync::{AtomicI32, AtomicI64, Ordering, fence},
 };
+
+pub(super) use crate::records::{HEADER_LENGTH, MAX_CAPACITY, PADDING, aligned};
 
 /// Bytes behind the records of a ring.
 pub const TRAILER_LENGTH: usize = 768;
 
 /// With less, the longest message would not fit.
 pub(super) const MIN_CAPACITY: usize = 32;
-/// Lengths are 32 bits wide.
-pub(super) const MAX_CAPACITY: usize = 1 << 30;
-
-/// Bytes before the payload of a record. Records start at multiples of it.
-pub(super) const HEADER_LENGTH: usize = 8;
-const TYPE_OFFSET: usize = 4;
-
-/// Type of a record without a message.
-pub(super) const PADDING: i32 = -1;
 
 overlay! {
     /// The positions of a ring. All count bytes from the ring's beginning and never wrap.
@@ -65,14 +59,10 @@ pub(super) struct Buffer {
 
 impl Buffer {
     pub(super) fn open(region: &Region) -> Result<Self, RingError> {
-        let length = region.len();
-        let error = RingError::Length { length };
-        let capacity = length.checked_sub(TRAILER_LENGTH).ok_or(error)?;
-        if !capacity.is_power_of_two() || !(MIN_CAPACITY..=MAX_CAPACITY).contains(&capacity) {
-            return Err(error);
-        }
-        let data = region.sub(0, capacity).map_err(|_| error)?;
-        let trailer = region.overlay(capacity).map_err(|_| error)?;
+        let (data, trailer) =
+            split(region, TRAILER_LENGTH, MIN_CAPACITY).ok_or(RingError::Length {
+                length: region.len(),
+            })?;
         Ok(Self { data, trailer })
     }
 
@@ -216,10 +206,4 @@ impl Buffer {
 fn record_length(length: usize) -> i32 {
     debug_assert!(length <= MAX_CAPACITY);
     length as i32
-}
-
-/// Space that a record takes.
-#[inline]
-pub(super) const fn aligned(length: usize) -> usize {
-    length.next_multiple_of(HEADER_LENGTH)
 }

@@ -37,6 +37,10 @@ impl<'a> Readable<'a> {
         }
     }
 
+    pub(crate) fn image_id(&self) -> i64 {
+        self.image_id
+    }
+
     /// For subscriptions over IPC.
     pub(crate) fn ipc(publication: &'a IpcPublication) -> Self {
         Self::local(&publication.terms, &publication.log)

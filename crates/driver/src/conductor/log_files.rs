@@ -4,18 +4,19 @@
 //! `free_some` (once each duty cycle) sends a few of those to be deleted. Bytes mapped are counted (system counter 35),
 //! failed deletions too (17); a failed deletion is tried again with the next timer.
 
+mod room;
+
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
-use taran_core::memory::{CreateOptions, MemoryError, Region, Shortage, Storage};
-use taran_protocol::error_code::ErrorCode;
+use taran_core::memory::{CreateOptions, MemoryError, Region, Storage};
 
 use super::failure::Failure;
 use super::file_worker::{AskedBy, FileRequest, FileResult, FileWorker};
-use super::{peers_share, storage_space};
+use super::storage_space;
 
 /// Which folder of the Aeron directory a log lives in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,67 +166,6 @@ impl LogFiles {
         };
         self.worker.create(ticket, file);
         Ok(ticket)
-    }
-
-    fn check_space(
-        &self,
-        directory: &Path,
-        length: u64,
-        asked_by: AskedBy,
-        now_epoch_ms: i64,
-    ) -> Result<(), Failure> {
-        let Ok(available) = self.storage.available(directory) else {
-            // A file system that cannot tell is no reason to refuse; reserving the pages decides.
-            return Ok(());
-        };
-        if available < length {
-            return Err(storage_space::exhausted(
-                directory,
-                &self.storage.shortage(directory, length),
-            ));
-        }
-        if asked_by == AskedBy::Peer {
-            self.check_room_for_peers(directory, length, available)?;
-        }
-        if available <= self.settings.low_storage_warning {
-            self.errors.on_error(
-                now_epoch_ms,
-                ErrorCode::StorageSpace.code(),
-                &ErrorCode::StorageSpace.record(&format!(
-                    "WARNING: space is running low: threshold={} usable below {} path={}",
-                    self.settings.low_storage_warning,
-                    // Coarse, as each number would be another record.
-                    available
-                        .saturating_add(1)
-                        .checked_next_power_of_two()
-                        .unwrap_or(u64::MAX),
-                    directory.display()
-                )),
-            );
-        }
-        Ok(())
-    }
-
-    /// Whoever reaches a socket can have logs made: they may not take what clients need.
-    fn check_room_for_peers(
-        &self,
-        directory: &Path,
-        length: u64,
-        available: u64,
-    ) -> Result<(), Failure> {
-        let capacity = self.storage.capacity(directory);
-        let kept = peers_share::kept_space(capacity, self.settings.low_storage_warning);
-        let needed = length.saturating_add(kept);
-        let available = available.saturating_sub(self.promised);
-        if available >= needed {
-            return Ok(());
-        }
-        let shortage = Shortage {
-            requested: needed,
-            available,
-            capacity,
-        };
-        Err(storage_space::kept_for_clients(directory, kept, &shortage))
     }
 
     /// A file that was asked for, or why there is none.

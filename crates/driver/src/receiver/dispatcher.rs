@@ -3,6 +3,8 @@
 //! Pure bookkeeping: frames come in as their ids, verdicts go out. "Nobody is interested" is not stored, it is what the
 //! subscriptions say. The tables are bounded, because anybody can send frames with invented ids.
 
+mod interest;
+
 use std::collections::VecDeque;
 
 use crate::ids::{IdHash, IdMap, IdSet};
@@ -207,54 +209,6 @@ impl Dispatcher {
         }
     }
 
-    pub(super) fn add_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
-        let hash = self.streams.hasher().clone();
-        let stream = self
-            .streams
-            .entry(stream_id)
-            .or_insert_with(|| Stream::new(hash));
-        match session_id {
-            None => stream.all_sessions = true,
-            Some(session_id) => {
-                stream.wanted.insert(session_id);
-            }
-        }
-    }
-
-    /// Forgets every session that nobody wants any more; `abandoned` gets the slots of their images.
-    pub(super) fn remove_subscription(
-        &mut self,
-        stream_id: i32,
-        session_id: Option<i32>,
-        mut abandoned: impl FnMut(usize),
-    ) {
-        let Some(stream) = self.streams.get_mut(&stream_id) else {
-            return;
-        };
-        match session_id {
-            None => stream.all_sessions = false,
-            Some(session_id) => {
-                stream.wanted.remove(&session_id);
-            }
-        }
-        let unwanted: Vec<i32> = stream
-            .sessions
-            .keys()
-            .copied()
-            .filter(|&session| !stream.wants(session))
-            .collect();
-        let is_last = !stream.all_sessions && stream.wanted.is_empty();
-        for session_id in unwanted {
-            if let Some(Session::Image(slot)) = self.session(session_id, stream_id) {
-                abandoned(slot);
-            }
-            self.set(session_id, stream_id, None);
-        }
-        if is_last {
-            self.streams.remove(&stream_id);
-        }
-    }
-
     /// Gives up on SETUPs that did not come; the next data asks again.
     pub(super) fn expire(&mut self, now_ns: i64) {
         while let Some(Pending {
@@ -269,11 +223,6 @@ impl Dispatcher {
             }
             self.pending.pop_front();
         }
-    }
-
-    /// Somebody wants something.
-    pub(super) fn has_interest(&self) -> bool {
-        !self.streams.is_empty()
     }
 
     fn session(&self, session_id: i32, stream_id: i32) -> Option<Session> {

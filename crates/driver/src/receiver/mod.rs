@@ -3,14 +3,16 @@
 //! One duty cycle takes what has arrived on every socket, in large batches, and puts it where subscribers read it: a
 //! train of datagrams that the kernel delivers as one piece goes into the log in one piece. Then every image gets a turn
 //! to find what is missing and to tell its sender how far the subscribers are. The order of reading is the order of the
-//! message: [`Receiver::do_work`](taran_core::agent::Agent::do_work) here, [`ReceiveEndpoint`], `train`, `dispatcher`
+//! message: [`Receiver::do_work`](taran_core::agent::Agent::do_work) here, [`ReceiveEndpoint`], `frames`, `train`, `dispatcher`
 //! (whose it is), [`ReceiverImage`], `insertion` (into the log); then the way back: `repair`, `feedback`.
 
+mod commands;
 mod connections;
 mod dispatcher;
 mod elicit;
 mod endpoint;
 mod feedback;
+mod frames;
 mod identity;
 mod image;
 mod insertion;
@@ -36,9 +38,7 @@ use taran_core::loss_report::LossReport;
 use taran_core::queue;
 use taran_net::ReceiveBatch;
 
-use crate::boundary::{
-    ConductorEvent, EndpointId, ImageId, Outbox, ReceiverCommand, ReceiverCounters, TransportId,
-};
+use crate::boundary::{ConductorEvent, Outbox, ReceiverCommand, ReceiverCounters};
 use crate::every::Every;
 use crate::faults::Faults;
 use crate::park::{may_have_arrived, wait_for_any};
@@ -152,224 +152,5 @@ impl Receiver {
             fds: Vec::new(),
             transports: 0,
         }
-    }
-
-    fn take_command(&mut self, now: Now) -> usize {
-        if !self.outbox.flush() {
-            return 0;
-        }
-        let Some(command) = self.commands.try_recv() else {
-            return 0;
-        };
-        match command {
-            ReceiverCommand::AddEndpoint(endpoint) => self.add_endpoint(endpoint, now),
-            ReceiverCommand::RemoveEndpoint(id) => self.remove_endpoint(id),
-            ReceiverCommand::AddSubscription {
-                endpoint,
-                stream_id,
-                session_id,
-            } => {
-                self.with_endpoint(endpoint, now, |endpoint, desk| {
-                    endpoint.add_subscription(stream_id, session_id, desk);
-                });
-            }
-            ReceiverCommand::RemoveSubscription {
-                endpoint,
-                stream_id,
-                session_id,
-            } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.remove_subscription(stream_id, session_id);
-                }
-            }
-            ReceiverCommand::AddImage(image) => match self.endpoint(image.endpoint()) {
-                Some(endpoint) => endpoint.add_image(image, now),
-                None => self.outbox.post(ConductorEvent::ImageReleased(image)),
-            },
-            ReceiverCommand::ImageRefused {
-                endpoint,
-                session_id,
-                stream_id,
-            } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.dispatcher().refused(session_id, stream_id);
-                }
-            }
-            ReceiverCommand::AddSubscriber {
-                endpoint,
-                image,
-                subscriber,
-            } => {
-                if let Some(image) = self.image(endpoint, image) {
-                    image.add_subscriber(subscriber);
-                }
-            }
-            ReceiverCommand::RemoveSubscriber {
-                endpoint,
-                image,
-                counter_id,
-            } => {
-                if let Some(image) = self.image(endpoint, image) {
-                    image.remove_subscriber(counter_id);
-                }
-            }
-            ReceiverCommand::RejectImage {
-                endpoint,
-                image,
-                reason,
-            } => {
-                if let Some(image) = self.image(endpoint, image) {
-                    image.reject(reason);
-                }
-            }
-            ReceiverCommand::RemoveImage { endpoint, image } => {
-                if let Some(image) = self
-                    .endpoint(endpoint)
-                    .and_then(|endpoint| endpoint.remove_image(image))
-                {
-                    self.outbox.post(ConductorEvent::ImageReleased(image));
-                }
-            }
-            ReceiverCommand::RemoveCoolDown {
-                endpoint,
-                session_id,
-                stream_id,
-            } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint
-                        .dispatcher()
-                        .remove_cool_down(session_id, stream_id);
-                }
-            }
-            ReceiverCommand::RequestSetup {
-                endpoint,
-                stream_id,
-                session_id,
-            } => self.with_endpoint(endpoint, now, |endpoint, desk| {
-                endpoint.elicit_session(stream_id, session_id, desk);
-            }),
-            ReceiverCommand::AnnounceResponse {
-                endpoint,
-                image,
-                session_id,
-            } => {
-                if let Some(image) = self.image(endpoint, image) {
-                    image.announce_response(session_id);
-                }
-            }
-            ReceiverCommand::ChangeControl {
-                endpoint,
-                transport,
-                address,
-            } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.change_control(transport, address);
-                }
-            }
-            ReceiverCommand::AddTransport {
-                endpoint,
-                transport,
-            } => self.add_transport(endpoint, transport, now),
-            ReceiverCommand::RemoveTransport {
-                endpoint,
-                transport,
-            } => self.remove_transport(endpoint, transport),
-        }
-        1
-    }
-
-    fn add_endpoint(&mut self, endpoint: Box<ReceiveEndpoint>, now: Now) {
-        let id = endpoint.id();
-        self.endpoints.push(endpoint);
-        self.with_endpoint(id, now, ReceiveEndpoint::start);
-        self.collect_fds();
-    }
-
-    fn remove_endpoint(&mut self, id: EndpointId) {
-        let Some(index) = self
-            .endpoints
-            .iter()
-            .position(|endpoint| endpoint.id() == id)
-        else {
-            return;
-        };
-        let mut endpoint = self.endpoints.remove(index);
-        while let Some(image) = endpoint.remove_any_image() {
-            self.outbox.post(ConductorEvent::ImageReleased(image));
-        }
-        self.outbox
-            .post(ConductorEvent::ReceiveEndpointReleased(endpoint));
-        self.collect_fds();
-    }
-
-    fn add_transport(&mut self, id: EndpointId, transport: Box<ReceiveTransport>, now: Now) {
-        if self.endpoint(id).is_none() {
-            self.outbox.post(ConductorEvent::ReceiveTransportReleased {
-                endpoint: id,
-                transport,
-            });
-            return;
-        }
-        self.with_endpoint(id, now, |endpoint, desk| {
-            endpoint.add_transport(*transport, desk);
-        });
-        self.collect_fds();
-    }
-
-    fn remove_transport(&mut self, id: EndpointId, transport: TransportId) {
-        let removed = self
-            .endpoint(id)
-            .and_then(|endpoint| endpoint.remove_transport(transport));
-        if let Some(transport) = removed {
-            self.outbox.post(ConductorEvent::ReceiveTransportReleased {
-                endpoint: id,
-                transport,
-            });
-            self.collect_fds();
-        }
-    }
-
-    fn with_endpoint(
-        &mut self,
-        id: EndpointId,
-        now: Now,
-        act: impl FnOnce(&mut ReceiveEndpoint, &mut Desk<'_>),
-    ) {
-        let mut desk = Desk {
-            now,
-            counters: &self.counters,
-            faults: &mut self.faults,
-            losses: &mut self.losses,
-            events: &mut self.outbox,
-        };
-        if let Some(endpoint) = self
-            .endpoints
-            .iter_mut()
-            .find(|endpoint| endpoint.id() == id)
-        {
-            act(endpoint, &mut desk);
-        }
-    }
-
-    fn endpoint(&mut self, id: EndpointId) -> Option<&mut ReceiveEndpoint> {
-        self.endpoints
-            .iter_mut()
-            .find(|endpoint| endpoint.id() == id)
-            .map(|endpoint| &mut **endpoint)
-    }
-
-    fn image(&mut self, endpoint: EndpointId, image: ImageId) -> Option<&mut ReceiverImage> {
-        self.endpoint(endpoint)?.image(image)
-    }
-
-    fn collect_fds(&mut self) {
-        self.fds.clear();
-        self.fds
-            .extend(self.endpoints.iter().flat_map(|endpoint| endpoint.fds()));
-        self.transports = self
-            .endpoints
-            .iter()
-            .map(|endpoint| endpoint.transports().count())
-            .sum();
     }
 }

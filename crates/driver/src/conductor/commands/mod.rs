@@ -14,15 +14,23 @@ mod receive_destinations;
 mod receive_endpoints;
 mod send_destinations;
 mod send_endpoints;
+mod sender_half;
 mod subscriptions;
 
 use taran_protocol::command::Command;
 
-use self::receive_destinations::DestinationCommand;
-
 use super::owners::Owners;
 use super::stop::Stop;
 use super::waiting::Answers;
+
+/// What a command says about a destination.
+#[derive(Debug, Clone, Copy)]
+struct DestinationCommand<'a> {
+    correlation_id: i64,
+    /// The publication's, or the subscription's.
+    registration_id: i64,
+    channel: &'a str,
+}
 
 impl Owners {
     /// Runs one command to its end, if it can be done now.
@@ -105,9 +113,42 @@ impl Owners {
                 self.clients.close(client_id);
                 Ok(())
             }
-            Command::AddDestination { .. }
-            | Command::RemoveDestination { .. }
-            | Command::RemoveDestinationById { .. } => self.send_destination(command, answers),
+            Command::AddDestination {
+                correlation_id,
+                registration_id,
+                channel,
+                ..
+            } => {
+                let command = DestinationCommand {
+                    correlation_id,
+                    registration_id,
+                    channel,
+                };
+                self.add_send_destination(command, answers)
+            }
+            Command::RemoveDestination {
+                correlation_id,
+                registration_id,
+                channel,
+                ..
+            } => {
+                let command = DestinationCommand {
+                    correlation_id,
+                    registration_id,
+                    channel,
+                };
+                self.remove_send_destination(command, answers)
+            }
+            Command::RemoveDestinationById {
+                correlation_id,
+                registration_id,
+                destination_id,
+                ..
+            } => Ok(self.remove_send_destination_by_id(
+                correlation_id,
+                registration_id,
+                destination_id,
+            )?),
             Command::AddReceiveDestination {
                 correlation_id,
                 registration_id,

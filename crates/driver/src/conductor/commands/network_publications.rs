@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::StreamCounter;
-use taran_protocol::uri::{ResponseCorrelation, UdpChannel};
+use taran_protocol::uri::UdpChannel;
 
 use super::super::clients::Publication;
 use super::super::failure::Failure;
@@ -13,35 +13,15 @@ use super::super::network::{
     Endpoint, NetworkPublication, PublicationCounters, ResolvedChannel, resolve,
 };
 use super::super::owners::Owners;
-use super::super::publication_log::PublicationLog;
 use super::super::publication_terms::PublicationTerms;
 use super::super::stop::Stop;
 use super::super::waiting::Answers;
 use super::publications::{
     NewPublication, PublicationNotice, identity, publisher_position, session_clash,
 };
-use crate::boundary::{
-    EndpointId, FlowControlSpec, PublicationId, PublicationShared, RetransmitSpec, SenderCommand,
-    SenderPublicationSpec,
-};
+use super::sender_half::Half;
+use crate::boundary::{EndpointId, PublicationId, PublicationShared, SenderCommand};
 use crate::sender::SenderPublication;
-use crate::timestamps::SendTimestamp;
-
-/// What an endpoint says about those who receive a publication.
-#[derive(Debug, Clone, Copy)]
-struct Group {
-    is_group: bool,
-    ttl: u8,
-}
-
-/// What the sender's half of a publication is told besides its terms.
-#[derive(Debug)]
-struct Half {
-    endpoint: EndpointId,
-    group: Group,
-    start_position: i64,
-    flow_control: FlowControlSpec,
-}
 
 impl Owners {
     pub(super) fn add_network_publication(
@@ -261,71 +241,6 @@ impl Owners {
                 self.counters.free_all(&positions);
                 Err(failure)
             }
-        }
-    }
-
-    fn group(&self, endpoint: EndpointId) -> Group {
-        let endpoint = self.networking.send_endpoints.get(endpoint);
-        Group {
-            is_group: endpoint.is_some_and(Endpoint::is_group),
-            ttl: endpoint.map_or(0, |endpoint| endpoint.ttl),
-        }
-    }
-
-    fn send_timestamp(&self, endpoint: EndpointId) -> Option<SendTimestamp> {
-        let endpoint = self.networking.send_endpoints.get(endpoint)?;
-        Some(SendTimestamp {
-            offset: endpoint.resolved.channel.channel_send_timestamp?,
-            clock: Arc::clone(&self.networking.wall_clock),
-        })
-    }
-
-    fn sender_half(
-        &self,
-        half: Half,
-        terms: &PublicationTerms,
-        log: &PublicationLog,
-        counters: &PublicationCounters,
-        shared: &Arc<PublicationShared>,
-    ) -> SenderPublicationSpec {
-        let settings = &self.settings.publication;
-        let params = &terms.params;
-        let Half {
-            endpoint,
-            group,
-            start_position,
-            flow_control,
-        } = half;
-        SenderPublicationSpec {
-            id: PublicationId(terms.registration_id),
-            endpoint,
-            session_id: terms.session_id,
-            stream_id: terms.stream_id,
-            log: log.buffers().clone(),
-            start_position,
-            mtu: params.mtu,
-            ttl: i32::from(group.ttl),
-            is_group: group.is_group,
-            wants_response: !params.is_response && params.response != ResponseCorrelation::None,
-            is_response: params.is_response,
-            signals_end_of_stream: params.eos,
-            spies_simulate_connection: params.spies_simulate_connection,
-            flow_control,
-            retransmit: RetransmitSpec {
-                // One receiver has one gap at a time.
-                max_actions: if group.is_group { params.max_resend } else { 1 },
-                delay_ns: settings.retransmit_delay_ns,
-                linger_ns: settings.retransmit_linger_ns,
-            },
-            connection_timeout_ns: settings.connection_timeout_ns,
-            send_timestamp: self.send_timestamp(endpoint),
-            max_datagrams_per_turn: settings.max_datagrams_per_turn,
-            sender_position: counters.sender_position.clone(),
-            sender_limit: counters.sender_limit.clone(),
-            back_pressure_events: counters.back_pressure_events.clone(),
-            naks_received: counters.naks_received.clone(),
-            log_events: self.stream_log(terms),
-            shared: Arc::clone(shared),
         }
     }
 

@@ -6,23 +6,16 @@ use taran_protocol::error_code::ErrorCode;
 use taran_protocol::response::Response;
 use taran_protocol::uri::{Channel, ChannelKind, SubscriptionParams, UdpChannel};
 
+use super::super::counters::{Direction, EndpointIdentity};
 use super::super::failure::Failure;
 use super::super::network::{ReceiveDestination, status};
 use super::super::owners::Owners;
 use super::super::stop::Stop;
 use super::super::subscriptions::{Source, Subscription};
 use super::super::waiting::Answers;
+use super::DestinationCommand;
 use crate::boundary::{EndpointId, ReceiveTransportSpec, ReceiverCommand, TransportId};
 use crate::receiver::ReceiveTransport;
-
-/// The text of a command, without its ids.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct DestinationCommand<'a> {
-    pub(super) correlation_id: i64,
-    /// The subscription's.
-    pub(super) registration_id: i64,
-    pub(super) channel: &'a str,
-}
 
 impl Owners {
     pub(super) fn add_receive_destination(
@@ -141,12 +134,14 @@ impl Owners {
         let (buffers, status_id) = (endpoint.buffers, endpoint.status.id());
         let transport = self.networking.open_source(&resolved, buffers)?;
         let bound = transport.local_address();
-        let local_address = self.counters.local_address(
-            "rcv-local-sockaddr",
-            command.registration_id,
-            status_id,
-            &bound.to_string(),
-        )?;
+        let of = EndpointIdentity {
+            direction: Direction::Receive,
+            registration_id: command.registration_id,
+            channel: resolved.text(),
+        };
+        let local_address = self
+            .counters
+            .local_address(of, status_id, &bound.to_string())?;
         local_address.set(status::ACTIVE);
         let spec = ReceiveTransportSpec {
             id,

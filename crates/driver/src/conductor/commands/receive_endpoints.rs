@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use taran_core::counters::Counter;
-use taran_protocol::counter::type_id;
 use taran_protocol::event::EventCode;
 use taran_protocol::uri::ChannelKind;
 
+use super::super::counters::{Direction, EndpointIdentity};
 use super::super::failure::Failure;
 use super::super::network::{Endpoint, ResolvedChannel, status};
 use super::super::owners::Owners;
@@ -17,12 +16,6 @@ use crate::boundary::{
 use crate::event_log::Fact;
 use crate::receiver::ReceiveEndpoint;
 use crate::timestamps::ReceiveTimestamps;
-
-/// The registration id and the channel of a socket's owner.
-struct Owner<'a> {
-    id: EndpointId,
-    channel: &'a str,
-}
 
 impl Owners {
     /// Opens the endpoint of a channel and hands it to the receiver. Nobody uses it yet.
@@ -45,12 +38,16 @@ impl Owners {
             .as_ref()
             .map(|transport| transport.local_address());
         let channel: Arc<str> = Arc::from(resolved.text());
-        let owner = Owner {
-            id,
-            channel: &channel,
-        };
         let address = bound.map(|bound| bound.to_string());
-        let (status, local_address) = self.receive_endpoint_counters(&owner, address.as_deref())?;
+        let counters = self.counters.endpoint(
+            EndpointIdentity {
+                direction: Direction::Receive,
+                registration_id: id.0,
+                channel: &channel,
+            },
+            address.as_deref(),
+            false,
+        )?;
         let transport = transport.map(|transport| ReceiveTransportSpec {
             id: TransportId(id.0),
             transport,
@@ -76,7 +73,7 @@ impl Owners {
             .post(ReceiverCommand::AddEndpoint(Box::new(
                 ReceiveEndpoint::new(spec),
             )));
-        for counter in local_address.iter().chain([&status]) {
+        for counter in counters.local_address.iter().chain([&counters.status]) {
             counter.set(status::ACTIVE);
         }
         self.events.log(
@@ -92,9 +89,9 @@ impl Owners {
             ttl: 0,
             destination_count: None,
             receive_params: Some(new.params.clone()),
-            status,
+            status: counters.status,
             port: bound.map(|bound| bound.port()),
-            local_address,
+            local_address: counters.local_address,
             references: 0,
             closing: false,
         });
@@ -130,34 +127,5 @@ impl Owners {
             )));
         }
         Ok(())
-    }
-
-    /// Status of a channel, and the address it is bound to where it has one; both or none. The label of a channel
-    /// without a socket ends in a blank (spec/02 §2.15).
-    fn receive_endpoint_counters(
-        &mut self,
-        owner: &Owner<'_>,
-        bound: Option<&str>,
-    ) -> Result<(Counter, Option<Counter>), Failure> {
-        let status = self.counters.channel_status(
-            type_id::RECEIVE_CHANNEL_STATUS,
-            "rcv-channel",
-            owner.id.0,
-            owner.channel,
-            bound.unwrap_or_default(),
-        )?;
-        let Some(bound) = bound else {
-            return Ok((status, None));
-        };
-        let local_address =
-            self.counters
-                .local_address("rcv-local-sockaddr", owner.id.0, status.id(), bound);
-        match local_address {
-            Ok(counter) => Ok((status, Some(counter))),
-            Err(failure) => {
-                self.counters.free(status.id());
-                Err(failure)
-            }
-        }
     }
 }

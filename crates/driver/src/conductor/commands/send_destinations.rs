@@ -1,6 +1,5 @@
 //! Destinations of publications under manual control: added, removed, removed by id (spec/03 §1.11).
 
-use taran_protocol::command::Command;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::{Channel, ChannelKind, UdpChannel};
 
@@ -9,53 +8,16 @@ use super::super::network::{KnownDestination, resolve_endpoint};
 use super::super::owners::Owners;
 use super::super::stop::Stop;
 use super::super::waiting::Answers;
+use super::DestinationCommand;
 use crate::boundary::{EndpointId, PublicationId, SendDestination, SenderCommand};
 
 impl Owners {
-    pub(super) fn send_destination(
+    pub(super) fn add_send_destination(
         &mut self,
-        command: &Command<'_>,
+        command: DestinationCommand<'_>,
         answers: &Answers,
     ) -> Result<(), Stop> {
-        match *command {
-            Command::AddDestination {
-                correlation_id,
-                registration_id,
-                channel,
-                ..
-            } => self.add_send_destination(correlation_id, registration_id, channel, answers),
-            Command::RemoveDestination {
-                correlation_id,
-                registration_id,
-                channel,
-                ..
-            } => self.remove_send_destination(correlation_id, registration_id, channel, answers),
-            Command::RemoveDestinationById {
-                correlation_id,
-                registration_id,
-                destination_id,
-                ..
-            } => {
-                let named = format!("destination {destination_id}");
-                let endpoint = self.manual_endpoint(registration_id, "remove", &named)?;
-                self.drop_send_destination(endpoint, destination_id);
-                self.succeed(correlation_id);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn add_send_destination(
-        &mut self,
-        correlation_id: i64,
-        registration_id: i64,
-        channel: &str,
-        answers: &Answers,
-    ) -> Result<(), Stop> {
-        self.sending_endpoint(registration_id, "add")?;
-        let destination = read(channel)?;
-        let endpoint = self.manual_endpoint(registration_id, "add", channel)?;
+        let (endpoint, destination) = self.destination_of(command, "add")?;
         let Some(asked) = &destination.endpoint else {
             return Err(Failure::generic("a destination needs an endpoint").into());
         };
@@ -64,7 +26,7 @@ impl Owners {
         self.networking.send_destinations.add(
             endpoint,
             KnownDestination {
-                id: correlation_id,
+                id: command.correlation_id,
                 asked: asked.clone(),
                 address,
             },
@@ -72,26 +34,22 @@ impl Owners {
         self.networking.sender.post(SenderCommand::AddDestination {
             endpoint,
             destination: SendDestination {
-                id: correlation_id,
+                id: command.correlation_id,
                 address,
                 is_named: self.unheard_timeout(Some(asked)).is_some(),
             },
         });
-        self.succeed(correlation_id);
+        self.succeed(command.correlation_id);
         Ok(())
     }
 
     /// Takes the newest destination with this text, or else at this address. That there is none is no failure.
-    fn remove_send_destination(
+    pub(super) fn remove_send_destination(
         &mut self,
-        correlation_id: i64,
-        registration_id: i64,
-        channel: &str,
+        command: DestinationCommand<'_>,
         answers: &Answers,
     ) -> Result<(), Stop> {
-        self.sending_endpoint(registration_id, "remove")?;
-        let destination = read(channel)?;
-        let endpoint = self.manual_endpoint(registration_id, "remove", channel)?;
+        let (endpoint, destination) = self.destination_of(command, "remove")?;
         let text = destination
             .endpoint
             .as_ref()
@@ -105,6 +63,20 @@ impl Owners {
         if let Some(id) = found {
             self.drop_send_destination(endpoint, id);
         }
+        self.succeed(command.correlation_id);
+        Ok(())
+    }
+
+    pub(super) fn remove_send_destination_by_id(
+        &mut self,
+        correlation_id: i64,
+        registration_id: i64,
+        destination_id: i64,
+    ) -> Result<(), Failure> {
+        let endpoint = self.sending_endpoint(registration_id, "remove")?;
+        let named = format!("destination {destination_id}");
+        self.check_manual(endpoint, registration_id, &named)?;
+        self.drop_send_destination(endpoint, destination_id);
         self.succeed(correlation_id);
         Ok(())
     }
@@ -124,6 +96,18 @@ impl Owners {
         }
     }
 
+    /// What a command names, and the endpoint that it is for.
+    fn destination_of(
+        &self,
+        command: DestinationCommand<'_>,
+        verb: &str,
+    ) -> Result<(EndpointId, UdpChannel), Failure> {
+        let endpoint = self.sending_endpoint(command.registration_id, verb)?;
+        let destination = read(command.channel)?;
+        self.check_manual(endpoint, command.registration_id, command.channel)?;
+        Ok((endpoint, destination))
+    }
+
     /// The endpoint of a publication to the network.
     fn sending_endpoint(&self, registration_id: i64, verb: &str) -> Result<EndpointId, Failure> {
         let id = PublicationId(registration_id);
@@ -139,16 +123,15 @@ impl Owners {
         }
     }
 
-    /// The same, if its destinations are a matter of commands.
-    fn manual_endpoint(
+    /// Destinations of this endpoint are a matter of commands.
+    fn check_manual(
         &self,
+        endpoint: EndpointId,
         registration_id: i64,
-        verb: &str,
         named: &str,
-    ) -> Result<EndpointId, Failure> {
-        let id = self.sending_endpoint(registration_id, verb)?;
-        let channel = self.networking.send_endpoints.get(id).map(|e| &e.resolved);
-        match channel {
+    ) -> Result<(), Failure> {
+        let endpoint = self.networking.send_endpoints.get(endpoint);
+        match endpoint.map(|endpoint| &endpoint.resolved) {
             Some(resolved) if resolved.channel.kind() != ChannelKind::Manual => {
                 Err(Failure::generic(format!(
                     "channel does not allow manual control of destinations, control-mode=manual is needed: {named} \
@@ -156,7 +139,7 @@ impl Owners {
                     resolved.text()
                 )))
             }
-            _ => Ok(id),
+            _ => Ok(()),
         }
     }
 }

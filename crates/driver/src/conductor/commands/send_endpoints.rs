@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use taran_core::counters::Counter;
-use taran_protocol::counter::type_id;
 use taran_protocol::event::EventCode;
 use taran_protocol::uri::ChannelKind;
 
+use super::super::counters::{Direction, EndpointCounters, EndpointIdentity};
 use super::super::failure::Failure;
 use super::super::network::{Endpoint, ResolvedChannel, status};
 use super::super::owners::Owners;
@@ -14,13 +13,6 @@ use super::publications::NewPublication;
 use crate::boundary::{Destination, EndpointId, SendEndpointSpec, SenderCommand};
 use crate::event_log::Fact;
 use crate::sender::SendEndpoint;
-
-/// What is counted of an endpoint.
-struct EndpointCounters {
-    status: Counter,
-    local_address: Counter,
-    destination_count: Option<Counter>,
-}
 
 impl Owners {
     /// Refuses what can be known to fail before anything is made.
@@ -61,7 +53,15 @@ impl Owners {
             status,
             local_address,
             destination_count,
-        } = self.send_endpoint_counters(id, &resolved, &bound.to_string())?;
+        } = self.counters.endpoint(
+            EndpointIdentity {
+                direction: Direction::Send,
+                registration_id: id.0,
+                channel,
+            },
+            Some(&bound.to_string()),
+            resolved.has_destinations(),
+        )?;
         let sockets = &self.networking.sockets;
         let ttl = match sockets.multicast_ttl(&resolved) {
             Some(_) => opened.data.multicast_ttl(),
@@ -91,8 +91,9 @@ impl Owners {
             .post(SenderCommand::AddEndpoint(Box::new(SendEndpoint::new(
                 spec,
             ))));
-        status.set(status::ACTIVE);
-        local_address.set(status::ACTIVE);
+        for counter in local_address.iter().chain([&status]) {
+            counter.set(status::ACTIVE);
+        }
         self.events.log(
             EventCode::SendChannelCreation,
             &[Fact::Text(resolved.text())],
@@ -108,51 +109,10 @@ impl Owners {
             receive_params: None,
             status,
             port: Some(bound.port()),
-            local_address: Some(local_address),
+            local_address,
             references: 0,
             closing: false,
         });
         Ok(id)
-    }
-
-    /// All counters of a new endpoint; all or none.
-    fn send_endpoint_counters(
-        &mut self,
-        id: EndpointId,
-        resolved: &ResolvedChannel,
-        bound: &str,
-    ) -> Result<EndpointCounters, Failure> {
-        let (counters, channel) = (&mut self.counters, resolved.text());
-        let status = counters.channel_status(
-            type_id::SEND_CHANNEL_STATUS,
-            "snd-channel",
-            id.0,
-            channel,
-            bound,
-        )?;
-        let mut others = || {
-            let local = counters.local_address("snd-local-sockaddr", id.0, status.id(), bound)?;
-            if !resolved.has_destinations() {
-                return Ok((local, None));
-            }
-            match counters.destination_count(id.0, channel) {
-                Ok(count) => Ok((local, Some(count))),
-                Err(failure) => {
-                    counters.free(local.id());
-                    Err(failure)
-                }
-            }
-        };
-        match others() {
-            Ok((local_address, destination_count)) => Ok(EndpointCounters {
-                status,
-                local_address,
-                destination_count,
-            }),
-            Err(failure) => {
-                self.counters.free(status.id());
-                Err(failure)
-            }
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! The counters file: allocation for the driver's own streams and for clients, and what clients own in it.
 
+mod endpoint;
 mod names;
 mod stream;
 
@@ -8,11 +9,10 @@ use std::time::Duration;
 
 use taran_core::clock::Now;
 use taran_core::counters::{Counter, CounterSpec, CounterTable};
-use taran_protocol::counter::{
-    ChannelKey, HeartbeatKey, SocketKey, channel_label, heartbeat_label, socket_label, type_id,
-};
+use taran_protocol::counter::{HeartbeatKey, heartbeat_label, type_id};
 use taran_protocol::error_code::ErrorCode;
 
+pub(crate) use endpoint::{Direction, EndpointCounters, EndpointIdentity};
 pub(crate) use stream::StreamIdentity;
 
 use super::failure::Failure;
@@ -95,67 +95,6 @@ impl Counters {
     /// Tells what time it is: ids that were freed are used again after a while only.
     pub(crate) fn at(&mut self, now: Now) {
         self.now = now;
-    }
-
-    /// The status indicator of a channel; `name` is `snd-channel` or `rcv-channel`.
-    pub(crate) fn channel_status(
-        &mut self,
-        type_id: i32,
-        name: &str,
-        registration_id: i64,
-        channel: &str,
-        bound: &str,
-    ) -> Result<Counter, Failure> {
-        let key = ChannelKey {
-            channel: channel.into(),
-        }
-        .encode();
-        let label = channel_label(name, channel, Some(bound));
-        self.allocate(type_id, &key, &label, registration_id, Holder::default())
-    }
-
-    /// How many destinations a channel has.
-    pub(crate) fn destination_count(
-        &mut self,
-        registration_id: i64,
-        channel: &str,
-    ) -> Result<Counter, Failure> {
-        let key = ChannelKey {
-            channel: channel.into(),
-        }
-        .encode();
-        let label = channel_label("mdc-num-dest", channel, None);
-        let holder = Holder::default();
-        self.allocate(
-            type_id::MDC_DESTINATIONS,
-            &key,
-            &label,
-            registration_id,
-            holder,
-        )
-    }
-
-    /// An address that a channel is bound to; `name` is `snd-local-sockaddr` or `rcv-local-sockaddr`.
-    pub(crate) fn local_address(
-        &mut self,
-        name: &str,
-        registration_id: i64,
-        channel_status_id: i32,
-        address: &str,
-    ) -> Result<Counter, Failure> {
-        let key = SocketKey {
-            channel_status_id,
-            address: address.into(),
-        }
-        .encode();
-        let label = socket_label(name, channel_status_id, address);
-        self.allocate(
-            type_id::LOCAL_SOCKET_ADDRESS,
-            &key,
-            &label,
-            registration_id,
-            Holder::default(),
-        )
     }
 
     /// The heartbeat of a client, alive as of now.

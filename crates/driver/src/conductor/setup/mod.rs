@@ -5,18 +5,18 @@
 //! image, so that the next SETUP may ask again.
 
 mod congestion;
+mod counters;
 mod plan;
 
 use std::sync::Arc;
 
-use taran_protocol::counter::{StreamCounter, SystemCounter};
+use taran_protocol::counter::SystemCounter;
 use taran_protocol::log::{LogBuffers, file_length};
 
-use super::counters::StreamIdentity;
 use super::failure::Failure;
-use super::links::{Readable, join};
+use super::links::Readable;
 use super::log_files::{LogFile, LogFolder, LogRequest};
-use super::network::{Image, ImageCounters, ImageParts, ImageTimeouts};
+use super::network::{Image, ImageParts, ImageTimeouts};
 use super::owners::Owners;
 use super::subscribers::Subscribers;
 use crate::boundary::{
@@ -227,80 +227,6 @@ impl Owners {
             .post(ReceiverCommand::AddImage(Box::new(ReceiverImage::new(
                 half,
             ))));
-    }
-
-    /// All counters of a new image and its subscribers; all or none.
-    fn image_counters(
-        &mut self,
-        id: ImageId,
-        request: &CreateImage,
-        plan: &Plan,
-    ) -> Result<(ImageCounters, Subscribers), Failure> {
-        let identity = StreamIdentity {
-            registration_id: id.0,
-            session_id: request.session_id,
-            stream_id: request.stream_id,
-            channel: &plan.first.text,
-        };
-        let owner_id = plan.first.client_id;
-        let positions = [
-            StreamCounter::RECEIVER_HIGH_WATER_MARK,
-            StreamCounter::RECEIVER_POSITION,
-        ];
-        let [high_water_mark, rebuild_position] =
-            self.counters
-                .stream(positions, &identity, owner_id, plan.join_position)?;
-        let naks = [StreamCounter::RECEIVER_NAKS_SENT];
-        let naks_sent = match self.counters.stream(naks, &identity, owner_id, 0) {
-            Ok([naks_sent]) => naks_sent,
-            Err(failure) => {
-                self.counters
-                    .free_all([&high_water_mark, &rebuild_position]);
-                return Err(failure);
-            }
-        };
-        let counters = ImageCounters {
-            high_water_mark,
-            rebuild_position,
-            naks_sent,
-            congestion: Vec::new(),
-        };
-        match self.join_all(id, request, plan) {
-            Ok(subscribers) => Ok((counters, subscribers)),
-            Err(failure) => {
-                self.counters.free_all(counters.all());
-                Err(failure)
-            }
-        }
-    }
-
-    /// A position at the start of the image for everybody; all or none.
-    fn join_all(
-        &mut self,
-        id: ImageId,
-        request: &CreateImage,
-        plan: &Plan,
-    ) -> Result<Subscribers, Failure> {
-        let mut subscribers = Subscribers::default();
-        let (join_position, now_ns) = (plan.join_position, self.now.nanos);
-        for subscription in plan.subscriptions() {
-            let (counters, session_id) = (&mut self.counters, request.session_id);
-            match join(
-                counters,
-                id.0,
-                session_id,
-                join_position,
-                subscription,
-                now_ns,
-            ) {
-                Ok(subscriber) => subscribers.add(subscriber),
-                Err(failure) => {
-                    counters.free_all(subscribers.iter().map(|joined| &joined.position));
-                    return Err(failure);
-                }
-            }
-        }
-        Ok(subscribers)
     }
 }
 

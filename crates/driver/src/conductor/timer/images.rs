@@ -2,10 +2,9 @@
 
 use taran_protocol::event::EventCode;
 
-use super::super::links::Readable;
 use super::super::network::ImageEvent;
 use super::super::owners::Owners;
-use super::super::subscribers::TetherEvent;
+use super::tethering::{Follow, Told};
 use crate::boundary::{ReceiverCommand, SubscriberPosition};
 use crate::event_log::Fact;
 
@@ -20,13 +19,15 @@ impl Owners {
             events,
             ..
         } = self;
+        let mut told = Told {
+            replies,
+            subscriptions,
+            counters,
+        };
         let mut left = Vec::new();
         for image in networking.images.iter_mut() {
             let (id, endpoint) = (image.id, image.endpoint);
             for event in image.tick(now.nanos) {
-                if let ImageEvent::Tether(tether) = &event {
-                    tether.log(events, image.stream_id, image.session_id);
-                }
                 match event {
                     ImageEvent::Ended => {
                         if image.is_revoked() {
@@ -41,11 +42,7 @@ impl Owners {
                             );
                         }
                         left.push(endpoint);
-                        for subscription_id in image.subscribers.with_image() {
-                            if let Some(subscription) = subscriptions.find(subscription_id) {
-                                replies.image_unavailable(id.0, subscription);
-                            }
-                        }
+                        told.unavailable(id.0, image.subscribers.with_image());
                         networking.receiver.post(ReceiverCommand::RemoveImage {
                             endpoint,
                             image: id,
@@ -59,42 +56,21 @@ impl Owners {
                             });
                         }
                     }
-                    ImageEvent::Tether(TetherEvent::Unavailable { subscription_id }) => {
-                        if let Some(subscription) = subscriptions.find(subscription_id) {
-                            replies.image_unavailable(id.0, subscription);
-                        }
-                    }
-                    ImageEvent::Tether(TetherEvent::Resting { counter_id, .. }) => {
-                        networking.receiver.post(ReceiverCommand::RemoveSubscriber {
-                            endpoint,
-                            image: id,
-                            counter_id,
-                        });
-                    }
-                    ImageEvent::Tether(TetherEvent::Dropped { position, .. }) => {
-                        let counter_id = position.id();
-                        networking.receiver.post(ReceiverCommand::RemoveSubscriber {
-                            endpoint,
-                            image: id,
-                            counter_id,
-                        });
-                        counters.free_followed(counter_id);
-                    }
-                    ImageEvent::Tether(TetherEvent::Rested {
-                        subscription_id,
-                        position,
-                    }) => {
-                        position.set(image.join_position());
-                        image.subscribers.rejoin(subscription_id, now.nanos);
-                        if let Some(subscription) = subscriptions.find(subscription_id) {
-                            let readable = Readable::image(image);
-                            replies.image_available(&readable, subscription, position.id());
-                        }
-                        let subscriber = SubscriberPosition { position };
-                        networking.receiver.post(ReceiverCommand::AddSubscriber {
-                            endpoint,
-                            image: id,
-                            subscriber,
+                    ImageEvent::Tether(step) => {
+                        step.log(events, image.stream_id, image.session_id);
+                        told.tethered(image, step, now.nanos, |follow| {
+                            networking.receiver.post(match follow {
+                                Follow::Begin(position) => ReceiverCommand::AddSubscriber {
+                                    endpoint,
+                                    image: id,
+                                    subscriber: SubscriberPosition { position },
+                                },
+                                Follow::End(counter_id) => ReceiverCommand::RemoveSubscriber {
+                                    endpoint,
+                                    image: id,
+                                    counter_id,
+                                },
+                            });
                         });
                     }
                 }

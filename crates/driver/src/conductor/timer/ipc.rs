@@ -5,9 +5,8 @@ use taran_protocol::counter::SystemCounter;
 use super::super::clients::Publication;
 use super::super::events::{publication_ends, publication_revoked};
 use super::super::ipc::Event;
-use super::super::links::Readable;
 use super::super::owners::Owners;
-use super::super::subscribers::TetherEvent;
+use super::tethering::Told;
 
 impl Owners {
     pub(super) fn tick_ipc(&mut self) {
@@ -23,50 +22,34 @@ impl Owners {
             events,
             ..
         } = self;
+        let mut told = Told {
+            replies,
+            subscriptions,
+            counters,
+        };
         for publication in ipc.iter_mut() {
             let id = publication.registration_id;
             let terms = &publication.terms;
             let (stream_id, session_id) = (terms.stream_id, terms.session_id);
             for event in publication.tick(now.nanos) {
-                if let Event::Tether(tether) = &event {
-                    tether.log(events, stream_id, session_id);
-                }
                 match event {
                     Event::Ended { revoked } => {
                         if revoked {
                             system.get(SystemCounter::PublicationsRevoked).increment();
                             publication_revoked(events, &publication.terms, &publication.log);
                         }
-                        for subscription_id in publication.subscribers.with_image() {
-                            if let Some(subscription) = subscriptions.find(subscription_id) {
-                                replies.image_unavailable(id, subscription);
-                            }
-                        }
+                        told.unavailable(id, publication.subscribers.with_image());
                     }
                     Event::Unblocked => {
                         system.get(SystemCounter::UnblockedPublications).increment();
                     }
                     Event::CoolDownOver => joinable.push(id),
                     Event::Done => done.push(id),
-                    Event::Tether(TetherEvent::Unavailable { subscription_id }) => {
-                        if let Some(subscription) = subscriptions.find(subscription_id) {
-                            replies.image_unavailable(id, subscription);
-                        }
+                    Event::Tether(step) => {
+                        step.log(events, stream_id, session_id);
+                        // No agent follows these.
+                        told.tethered(publication, step, now.nanos, |_| {});
                     }
-                    Event::Tether(TetherEvent::Rested {
-                        subscription_id,
-                        position,
-                    }) => {
-                        publication.rejoin(subscription_id, &position, now.nanos);
-                        if let Some(subscription) = subscriptions.find(subscription_id) {
-                            let readable = Readable::ipc(publication);
-                            replies.image_available(&readable, subscription, position.id());
-                        }
-                    }
-                    Event::Tether(TetherEvent::Dropped { position, .. }) => {
-                        counters.free(position.id());
-                    }
-                    Event::Tether(TetherEvent::Resting { .. }) => {}
                 }
             }
         }

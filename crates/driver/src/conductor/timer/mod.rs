@@ -4,6 +4,7 @@
 mod images;
 mod ipc;
 mod publications;
+mod tethering;
 
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::response::Response;

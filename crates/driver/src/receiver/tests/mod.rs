@@ -21,8 +21,8 @@ use taran_protocol::position::{TermGeometry, align32};
 
 use super::*;
 use crate::boundary::{
-    CreateImage, ImageShared, ImageState, NakDelaySpec, ReceiveEndpointSpec, ReceiveTransportSpec,
-    ReceiverImageSpec, SubscriberPosition,
+    CreateImage, EndpointId, ImageId, ImageShared, ImageState, NakDelaySpec, ReceiveEndpointSpec,
+    ReceiveTransportSpec, ReceiverImageSpec, SubscriberPosition, TransportId,
 };
 use crate::congestion::StaticWindow;
 use crate::testing::*;

@@ -21,8 +21,8 @@ use taran_protocol::position::align32;
 
 use super::*;
 use crate::boundary::{
-    Destination, FlowControlSpec, PublicationShared, RetransmitSpec, SendEndpointSpec,
-    SenderPublicationSpec,
+    Destination, EndpointId, FlowControlSpec, PublicationId, PublicationShared, RetransmitSpec,
+    SendEndpointSpec, SenderPublicationSpec,
 };
 use crate::testing::*;
 

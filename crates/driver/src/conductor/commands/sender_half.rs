@@ -1,0 +1,98 @@
+//! What the sender is told of a new network publication.
+
+use std::sync::Arc;
+
+use taran_protocol::uri::ResponseCorrelation;
+
+use super::super::network::{Endpoint, PublicationCounters};
+use super::super::owners::Owners;
+use super::super::publication_log::PublicationLog;
+use super::super::publication_terms::PublicationTerms;
+use crate::boundary::{
+    EndpointId, FlowControlSpec, PublicationId, PublicationShared, RetransmitSpec,
+    SenderPublicationSpec,
+};
+use crate::timestamps::SendTimestamp;
+
+/// What an endpoint says about those who receive a publication.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Group {
+    pub(super) is_group: bool,
+    pub(super) ttl: u8,
+}
+
+/// What the sender's half of a publication is told besides its terms.
+#[derive(Debug)]
+pub(super) struct Half {
+    pub(super) endpoint: EndpointId,
+    pub(super) group: Group,
+    pub(super) start_position: i64,
+    pub(super) flow_control: FlowControlSpec,
+}
+
+impl Owners {
+    pub(super) fn group(&self, endpoint: EndpointId) -> Group {
+        let endpoint = self.networking.send_endpoints.get(endpoint);
+        Group {
+            is_group: endpoint.is_some_and(Endpoint::is_group),
+            ttl: endpoint.map_or(0, |endpoint| endpoint.ttl),
+        }
+    }
+
+    fn send_timestamp(&self, endpoint: EndpointId) -> Option<SendTimestamp> {
+        let endpoint = self.networking.send_endpoints.get(endpoint)?;
+        Some(SendTimestamp {
+            offset: endpoint.resolved.channel.channel_send_timestamp?,
+            clock: Arc::clone(&self.networking.wall_clock),
+        })
+    }
+
+    pub(super) fn sender_half(
+        &self,
+        half: Half,
+        terms: &PublicationTerms,
+        log: &PublicationLog,
+        counters: &PublicationCounters,
+        shared: &Arc<PublicationShared>,
+    ) -> SenderPublicationSpec {
+        let settings = &self.settings.publication;
+        let params = &terms.params;
+        let Half {
+            endpoint,
+            group,
+            start_position,
+            flow_control,
+        } = half;
+        SenderPublicationSpec {
+            id: PublicationId(terms.registration_id),
+            endpoint,
+            session_id: terms.session_id,
+            stream_id: terms.stream_id,
+            log: log.buffers().clone(),
+            start_position,
+            mtu: params.mtu,
+            ttl: i32::from(group.ttl),
+            is_group: group.is_group,
+            wants_response: !params.is_response && params.response != ResponseCorrelation::None,
+            is_response: params.is_response,
+            signals_end_of_stream: params.eos,
+            spies_simulate_connection: params.spies_simulate_connection,
+            flow_control,
+            retransmit: RetransmitSpec {
+                // One receiver has one gap at a time.
+                max_actions: if group.is_group { params.max_resend } else { 1 },
+                delay_ns: settings.retransmit_delay_ns,
+                linger_ns: settings.retransmit_linger_ns,
+            },
+            connection_timeout_ns: settings.connection_timeout_ns,
+            send_timestamp: self.send_timestamp(endpoint),
+            max_datagrams_per_turn: settings.max_datagrams_per_turn,
+            sender_position: counters.sender_position.clone(),
+            sender_limit: counters.sender_limit.clone(),
+            back_pressure_events: counters.back_pressure_events.clone(),
+            naks_received: counters.naks_received.clone(),
+            log_events: self.stream_log(terms),
+            shared: Arc::clone(shared),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The counters of channels that are open (spec/01 §5.9): status, the address that was bound, the number of destinations.
+
+use taran_core::counters::Counter;
+use taran_protocol::counter::{ChannelKey, SocketKey, channel_label, socket_label, type_id};
+
+use super::super::failure::Failure;
+use super::{Counters, Holder};
+
+/// Which way a channel goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Send,
+    Receive,
+}
+
+/// Whose channel a counter is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndpointIdentity<'a> {
+    pub(crate) direction: Direction,
+    pub(crate) registration_id: i64,
+    pub(crate) channel: &'a str,
+}
+
+/// All of one endpoint.
+#[derive(Debug)]
+pub(crate) struct EndpointCounters {
+    pub(crate) status: Counter,
+    pub(crate) local_address: Option<Counter>,
+    pub(crate) destination_count: Option<Counter>,
+}
+
+impl EndpointCounters {
+    fn all(&self) -> impl Iterator<Item = &Counter> {
+        let others = self.local_address.iter().chain(&self.destination_count);
+        others.chain([&self.status])
+    }
+}
+
+impl Counters {
+    /// All counters of a new endpoint; all or none. The label of one without a socket ends in a blank (spec/02 §2.15).
+    pub(crate) fn endpoint(
+        &mut self,
+        of: EndpointIdentity<'_>,
+        bound: Option<&str>,
+        has_destinations: bool,
+    ) -> Result<EndpointCounters, Failure> {
+        let mut made = EndpointCounters {
+            status: self.channel_status(of, bound.unwrap_or_default())?,
+            local_address: None,
+            destination_count: None,
+        };
+        match self.complete(&mut made, of, bound, has_destinations) {
+            Ok(()) => Ok(made),
+            Err(failure) => {
+                self.free_all(made.all());
+                Err(failure)
+            }
+        }
+    }
+
+    fn complete(
+        &mut self,
+        made: &mut EndpointCounters,
+        of: EndpointIdentity<'_>,
+        bound: Option<&str>,
+        has_destinations: bool,
+    ) -> Result<(), Failure> {
+        if let Some(bound) = bound {
+            made.local_address = Some(self.local_address(of, made.status.id(), bound)?);
+        }
+        if has_destinations {
+            made.destination_count = Some(self.destination_count(of)?);
+        }
+        Ok(())
+    }
+
+    fn channel_status(
+        &mut self,
+        of: EndpointIdentity<'_>,
+        bound: &str,
+    ) -> Result<Counter, Failure> {
+        let (type_id, name) = match of.direction {
+            Direction::Send => (type_id::SEND_CHANNEL_STATUS, "snd-channel"),
+            Direction::Receive => (type_id::RECEIVE_CHANNEL_STATUS, "rcv-channel"),
+        };
+        let label = channel_label(name, of.channel, Some(bound));
+        self.of_channel(type_id, of, &label)
+    }
+
+    /// An address that a channel is bound to.
+    pub(crate) fn local_address(
+        &mut self,
+        of: EndpointIdentity<'_>,
+        channel_status_id: i32,
+        address: &str,
+    ) -> Result<Counter, Failure> {
+        let name = match of.direction {
+            Direction::Send => "snd-local-sockaddr",
+            Direction::Receive => "rcv-local-sockaddr",
+        };
+        let key = SocketKey {
+            channel_status_id,
+            address: address.into(),
+        }
+        .encode();
+        self.allocate(
+            type_id::LOCAL_SOCKET_ADDRESS,
+            &key,
+            &socket_label(name, channel_status_id, address),
+            of.registration_id,
+            Holder::default(),
+        )
+    }
+
+    /// How many destinations a channel has.
+    fn destination_count(&mut self, of: EndpointIdentity<'_>) -> Result<Counter, Failure> {
+        let label = channel_label("mdc-num-dest", of.channel, None);
+        self.of_channel(type_id::MDC_DESTINATIONS, of, &label)
+    }
+
+    fn of_channel(
+        &mut self,
+        type_id: i32,
+        of: EndpointIdentity<'_>,
+        label: &str,
+    ) -> Result<Counter, Failure> {
+        let key = ChannelKey {
+            channel: of.channel.into(),
+        }
+        .encode();
+        self.allocate(type_id, &key, label, of.registration_id, Holder::default())
+    }
+}

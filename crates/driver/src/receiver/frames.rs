@@ -1,0 +1,197 @@
+//! What comes in on an endpoint, frame by frame: to its image, or to where images come from.
+
+use std::net::SocketAddr;
+
+use taran_net::Train;
+use taran_protocol::frame::{DataFrame, Frame, IntoBytes, Rttm, Setup};
+
+use super::Desk;
+use super::connections::Arrival;
+use super::dispatcher::{OnData, OnSetup};
+use super::endpoint::ReceiveEndpoint;
+use super::train::{self, Run};
+use crate::boundary::{ConductorEvent, CreateImage};
+
+impl ReceiveEndpoint {
+    /// Several datagrams of one stream go into its image in one pass where that is possible.
+    pub(super) fn on_train(&mut self, transport: usize, train: &Train<'_>, desk: &mut Desk<'_>) {
+        for run in train::runs(train) {
+            if run.count() > 1 && self.on_run(transport, &run, train.source, desk) {
+                continue;
+            }
+            for datagram in run.datagrams() {
+                self.on_datagram(transport, datagram, train.source, desk);
+            }
+        }
+    }
+
+    fn on_run(&mut self, slot: usize, run: &Run<'_>, source: SocketAddr, desk: &Desk<'_>) -> bool {
+        let Ok(Frame::Data(frame)) = Frame::parse(run.bytes) else {
+            return false;
+        };
+        let image = self.dispatcher.image(frame.session_id(), frame.stream_id());
+        let Some(image) = image.and_then(|image| self.images[image].as_mut()) else {
+            return false;
+        };
+        let Some(transport) = &mut self.transports[slot] else {
+            return false;
+        };
+        let arrival = transport.arrival(slot, source, desk.now);
+        let is_placed = image.on_train(&frame, run.stride, &arrival);
+        if is_placed {
+            transport.heard_ns = desk.now.nanos;
+        }
+        is_placed
+    }
+
+    fn on_datagram(
+        &mut self,
+        transport: usize,
+        datagram: &[u8],
+        source: SocketAddr,
+        desk: &mut Desk<'_>,
+    ) {
+        match Frame::parse(datagram) {
+            Ok(Frame::Data(frame)) => self.on_data(transport, &frame, source, desk),
+            Ok(Frame::Setup(setup)) => self.on_setup(transport, setup, source, desk),
+            Ok(Frame::Rttm(rttm)) => self.on_rttm(transport, rttm, source, desk),
+            // These belong to send endpoints or resolvers.
+            Ok(
+                Frame::Nak(_)
+                | Frame::StatusMessage(_)
+                | Frame::Error(_)
+                | Frame::Resolution(_)
+                | Frame::ResponseSetup(_),
+            ) => {}
+            Err(_) => {
+                desk.counters.invalid_packets.increment();
+            }
+        }
+    }
+
+    fn on_data(
+        &mut self,
+        transport: usize,
+        frame: &DataFrame<'_>,
+        source: SocketAddr,
+        desk: &mut Desk<'_>,
+    ) {
+        let Some(arrival) = self.heard(transport, source, desk) else {
+            return;
+        };
+        let (session_id, stream_id) = (frame.session_id(), frame.stream_id());
+        match self.dispatcher.on_data(
+            session_id,
+            stream_id,
+            frame.is_end_of_stream(),
+            desk.now.nanos,
+        ) {
+            OnData::Image(slot) => {
+                if let Some(image) = &mut self.images[slot] {
+                    image.on_packet(frame, &arrival, desk.counters);
+                }
+            }
+            OnData::Elicit => self.elicit(transport, session_id, stream_id, source, desk),
+            OnData::Drop => {}
+        }
+    }
+
+    fn on_setup(&mut self, slot: usize, setup: &Setup, source: SocketAddr, desk: &mut Desk<'_>) {
+        let terms = setup
+            .active_term_id
+            .get()
+            .wrapping_sub(setup.initial_term_id.get());
+        if terms < 0 {
+            desk.counters.invalid_packets.increment();
+            return;
+        }
+        let Some(arrival) = self.heard(slot, source, desk) else {
+            return;
+        };
+        let (session_id, stream_id) = (setup.session_id.get(), setup.stream_id.get());
+        match self.dispatcher.on_setup(session_id, stream_id) {
+            OnSetup::Image(image) => {
+                if let Some(image) = &mut self.images[image] {
+                    image.on_setup(&arrival);
+                }
+            }
+            OnSetup::Create => {
+                let Some(transport) = &self.transports[slot] else {
+                    return;
+                };
+                let flags = setup.header.flags;
+                let event = ConductorEvent::CreateImage(CreateImage {
+                    endpoint: self.id,
+                    transport: transport.id,
+                    session_id,
+                    stream_id,
+                    initial_term_id: setup.initial_term_id.get(),
+                    active_term_id: setup.active_term_id.get(),
+                    term_offset: setup.term_offset.get(),
+                    term_length: setup.term_length.get(),
+                    mtu: setup.mtu.get(),
+                    ttl: setup.ttl.get(),
+                    own_ttl: transport.transport.multicast_ttl(),
+                    is_group: flags & Setup::GROUP != 0,
+                    wants_response: flags & Setup::SEND_RESPONSE_SETUP != 0,
+                    source,
+                    control: arrival.control,
+                });
+                // When the queue is full the next SETUP asks again.
+                if desk.events.offer(event) {
+                    self.dispatcher.creating(session_id, stream_id);
+                }
+            }
+            OnSetup::LimitReached => {
+                let event = ConductorEvent::SessionLimitReached {
+                    endpoint: self.id,
+                    session_id,
+                    stream_id,
+                };
+                // When the queue is full the next SETUP says so again.
+                let _ = desk.events.offer(event);
+            }
+            OnSetup::Drop => {}
+        }
+    }
+
+    /// A round-trip measurement: the sender's, to be answered, or the answer to ours (spec/02 §5.1).
+    fn on_rttm(&mut self, transport: usize, rttm: &Rttm, source: SocketAddr, desk: &mut Desk<'_>) {
+        let receiver_id = rttm.receiver_id.get();
+        let slot = self
+            .dispatcher
+            .image(rttm.session_id.get(), rttm.stream_id.get());
+        let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) else {
+            return;
+        };
+        if receiver_id != 0 && receiver_id != self.identity.receiver_id {
+            return;
+        }
+        if rttm.asks_for_reply() {
+            let reply = rttm.reply(self.identity.receiver_id);
+            let Some(transport) = &mut self.transports[transport] else {
+                return;
+            };
+            transport.send(
+                transport.answers_to(source),
+                reply.as_bytes(),
+                desk.now,
+                desk.counters,
+                desk.faults,
+            );
+        } else {
+            let waited_ns = desk.now.nanos.wrapping_sub(rttm.echo_timestamp.get());
+            image.on_round_trip(
+                waited_ns.wrapping_sub(rttm.reception_delta.get()).max(0),
+                desk.now,
+            );
+        }
+    }
+
+    /// Something came in on a transport: what an image is told of it.
+    fn heard(&mut self, slot: usize, source: SocketAddr, desk: &Desk<'_>) -> Option<Arrival> {
+        let transport = self.transports[slot].as_mut()?;
+        transport.heard_ns = desk.now.nanos;
+        Some(transport.arrival(slot, source, desk.now))
+    }
+}

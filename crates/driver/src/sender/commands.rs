@@ -1,0 +1,138 @@
+//! What the conductor asks of the sender.
+
+use taran_core::clock::Now;
+
+use super::{SendEndpoint, Sender, SenderPublication};
+use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SenderCommand};
+
+impl Sender {
+    /// Takes one command, if everything that it may have to answer can be told.
+    pub(super) fn take_command(&mut self, now: Now) -> usize {
+        if !self.outbox.flush() {
+            return 0;
+        }
+        let Some(command) = self.commands.try_recv() else {
+            return 0;
+        };
+        match command {
+            SenderCommand::AddEndpoint(mut endpoint) => {
+                endpoint.start(now);
+                self.endpoints.push(endpoint);
+                self.collect_fds();
+            }
+            SenderCommand::RemoveEndpoint(id) => self.remove_endpoint(id),
+            SenderCommand::AddPublication(publication) => {
+                match self.endpoint(publication.endpoint()) {
+                    Some(endpoint) => endpoint.add(publication, now),
+                    None => self
+                        .outbox
+                        .post(ConductorEvent::PublicationReleased(publication)),
+                }
+            }
+            SenderCommand::RemovePublication {
+                endpoint,
+                publication,
+            } => {
+                if let Some(publication) = self
+                    .endpoint(endpoint)
+                    .and_then(|found| found.remove(publication))
+                {
+                    self.outbox
+                        .post(ConductorEvent::PublicationReleased(publication));
+                }
+            }
+            SenderCommand::AddSpy {
+                endpoint,
+                publication,
+                position,
+            } => {
+                if let Some(publication) = self.publication(endpoint, publication) {
+                    publication.add_spy(position);
+                }
+            }
+            SenderCommand::RemoveSpy {
+                endpoint,
+                publication,
+                counter_id,
+            } => {
+                if let Some(publication) = self.publication(endpoint, publication) {
+                    publication.remove_spy(counter_id);
+                }
+            }
+            SenderCommand::AddDestination {
+                endpoint,
+                destination,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.wire().add_destination(destination, now);
+                }
+            }
+            SenderCommand::RemoveDestination {
+                endpoint,
+                destination,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.wire().remove_destination(destination);
+                }
+            }
+            SenderCommand::ChangeDestination {
+                endpoint,
+                destination,
+                address,
+            } => {
+                if let Some(found) = self
+                    .endpoints
+                    .iter_mut()
+                    .find(|found| found.id() == endpoint)
+                {
+                    found
+                        .wire()
+                        .change_destination(destination, address, now, &mut self.faults);
+                }
+            }
+        }
+        1
+    }
+
+    fn remove_endpoint(&mut self, id: EndpointId) {
+        let Some(index) = self
+            .endpoints
+            .iter()
+            .position(|endpoint| endpoint.id() == id)
+        else {
+            return;
+        };
+        let mut endpoint = self.endpoints.remove(index);
+        while let Some(publication) = endpoint.remove_any() {
+            self.outbox
+                .post(ConductorEvent::PublicationReleased(publication));
+        }
+        self.outbox
+            .post(ConductorEvent::SendEndpointReleased(endpoint));
+        self.collect_fds();
+    }
+
+    fn endpoint(&mut self, id: EndpointId) -> Option<&mut SendEndpoint> {
+        self.endpoints
+            .iter_mut()
+            .find(|endpoint| endpoint.id() == id)
+            .map(|endpoint| &mut **endpoint)
+    }
+
+    fn publication(
+        &mut self,
+        endpoint: EndpointId,
+        id: PublicationId,
+    ) -> Option<&mut SenderPublication> {
+        self.endpoint(endpoint)?.publication(id)
+    }
+
+    fn collect_fds(&mut self) {
+        self.fds.clear();
+        self.fds.extend(
+            self.endpoints
+                .iter()
+                .filter_map(|endpoint| endpoint.control_fd()),
+        );
+    }
+}
