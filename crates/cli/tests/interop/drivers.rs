@@ -1,12 +1,10 @@
 //! Drivers as other processes: ours and the official one.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::java::{self, argument, directory};
 use crate::program::Program;
+use crate::taran_driver::TaranDriver;
 
 /// A driver that a test talks to. Dropping it stops it and removes its directory.
 pub(crate) enum Driver {
@@ -29,73 +27,18 @@ impl Driver {
 
     pub(crate) fn dir(&self) -> &Path {
         match self {
-            Driver::Taran(driver) => &driver.dir,
+            Driver::Taran(driver) => driver.dir(),
             Driver::Official(driver) => &driver.dir,
         }
     }
-}
 
-pub(crate) struct TaranDriver {
-    dir: PathBuf,
-    child: Child,
-}
-
-impl TaranDriver {
-    fn start(name: &str, variables: &[(&str, &str)]) -> TaranDriver {
-        let dir = directory(name);
-        let child = Command::new(env!("CARGO_BIN_EXE_taran"))
-            .arg("driver")
-            .env_clear()
-            .env("AERON_DIR", &dir)
-            .env("AERON_DIR_DELETE_ON_SHUTDOWN", "true")
-            .envs(variables.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("taran starts");
-        TaranDriver { dir, child }
-    }
-}
-
-impl Drop for TaranDriver {
-    fn drop(&mut self) {
-        terminate(&mut self.child);
-        let complaints: Vec<String> = self
-            .child
-            .stderr
-            .take()
-            .map(|stderr| {
-                BufReader::new(stderr)
-                    .lines()
-                    .map_while(Result::ok)
-                    .collect()
-            })
-            .unwrap_or_default();
-        let _ = std::fs::remove_dir_all(&self.dir);
-        if !std::thread::panicking() {
-            assert!(
-                complaints.is_empty(),
-                "taran driver wrote to stderr: {complaints:?}"
-            );
+    /// Says that our driver will have an entry with these words in its error log, which is a failure otherwise. What the
+    /// official one logs is its own affair.
+    pub(crate) fn expect_error(&self, words: &str) {
+        if let Driver::Taran(driver) = self {
+            driver.expect_error(words);
         }
     }
-}
-
-/// SIGTERM, then, after some seconds without effect, SIGKILL.
-fn terminate(child: &mut Child) {
-    let _ = Command::new("kill")
-        .args(["-TERM", &child.id().to_string()])
-        .status();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while Instant::now() < deadline {
-        if matches!(child.try_wait(), Ok(Some(_))) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 pub(crate) struct OfficialDriver {

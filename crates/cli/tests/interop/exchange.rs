@@ -1,6 +1,7 @@
 //! One publisher, one subscriber, each in Java or Rust, and every byte compared.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -42,6 +43,8 @@ pub(crate) struct Exchange {
     pub(crate) threads: usize,
     /// What the subscriber adds to a subscription under manual control, which it has then.
     pub(crate) sources: Vec<String>,
+    /// Where the subscriber's image begins, in bytes, where that is known.
+    pub(crate) joins_at: Option<i64>,
 }
 
 impl Exchange {
@@ -57,6 +60,7 @@ impl Exchange {
             count: 10_000,
             threads: 1,
             sources: Vec::new(),
+            joins_at: None,
         }
     }
 
@@ -81,6 +85,8 @@ impl Exchange {
                         "no {event} in {said:#?}"
                     );
                 }
+                let joined = said.iter().find(|line| line.starts_with("AVAILABLE"));
+                self.check_join(Program::value(joined.unwrap(), "join"));
             }
             Party::Rust => {
                 let client = connect(subscriber.1);
@@ -99,7 +105,14 @@ impl Exchange {
                 });
                 await_true("word that the image is gone", || events.said().len() == 2);
                 assert_eq!(events.said(), ["available", "unavailable at its end"]);
+                self.check_join(events.joined.load(Ordering::SeqCst));
             }
+        }
+    }
+
+    fn check_join(&self, joined: i64) {
+        if let Some(position) = self.joins_at {
+            assert_eq!(joined, position, "where the image begins");
         }
     }
 
@@ -172,13 +185,20 @@ impl Exchange {
 
 /// What the handlers of a subscription were told.
 #[derive(Clone, Default)]
-struct Events(Arc<Mutex<Vec<&'static str>>>);
+struct Events {
+    said: Arc<Mutex<Vec<&'static str>>>,
+    joined: Arc<AtomicI64>,
+}
 
 impl Events {
     fn handlers(&self) -> ImageHandlers {
         let (available, unavailable) = (self.clone(), self.clone());
         ImageHandlers::new()
-            .on_available(move |_| available.note("available"))
+            .on_available(move |image| {
+                let position = image.join_position();
+                available.joined.store(position, Ordering::SeqCst);
+                available.note("available");
+            })
             .on_unavailable(move |image| {
                 unavailable.note(if image.is_end_of_stream() {
                     "unavailable at its end"
@@ -189,11 +209,11 @@ impl Events {
     }
 
     fn note(&self, what: &'static str) {
-        self.0.lock().unwrap().push(what);
+        self.said.lock().unwrap().push(what);
     }
 
     fn said(&self) -> Vec<&'static str> {
-        self.0.lock().unwrap().clone()
+        self.said.lock().unwrap().clone()
     }
 }
 

@@ -81,6 +81,7 @@ fn the_official_liveness_check_sees_our_driver() {
 fn the_official_error_reader_sees_what_went_wrong() {
     require_java!();
     let driver = Driver::taran("errors", &[]);
+    driver.expect_error("aeron:udp?endpoint=localhost:0");
     let client = connect(driver.dir());
     assert_eq!(run("errors", &driver, &[]), ["DISTINCT 0"]);
     for _ in 0..3 {
@@ -101,6 +102,7 @@ fn the_official_error_reader_sees_what_went_wrong() {
 fn the_official_client_is_told_why_a_channel_is_refused() {
     require_java!();
     let driver = Driver::taran("refused", &[]);
+    driver.expect_error("channel=aeron:");
     let channels = [
         ("aeron:udp?endpoint=localhost:0", "11"),
         ("aeron:udp", "1"),
@@ -124,10 +126,8 @@ fn the_official_client_is_told_why_a_channel_is_refused() {
 #[test]
 fn the_official_client_may_end_our_driver_where_that_is_allowed() {
     require_java!();
-    let driver = Driver::taran(
-        "terminate",
-        &[("AERON_DRIVER_TERMINATION_VALIDATOR", "allow")],
-    );
+    // As every driver of ours here does.
+    let driver = Driver::taran("terminate", &[]);
     drop(connect(driver.dir()));
     assert_eq!(run("terminate", &driver, &[]), ["REQUESTED true"]);
     let dir = driver.dir().to_owned();

@@ -9,7 +9,7 @@ use crate::java::{self, argument};
 use crate::program::Program;
 use crate::require_java;
 
-fn ours() -> Driver {
+pub(crate) fn ours() -> Driver {
     Driver::taran(
         "lives-ours",
         &[
@@ -22,7 +22,7 @@ fn ours() -> Driver {
     )
 }
 
-fn theirs() -> Driver {
+pub(crate) fn theirs() -> Driver {
     Driver::official(
         "lives-theirs",
         &[
@@ -92,7 +92,9 @@ fn a_closed_stream_is_not_taken_for_a_revoked_one() {
 #[test]
 fn a_stream_that_is_sent_away_is_told_to_its_publisher_and_comes_back() {
     require_java!();
-    each_way(&ours(), &theirs(), |from, to, channel| {
+    let ours = ours();
+    ours.expect_error("errorMessage=no sense in it");
+    each_way(&ours, &theirs(), |from, to, channel| {
         let mut publisher = start("live-publisher", from, channel, &[]);
         let session: i32 = Program::value(&publisher.expect("PUBLICATION"), "session");
         let reject = argument("reject", "no sense in it");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::drivers::Driver;
-use crate::exchange::{Exchange, Party, connect, udp};
+use crate::exchange::{Exchange, Party, connect, port, udp};
 use crate::require_java;
 
 use Party::{Java as JavaClient, Rust as RustClient};
@@ -84,6 +84,32 @@ fn a_stream_begins_in_the_middle_on_both_sides() {
         let publish = format!(
             "{channel}|term-length=64k|init-term-id=2147483646|term-id=-2147483647|term-offset=65504"
         );
-        exchange(publish, channel).run(publisher, subscriber);
+        Exchange {
+            // The fourth term, and all of it but the last 32 bytes.
+            joins_at: Some(3 * 65_536 + 65_504),
+            ..exchange(publish, channel)
+        }
+        .run(publisher, subscriber);
+    });
+}
+
+#[test]
+fn a_session_is_taken_from_the_publication_with_the_tag() {
+    require_java!();
+    each_way(|publisher, subscriber| {
+        let client = connect(publisher.1);
+        let tag = port();
+        let first = client
+            .add_exclusive_publication(
+                udp(&format!("|tags={},{tag}|term-length=64k", port())),
+                1_001,
+            )
+            .unwrap();
+        let channel = udp("");
+        let publish = format!("{channel}|session-id=tag:{tag}|term-length=64k");
+        // Nothing else would be heard.
+        let subscribe = format!("{channel}|session-id={}", first.session_id());
+        exchange(publish, subscribe).run(publisher, subscriber);
+        assert!(!first.is_connected());
     });
 }

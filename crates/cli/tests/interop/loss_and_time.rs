@@ -2,8 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use taran::Client;
-
+use crate::counted::labelled as counter;
 use crate::drivers::Driver;
 use crate::exchange::{Exchange, Party, await_true, connect, udp};
 use crate::require_java;
@@ -15,18 +14,6 @@ const INCOMING: &str = "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS";
 const OUTGOING: &str = "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS";
 const LOSS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
 const MULTI_GAP: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS";
-
-/// The value of the first counter whose label starts like this.
-fn counter(client: &Client, label: &str) -> Option<i64> {
-    let counters = client.counters();
-    let mut found = None;
-    counters.for_each(|meta| {
-        if meta.label.starts_with(label) {
-            found = found.or(counters.value(meta.id));
-        }
-    });
-    found
-}
 
 /// Our driver and the official one, and which of them publishes.
 struct Two {

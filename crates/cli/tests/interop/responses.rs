@@ -164,24 +164,24 @@ fn exchange(channels: &Channels, server: (Party, &Path), requesters: &Path) {
     });
 }
 
-fn pair() -> (Driver, Driver) {
-    let linger = "1s";
-    (
-        Driver::taran(
-            "answers-ours",
-            &[("AERON_PUBLICATION_LINGER_TIMEOUT", linger)],
-        ),
-        Driver::official(
-            "answers-theirs",
-            &[("aeron.publication.linger.timeout", linger)],
-        ),
+fn ours() -> Driver {
+    Driver::taran(
+        "answers-ours",
+        &[("AERON_PUBLICATION_LINGER_TIMEOUT", "1s")],
+    )
+}
+
+fn theirs() -> Driver {
+    Driver::official(
+        "answers-theirs",
+        &[("aeron.publication.linger.timeout", "1s")],
     )
 }
 
 #[test]
 fn our_server_answers_official_requesters() {
     require_java!();
-    let (ours, theirs) = pair();
+    let (ours, theirs) = (ours(), theirs());
     for server in [Party::Java, Party::Rust] {
         exchange(&Channels::udp(), (server, ours.dir()), theirs.dir());
     }
@@ -190,19 +190,29 @@ fn our_server_answers_official_requesters() {
 #[test]
 fn official_servers_answer_our_requesters() {
     require_java!();
-    let (ours, theirs) = pair();
+    let (ours, theirs) = (ours(), theirs());
     for server in [Party::Java, Party::Rust] {
         exchange(&Channels::udp(), (server, theirs.dir()), ours.dir());
+    }
+}
+
+/// With both clients at both ends, over UDP and over IPC.
+fn within(driver: &Driver) {
+    for server in [Party::Java, Party::Rust] {
+        for channels in [Channels::ipc(), Channels::udp()] {
+            exchange(&channels, (server, driver.dir()), driver.dir());
+        }
     }
 }
 
 #[test]
 fn answers_find_their_way_within_our_driver() {
     require_java!();
-    let (ours, _) = pair();
-    for server in [Party::Java, Party::Rust] {
-        for channels in [Channels::ipc(), Channels::udp()] {
-            exchange(&channels, (server, ours.dir()), ours.dir());
-        }
-    }
+    within(&ours());
+}
+
+#[test]
+fn answers_find_their_way_within_the_official_driver() {
+    require_java!();
+    within(&theirs());
 }

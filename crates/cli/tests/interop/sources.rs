@@ -7,17 +7,17 @@ use crate::drivers::Driver;
 use crate::exchange::{Exchange, Party, port};
 use crate::require_java;
 
-fn pair() -> (Driver, Driver) {
-    let linger = "1s";
-    (
-        Driver::taran(
-            "sources-ours",
-            &[("AERON_PUBLICATION_LINGER_TIMEOUT", linger)],
-        ),
-        Driver::official(
-            "sources-theirs",
-            &[("aeron.publication.linger.timeout", linger)],
-        ),
+fn ours() -> Driver {
+    Driver::taran(
+        "sources-ours",
+        &[("AERON_PUBLICATION_LINGER_TIMEOUT", "1s")],
+    )
+}
+
+fn theirs() -> Driver {
+    Driver::official(
+        "sources-theirs",
+        &[("aeron.publication.linger.timeout", "1s")],
     )
 }
 
@@ -40,7 +40,7 @@ fn both_ways(ours: &Driver, theirs: &Driver, exchange: impl Fn() -> Exchange) {
 #[test]
 fn groups_are_heard_both_ways() {
     require_java!();
-    let (ours, theirs) = pair();
+    let (ours, theirs) = (ours(), theirs());
     for interface in ["localhost", "127.0.0.0/8", "{lo}"] {
         both_ways(&ours, &theirs, || {
             let group = format!("aeron:udp?endpoint=224.20.30.41:{}", port());
@@ -55,7 +55,7 @@ fn groups_are_heard_both_ways() {
 #[test]
 fn each_kind_of_source_works_both_ways() {
     require_java!();
-    let (ours, theirs) = pair();
+    let (ours, theirs) = (ours(), theirs());
     both_ways(&ours, &theirs, || {
         let endpoint = format!("aeron:udp?endpoint=127.0.0.1:{}", port());
         exchange(format!("{endpoint}|term-length=64k"), &[endpoint])
@@ -80,7 +80,7 @@ fn each_kind_of_source_works_both_ways() {
 #[test]
 fn one_stream_over_two_paths_works_both_ways() {
     require_java!();
-    let (ours, theirs) = pair();
+    let (ours, theirs) = (ours(), theirs());
     both_ways(&ours, &theirs, || {
         let paths = [port(), port()].map(|port| format!("aeron:udp?endpoint=127.0.0.1:{port}"));
         Exchange {
@@ -93,7 +93,7 @@ fn one_stream_over_two_paths_works_both_ways() {
 #[test]
 fn the_official_client_reads_local_sources_of_our_driver() {
     require_java!();
-    let (ours, _) = pair();
+    let ours = ours();
     let ours = ours.dir();
     let source = "aeron:ipc".to_owned();
     exchange("aeron:ipc?term-length=64k", &[source]).run((Party::Rust, ours), (Party::Java, ours));

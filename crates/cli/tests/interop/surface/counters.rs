@@ -53,6 +53,7 @@ pub(super) fn clients_own_counters_and_share_static_ones(driver: &Driver) {
 }
 
 pub(super) fn counters_are_refused_with_a_reason(driver: &Driver) {
+    driver.expect_error("a non-static counter exists");
     let client = connect(driver.dir());
     let own = client.add_counter(TYPE, b"", "own").unwrap();
     // Its type and registration id belong to a client, so no static counter can have them.

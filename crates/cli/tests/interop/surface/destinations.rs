@@ -17,6 +17,9 @@ fn is_silent(subscription: &mut Subscription, mut wait: impl FnMut()) -> bool {
 }
 
 pub(super) fn a_publication_gains_and_loses_destinations(driver: &Driver) {
+    driver.expect_error("endpoint= has no value");
+    driver.expect_error("spies are invalid as send destinations");
+    driver.expect_error("does not allow manual control");
     let client = connect(driver.dir());
     let channels = [udp(""), udp("")];
     let mut subscriptions = channels
@@ -75,6 +78,7 @@ pub(super) fn a_publication_gains_and_loses_destinations(driver: &Driver) {
 }
 
 pub(super) fn a_subscription_gains_and_loses_sources(driver: &Driver) {
+    driver.expect_error("does not allow manual control");
     let client = connect(driver.dir());
     let channels = [udp(""), udp("")];
     let mut subscription = client

@@ -79,6 +79,10 @@ pub(super) fn a_rejected_image_over_ipc_is_told_too(driver: &Driver) {
 }
 
 fn rejected(driver: &Driver, channel: &str, is_ipc: bool) {
+    driver.expect_error("errorMessage=not wanted");
+    if is_ipc {
+        driver.expect_error("errorMessage=again");
+    }
     let notes = Notes::default();
     let told = notes.clone();
     let publisher = connect_with(driver.dir(), |context| {

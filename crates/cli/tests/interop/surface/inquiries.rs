@@ -81,6 +81,9 @@ pub(super) fn the_driver_names_free_sessions(driver: &Driver) {
 }
 
 pub(super) fn wrong_channels_are_refused_with_a_code(driver: &Driver) {
+    driver.expect_error("unknown media 'tcp'");
+    driver.expect_error("a channel must start with aeron:");
+    driver.expect_error("the port is missing");
     let client = connect(driver.dir());
     for channel in [
         "aeron:tcp?endpoint=127.0.0.1:1",

@@ -1,0 +1,366 @@
+//! Two receivers on drivers of the other kind, and one of them does not read: what each flow control of groups makes of it
+//! (spec/02 §4). One waits for it and one goes on without it; who counts is told apart by tags.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use taran::{Client, ExclusivePublication, FragmentAssembler, Subscription};
+use taran_protocol::counter::{SystemCounter, type_id};
+
+use crate::counted;
+use crate::drivers::Driver;
+use crate::exchange::{Party, await_true, connect, port};
+use crate::java::{self, argument};
+use crate::pattern::{self, Check};
+use crate::program::Program;
+use crate::require_java;
+
+const LENGTHS: [usize; 4] = [1_000, 64, 1_376, 3_000];
+/// Several times what a log holds.
+const COUNT: u64 = 500;
+/// What a receiver lets its sender send at first: half of a term of 64 KiB.
+const WINDOW: i64 = 32 * 1024;
+/// After so many status messages without a change nothing is going to change.
+const WORDS: i64 = 4;
+const PATIENCE: Duration = Duration::from_secs(240);
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// How the receivers of a stream are reached.
+#[derive(Clone, Copy, Debug)]
+enum Medium {
+    Multicast,
+    /// Destinations that announce themselves.
+    Dynamic,
+}
+
+/// What the publisher does about the receiver that does not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    GoesOn,
+    WaitsUntilItReads,
+    WaitsUntilItLeaves,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    flow_control: &'static str,
+    /// What the channels of the two receivers say besides.
+    fast: &'static str,
+    slow: &'static str,
+    /// Receivers that count, where they are counted.
+    counted: i64,
+    then: Then,
+}
+
+const CASES: [Case; 5] = [
+    case("max", "", "", 0, Then::GoesOn),
+    case("min,g:/2", "", "", 2, Then::WaitsUntilItReads),
+    case("min,t:3s", "", "", 2, Then::WaitsUntilItLeaves),
+    case("tagged,g:7/1", "|gtag=7", "|gtag=8", 1, Then::GoesOn),
+    case(
+        "tagged,g:7/2",
+        "|gtag=7",
+        "|gtag=7",
+        2,
+        Then::WaitsUntilItReads,
+    ),
+];
+
+const fn case(
+    flow_control: &'static str,
+    fast: &'static str,
+    slow: &'static str,
+    counted: i64,
+    then: Then,
+) -> Case {
+    Case {
+        flow_control,
+        fast,
+        slow,
+        counted,
+        then,
+    }
+}
+
+/// One stream.
+struct Channels {
+    stream_id: i32,
+    publish: String,
+    fast: String,
+    slow: String,
+}
+
+impl Channels {
+    fn new(medium: Medium, case: &Case) -> Channels {
+        let receiver: Box<dyn Fn() -> String> = match medium {
+            Medium::Multicast => {
+                let group = format!("endpoint=224.20.30.43:{}|interface=localhost", port());
+                Box::new(move || group.clone())
+            }
+            Medium::Dynamic => {
+                let control = format!("control=127.0.0.1:{}|control-mode=dynamic", port());
+                Box::new(move || format!("endpoint=127.0.0.1:{}|{control}", port()))
+            }
+        };
+        let publisher = receiver();
+        let publisher = match medium {
+            Medium::Multicast => publisher.as_str(),
+            // Without an endpoint of its own.
+            Medium::Dynamic => publisher.split_once('|').unwrap().1,
+        };
+        let flow_control = case.flow_control;
+        Channels {
+            // Counters of the case before may still be there.
+            stream_id: i32::from(port()),
+            publish: format!("aeron:udp?{publisher}|term-length=64k|fc={flow_control}"),
+            fast: format!("aeron:udp?{}{}", receiver(), case.fast),
+            slow: format!("aeron:udp?{}{}", receiver(), case.slow),
+        }
+    }
+}
+
+/// The receiver that reads whatever comes: in Java, or in a thread.
+enum Fast {
+    Java(Program),
+    Rust(thread::JoinHandle<()>),
+}
+
+impl Fast {
+    fn start(party: Party, dir: &Path, channels: &Channels) -> Fast {
+        let (channel, stream_id) = (&channels.fast, channels.stream_id);
+        match party {
+            Party::Java => {
+                let lengths = LENGTHS.map(|length| length.to_string()).join(",");
+                let mut program = java::start(
+                    "subscribe",
+                    &[
+                        argument("dir", dir.display()),
+                        argument("channel", channel),
+                        argument("stream", stream_id),
+                        argument("lengths", lengths),
+                        argument("count", COUNT),
+                        argument("await", "eos"),
+                        argument("timeout", PATIENCE.as_secs()),
+                    ],
+                );
+                program.expect("SUBSCRIBED");
+                Fast::Java(program)
+            }
+            Party::Rust => {
+                let client = connect(dir);
+                let mut subscription = client.add_subscription(channel, stream_id).unwrap();
+                Fast::Rust(thread::spawn(move || {
+                    receive(&mut subscription, &mut Check::new(&LENGTHS, 1, 0));
+                    await_true("the end of the stream", || {
+                        assert_eq!(subscription.poll(|_, _| (), 1), Ok(0));
+                        !subscription.is_connected()
+                    });
+                    // It closes its subscriptions when it goes.
+                    drop(client);
+                }))
+            }
+        }
+    }
+
+    /// Waits until it has got everything and the stream has ended.
+    fn finish(self) {
+        match self {
+            Fast::Java(program) => {
+                let said = program.finish();
+                let received = format!("RECEIVED count={COUNT}");
+                assert!(
+                    said.iter().any(|line| line.starts_with(&received)),
+                    "{said:#?}"
+                );
+            }
+            Fast::Rust(thread) => thread.join().expect("the fast receiver gets everything"),
+        }
+    }
+}
+
+/// Reads until the last message is there.
+fn receive(subscription: &mut Subscription, check: &mut Check) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut assembler = FragmentAssembler::new();
+    while check.received < COUNT {
+        let fragments = subscription.poll(assembler.wrap(|message, _| check.take(message)), 64);
+        if fragments.expect("the driver lives") == 0 {
+            thread::sleep(PAUSE);
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{} of {COUNT} messages",
+            check.received
+        );
+    }
+}
+
+/// The sending end, and what is known of the receiver that reads.
+struct Sending<'a> {
+    publication: ExclusivePublication,
+    publishing: &'a Client,
+    reading: &'a Client,
+    stream_id: i32,
+    sent: u64,
+}
+
+impl Sending<'_> {
+    fn sender_position(&self) -> i64 {
+        counted::of_stream(self.publishing, type_id::SENDER_POSITION, self.stream_id).unwrap()
+    }
+
+    /// The fast receiver has all that was sent.
+    fn is_read(&self) -> bool {
+        let read = counted::of_stream(self.reading, type_id::SUBSCRIBER_POSITION, self.stream_id);
+        read == Some(self.sender_position())
+    }
+
+    /// What has been said so far about how much may be sent: by the driver that reads, and heard by the one that sends.
+    fn words(&self) -> [i64; 2] {
+        [
+            counted::system(self.reading, SystemCounter::StatusMessagesSent),
+            counted::system(self.publishing, SystemCounter::StatusMessagesReceived),
+        ]
+    }
+
+    /// Sends until everything is sent, or until nothing moves any more although the fast receiver has read everything
+    /// and goes on saying so. True in the first case.
+    fn send(&mut self) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        let mut message = [0; 3_000];
+        let mut still = (self.sender_position(), self.words());
+        while self.sent < COUNT {
+            let message = &mut message[..LENGTHS[self.sent as usize % LENGTHS.len()]];
+            pattern::fill(message, 0, self.sent, false);
+            match self.publication.offer(message) {
+                Ok(_) => self.sent += 1,
+                Err(error) => {
+                    assert!(error.is_retryable(), "message {}: {error}", self.sent);
+                    assert!(
+                        Instant::now() < deadline,
+                        "{error} for too long, at {}: read {}, {:?}, since {still:?}",
+                        self.sender_position(),
+                        self.is_read(),
+                        self.words()
+                    );
+                    thread::sleep(PAUSE);
+                    let position = self.sender_position();
+                    if !self.is_read() || position != still.0 {
+                        still = (position, self.words());
+                    }
+                    let said = self
+                        .words()
+                        .iter()
+                        .zip(still.1)
+                        .all(|(n, m)| n - m >= WORDS);
+                    if said {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Sends the rest, which what holds it up now must not do for ever.
+    fn send_all(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.send() {
+            assert!(Instant::now() < deadline, "stands still at {}", self.sent);
+        }
+    }
+}
+
+fn run(medium: Medium, case: &Case, fast: Party, from: &Path, [to_fast, to_slow]: [&Path; 2]) {
+    eprintln!("{medium:?}, {case:?}, {fast:?}");
+    let channels = Channels::new(medium, case);
+    let stream = channels.stream_id;
+    let (publishing, reading, dozing) = (connect(from), connect(to_fast), connect(to_slow));
+    let mut slow = dozing.add_subscription(&channels.slow, stream).unwrap();
+    let mut fast = Fast::start(fast, to_fast, &channels);
+    let publication = publishing
+        .add_exclusive_publication(&channels.publish, stream)
+        .unwrap();
+    await_true("the slow receiver", || slow.is_connected());
+    match &mut fast {
+        Fast::Java(program) => drop(program.expect("AVAILABLE")),
+        Fast::Rust(_) => await_true("the fast receiver", || {
+            counted::of_stream(&reading, type_id::SUBSCRIBER_POSITION, stream).is_some()
+        }),
+    }
+    await_true("connection", || publication.is_connected());
+    if case.counted > 0 {
+        await_true("those that count", || {
+            let receivers = type_id::FLOW_CONTROL_RECEIVERS;
+            counted::of_stream(&publishing, receivers, stream) == Some(case.counted)
+        });
+    }
+    let mut sending = Sending {
+        publication,
+        publishing: &publishing,
+        reading: &reading,
+        stream_id: stream,
+        sent: 0,
+    };
+    let all = sending.send();
+    assert_eq!(all, case.then == Then::GoesOn, "sent {}", sending.sent);
+    assert_eq!(slow.images()[0].position(), 0);
+    let mut check = Check::new(&LENGTHS, 1, 0);
+    if all {
+        await_true("the fast receiver", || sending.is_read());
+        // What the slow one still finds is the beginning; it has lost the rest.
+        let mut assembler = FragmentAssembler::new();
+        await_true("the beginning", || {
+            let read = slow.poll(assembler.wrap(|message, _| check.take(message)), 1);
+            read.unwrap() == 0 && check.received > 0
+        });
+        assert!(check.received < COUNT / 2, "{}", check.received);
+    } else {
+        assert!(sending.sender_position() <= WINDOW);
+        if case.then == Then::WaitsUntilItLeaves {
+            slow.close();
+            sending.send_all();
+        } else {
+            thread::scope(|scope| {
+                scope.spawn(|| receive(&mut slow, &mut check));
+                sending.send_all();
+            });
+            assert_eq!(check.received, COUNT);
+        }
+    }
+    drop(sending);
+    fast.finish();
+}
+
+/// Every flow control over both media, from the first driver to the two others.
+fn every_case(from: &Driver, to: [&Driver; 2]) {
+    for (medium, fast) in [
+        (Medium::Multicast, Party::Rust),
+        (Medium::Dynamic, Party::Java),
+    ] {
+        for case in &CASES {
+            run(medium, case, fast, from.dir(), to.map(Driver::dir));
+        }
+    }
+}
+
+fn ours(name: &str) -> Driver {
+    Driver::taran(name, &[("AERON_PUBLICATION_LINGER_TIMEOUT", "1s")])
+}
+
+fn official(name: &str) -> Driver {
+    Driver::official(name, &[("aeron.publication.linger.timeout", "1s")])
+}
+
+#[test]
+fn our_publishers_heed_slow_official_receivers_as_they_should() {
+    require_java!();
+    every_case(&ours("from"), [&official("fast"), &official("slow")]);
+}
+
+#[test]
+fn official_publishers_find_our_slow_receivers_to_be_what_they_expect() {
+    require_java!();
+    every_case(&official("from"), [&ours("fast"), &ours("slow")]);
+}

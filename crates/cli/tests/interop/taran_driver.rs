@@ -1,0 +1,160 @@
+//! Our driver as a stranger would hold it: `taran driver`, told what to do by `AERON_*` variables alone, ended by the
+//! termination command, silent on standard error, and without an entry in its error log that the test did not expect.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use taran_core::error_log;
+use taran_core::memory::{FileStorage, Storage};
+use taran_core::ring::many_to_one::Producer;
+use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
+use taran_protocol::command::Command as DriverCommand;
+
+use crate::java::directory;
+
+/// How long the driver may take to end, on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+const STEP: Duration = Duration::from_millis(5);
+
+pub(crate) struct TaranDriver {
+    dir: PathBuf,
+    child: Child,
+    expected: Mutex<Vec<String>>,
+}
+
+impl TaranDriver {
+    pub(crate) fn start(name: &str, variables: &[(&str, &str)]) -> TaranDriver {
+        let dir = directory(name);
+        let child = Command::new(env!("CARGO_BIN_EXE_taran"))
+            .arg("driver")
+            .env_clear()
+            .env("AERON_DIR", &dir)
+            .env("AERON_DIR_DELETE_ON_SHUTDOWN", "true")
+            .env("AERON_DRIVER_TERMINATION_VALIDATOR", "allow")
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("taran starts");
+        TaranDriver {
+            dir,
+            child,
+            expected: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn expect_error(&self, words: &str) {
+        self.expected.lock().unwrap().push(words.to_owned());
+    }
+
+    /// What of the error log was not expected, and what was expected and is not there.
+    fn surprises(&self, cnc: &Cnc) -> Vec<String> {
+        let expected = self.expected.lock().unwrap();
+        let mut entries = Vec::new();
+        error_log::read(&cnc.error_log, 0, |error| entries.push(error.text.clone()));
+        let missing = expected
+            .iter()
+            .filter(|words| !entries.iter().any(|entry| entry.contains(*words)))
+            .map(|words| format!("nothing in the error log about {words:?}"));
+        let missing: Vec<String> = missing.collect();
+        let unexpected = entries
+            .iter()
+            .filter(|entry| !expected.iter().any(|words| entry.contains(words)))
+            .map(|entry| format!("in the error log: {entry}"));
+        unexpected.chain(missing).collect()
+    }
+
+    /// Ends it in the way of a client, or, where that does not help, by a signal.
+    fn end(&mut self) -> Vec<String> {
+        if let Ok(Some(_)) = self.child.try_wait() {
+            return Vec::new();
+        }
+        let mut surprises = Vec::new();
+        match self.cnc() {
+            Ok(cnc) => {
+                surprises = self.surprises(&cnc);
+                if let Err(error) = request_termination(&cnc) {
+                    surprises.push(format!("it cannot be asked to end: {error}"));
+                } else if self.has_ended_within(PATIENCE) {
+                    return surprises;
+                } else {
+                    surprises.push("it did not end when asked to".to_owned());
+                }
+            }
+            Err(error) => surprises.push(format!("it has no directory to ask it in: {error}")),
+        }
+        let process = self.child.id().to_string();
+        let _ = Command::new("kill").args(["-TERM", &process]).status();
+        if !self.has_ended_within(Duration::from_secs(10)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        surprises
+    }
+
+    fn cnc(&self) -> Result<Cnc, String> {
+        let path = self.dir.join(CNC_FILE_NAME);
+        let region = FileStorage.open(&path).map_err(|error| error.to_string())?;
+        Cnc::open(&region).map_err(|error| error.to_string())
+    }
+
+    fn has_ended_within(&mut self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        while Instant::now() < deadline {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return true;
+            }
+            thread::sleep(STEP);
+        }
+        false
+    }
+}
+
+fn request_termination(cnc: &Cnc) -> Result<(), String> {
+    let producer = Producer::open(&cnc.to_driver).map_err(|error| error.to_string())?;
+    let mut command = Vec::new();
+    let type_id = DriverCommand::TerminateDriver {
+        client_id: -1,
+        correlation_id: producer.next_correlation_id(),
+        token: b"",
+    }
+    .encode(&mut command);
+    let written = producer.write(type_id, &command);
+    written.map_err(|error| error.to_string())
+}
+
+impl Drop for TaranDriver {
+    fn drop(&mut self) {
+        let mut surprises = self.end();
+        let mut said = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut said);
+        }
+        if !said.is_empty() {
+            surprises.push(format!("on standard error: {said}"));
+        }
+        match self.child.try_wait() {
+            Ok(Some(status)) if status.success() => {}
+            ended => surprises.push(format!("it ended with {ended:?}")),
+        }
+        if self.dir.exists() {
+            surprises.push("it left its directory behind".to_owned());
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+        let surprises = surprises.join("\n");
+        if thread::panicking() {
+            eprintln!("taran driver of a test that failed: {surprises}");
+        } else {
+            assert!(surprises.is_empty(), "taran driver: {surprises}");
+        }
+    }
+}

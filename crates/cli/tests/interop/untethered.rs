@@ -1,0 +1,144 @@
+//! Untethered subscriptions of our client, on the official driver, on ours and between them (spec/02 §2.10).
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use taran::{ImageHandlers, Subscription};
+
+use crate::exchange::{connect, udp};
+use crate::lives;
+use crate::require_java;
+
+const STREAM: i32 = 1_004;
+const LENGTH: usize = 1_000;
+/// More than a log holds.
+const MANY: u64 = 200;
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A subscription, and what it has read: numbers, one after the other within an image.
+struct Reader {
+    subscription: Subscription,
+    next: u64,
+    read: u64,
+    came: Arc<AtomicUsize>,
+    went: Arc<AtomicUsize>,
+    images: usize,
+}
+
+impl Reader {
+    fn new(client: &taran::Client, channel: &str) -> Reader {
+        let (came, went) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let (coming, going) = (Arc::clone(&came), Arc::clone(&went));
+        let handlers = ImageHandlers::new()
+            .on_available(move |_| {
+                coming.fetch_add(1, Ordering::SeqCst);
+            })
+            .on_unavailable(move |_| {
+                going.fetch_add(1, Ordering::SeqCst);
+            });
+        let subscription = client.add_subscription_with(channel, STREAM, handlers);
+        Reader {
+            subscription: subscription.unwrap(),
+            next: 0,
+            read: 0,
+            came,
+            went,
+            images: 1,
+        }
+    }
+
+    fn came(&self) -> usize {
+        self.came.load(Ordering::SeqCst)
+    }
+
+    fn went(&self) -> usize {
+        self.went.load(Ordering::SeqCst)
+    }
+
+    fn poll(&mut self) {
+        let polled = self.subscription.poll(
+            |message, _| {
+                let number = u64::from_le_bytes(message[..8].try_into().unwrap());
+                if number != self.next {
+                    // Only behind a pause, and only forward.
+                    self.images += 1;
+                    assert!(number > self.next, "{number} after {}", self.next);
+                }
+                assert!(message.iter().skip(8).all(|byte| *byte == number as u8));
+                self.next = number + 1;
+                self.read += 1;
+            },
+            10,
+        );
+        polled.expect("the driver lives");
+    }
+}
+
+/// A stream with a subscriber that keeps up, and a loose one that does not.
+fn run(from: &Path, to: &Path, channel: &str) {
+    eprintln!("{} -> {}: {channel}", from.display(), to.display());
+    let (publishing, subscribing) = (connect(from), connect(to));
+    let mut tethered = Reader::new(&subscribing, channel);
+    let mut loose = Reader::new(&subscribing, &format!("{channel}|tether=false"));
+    let publication = publishing.add_publication(channel, STREAM).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let mut sent = 0;
+    let mut until = |tethered: &mut Reader, what: &str, done: &mut dyn FnMut(u64) -> bool| {
+        while !done(sent) {
+            let mut message = [sent as u8; LENGTH];
+            message[..8].copy_from_slice(&sent.to_le_bytes());
+            match publication.offer(&message) {
+                Ok(_) => sent += 1,
+                Err(error) => {
+                    assert!(error.is_retryable(), "{error}");
+                    thread::yield_now();
+                }
+            }
+            tethered.poll();
+            assert!(Instant::now() < deadline, "waited for {what} in vain");
+        }
+        sent
+    };
+    until(&mut tethered, "both to begin", &mut |_| {
+        loose.poll();
+        loose.read >= 10
+    });
+    // It stops, holds up the stream for a while, and is left behind.
+    let behind = until(&mut tethered, "word of the end", &mut |_| loose.went() == 1);
+    let (read, next) = (loose.read, loose.next);
+    assert!(read >= 10 && loose.images == 1);
+    // The stream goes on, and takes it along again from where it is then.
+    let all = until(&mut tethered, "its return", &mut |sent| {
+        loose.poll();
+        loose.came() >= 2 && loose.read > read + 10 && sent >= behind + MANY
+    });
+    assert!(
+        loose.next > next + 10 && loose.images >= 2,
+        "nothing was missed"
+    );
+    until(&mut tethered, "the rest", &mut |_| loose.went() > 0);
+    while tethered.read < all {
+        tethered.poll();
+        assert!(Instant::now() < deadline, "{} of {all}", tethered.read);
+    }
+    assert_eq!(
+        (tethered.images, tethered.came(), tethered.went()),
+        (1, 1, 0)
+    );
+}
+
+#[test]
+fn our_untethered_subscriber_is_left_behind_and_comes_back() {
+    require_java!();
+    let (ours, theirs) = (lives::ours(), lives::theirs());
+    let (ours, theirs) = (ours.dir(), theirs.dir());
+    for (from, to) in [(ours, theirs), (theirs, ours), (theirs, theirs)] {
+        run(from, to, &udp("|term-length=64k"));
+    }
+    for driver in [ours, theirs] {
+        run(driver, driver, "aeron:ipc?term-length=64k");
+    }
+}
