@@ -193,3 +193,52 @@ fn strangers_that_ask_for_more_than_there_is() {
         driver.stop("TERM").assert_code(15).assert_silent();
     });
 }
+
+/// However many come: what clients need is not theirs to take.
+#[test]
+fn strangers_leave_room_to_clients() {
+    in_own_mounts("space::strangers_leave_room_to_clients", || {
+        mount_memory("/dev/shm", "size=256m");
+        let driver = Driver::start(&directory(), &[]);
+        let client = connect(&directory());
+        let endpoint = own_socket_address();
+        let channel = format!("aeron:udp?endpoint={endpoint}");
+        let subscription = client.add_subscription(&channel, 10).unwrap();
+        let stranger = UdpSocket::bind((own_address(), 0)).unwrap();
+        let errors = || client.counters().value(SystemCounter::Errors.id()).unwrap();
+        for session in 0..10 {
+            let setup = Setup {
+                header: Setup::header(0),
+                term_offset: 0.into(),
+                session_id: session.into(),
+                stream_id: 10.into(),
+                initial_term_id: 0.into(),
+                active_term_id: 0.into(),
+                term_length: (16 << 20).into(),
+                mtu: 1_408.into(),
+                ttl: 0.into(),
+            };
+            let before = (subscription.image_count(), errors());
+            stranger.send_to(setup.as_bytes(), endpoint).unwrap();
+            wait_until("answered", || {
+                (subscription.image_count(), errors()) != before
+            });
+        }
+        // Each takes 48 MiB of about 208; what a fourth would leave is less than an eighth of 256.
+        assert_eq!(subscription.image_count(), 3);
+        let shown = run(taran(&["errors"]).env("AERON_DIR", directory()));
+        assert_says(
+            &shown.stdout,
+            &[
+                "images leave 33554432 bytes to publications",
+                "aeron.low.file.store.warning.threshold",
+            ],
+        );
+        for stream in 0..5 {
+            client
+                .add_publication("aeron:ipc?term-length=2m", stream)
+                .unwrap();
+        }
+        driver.stop("TERM").assert_code(15).assert_silent();
+    });
+}

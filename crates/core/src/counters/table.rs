@@ -354,6 +354,21 @@ mod tests {
     }
 
     #[test]
+    fn freed_id_rests_as_long_as_is_asked_for() {
+        let mut table = table(3);
+        for (id, at_least_ms, rests_ms) in [(0, 300, 1_000), (1, 1_000, 1_000), (2, 3_000, 3_000)] {
+            assert_eq!(table.allocate(0, &[], "", 0).unwrap().id(), id);
+            table.free_for(id, 0, Duration::from_millis(at_least_ms));
+            let deadline = table.reader().reuse_deadline_ms(id);
+            assert_eq!(deadline, Some(rests_ms), "{at_least_ms}");
+        }
+        assert!(table.allocate(0, &[], "", 999).is_err());
+        let mut taken = || table.allocate(0, &[], "", 1_000).unwrap().id();
+        assert_eq!([taken(), taken()], [0, 1]);
+        assert!(table.allocate(0, &[], "", 2_999).is_err());
+    }
+
+    #[test]
     fn freed_record_keeps_what_the_contract_says() {
         let mut table = table(1);
         table.allocate(3, b"key", "label", 0).unwrap().set(12);

@@ -10,7 +10,7 @@ use taran_protocol::position::TermGeometry;
 
 use super::connections::{Arrival, Connections};
 use super::identity::Identity;
-use super::loss::Loss;
+use super::loss::{Loss, PATIENCE};
 use super::nak_delay::NakDelay;
 use super::repair::LossRecord;
 use super::response::ResponseNotice;
@@ -37,8 +37,8 @@ pub struct ReceiverImage {
     /// Nothing at or beyond it is clean, as far as was looked.
     pub(super) clean_end: i64,
     pub(super) heard_ns: i64,
-    /// More than heartbeats has come.
-    pub(super) has_data: bool,
+    /// How often something was asked for since data came last.
+    pub(super) unanswered: u32,
     /// Something arrived out of order since the last scan.
     pub(super) needs_scan: bool,
     // What every turn touches.
@@ -111,7 +111,7 @@ impl ReceiverImage {
             overrun_threshold: overrun_threshold(&geometry, join_position),
             clean_end: clean_end(&spec),
             heard_ns: 0,
-            has_data: false,
+            unanswered: PATIENCE,
             needs_scan: false,
             published: join_position,
             status: StatusMessages::new(

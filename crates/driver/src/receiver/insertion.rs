@@ -137,7 +137,7 @@ impl ReceiverImage {
 
     /// Into the log, unless it is there already.
     fn place(&mut self, walk: &Walk<'_>, position: i64, end: i64) {
-        self.has_data = true;
+        self.unanswered = 0;
         let is_new = log::insert(self.spec.log.term_at(position), walk);
         if is_new && position == self.rebuilt && position == self.high_water {
             // In order and nothing missing before: no scan has to find that out.

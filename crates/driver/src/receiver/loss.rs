@@ -12,15 +12,17 @@ pub(super) struct Gap {
     pub(super) length: i32,
 }
 
-/// Longest time between NAKs to a source that has sent nothing but claims: that between its heartbeats.
-const STRANGER_RETRY_NS: i64 = 100_000_000;
+/// So many NAKs without any data in between are sent at the usual pace. An image begins with as many: a source that has
+/// sent nothing but claims has earned none.
+pub(super) const PATIENCE: u32 = 64;
+
+/// Longest time between NAKs that nothing comes of: that between heartbeats.
+const UNANSWERED_RETRY_NS: i64 = 100_000_000;
 
 #[derive(Debug)]
 pub(super) struct Loss {
     tracked: Option<Gap>,
     deadline_ns: i64,
-    /// How often it was due while the source had sent no data.
-    unanswered: u32,
     delay: NakDelay,
     is_new: bool,
 }
@@ -30,7 +32,6 @@ impl Loss {
         Self {
             tracked: None,
             deadline_ns: 0,
-            unanswered: 0,
             delay,
             is_new: false,
         }
@@ -52,20 +53,17 @@ impl Loss {
         }
     }
 
-    /// The gap, if it has been there for long enough; the next time after the retry delay. As long as the source has sent no
-    /// data, that grows: a forged SETUP and a heartbeat shall not make the receiver shower somebody with NAKs.
-    pub(super) fn due(&mut self, has_data: bool, now_ns: i64) -> Option<Gap> {
+    /// The gap, if it has been there for long enough; the next time after the retry delay. Where too many NAKs stay
+    /// `unanswered` that grows: a forged SETUP and a heartbeat shall not make the receiver shower somebody with them.
+    pub(super) fn due(&mut self, unanswered: u32, now_ns: i64) -> Option<Gap> {
         let gap = self.tracked?;
         if self.deadline_ns > now_ns {
             return None;
         }
-        let mut retry_ns = self.delay.retry_ns();
-        if !has_data {
-            let grown_ns = retry_ns.saturating_mul(1 << self.unanswered.min(30));
-            retry_ns = retry_ns.max(grown_ns.min(STRANGER_RETRY_NS));
-            self.unanswered += 1;
-        }
-        self.deadline_ns = now_ns + retry_ns;
+        let retry_ns = self.delay.retry_ns();
+        let doublings = unanswered.saturating_sub(PATIENCE).min(30);
+        let grown_ns = retry_ns.saturating_mul(1 << doublings);
+        self.deadline_ns = now_ns + retry_ns.max(grown_ns.min(UNANSWERED_RETRY_NS));
         Some(gap)
     }
 
@@ -100,11 +98,11 @@ mod tests {
         let mut loss = unicast();
         loss.found(Some(GAP), 0);
         assert!(loss.take_new() && !loss.take_new());
-        assert_eq!(loss.due(true, 999), None);
-        assert_eq!(loss.due(true, 1_000), Some(GAP));
+        assert_eq!(loss.due(0, 999), None);
+        assert_eq!(loss.due(0, 1_000), Some(GAP));
         loss.found(Some(GAP), 1_001);
-        assert_eq!(loss.due(true, 100_999), None);
-        assert_eq!(loss.due(true, 101_000), Some(GAP));
+        assert_eq!(loss.due(0, 100_999), None);
+        assert_eq!(loss.due(0, 101_000), Some(GAP));
         assert!(!loss.take_new());
     }
 
@@ -113,7 +111,7 @@ mod tests {
         let mut loss = unicast();
         loss.found(Some(GAP), 0);
         loss.found(None, 999);
-        assert_eq!(loss.due(true, i64::MAX), None);
+        assert_eq!(loss.due(0, i64::MAX), None);
     }
 
     #[test]
@@ -121,32 +119,33 @@ mod tests {
         let mut loss = unicast();
         loss.found(Some(GAP), 0);
         loss.found(Some(Gap { length: 160, ..GAP }), 900);
-        assert_eq!(loss.due(true, 1_000), None);
-        assert_eq!(loss.due(true, 1_900), Some(Gap { length: 160, ..GAP }));
+        assert_eq!(loss.due(0, 1_000), None);
+        assert_eq!(loss.due(0, 1_900), Some(Gap { length: 160, ..GAP }));
     }
 
     #[test]
     fn an_unreliable_stream_acts_at_once() {
         let mut loss = Loss::new(NakDelay::new(NakDelaySpec::Unreliable, 0));
         loss.found(Some(GAP), 5);
-        assert_eq!(loss.due(true, 5), Some(GAP));
+        assert_eq!(loss.due(0, 5), Some(GAP));
         assert!(!loss.is_reliable());
     }
 
     #[test]
-    fn a_source_that_never_sent_data_is_asked_less_and_less() {
+    fn who_does_not_answer_is_asked_less_and_less() {
         let mut loss = unicast();
         loss.found(Some(GAP), 0);
         let mut times = Vec::new();
         for now_ns in (0..10_000_000_000).step_by(10_000) {
-            if loss.due(false, now_ns).is_some() {
+            let unanswered = PATIENCE + times.len() as u32;
+            if loss.due(unanswered, now_ns).is_some() {
                 times.push(now_ns / 10_000);
             }
         }
         assert_eq!(times[..6], [1, 11, 31, 71, 151, 311]);
         assert!(times.len() < 120, "{}", times.len());
-        // Once there is data, it is asked as often as others.
-        loss.due(true, 10_100_000_000);
-        assert_eq!(loss.due(true, 10_100_100_000), Some(GAP));
+        // Whoever answers is asked at the usual pace.
+        loss.due(PATIENCE, 10_100_000_000);
+        assert_eq!(loss.due(PATIENCE, 10_100_100_000), Some(GAP));
     }
 }

@@ -82,9 +82,10 @@ impl ReceiverImage {
         if self.is_revoked || self.rejection.is_some() {
             return 0;
         }
-        let Some(gap) = self.loss.due(self.has_data, link.now.nanos) else {
+        let Some(gap) = self.loss.due(self.unanswered, link.now.nanos) else {
             return 0;
         };
+        self.unanswered = self.unanswered.saturating_add(1);
         self.record_loss(gap, link);
         if self.loss.is_reliable() {
             self.send_nak(gap, link);
