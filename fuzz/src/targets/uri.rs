@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use taran_core::interface::Interface;
 use taran_protocol::option::OptionSet;
 use taran_protocol::uri::{
-    Channel, ChannelUri, ChannelUriBuilder, FlowControlSpec, LocalInterface, MAX_URI_LENGTH, Param,
+    Channel, ChannelUri, ChannelUriBuilder, FlowControlSpec, MAX_URI_LENGTH, Param,
     PublicationDefaults, PublicationParams, Role, SubscriptionDefaults, SubscriptionParams,
     UdpChannel, UriError, value,
 };
@@ -139,11 +140,12 @@ fn place(udp: &UdpChannel) {
     }
 }
 
-fn local(name: &str, octets: [u8; 4], prefix_length: u8) -> LocalInterface {
-    LocalInterface {
+fn local(name: &str, octets: [u8; 4], prefix: u8) -> Interface {
+    Interface {
         name: name.to_owned(),
+        index: 1,
         address: octets.into(),
-        prefix_length,
+        prefix,
         up: true,
         multicast: true,
         loopback: name == "lo",
