@@ -1,6 +1,7 @@
 //! Writes the first inputs of each target into a folder, composed from our own frames, commands and layouts:
 //! `cargo run --bin seeds FOLDER` makes `FOLDER/TARGET/NAME`.
 
+mod strangers;
 mod tables;
 mod texts;
 mod wire;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     let mut seeds = texts::seeds();
     seeds.extend(wire::seeds());
     seeds.extend(tables::seeds());
+    seeds.extend(strangers::seeds());
     for seed in &seeds {
         if let Err(error) = seed.write(Path::new(&folder)) {
             eprintln!("seeds: {}/{}: {error}", seed.target, seed.name);

@@ -166,7 +166,7 @@ fn fuzz(programs: &Path, target: &str, asked: &Asked) -> Result<(), String> {
     }
     command
         .env("TARAN_FUZZ_STORY_FILE", artifacts.join("story"))
-        .args(limits())
+        .args(limits(target))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args(runs.map(|runs| format!("-runs={runs}")))
         .args(
@@ -207,22 +207,27 @@ fn minimise(programs: &Path, target: &str) -> Result<(), String> {
     let corpus = made("corpus", target)?;
     let mut command = Command::new(programs.join(target));
     command
-        .args(limits())
+        .args(limits(target))
         .arg("-merge=1")
         .args([&corpus, &old, &findings]);
     run_command(&mut command)?;
     fs::remove_dir_all(&old).map_err(|error| format!("{}: {error}", old.display()))
 }
 
-/// What no input of any target may need more of: seconds, and megabytes of the whole process. Longer inputs than a
-/// datagram carries, or than commands are, tell nothing more.
-fn limits() -> [&'static str; 5] {
-    [
-        "-timeout=10",
-        "-rss_limit_mb=1024",
-        "-max_len=4096",
-        "-print_final_stats=1",
-        "-verbosity=0",
+/// What no input may need more of: seconds, and megabytes of the whole process; and how long inputs get. Texts have limits
+/// of some thousand bytes that are worth to be reached, longer stories only take longer.
+fn limits(target: &str) -> Vec<String> {
+    let max_len = if matches!(target, "uri" | "options") {
+        5000
+    } else {
+        512
+    };
+    vec![
+        "-timeout=10".to_owned(),
+        "-rss_limit_mb=1024".to_owned(),
+        format!("-max_len={max_len}"),
+        "-print_final_stats=1".to_owned(),
+        "-verbosity=0".to_owned(),
     ]
 }
 

@@ -165,7 +165,9 @@ impl Bench {
     /// From now on what the driver holds now is all that it may hold when strangers are quiet.
     pub fn be_calm(&mut self) {
         self.check_good_stream();
-        self.rest(50);
+        for _ in 0..12 {
+            self.step(4 * TICK);
+        }
         self.calm = Some(self.belongings());
     }
 
@@ -302,8 +304,30 @@ impl Bench {
         for _ in 0..ticks.div_ceil(4) {
             self.step(4 * TICK);
         }
+        let calm = self.calm.as_ref().map_or(0, |calm| calm.counters);
         let now = self.belongings();
-        assert_eq!(Some(&now), self.calm.as_ref(), "something is left");
+        assert_eq!(
+            Some(&now),
+            self.calm.as_ref(),
+            "{calm} counters are normal, left are\n{}",
+            self.describe()
+        );
+    }
+
+    /// All counters but the system's, one on each line.
+    fn describe(&self) -> String {
+        let mut text = String::new();
+        self.parts.counters.for_each(|meta| {
+            let value = self.parts.counters.value(meta.id).unwrap_or(0);
+            if SystemCounter::from_id(meta.id).is_none() {
+                text.push_str(&format!(
+                    "{value:>12} of client {} {}\n",
+                    meta.owner_id,
+                    meta.label.as_str()
+                ));
+            }
+        });
+        text
     }
 
     fn belongings(&self) -> Belongings {

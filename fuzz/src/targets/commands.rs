@@ -25,7 +25,7 @@ const STEPS_MAX: usize = 24;
 /// Of this driver: publications and subscriptions of eight inputs, and an error record for each text.
 const HELD_MAX: isize = 64 << 20;
 /// Timer ticks after which a silent client, and all that was its, is gone.
-const QUIET_TICKS: usize = 220;
+const QUIET_TICKS: usize = 400;
 /// Timer ticks after which a driver has mended its ring.
 const MENDED_TICKS: usize = 400;
 
@@ -127,10 +127,11 @@ impl Commanding {
             match what >> 6 {
                 3 => self.bench.step(TIMES[usize::from(what) % TIMES.len()]),
                 2 => {
-                    if what & 0x20 == 0 {
-                        self.record(&mut script);
-                    } else {
+                    // Rarely: what is damaged ends the driver's life here, and a new one takes its time.
+                    if what & 0x38 == 0x38 {
                         self.scribble(&mut script, &mut damage);
+                    } else {
+                        self.record(&mut script);
                     }
                     self.bench.turn();
                 }

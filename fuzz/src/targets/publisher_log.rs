@@ -46,6 +46,8 @@ const TIMES: [Duration; 4] = [
 /// The driver and what it held at first.
 struct Publishing {
     bench: Bench,
+    /// Keep the endpoints open, so that no input has to wait for one that is closing.
+    _anchors: Vec<(Publication, Subscription)>,
     held: isize,
     inputs: usize,
 }
@@ -62,9 +64,15 @@ pub fn run(bytes: &[u8]) {
 impl Publishing {
     fn new() -> Self {
         let mut bench = Bench::start(&[]);
+        let anchors = CHANNELS.iter().zip(SUBSCRIPTIONS).map(|(channel, source)| {
+            let subscription = bench.subscribe(source, STREAM);
+            (bench.publish(channel, STREAM), subscription)
+        });
+        let anchors = anchors.collect();
         bench.be_calm();
         Self {
             bench,
+            _anchors: anchors,
             held: allocation::held(),
             inputs: 0,
         }

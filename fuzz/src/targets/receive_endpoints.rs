@@ -175,6 +175,7 @@ impl Receiving {
         }
         self.bench.check_calm(5);
         self.bench.take_heard();
-        self.bench.check_counts(2, &["insufficient"]);
+        self.bench
+            .check_counts(2, &["insufficient", "no image for SETUP"]);
     }
 }

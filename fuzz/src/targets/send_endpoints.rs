@@ -162,7 +162,7 @@ impl Sending {
         if self.inputs.is_multiple_of(QUIET_EVERY) {
             self.bench.check_calm(QUIET_TICKS);
             self.bench.take_heard();
-            self.bench.check_counts(2, &[]);
+            self.bench.check_counts(2, &["onPublicationError"]);
         }
         true
     }
