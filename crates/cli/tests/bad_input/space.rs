@@ -199,7 +199,12 @@ fn strangers_that_ask_for_more_than_there_is() {
 fn strangers_leave_room_to_clients() {
     in_own_mounts("space::strangers_leave_room_to_clients", || {
         mount_memory("/dev/shm", "size=256m");
-        let driver = Driver::start(&directory(), &[]);
+        // No error but for what is refused, and no image that ends while others are asked for.
+        let options = [
+            "aeron.low.file.store.warning.threshold=32m",
+            "aeron.image.liveness.timeout=600s",
+        ];
+        let driver = Driver::start(&directory(), &options);
         let client = connect(&directory());
         let endpoint = own_socket_address();
         let channel = format!("aeron:udp?endpoint={endpoint}");
