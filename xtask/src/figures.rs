@@ -11,6 +11,8 @@ const DEFAULT_ROUNDS: usize = 3;
 const ECHO_RATES: [u64; 3] = [10_000, 100_000, 500_000];
 const LENGTHS: [u64; 3] = [32, 288, 1_344];
 const IDLE_SECONDS: u64 = 5;
+/// What the directories of drivers begin with; the process id of their run follows.
+const DIRECTORY: &str = "/dev/shm/taran-figures-";
 
 /// `cargo xtask figures [rounds] [threading mode]`.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
@@ -21,6 +23,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         None => DEFAULT_ROUNDS,
     };
     let threading = arguments.get(1).map_or("SHARED", String::as_str);
+    remove_leftovers();
     super::run(Command::new("cargo").args(["build", "--release", "--quiet", "--bin", "taran"]))?;
     super::run(
         Command::new("mvn")
@@ -62,6 +65,20 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         column(&theirs, 0),
     );
     Ok(())
+}
+
+/// Removes the directories of runs that were killed: such a run could not do it.
+fn remove_leftovers() {
+    let Ok(entries) = std::fs::read_dir("/dev/shm") else {
+        return;
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let process = path.to_str().and_then(|path| path.strip_prefix(DIRECTORY));
+        let is_dead = |id: u32| !Path::new(&format!("/proc/{id}")).exists();
+        if process.and_then(|id| id.parse().ok()).is_some_and(is_dead) {
+            let _ = std::fs::remove_dir_all(&path);
+        }
+    }
 }
 
 fn column(rounds: &[Vec<f64>], index: usize) -> f64 {
@@ -176,7 +193,7 @@ struct Driver {
 
 impl Driver {
     fn start(kind: Kind, threading: &str) -> Result<Driver, String> {
-        let dir = PathBuf::from(format!("/dev/shm/taran-figures-{}", std::process::id()));
+        let dir = PathBuf::from(format!("{DIRECTORY}{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         let mut command = match kind {
             Kind::Taran => {
@@ -184,6 +201,8 @@ impl Driver {
                 command
                     .arg("driver")
                     .env("AERON_DIR", &dir)
+                    // Where a signal ends us both, nobody else does it.
+                    .env("AERON_DIR_DELETE_ON_SHUTDOWN", "true")
                     .env("AERON_THREADING_MODE", threading);
                 command
             }

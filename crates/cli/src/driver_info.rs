@@ -22,6 +22,7 @@ const STEP: Duration = Duration::from_millis(10);
 /// The arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
+Examples:
   taran driver-info                     version, process, signs of life
   taran driver-info --pid               the process id alone
   taran driver-info --terminate         ask it to end, as a client may, and wait until it has

@@ -14,10 +14,33 @@ pub(crate) fn text(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// JSON that moves no cursor: control characters that the format lets pass are escaped as well.
+struct Plain;
+
+impl serde_json::ser::Formatter for Plain {
+    fn write_string_fragment<W>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()>
+    where
+        W: ?Sized + io::Write,
+    {
+        let mut rest = fragment;
+        while let Some(start) = rest.find(char::is_control) {
+            writer.write_all(&rest.as_bytes()[..start])?;
+            let mut behind = rest[start..].chars();
+            // All of them are below U+00A0.
+            if let Some(control) = behind.next() {
+                write!(writer, "\\u{:04x}", u32::from(control))?;
+            }
+            rest = behind.as_str();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+}
+
 /// Prints a value as JSON in a line of its own.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    serde_json::to_writer(&mut out, value).map_err(io::Error::from)?;
+    let mut serializer = serde_json::Serializer::with_formatter(&mut out, Plain);
+    value.serialize(&mut serializer).map_err(io::Error::from)?;
     out.write_all(b"\n")?;
     out.flush()?;
     Ok(())

@@ -14,6 +14,7 @@ use crate::output;
 /// The arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
+Examples:
   taran config explain aeron.mtu.length
   taran config explain AERON_THREADING_MODE -Dtaran.profile=low-footprint
 

@@ -4,6 +4,7 @@ mod filter;
 mod frame;
 mod json;
 mod openmetrics;
+mod places;
 mod serve;
 
 use std::io::{self, IsTerminal};

@@ -13,6 +13,7 @@ use taran_protocol::counter::{
 
 use super::filter::Filter;
 use crate::attach::{Attached, Life};
+use crate::printable;
 use crate::streams::model::channel;
 
 /// What an HTTP answer with this text has to call it.
@@ -193,11 +194,12 @@ impl Families {
     }
 }
 
-/// A text as it may stand between quotes.
+/// A text as it may stand between quotes; without control characters, which the format would let pass, for it is read
+/// on terminals too.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\")
+    printable::one_line(text)
+        .replace('\\', "\\\\")
         .replace('"', "\\\"")
-        .replace('\n', "\\n")
 }
 
 fn of_driver(families: &mut Families, attached: &Attached) {

@@ -7,17 +7,17 @@ use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::filter::Filter;
 use super::openmetrics;
+use super::places::{Place, Places};
 use crate::attach::{Attached, Target};
 use crate::failure::Failure;
 use crate::output;
 
-/// Connections that are answered at the same time; more are turned away.
+/// Connections at the same time: those that wait to be answered make room for others, those that are answered do not.
 const CONNECTIONS: usize = 8;
 /// How long a connection may take for everything.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -39,18 +39,19 @@ pub(super) fn run(address: &str, target: Target, filter: Filter) -> Result<(), F
     let local = listener.local_addr()?;
     output::text(&format!("listening on http://{local}/metrics\n"))?;
     let served = Arc::new(Served { target, filter });
-    let connections = Arc::new(AtomicUsize::new(0));
+    let places = Places::new(CONNECTIONS);
     loop {
         let Ok((stream, _)) = listener.accept() else {
             thread::sleep(RECOVERY);
             continue;
         };
-        let place = Place::take(&connections);
+        let stream = Arc::new(stream);
+        let place = places.take(&stream);
         let served = Arc::clone(&served);
         let spawned = thread::Builder::new()
             .name("scrape".to_owned())
             .spawn(move || match place {
-                Some(_place) => served.serve(stream),
+                Some(place) => served.serve(stream, place),
                 None => turn_away(stream),
             });
         // Without a thread the connection was dropped, which closes it.
@@ -67,24 +68,6 @@ fn listen(address: &str) -> io::Result<TcpListener> {
 struct Served {
     target: Target,
     filter: Filter,
-}
-
-/// One of the connections that are answered.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn take(connections: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = Self(Arc::clone(connections));
-        let taken = connections.fetch_add(1, Ordering::Relaxed);
-        // What was taken too much is given back when `place` is dropped.
-        (taken < CONNECTIONS).then_some(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// An answer.
@@ -115,7 +98,7 @@ struct Request {
 
 /// A connection, and when it has to be over.
 struct Limited {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     until: Instant,
 }
 
@@ -130,13 +113,13 @@ impl Limited {
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(self.left()?)?;
-        self.stream.read(buffer)
+        (&*self.stream).read(buffer)
     }
 
     fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             self.stream.set_write_timeout(self.left()?)?;
-            match self.stream.write(bytes)? {
+            match (&*self.stream).write(bytes)? {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 written => bytes = &bytes[written..],
             }
@@ -146,7 +129,7 @@ impl Limited {
 }
 
 impl Served {
-    fn serve(&self, stream: TcpStream) {
+    fn serve(&self, stream: Arc<TcpStream>, mut place: Place) {
         let mut connection = Limited {
             stream,
             until: Instant::now() + PATIENCE,
@@ -155,6 +138,9 @@ impl Served {
         let Ok(read) = read_request(&mut connection) else {
             return;
         };
+        if !place.keep() {
+            return;
+        }
         let is_head = read.as_ref().is_ok_and(|request| request.is_head);
         let answer = match read {
             Ok(request) => self.answer(&request),
@@ -261,7 +247,7 @@ fn part(connection: &mut Limited) -> io::Result<()> {
 }
 
 /// Tells a scraper that there are too many of them. What it asks for is not read.
-fn turn_away(stream: TcpStream) {
+fn turn_away(stream: Arc<TcpStream>) {
     let mut connection = Limited {
         stream,
         until: Instant::now() + PARTING,

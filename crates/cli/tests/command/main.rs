@@ -5,6 +5,7 @@ mod config;
 mod documents;
 mod driver;
 mod event_log;
+mod hostile;
 mod metrics;
 mod process;
 mod running;

@@ -1,0 +1,343 @@
+//! Tools on files that hold anything: what other processes wrote there is shown or refused, on one line where it should be
+//! one, and never an end that nobody wrote down.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use serde_json::Value;
+use taran_core::clock::{Clock, SystemClock};
+use taran_core::memory::Region;
+use taran_protocol::cnc::Cnc;
+
+use crate::metrics::check;
+use crate::process::{Directory, Driver, Outcome, forge, run, taran};
+use crate::traffic::Traffic;
+
+/// Files of each kind; each is shown by several processes.
+const CASES: u32 = 8;
+const METADATA_LENGTH: usize = 512;
+const VALUES_LENGTH: usize = 128;
+
+/// Values that make sums and differences overflow, besides all others.
+fn number() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        Just(i64::MIN),
+        Just(i64::MIN + 1),
+        Just(-1),
+        Just(0),
+        Just(i64::MAX),
+        any::<i64>(),
+        -100_000..100_000_i64,
+    ]
+}
+
+/// Lengths that are right, that reach to the end of their field, and that cannot be.
+fn length() -> impl Strategy<Value = i32> {
+    prop_oneof![
+        0..64_i32,
+        90..120_i32,
+        370..400_i32,
+        Just(i32::MAX),
+        Just(i32::MIN),
+        any::<i32>(),
+    ]
+}
+
+/// Text as users might have, and as attackers would.
+fn text(longest: usize) -> impl Strategy<Value = Vec<u8>> {
+    const PARTS: [&[u8]; 12] = [
+        b"aeron:udp?endpoint=localhost:1|alias=",
+        b"sub-pos: 1 2 3 aeron:ipc",
+        b"\x1b[2J",
+        b"\r\n",
+        b"\0",
+        b"\x07\x7f\t",
+        b"\xc2\x9b31m",
+        b"\"\\,{}=",
+        b"\xff\xfe\xc0",
+        b"# EOF\n",
+        b": ",
+        "é→".as_bytes(),
+    ];
+    let parts = vec(
+        (0..PARTS.len()).prop_map(|part| PARTS[part].to_vec()),
+        0..12,
+    );
+    let mixed = parts.prop_map(|parts| parts.concat());
+    prop_oneof![mixed, vec(any::<u8>(), 0..longest)].prop_map(move |mut text| {
+        text.truncate(longest);
+        text
+    })
+}
+
+/// A counter: what its records hold.
+#[derive(Clone, Debug)]
+struct Counter {
+    state: i32,
+    type_id: i32,
+    /// Three numbers and the length of the text that keys of streams and channels have.
+    ids: (i64, i32, i32, i32),
+    key: Vec<u8>,
+    label_length: i32,
+    label: Vec<u8>,
+    values: [i64; 4],
+}
+
+fn counter() -> impl Strategy<Value = Counter> {
+    let state = prop_oneof![8 => Just(1), 1 => any::<i32>()];
+    // Of few streams, so that several counters are of the same.
+    let ids = (0..3_i64, 0..2_i32, 0..2_i32, length());
+    let numbers = [number(), number(), number(), number()];
+    let type_id = prop_oneof![8 => 0..25_i32, 1 => any::<i32>()];
+    (state, type_id, ids, text(96), length(), text(380), numbers).prop_map(
+        |(state, type_id, ids, key, label_length, label, values)| Counter {
+            state,
+            type_id,
+            ids,
+            key,
+            label_length,
+            label,
+            values,
+        },
+    )
+}
+
+impl Counter {
+    fn write(&self, id: usize, cnc: &Cnc) {
+        let (metadata, values) = (id * METADATA_LENGTH, id * VALUES_LENGTH);
+        let put =
+            |offset: usize, bytes: &[u8]| cnc.counters_metadata.write(metadata + offset, bytes);
+        let (registration, session, stream, length) = self.ids;
+        put(4, &self.type_id.to_le_bytes());
+        put(16, &registration.to_le_bytes());
+        put(24, &session.to_le_bytes());
+        put(28, &stream.to_le_bytes());
+        put(32, &length.to_le_bytes());
+        put(36, &self.key[..self.key.len().min(92)]);
+        put(128, &self.label_length.to_le_bytes());
+        put(132, &self.label);
+        put(0, &self.state.to_le_bytes());
+        for (index, value) in self.values.iter().enumerate() {
+            cnc.counters_values
+                .write(values + index * 8, &value.to_le_bytes());
+        }
+    }
+}
+
+/// An entry of a list in which each begins with its length: the error log. That of losses is made of the same bytes.
+fn entry() -> impl Strategy<Value = Vec<u8>> {
+    (length(), number(), number(), number(), length(), text(200)).prop_map(
+        |(length, one, two, three, inner, text)| {
+            let mut bytes = length.to_le_bytes().to_vec();
+            bytes.extend(1_i32.to_le_bytes());
+            for number in [one, two, three] {
+                bytes.extend(number.to_le_bytes());
+            }
+            bytes.extend(one.to_le_bytes());
+            bytes.extend(inner.to_le_bytes());
+            bytes.extend(text);
+            bytes.resize(bytes.len().next_multiple_of(64), 0);
+            bytes
+        },
+    )
+}
+
+/// Runs the property with a seed that is always the same.
+fn hold<S: Strategy>(strategy: &S, property: impl Fn(S::Value)) {
+    let config = Config {
+        cases: CASES,
+        // Each step is several processes.
+        max_shrink_iters: 100,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(config, seed);
+    let outcome = runner.run(strategy, |value| {
+        property(value);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Shown or refused, in words that move no cursor.
+fn assert_fit(outcome: &Outcome, what: &[&str]) {
+    assert!(matches!(outcome.code, Some(0 | 1)), "{what:?}: {outcome:?}");
+    let unfit = |c: char| c.is_control() && c != '\n' && (c != '\t' || what[0] != "errors");
+    for said in [&outcome.stdout, &outcome.stderr] {
+        assert!(!said.contains(unfit), "{what:?}: {said:?}");
+    }
+    assert_eq!(
+        outcome.code == Some(1),
+        !outcome.stderr.is_empty(),
+        "{what:?}: {outcome:?}"
+    );
+    if outcome.stdout.is_empty() {
+        return;
+    }
+    if what.contains(&"--json") {
+        let document: Result<Value, _> = serde_json::from_str(&outcome.stdout);
+        assert!(
+            document.is_ok(),
+            "{what:?}: {document:?}: {}",
+            outcome.stdout
+        );
+    }
+    if what.contains(&"--openmetrics") {
+        check(&outcome.stdout);
+    }
+}
+
+fn show(directory: &Path, tools: &[&[&str]]) {
+    for tool in tools {
+        let on = |arguments: &[&str]| {
+            let outcome = run(taran(arguments).env("AERON_DIR", directory));
+            assert_fit(&outcome, arguments);
+        };
+        on(tool);
+        if !tool.contains(&"--openmetrics") {
+            on(&[tool, &["--json"][..]].concat());
+        }
+    }
+}
+
+fn now_ms() -> i64 {
+    SystemClock::new().now().epoch_millis
+}
+
+#[test]
+fn counters_of_anybody_are_shown() {
+    hold(&vec(counter(), 1..40), |counters| {
+        let directory = Directory::new("hostile-counters");
+        let (_region, cnc) = forge(directory.path(), now_ms());
+        for (id, counter) in counters.iter().enumerate() {
+            counter.write(id, &cnc);
+        }
+        let stat: &[&str] = &["stat", "-w", "false"];
+        show(
+            directory.path(),
+            &[
+                stat,
+                &["stat", "--openmetrics"],
+                &["streams"],
+                &["backlog"],
+                &["driver-info"],
+            ],
+        );
+    });
+}
+
+#[test]
+fn counters_that_are_noise_are_shown() {
+    hold(&vec(any::<u8>(), 1..20_000), |noise| {
+        let directory = Directory::new("hostile-noise");
+        let (_region, cnc) = forge(directory.path(), now_ms());
+        let fill = |region: &Region| region.write(0, &noise[..noise.len().min(region.len())]);
+        for region in [&cnc.counters_metadata, &cnc.counters_values, &cnc.error_log] {
+            fill(region);
+        }
+        let stat: &[&str] = &["stat", "-w", "false"];
+        show(
+            directory.path(),
+            &[
+                stat,
+                &["stat", "--openmetrics"],
+                &["streams"],
+                &["backlog"],
+                &["errors"],
+            ],
+        );
+    });
+}
+
+#[test]
+fn errors_and_losses_of_anybody_are_shown() {
+    hold(&vec(entry(), 0..8), |entries| {
+        let directory = Directory::new("hostile-lists");
+        let (_region, cnc) = forge(directory.path(), now_ms());
+        let bytes = entries.concat();
+        cnc.error_log
+            .write(0, &bytes[..bytes.len().min(cnc.error_log.len())]);
+        let losses = directory.path().join("loss-report.dat");
+        fs::write(&losses, &bytes).unwrap();
+        show(directory.path(), &[&["errors"], &["loss"]]);
+        let file = losses.to_str().unwrap();
+        show(
+            directory.path(),
+            &[&["loss", "-f", file], &["errors", "-f", file]],
+        );
+    });
+}
+
+/// A true log, and a driver that is none of this test's business any more.
+fn log() -> (Directory, Vec<u8>) {
+    let directory = Directory::new("hostile-log");
+    let driver = Driver::start(directory.path(), &[]);
+    let traffic = Traffic::over_ipc(directory.path(), 1_004, 20);
+    let name = format!("{}.logbuffer", traffic.publication.registration_id());
+    let bytes = fs::read(directory.path().join("publications").join(name)).unwrap();
+    drop(traffic);
+    driver.stop("TERM").assert_code(15);
+    (directory, bytes)
+}
+
+#[test]
+fn logs_of_anybody_are_shown() {
+    let (directory, log) = log();
+    let metadata = log.len() - 4_096;
+    // Where something is overwritten: anywhere, in the first frames, in what the log says of itself.
+    let place = prop_oneof![0..log.len(), 0..4_096_usize, metadata..log.len()];
+    let bytes = prop_oneof![
+        number().prop_map(|number| number.to_le_bytes().to_vec()),
+        length().prop_map(|length| length.to_le_bytes().to_vec()),
+        text(64),
+    ];
+    let length = prop_oneof![4 => Just(log.len()), 1 => 0..log.len()];
+    hold(
+        &(vec((place, bytes), 1..30), length),
+        |(changes, length)| {
+            let mut log = log.clone();
+            for (place, bytes) in changes {
+                let place = place / 4 * 4;
+                let length = bytes.len().min(log.len() - place);
+                log[place..place + length].copy_from_slice(&bytes[..length]);
+            }
+            let file: PathBuf = directory.path().join("some.logbuffer");
+            fs::write(&file, &log[..length]).unwrap();
+            let file = file.to_str().unwrap();
+            let tools: [&[&str]; 2] = [
+                &["log", file],
+                &["log", file, "--scan-over-zeroes", "--format", "ascii"],
+            ];
+            show(directory.path(), &tools);
+        },
+    );
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let directory = Directory::new("hostile-files");
+    let pipe = directory.file("x", "").with_file_name("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let places = [
+        pipe.to_str().unwrap(),
+        directory.path().to_str().unwrap(),
+        "/dev/zero",
+    ];
+    for place in places {
+        for tool in [
+            &["loss", "-f", place][..],
+            &["errors", "-f", place],
+            &["log", place],
+        ] {
+            let outcome = run(&mut taran(tool));
+            outcome.assert_code(1).assert_stderr(place);
+            assert!(outcome.stderr.contains("not a regular file"), "{outcome:?}");
+            assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
+        }
+    }
+}
