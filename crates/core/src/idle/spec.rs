@@ -234,7 +234,26 @@ fn sleep(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_understood_reads_as_it_prints(
+            name in prop_oneof![Just("adaptive"), Just("backoff"), Just("sleep-ns"), Just("sleep-ms"), Just("spin")],
+            args in prop_oneof![
+                "[0-9a-zA-Z -]{0,24}",
+                "[0-9]{1,4}-[0-9]{1,4}-[0-9]{1,20}(ns|us|ms|s)?-[0-9]{1,20}(NS|us|ms|s)?",
+                "[0-9]{1,22}(ns|us|ms|s)?",
+            ],
+        ) {
+            match IdleSpec::parse(name, Some(&args)) {
+                Ok(spec) => prop_assert_eq!(IdleSpec::parse(spec.name(), spec.args().as_deref()), Ok(spec)),
+                Err(error) => prop_assert!(error.to_string().contains(args.trim())),
+            }
+        }
+    }
 
     fn spec(name: &str, args: &str) -> Result<IdleSpec, IdleError> {
         IdleSpec::parse(name, Some(args))

@@ -162,6 +162,7 @@ fn gossip(options: &OptionSet) -> Result<Option<GossipSettings>, Conflict> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use taran_protocol::option::Source;
 
     use super::*;
@@ -201,6 +202,26 @@ mod tests {
                 ("c", "localhost", "bad.invalid")
             ]
         );
+    }
+
+    proptest! {
+        #[test]
+        fn any_table_has_the_rows_of_its_text(table in "([a-z0-9.:\\PC]{0,6}[,|]){0,12}") {
+            let names = NameSettings::from_options(&options(&[
+                ("AERON_NAME_RESOLVER_SUPPLIER", "csv_table"),
+                ("AERON_NAME_RESOLVER_INIT_ARGS", &table),
+            ]));
+            let rows: Vec<String> = names
+                .table
+                .iter()
+                .map(|row| format!("{},{},{}", row.name, row.first, row.other))
+                .collect();
+            let meant: Vec<&str> = table
+                .split('|')
+                .filter(|row| !table.is_empty() && row.matches(',').count() == 2)
+                .collect();
+            prop_assert_eq!(rows, meant);
+        }
     }
 
     #[test]

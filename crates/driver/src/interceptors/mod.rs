@@ -113,6 +113,7 @@ fn arguments(options: &OptionSet, option: OptionId) -> Result<Arguments, Conflic
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use taran_protocol::frame::{DataHeader, IntoBytes, Nak};
     use taran_protocol::option::Source;
 
@@ -131,6 +132,28 @@ mod tests {
             .map(|(name, value)| (*name, (*value).to_owned()));
         options.apply(&Source::Environment, variables).unwrap();
         Interceptors::from_options(&options)
+    }
+
+    proptest! {
+        #[test]
+        fn any_arguments_are_understood_or_refused_by_name(
+            names in "(loss|fixed-loss|multi-gap-loss|[a-z-]{0,6}|,| ){0,4}",
+            arguments in "((rate|seed|term-id|term-offset|length|total-gaps|gap-radix|gap-length|recv-msg-mask)=[0-9a-fx.-]{0,22}[|]){0,4}|\\PC{0,30}",
+            datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..4),
+        ) {
+            let variables = [LOSS_ARGS, FIXED_ARGS, GAP_ARGS].map(|name| (name, arguments.as_str()));
+            let variables = [&variables[..], &[(INCOMING, names.as_str())]].concat();
+            match read(&variables) {
+                Ok(Interceptors { incoming, .. }) => {
+                    if let Some(mut chain) = incoming {
+                        for datagram in &datagrams {
+                            chain.admits(datagram);
+                        }
+                    }
+                }
+                Err(conflict) => prop_assert!(conflict.to_string().contains(conflict.option.spec().property)),
+            }
+        }
     }
 
     fn incoming(variables: &[(&str, &str)]) -> Chain {

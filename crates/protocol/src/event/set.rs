@@ -125,7 +125,29 @@ impl fmt::Debug for EventSet {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_list_is_a_set_or_names_what_means_nothing(
+            parts in prop::collection::vec("[A-Z_]{1,12}|0x[0-9a-f]{0,20}|[0-9]{1,3}|\\PC{0,6}|all|admin|CMD_IN_ADD_COUNTER", 0..5)
+        ) {
+            let text = parts.join(",");
+            match EventSet::parse(&text) {
+                Ok(set) => {
+                    let numbers: Vec<String> = EventCode::ALL
+                        .iter()
+                        .filter(|spec| set.contains(spec.code))
+                        .map(|spec| spec.code.number().to_string())
+                        .collect();
+                    prop_assert_eq!(EventSet::parse(&numbers.join(",")), Ok(set));
+                }
+                Err(UnknownEvent(part)) => prop_assert!(text.contains(&part) && !part.is_empty()),
+            }
+        }
+    }
 
     fn names(text: &str) -> Vec<&'static str> {
         let set = EventSet::parse(text).unwrap();
