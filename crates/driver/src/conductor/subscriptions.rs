@@ -173,6 +173,12 @@ impl Subscriptions {
             .map(|s| s.id)
     }
 
+    /// Whether somebody still subscribes on an endpoint.
+    pub(crate) fn use_endpoint(&self, endpoint: EndpointId) -> bool {
+        let mut entries = self.entries.values();
+        entries.any(|subscription| subscription.source == Source::Network(endpoint))
+    }
+
     /// How many subscriptions on an endpoint want a stream in exactly this way.
     pub(crate) fn count(
         &self,

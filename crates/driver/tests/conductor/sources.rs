@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use taran_core::agent::Agent;
 use taran_net::SocketSpec;
 use taran_protocol::command::Command;
 use taran_protocol::counter::{SystemCounter, type_id};
@@ -661,4 +662,87 @@ fn a_tag_finds_an_endpoint_whose_control_address_has_moved() {
     bench.run_for(TICK);
     assert_eq!(bench.system(SystemCounter::ResolutionChanges), 1);
     join(&mut bench, "127.0.0.2");
+}
+
+/// The receiver has the socket for a moment longer than the client.
+#[test]
+fn a_source_that_is_about_to_go_is_to_be_asked_for_again() {
+    let mut bench = Bench::new();
+    let only_conductor = |bench: &mut Bench| {
+        for _ in 0..10 {
+            bench.parts.conductor.do_work(bench.now());
+        }
+    };
+    let take_away: [fn(&mut Bench, i64); 2] = [
+        |bench, subscription| {
+            bench.send(&Command::RemoveReceiveDestination {
+                client_id: 1,
+                correlation_id: bench.id(),
+                registration_id: subscription,
+                channel: FIRST,
+            });
+        },
+        |bench, subscription| {
+            bench.send(&Command::RemoveSubscription {
+                client_id: 1,
+                correlation_id: bench.id(),
+                registration_id: subscription,
+            });
+        },
+    ];
+    for take_away in take_away {
+        let (one, other) = (subscribe(&mut bench, MANUAL), subscribe(&mut bench, MANUAL));
+        add(&mut bench, one, FIRST).unwrap();
+        take_away(&mut bench, one);
+        let correlation_id = bench.id();
+        bench.send(&Command::AddReceiveDestination {
+            client_id: 1,
+            correlation_id,
+            registration_id: other,
+            channel: FIRST,
+        });
+        only_conductor(&mut bench);
+        let messages = bench.messages();
+        let refused = messages.iter().find_map(|it| refusal(it, correlation_id));
+        let refused = refused.expect("the socket is there still");
+        assert_eq!(
+            refused.code,
+            ErrorCode::ResourceTemporarilyUnavailable,
+            "{refused:?}"
+        );
+        assert!(refused.text.contains("please retry"), "{refused:?}");
+        bench.settle();
+        add(&mut bench, other, FIRST).unwrap();
+        // As long as somebody needs it, it is in use.
+        let third = subscribe(&mut bench, MANUAL);
+        let refused = add(&mut bench, third, FIRST).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::GenericError, "{refused:?}");
+        remove(&mut bench, other, FIRST).unwrap();
+    }
+}
+
+/// An image that drains needs the socket for a while after the subscription is gone.
+#[test]
+fn a_source_whose_image_drains_is_to_be_asked_for_again() {
+    let mut bench = Bench::new();
+    let (one, other) = (subscribe(&mut bench, MANUAL), subscribe(&mut bench, MANUAL));
+    add(&mut bench, one, FIRST).unwrap();
+    let _sender = Sender::new(&bench);
+    Sender::send_setup(&bench, 0);
+    bench.settle();
+    assert!(image_log(&bench.messages()).is_some());
+    let correlation_id = bench.id();
+    bench.ask(&Command::RemoveSubscription {
+        client_id: 1,
+        correlation_id,
+        registration_id: one,
+    });
+    let refused = add(&mut bench, other, FIRST).unwrap_err();
+    assert_eq!(
+        refused.code,
+        ErrorCode::ResourceTemporarilyUnavailable,
+        "{refused:?}"
+    );
+    bench.run_for(TICK * 30);
+    add(&mut bench, other, FIRST).unwrap();
 }

@@ -8,7 +8,7 @@ use taran_protocol::uri::{Channel, ChannelKind, SubscriptionParams, UdpChannel};
 
 use super::super::counters::{Direction, EndpointIdentity};
 use super::super::failure::Failure;
-use super::super::network::{ReceiveDestination, status};
+use super::super::network::{ReceiveDestination, ResolvedChannel, status};
 use super::super::owners::Owners;
 use super::super::stop::Stop;
 use super::super::subscriptions::{Source, Subscription};
@@ -132,7 +132,19 @@ impl Owners {
             return Err(Failure::generic("the endpoint of the subscription is gone").into());
         };
         let (buffers, status_id) = (endpoint.buffers, endpoint.status.id());
-        let transport = self.networking.open_source(&resolved, buffers)?;
+        let opened = self.networking.open_source(&resolved, buffers);
+        let transport = opened.map_err(|failure| {
+            if self.source_is_leaving(&resolved) {
+                return Failure::new(
+                    ErrorCode::ResourceTemporarilyUnavailable,
+                    format!(
+                        "destination found in CLOSING state, please retry: channel={}",
+                        resolved.text()
+                    ),
+                );
+            }
+            failure
+        })?;
         let bound = transport.local_address();
         let of = EndpointIdentity {
             direction: Direction::Receive,
@@ -163,6 +175,13 @@ impl Owners {
         );
         self.succeed(command.correlation_id);
         Ok(())
+    }
+
+    /// Whether a source like this one is about to go: its socket is with the receiver still, as long as images need it.
+    fn source_is_leaving(&self, resolved: &ResolvedChannel) -> bool {
+        let is_unused = |endpoint| !self.subscriptions.use_endpoint(endpoint);
+        let sources = &self.networking.receive_destinations;
+        sources.is_leaving(resolved, is_unused)
     }
 
     /// The source with this channel. The same text needs no addresses: its names may not be known any more.

@@ -80,6 +80,19 @@ impl ReceiveDestinations {
         })
     }
 
+    /// Whether one that is the same in other words is about to go, by itself or with its endpoint.
+    pub(crate) fn is_leaving(
+        &self,
+        resolved: &ResolvedChannel,
+        is_unused: impl Fn(EndpointId) -> bool,
+    ) -> bool {
+        let wanted = canonical(resolved);
+        self.entries.values().any(|destination| {
+            (destination.is_leaving || is_unused(destination.endpoint))
+                && canonical(&destination.resolved) == wanted
+        })
+    }
+
     fn first(
         &self,
         endpoint: EndpointId,
