@@ -130,6 +130,15 @@ impl Bench {
         storage: MemoryStorage,
         change: impl FnOnce(DriverContext) -> DriverContext,
     ) -> Self {
+        Self::on(storage.clone(), Arc::new(storage), change)
+    }
+
+    /// With files that the driver gets to through something else.
+    pub(crate) fn on(
+        storage: MemoryStorage,
+        files: Arc<dyn Storage>,
+        change: impl FnOnce(DriverContext) -> DriverContext,
+    ) -> Self {
         let wires = Wires::default();
         let hosts = Hosts::default();
         let terminations = Arc::new(Mutex::new(0));
@@ -145,7 +154,7 @@ impl Bench {
             epoch_millis: START_MS,
         };
         let environment = Environment {
-            storage: Arc::new(storage.clone()),
+            storage: files,
             network: Box::new(wires.clone()),
             resolver: Box::new(hosts.clone()),
             seed: 7,

@@ -18,6 +18,7 @@ mod ports;
 mod responses;
 mod sending_groups;
 mod sessions;
+mod shortages;
 mod sources;
 mod spies;
 mod storage;

@@ -27,9 +27,29 @@ pub(crate) struct Wires {
     sockets: Arc<Mutex<Vec<Open>>>,
     opened: Arc<Mutex<Vec<SocketSpec>>>,
     attempts: Arc<AtomicUsize>,
+    /// Sockets that can be opened before one that cannot.
+    left: Arc<Mutex<Option<i64>>>,
 }
 
 impl Wires {
+    /// So many sockets can be opened from now on, and the next one cannot: there are no descriptors left.
+    pub(crate) fn fail_after(&self, sockets: i64) {
+        *self.left.lock().unwrap() = Some(sockets);
+    }
+
+    /// Whether that one was asked for.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.left.lock().unwrap().is_some_and(|left| left < 0)
+    }
+
+    /// Whether this is the one.
+    fn fails(&self) -> bool {
+        let mut left = self.left.lock().unwrap();
+        let before = *left;
+        *left = before.map(|left| left - 1);
+        before == Some(0)
+    }
+
     /// Ports that are open, in order.
     pub(crate) fn open_ports(&self) -> Vec<u16> {
         let sockets = self.sockets.lock().unwrap();
@@ -74,6 +94,13 @@ impl Wires {
 impl Network for Wires {
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
         self.attempts.fetch_add(1, Ordering::Relaxed);
+        if self.fails() {
+            const TOO_MANY_OPEN_FILES: i32 = 24;
+            return Err(NetError::Open {
+                bind: spec.bind,
+                source: io::Error::from_raw_os_error(TOO_MANY_OPEN_FILES),
+            });
+        }
         let mut sockets = self.sockets.lock().unwrap();
         let is_open = |port: u16| sockets.iter().any(|socket| socket.port == port);
         let port = match spec.bind.port() {

@@ -109,7 +109,13 @@ impl Owners {
                 "no image for SETUP: stream={} channel={channel}",
                 request.stream_id
             );
-            self.record_of_peer(failure.code, &cause, &failure.text);
+            let details = if failure.text.starts_with("no image for SETUP") {
+                failure.text
+            } else {
+                // What is missing is the same whoever asks.
+                format!("{cause}: {}", failure.text)
+            };
+            self.record_of_peer(failure.code, &cause, &details);
         }
         self.networking
             .receiver

@@ -104,6 +104,23 @@ fn each_lost_byte_is_reported_once() {
 }
 
 #[test]
+fn a_full_loss_report_costs_records_and_no_repairs() {
+    // Longer than what is left of the report.
+    let mut rig = Rig::connected_with(|spec| spec.channel = "x".repeat(5_000).into());
+    for number in 0..3 {
+        let gap = START + number * 128;
+        rig.arrive(&data(gap + 64, &[64]));
+        rig.sent_after(1);
+        assert_eq!(rig.sent_after(1_000), [nak(gap, 64)]);
+        rig.arrive(&data(gap, &[64]));
+        rig.sent_after(1);
+    }
+    let mut seen = 0;
+    loss_report::read(&rig.losses, |_| seen += 1);
+    assert_eq!((seen, rig.positions().0), (0, 3 * 128));
+}
+
+#[test]
 fn a_revoked_stream_is_not_repaired() {
     let mut rig = Rig::connected();
     rig.arrive(&data(START + 64, &[128]));

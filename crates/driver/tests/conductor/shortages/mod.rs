@@ -1,0 +1,200 @@
+//! One thing is missing, once, at every place where it is needed: room for a file, a descriptor, a counter.
+//!
+//! A tour of everything that a client may ask for is made over and over; each time the next step that takes something
+//! fails. Then exactly one answer of the tour is an error that says what is missing; when the client has gone nothing is
+//! left, and the next tour, with enough of everything, succeeds.
+
+mod counters;
+mod descriptors;
+mod room;
+mod tables;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use taran_protocol::command::Command;
+use taran_protocol::counter::SystemCounter;
+use taran_protocol::frame::{IntoBytes, Setup};
+
+use crate::bench::{Bench, Refusal, refusal};
+use crate::told::available;
+
+const UNICAST: &str = "aeron:udp?endpoint=localhost:40123";
+const LISTENING: &str = "aeron:udp?endpoint=localhost:40200";
+const PORT: u16 = 40_200;
+const MANUAL: &str = "aeron:udp?control-mode=manual";
+const DYNAMIC: &str = "aeron:udp?control=localhost:40300|control-mode=dynamic|fc=min";
+const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40400|interface=10.1.2.3";
+
+/// Longer than all timeouts that follow on the end of a client.
+const AFTERMATH: Duration = Duration::from_secs(30);
+
+/// What is there when no client is.
+#[derive(Debug, PartialEq, Eq)]
+struct Holdings {
+    counters: usize,
+    logs: Vec<String>,
+    ports: Vec<u16>,
+    mapped: i64,
+}
+
+impl Holdings {
+    fn of(bench: &Bench) -> Self {
+        Self {
+            counters: bench.counters().len(),
+            logs: bench.log_files(),
+            ports: bench.wires.open_ports(),
+            mapped: bench.system(SystemCounter::BytesCurrentlyMapped),
+        }
+    }
+}
+
+/// One who asks for everything.
+struct Tourist<'a> {
+    bench: &'a mut Bench,
+    client_id: i64,
+    refusals: Vec<Refusal>,
+}
+
+impl Tourist<'_> {
+    /// Everything a client may ask for: what was refused. The last of it is an image, for which a peer asks.
+    fn tour(bench: &mut Bench) -> Vec<Refusal> {
+        let client_id = bench.client();
+        let mut tourist = Tourist {
+            bench,
+            client_id,
+            refusals: Vec::new(),
+        };
+        for channel in ["aeron:ipc", UNICAST, DYNAMIC, GROUP] {
+            tourist.publish(channel, false);
+            tourist.publish(channel, true);
+        }
+        for channel in ["aeron:ipc", "aeron:spy", LISTENING, GROUP] {
+            match channel {
+                "aeron:spy" => tourist.subscribe(&format!("aeron-spy:{UNICAST}")),
+                channel => tourist.subscribe(channel),
+            };
+        }
+        if let Some(publication) = tourist.publish(MANUAL, false) {
+            tourist.add_destination(publication);
+        }
+        if let Some(subscription) = tourist.subscribe(MANUAL) {
+            for source in ["aeron:udp?endpoint=localhost:40500", "aeron:ipc"] {
+                tourist.add_source(subscription, source);
+            }
+        }
+        tourist.count();
+        let refusals = tourist.refusals;
+        bench.kill(client_id);
+        refusals
+    }
+
+    fn ask(&mut self, command: &Command<'_>, correlation_id: i64) -> Option<i64> {
+        let answers = self.bench.ask(command);
+        let refused = answers
+            .iter()
+            .find_map(|message| refusal(message, correlation_id));
+        let is_refused = refused.is_some();
+        self.refusals.extend(refused);
+        (!is_refused).then_some(correlation_id)
+    }
+
+    fn publish(&mut self, channel: &str, exclusive: bool) -> Option<i64> {
+        let (client_id, correlation_id, stream_id) = (self.client_id, self.bench.id(), 10);
+        let command = if exclusive {
+            Command::AddExclusivePublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            }
+        } else {
+            Command::AddPublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            }
+        };
+        self.ask(&command, correlation_id)
+    }
+
+    fn subscribe(&mut self, channel: &str) -> Option<i64> {
+        let (client_id, correlation_id, stream_id) = (self.client_id, self.bench.id(), 10);
+        let command = Command::AddSubscription {
+            client_id,
+            correlation_id,
+            stream_id,
+            channel,
+        };
+        self.ask(&command, correlation_id)
+    }
+
+    fn add_destination(&mut self, registration_id: i64) {
+        let (client_id, correlation_id, channel) = (self.client_id, self.bench.id(), UNICAST);
+        let command = Command::AddDestination {
+            client_id,
+            correlation_id,
+            registration_id,
+            channel,
+        };
+        self.ask(&command, correlation_id);
+    }
+
+    fn add_source(&mut self, registration_id: i64, channel: &str) {
+        let (client_id, correlation_id) = (self.client_id, self.bench.id());
+        let command = Command::AddReceiveDestination {
+            client_id,
+            correlation_id,
+            registration_id,
+            channel,
+        };
+        self.ask(&command, correlation_id);
+    }
+
+    fn count(&mut self) {
+        let (client_id, correlation_id) = (self.client_id, self.bench.id());
+        let command = Command::AddCounter {
+            client_id,
+            correlation_id,
+            counter_type_id: 1_001,
+            key: b"",
+            label: "of a client",
+        };
+        self.ask(&command, correlation_id);
+    }
+}
+
+/// A peer asks for an image of a stream somebody subscribes to: whether it was made.
+fn image_is_made(bench: &mut Bench) -> bool {
+    bench.messages();
+    let setup = Setup {
+        header: Setup::header(0),
+        term_offset: 0.into(),
+        session_id: 77.into(),
+        stream_id: 10.into(),
+        initial_term_id: 5.into(),
+        active_term_id: 5.into(),
+        term_length: (64 * 1024).into(),
+        mtu: 1_408.into(),
+        ttl: 0.into(),
+    };
+    let peer: SocketAddr = "127.0.0.1:9".parse().unwrap();
+    bench.wires.deliver(peer, PORT, setup.as_bytes());
+    bench.settle();
+    !available(&bench.messages()).is_empty()
+}
+
+/// The client has gone: nothing of it is left.
+fn expect_nothing_left(bench: &mut Bench, before: &Holdings, when: &str) {
+    bench.run_for(AFTERMATH);
+    bench.drain();
+    assert_eq!(Holdings::of(bench), *before, "{when}: {:?}", bench.labels());
+}
+
+/// With enough of everything the whole tour succeeds, and leaves nothing.
+fn expect_all_works(bench: &mut Bench, before: &Holdings, when: &str) {
+    let refusals = Tourist::tour(bench);
+    assert!(refusals.is_empty(), "{when}: {refusals:?}");
+    expect_nothing_left(bench, before, when);
+}

@@ -1,0 +1,208 @@
+//! No room for a file, and none when the driver starts.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use taran_core::clock::{ManualClock, Now};
+use taran_core::memory::{CreateOptions, MemoryError, MemoryStorage, Region, Shortage, Storage};
+use taran_driver::{DriverContext, DriverParts, Environment};
+use taran_protocol::error_code::ErrorCode;
+
+use super::{Holdings, LISTENING, Tourist, expect_all_works, expect_nothing_left, image_is_made};
+use crate::bench::{Bench, DIRECTORY, Hosts};
+use crate::wires::Wires;
+
+/// What is missing for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    Room,
+    Descriptor,
+    Memory,
+}
+
+/// Files in memory, of which one cannot be made.
+#[derive(Clone, Debug)]
+struct Short {
+    files: MemoryStorage,
+    why: Missing,
+    /// Files that are made before it.
+    left: Arc<AtomicI64>,
+}
+
+impl Short {
+    fn new(why: Missing) -> Self {
+        Self {
+            files: MemoryStorage::new(),
+            why,
+            left: Arc::new(AtomicI64::new(i64::MAX)),
+        }
+    }
+
+    /// So many files can be made, and the next one cannot.
+    fn fail_after(&self, files: i64) {
+        self.left.store(files, Ordering::Relaxed);
+    }
+
+    /// Whether the one has failed.
+    fn has_failed(&self) -> bool {
+        self.left.load(Ordering::Relaxed) < 0
+    }
+}
+
+impl Storage for Short {
+    fn create(&self, path: &Path, len: u64, options: CreateOptions) -> Result<Region, MemoryError> {
+        if self.left.fetch_sub(1, Ordering::Relaxed) != 0 {
+            return self.files.create(path, len, options);
+        }
+        let path = path.to_path_buf();
+        Err(match self.why {
+            Missing::Room => MemoryError::StorageFull {
+                path,
+                shortage: Shortage {
+                    requested: len,
+                    available: 1_000,
+                    capacity: Some(1 << 26),
+                },
+            },
+            Missing::Descriptor => MemoryError::Io {
+                path,
+                operation: "open",
+                source: io::Error::from_raw_os_error(24),
+            },
+            Missing::Memory => MemoryError::OutOfMemory { len },
+        })
+    }
+
+    fn open(&self, path: &Path) -> Result<Region, MemoryError> {
+        self.files.open(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.files.remove(path)
+    }
+
+    fn available(&self, directory: &Path) -> io::Result<u64> {
+        self.files.available(directory)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.files.exists(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.files.create_dir_all(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.files.remove_dir(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.files.remove_dir_all(path)
+    }
+
+    fn write_file(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
+        self.files.write_file(path, contents)
+    }
+}
+
+#[test]
+fn every_file_of_every_command_may_be_the_one_there_is_no_room_for() {
+    for why in [Missing::Room, Missing::Descriptor, Missing::Memory] {
+        let storage = Short::new(why);
+        let mut bench = Bench::on(storage.files.clone(), Arc::new(storage.clone()), |it| it);
+        let before = Holdings::of(&bench);
+        let mut failures = 0;
+        loop {
+            storage.fail_after(failures);
+            let refusals = Tourist::tour(&mut bench);
+            if !storage.has_failed() {
+                assert!(refusals.is_empty(), "{refusals:?}");
+                break;
+            }
+            let [refused] = &refusals[..] else {
+                panic!("file {failures}: one thing was missing: {refusals:?}");
+            };
+            let (code, says) = match why {
+                Missing::Room => (ErrorCode::StorageSpace, "available=1000"),
+                Missing::Descriptor => (ErrorCode::GenericError, "open"),
+                Missing::Memory => (ErrorCode::GenericError, "memory"),
+            };
+            assert_eq!(refused.code, code, "{refused:?}");
+            assert!(refused.text.contains(says), "{refused:?}");
+            storage.fail_after(i64::MAX);
+            let when = format!("{why:?}, file {failures}");
+            expect_nothing_left(&mut bench, &before, &when);
+            expect_all_works(&mut bench, &before, &when);
+            failures += 1;
+        }
+        assert_eq!(failures, 9, "each publication has a log");
+        expect_nothing_left(&mut bench, &before, "the last tour");
+    }
+}
+
+#[test]
+fn an_image_that_there_is_no_room_for_is_made_when_there_is() {
+    for why in [Missing::Room, Missing::Descriptor, Missing::Memory] {
+        let storage = Short::new(why);
+        let mut bench = Bench::on(storage.files.clone(), Arc::new(storage.clone()), |it| it);
+        let before = Holdings::of(&bench);
+        let client = bench.client();
+        bench.add_subscription(client, LISTENING, 10).unwrap();
+        let with_subscription = Holdings::of(&bench);
+        storage.fail_after(0);
+        assert!(!image_is_made(&mut bench), "{why:?}");
+        assert!(storage.has_failed());
+        assert_eq!(Holdings::of(&bench), with_subscription, "{why:?}");
+        assert_eq!(bench.errors().len(), 1, "{:?}", bench.errors());
+        assert!(
+            bench.errors()[0].0.contains("40200"),
+            "{:?}",
+            bench.errors()
+        );
+        assert!(
+            image_is_made(&mut bench),
+            "{why:?}: the next SETUP asks again"
+        );
+        bench.kill(client);
+        expect_nothing_left(&mut bench, &before, "the image");
+    }
+}
+
+#[test]
+fn a_driver_that_cannot_make_one_of_its_files_does_not_start_and_leaves_nothing() {
+    let mut failures = 0;
+    loop {
+        let storage = Short::new(Missing::Room);
+        storage.fail_after(failures);
+        let now = Now {
+            nanos: 1,
+            epoch_millis: 1_700_000_000_000,
+        };
+        let environment = Environment {
+            storage: Arc::new(storage.clone()),
+            network: Box::new(Wires::default()),
+            resolver: Box::new(Hosts::default()),
+            seed: 7,
+            now,
+            wall_clock: Arc::new(ManualClock::new(now)),
+            pid: 42,
+        };
+        let built = DriverParts::build(DriverContext::new().aeron_dir(DIRECTORY), environment);
+        if !storage.has_failed() {
+            built.expect("a driver with all of its files starts");
+            break;
+        }
+        let error = built.expect_err("a file is missing").to_string();
+        assert!(error.contains("available=1000"), "{error}");
+        assert!(
+            storage.files.mapped_files().is_empty(),
+            "file {failures}: {:?}",
+            storage.files.mapped_files()
+        );
+        failures += 1;
+    }
+    assert_eq!(failures, 2, "cnc.dat and the loss report");
+}
