@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allowance;
 pub mod boundary;
 pub mod conductor;
 pub mod congestion;

@@ -376,7 +376,10 @@ fn travel(seed: u64, messages: u64, network: Network) -> Road {
         road.sender_counters.invalid_packets.get() + road.receiver_counters.invalid_packets.get(),
         0
     );
-    assert_eq!(road.sender_counters.status_messages_rejected.get(), 0);
+    // One that was overtaken on its way may be further behind than can be true.
+    if network.reordered == 0 {
+        assert_eq!(road.sender_counters.status_messages_rejected.get(), 0);
+    }
     road
 }
 

@@ -66,7 +66,7 @@ impl ReceiverImage {
         if self.response.is_due(self.status.is_overdue(link.now.nanos)) {
             self.send_response_setup(link);
         }
-        if !self.status.is_due(link.now.nanos) {
+        if !self.status.is_due(link.now.nanos) || self.credit.is_used_up() {
             return 0;
         }
         let position = self.status.position();
@@ -85,6 +85,7 @@ impl ReceiverImage {
         }
         link.counters.status_messages_sent.increment();
         self.status.sent(link.now.nanos);
+        self.credit.status_went();
         self.overrun_threshold = overrun_threshold(&self.geometry, position);
         self.count_transports(link.now.nanos);
         1

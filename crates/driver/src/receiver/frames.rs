@@ -12,6 +12,9 @@ use super::endpoint::ReceiveEndpoint;
 use super::train::{self, Run};
 use crate::boundary::{ConductorEvent, CreateImage};
 
+/// Nothing is as far away as that: an image is gone by then.
+const ROUND_TRIP_MAX_NS: i64 = 10_000_000_000;
+
 impl ReceiveEndpoint {
     /// Several datagrams of one stream go into its image in one pass where that is possible.
     pub(super) fn on_train(&mut self, transport: usize, train: &Train<'_>, desk: &mut Desk<'_>) {
@@ -168,6 +171,9 @@ impl ReceiveEndpoint {
             return;
         }
         if rttm.asks_for_reply() {
+            if !image.round_trip_answers.take(desk.now.nanos) {
+                return;
+            }
             let reply = rttm.reply(self.identity.receiver_id);
             let Some(transport) = &mut self.transports[transport] else {
                 return;
@@ -180,11 +186,10 @@ impl ReceiveEndpoint {
                 desk.faults,
             );
         } else {
-            let waited_ns = desk.now.nanos.wrapping_sub(rttm.echo_timestamp.get());
-            image.on_round_trip(
-                waited_ns.wrapping_sub(rttm.reception_delta.get()).max(0),
-                desk.now,
-            );
+            let answer = (rttm.echo_timestamp.get(), rttm.reception_delta.get());
+            if let Some(round_trip_ns) = round_trip_ns(answer, desk.now.nanos) {
+                image.on_round_trip(round_trip_ns, desk.now);
+            }
         }
     }
 
@@ -194,4 +199,11 @@ impl ReceiveEndpoint {
         transport.heard_ns = desk.now.nanos;
         Some(transport.arrival(slot, source, desk.now))
     }
+}
+
+/// What an answer of (time asked, time held) says, unless nobody can have asked for it: it would end all measuring.
+fn round_trip_ns((asked_ns, held_ns): (i64, i64), now_ns: i64) -> Option<i64> {
+    let waited_ns = now_ns.checked_sub(asked_ns)?;
+    ((0..=ROUND_TRIP_MAX_NS).contains(&waited_ns) && (0..=waited_ns).contains(&held_ns))
+        .then(|| waited_ns - held_ns)
 }

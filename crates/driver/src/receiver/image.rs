@@ -9,6 +9,7 @@ use taran_core::loss_report::LossReport;
 use taran_protocol::position::TermGeometry;
 
 use super::connections::{Arrival, Connections};
+use super::credit::Credit;
 use super::identity::Identity;
 use super::loss::{Loss, PATIENCE};
 use super::nak_delay::NakDelay;
@@ -17,6 +18,7 @@ use super::response::ResponseNotice;
 use super::status::StatusMessages;
 use super::subscribers::Subscribers;
 use super::transport::ReceiveTransport;
+use crate::allowance::{Allowance, round_trip_answers};
 use crate::boundary::{
     EndpointId, ImageId, ImageState, ReceiverCounters, ReceiverImageSpec, SubscriberPosition,
     TransportId,
@@ -39,6 +41,7 @@ pub struct ReceiverImage {
     pub(super) heard_ns: i64,
     /// How often something was asked for since data came last.
     pub(super) unanswered: u32,
+    pub(super) credit: Credit,
     /// Something arrived out of order since the last scan.
     pub(super) needs_scan: bool,
     // What every turn touches.
@@ -57,6 +60,7 @@ pub struct ReceiverImage {
     pub(super) rejection: Option<Box<str>>,
     pub(super) response: ResponseNotice,
     pub(super) loss_record: LossRecord,
+    pub(super) round_trip_answers: Allowance,
     pub(super) spec: ReceiverImageSpec,
 }
 
@@ -132,6 +136,8 @@ impl ReceiverImage {
             rejection: None,
             response: ResponseNotice::default(),
             loss_record: LossRecord::new(join_position),
+            round_trip_answers: round_trip_answers(),
+            credit: Credit::new(),
             spec,
         }
     }
@@ -262,6 +268,7 @@ impl ReceiverImage {
 
     /// A SETUP of the stream came in again.
     pub(super) fn on_setup(&mut self, arrival: &Arrival) {
+        self.credit.setup_came();
         self.connections.active(arrival);
     }
 

@@ -157,6 +157,7 @@ impl ReceiverImage {
 
     fn heard(&mut self, arrival: &Arrival) {
         self.heard_ns = arrival.now_ns;
+        self.credit.frame_came();
         self.connections.heard(arrival);
     }
 }

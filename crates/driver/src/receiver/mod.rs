@@ -8,6 +8,7 @@
 
 mod commands;
 mod connections;
+mod credit;
 mod dispatcher;
 mod elicit;
 mod endpoint;

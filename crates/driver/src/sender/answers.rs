@@ -63,6 +63,11 @@ impl SenderPublication {
         }
     }
 
+    /// Whether a receiver was heard of lately.
+    pub(super) fn has_receiver(&self, id: i64) -> bool {
+        self.receivers.iter().any(|receiver| *receiver == id)
+    }
+
     /// A receiver rejected the stream. True if it was a receiver of this publication until now.
     pub(super) fn on_error(&mut self, receiver_id: i64, group_tag: Option<i64>, now: Now) -> bool {
         self.flow_control

@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use taran_net::Transmit;
 use taran_protocol::frame::{ErrorFrame, Frame, IntoBytes, Nak, ResponseSetup, Rttm, StatusFrame};
 
 use super::Desk;
 use super::endpoint::SendEndpoint;
 use super::flow_control::StatusReport;
+use super::publication::Turn;
 use crate::boundary::{ConductorEvent, PublicationError};
 
 pub(super) fn on_datagram(
@@ -104,11 +104,17 @@ fn on_error(
     let (session_id, stream_id) = (header.session_id.get(), header.stream_id.get());
     let receiver_id = header.receiver_id.get();
     let destination_id = endpoint.wire().destination_id(receiver_id, source);
+    let may_tell = endpoint.complaints().left(now.nanos) > 0;
     let Some((publication, _)) = endpoint.addressee(session_id, stream_id, desk) else {
         return;
     };
+    if !may_tell && publication.has_receiver(receiver_id) {
+        // It stays, and will say so again.
+        return;
+    }
     let id = publication.id();
     if publication.on_error(receiver_id, group_tag, now) {
+        endpoint.complaints().spend(1);
         // Lost when the queue is full, so that a forger of frames cannot fill memory.
         let _ = desk
             .events
@@ -132,7 +138,9 @@ fn on_response_setup(endpoint: &mut SendEndpoint, setup: &ResponseSetup, desk: &
     let asked = endpoint
         .addressee(session_id, stream_id, desk)
         .and_then(|(publication, _)| publication.wants_response().then(|| publication.id()));
-    if let Some(publication) = asked {
+    if let Some(publication) = asked
+        && endpoint.response_setups().take(desk.now.nanos)
+    {
         // When the queue is full the receiver repeats it.
         let _ = desk.events.offer(ConductorEvent::ResponseSetup {
             publication,
@@ -141,19 +149,28 @@ fn on_response_setup(endpoint: &mut SendEndpoint, setup: &ResponseSetup, desk: &
     }
 }
 
-/// A receiver measures the round trip: the answer goes the way of the data.
+/// A receiver measures the round trip: the answer goes the way of the data, to that receiver.
 fn on_rttm(endpoint: &mut SendEndpoint, rttm: &Rttm, source: SocketAddr, desk: &mut Desk<'_>) {
     if !rttm.asks_for_reply() {
         return;
     }
+    let now = desk.now;
+    let (session_id, stream_id) = (rttm.session_id.get(), rttm.stream_id.get());
+    let Some((publication, turn)) = endpoint.addressee(session_id, stream_id, desk) else {
+        return;
+    };
+    if !publication.round_trip_answers.take(now.nanos) {
+        return;
+    }
     let reply = rttm.reply(rttm.receiver_id.get());
     let frame = reply.as_bytes();
-    endpoint.wire().speak_to(Some(source));
-    if endpoint
-        .wire()
-        .send(&mut [Transmit::connected(frame)], desk.now, desk.faults)
-        < frame.len()
-    {
-        desk.counters.short_sends.increment();
+    let Turn {
+        wire,
+        faults,
+        counters,
+        ..
+    } = turn;
+    if wire.answer(frame, rttm.receiver_id.get(), source, now, faults) == Some(0) {
+        counters.short_sends.increment();
     }
 }

@@ -145,6 +145,13 @@ impl Destinations {
             .map_or(NO_ID, |entry| entry.id)
     }
 
+    /// Where the stream is sent for the receiver that a control frame is from.
+    pub(super) fn address_of(&self, receiver_id: i64, source: SocketAddr) -> Option<SocketAddr> {
+        let mut entries = self.entries.iter();
+        let found = entries.find(|entry| entry.is_source(receiver_id, source));
+        found?.address
+    }
+
     /// Hands out each destination whose name should be resolved again. It is given as much time as before then.
     pub(super) fn unheard(&mut self, now_ns: i64, mut take: impl FnMut(i64)) {
         self.entries

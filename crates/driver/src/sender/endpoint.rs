@@ -10,6 +10,7 @@ use super::Desk;
 use super::control;
 use super::publication::{SenderPublication, Turn};
 use super::wire::Wire;
+use crate::allowance::{Allowance, complaints, response_setups};
 use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SendEndpointSpec};
 use crate::ids::{IdHash, IdMap};
 
@@ -26,6 +27,8 @@ pub struct SendEndpoint {
     first: usize,
     heard_ns: i64,
     unheard_timeout_ns: Option<i64>,
+    complaints: Allowance,
+    response_setups: Allowance,
 }
 
 impl SendEndpoint {
@@ -41,6 +44,8 @@ impl SendEndpoint {
             first: 0,
             heard_ns: 0,
             unheard_timeout_ns: spec.unheard_timeout_ns,
+            complaints: complaints(),
+            response_setups: response_setups(),
         }
     }
 
@@ -132,6 +137,16 @@ impl SendEndpoint {
             faults: desk.faults,
         };
         Some((publication, turn))
+    }
+
+    /// How many complaints of receivers may be told on.
+    pub(super) fn complaints(&mut self) -> &mut Allowance {
+        &mut self.complaints
+    }
+
+    /// How many announcements of answers may be passed on.
+    pub(super) fn response_setups(&mut self) -> &mut Allowance {
+        &mut self.response_setups
     }
 
     pub(super) fn wire(&mut self) -> &mut Wire {

@@ -17,6 +17,7 @@ use super::plan::{Bounds, MAX_RUNS, Plan, Run};
 use super::present::Present;
 use super::retransmit::Retransmits;
 use super::wire::Wire;
+use crate::allowance::{Allowance, round_trip_answers};
 use crate::boundary::{
     EndpointId, FlowControlSpec, PublicationId, SenderCounters, SenderPublicationSpec,
 };
@@ -46,6 +47,7 @@ pub struct SenderPublication {
     /// Ids of those that spoke lately.
     pub(super) receivers: Present<i64>,
     pub(super) retransmits: Retransmits,
+    pub(super) round_trip_answers: Allowance,
     pub(super) flow_control: Box<dyn FlowControl>,
     pub(super) spies: Vec<Counter>,
     /// Who asked for the SETUP of a response last.
@@ -88,7 +90,8 @@ impl SenderPublication {
             has_required_receivers: false,
             // At the timeout itself a receiver is gone.
             receivers: Present::new(spec.connection_timeout_ns - 1),
-            retransmits: Retransmits::new(spec.retransmit),
+            retransmits: Retransmits::new(spec.retransmit, spec.log.term_length()),
+            round_trip_answers: round_trip_answers(),
             flow_control,
             spies: Vec::new(),
             peer: None,
@@ -167,6 +170,7 @@ impl SenderPublication {
         if accepted > 0 {
             self.position += plan.advance(accepted);
             self.publish_position();
+            self.retransmits.sent(accepted);
             self.sent_ns = turn.now.nanos;
             self.counts_back_pressure = true;
             turn.counters.bytes_sent.add_exclusive(accepted as i64);

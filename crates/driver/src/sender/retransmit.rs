@@ -2,12 +2,20 @@
 //!
 //! Input: [`Retransmits::on_nak`] for each valid NAK, then [`Retransmits::turn`] in every duty cycle. Output: `turn` calls
 //! back for each stretch to send again. Long answers are spread over several turns, so that small NAKs cannot keep the
-//! sender from its other streams; repeated NAKs are ignored while it lasts and for a while after.
+//! sender from its other streams; repeated NAKs are ignored while it lasts and for a while after. Whoever sends NAKs gets
+//! many bytes for few, so that what is sent again is limited: to a multiple of what is sent, and to so much in a second.
 
 use std::ops::ControlFlow;
 
 use super::plan::TURN_BYTES;
+use crate::allowance::Allowance;
 use crate::boundary::RetransmitSpec;
+
+/// For each byte that is sent so many may be sent again: four receivers of five may lose it.
+const REPEATS: i64 = 4;
+
+/// In a second, whatever was sent, half a term may be sent again, and this much at least.
+const PER_SECOND_MIN: i64 = 1 << 20;
 
 /// What became of a NAK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +24,7 @@ pub(super) enum Verdict {
     Accepted,
     /// It is being answered, or was just now.
     Suppressed,
-    /// Too many at a time.
+    /// Too many at a time, or too much altogether.
     Overflow,
 }
 
@@ -31,6 +39,7 @@ pub(super) struct Stretch {
 pub(super) struct Retransmits {
     actions: Vec<Action>,
     spec: RetransmitSpec,
+    allowance: Allowance,
 }
 
 #[derive(Debug)]
@@ -47,15 +56,23 @@ enum State {
 }
 
 impl Retransmits {
-    pub(super) fn new(spec: RetransmitSpec) -> Self {
+    pub(super) fn new(spec: RetransmitSpec, term_length: i32) -> Self {
         let max_actions = spec.max_actions.max(1);
+        let per_second = i64::from(term_length / 2).max(PER_SECOND_MIN);
         Self {
             actions: Vec::with_capacity(max_actions),
             spec: RetransmitSpec {
                 max_actions,
                 ..spec
             },
+            allowance: Allowance::new(per_second, per_second),
         }
+    }
+
+    /// So many bytes of the stream went out for the first time.
+    #[inline]
+    pub(super) fn sent(&mut self, bytes: usize) {
+        self.allowance.earn(REPEATS * bytes as i64);
     }
 
     pub(super) fn on_nak(&mut self, asked: Stretch, now_ns: i64) -> Verdict {
@@ -66,6 +83,9 @@ impl Retransmits {
         };
         if self.actions.iter().any(is_known) {
             return Verdict::Suppressed;
+        }
+        if self.allowance.left(now_ns) <= 0 {
+            return Verdict::Overflow;
         }
         if self.spec.max_actions == 1 {
             // One receiver misses one thing at a time: what it asks for now is what it needs.
@@ -95,7 +115,7 @@ impl Retransmits {
             return;
         }
         self.forget_lingering(now_ns);
-        let mut budget = i64::from(TURN_BYTES);
+        let mut budget = i64::from(TURN_BYTES).min(self.allowance.left(now_ns));
         for action in &mut self.actions {
             if let State::Delayed { until_ns } = action.state
                 && until_ns < now_ns
@@ -115,6 +135,8 @@ impl Retransmits {
                 };
                 budget -= advanced;
                 *sent += advanced;
+                // The body of padding is not sent.
+                self.allowance.spend(advanced.min(i64::from(TURN_BYTES)));
                 if is_over {
                     // What was not sent may be asked for again at once.
                     action.asked.length = action.asked.length.min(*sent);
@@ -165,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_nak_is_answered_at_once_and_its_repetition_ignored_until_linger_ends() {
-        let mut retransmits = Retransmits::new(UNICAST);
+        let mut retransmits = Retransmits::new(UNICAST, 1 << 30);
         assert_eq!(retransmits.on_nak(stretch(64, 320), 0), Verdict::Accepted);
         assert_eq!(turn(&mut retransmits, 0), [stretch(64, 320)]);
         assert_eq!(turn(&mut retransmits, 1), []);
@@ -186,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_long_answer_takes_several_turns() {
-        let mut retransmits = Retransmits::new(UNICAST);
+        let mut retransmits = Retransmits::new(UNICAST, 1 << 30);
         assert_eq!(retransmits.on_nak(stretch(0, 2500), 0), Verdict::Accepted);
         assert_eq!(turn(&mut retransmits, 0), [stretch(0, 1000)]);
         assert_eq!(retransmits.on_nak(stretch(0, 2500), 0), Verdict::Suppressed);
@@ -205,7 +227,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sent_is_left_to_the_next_nak() {
-        let mut retransmits = Retransmits::new(UNICAST);
+        let mut retransmits = Retransmits::new(UNICAST, 1 << 30);
         assert_eq!(retransmits.on_nak(stretch(0, 2500), 0), Verdict::Accepted);
         retransmits.turn(0, |_, _| ControlFlow::Break(0));
         assert_eq!(turn(&mut retransmits, 1), []);
@@ -221,7 +243,7 @@ mod tests {
 
     #[test]
     fn an_answer_of_nothing_takes_no_room_in_a_group() {
-        let mut retransmits = Retransmits::new(GROUP);
+        let mut retransmits = Retransmits::new(GROUP, 1 << 30);
         for position in [0, 640] {
             retransmits.on_nak(stretch(position, 64), 0);
         }
@@ -231,7 +253,7 @@ mod tests {
 
     #[test]
     fn unicast_turns_to_the_newest_nak() {
-        let mut retransmits = Retransmits::new(UNICAST);
+        let mut retransmits = Retransmits::new(UNICAST, 1 << 30);
         assert_eq!(retransmits.on_nak(stretch(0, 64), 0), Verdict::Accepted);
         turn(&mut retransmits, 0);
         assert_eq!(retransmits.on_nak(stretch(640, 64), 1), Verdict::Accepted);
@@ -240,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_group_has_a_limited_number_of_answers_under_way() {
-        let mut retransmits = Retransmits::new(GROUP);
+        let mut retransmits = Retransmits::new(GROUP, 1 << 30);
         assert_eq!(retransmits.on_nak(stretch(0, 64), 0), Verdict::Accepted);
         assert_eq!(retransmits.on_nak(stretch(640, 64), 0), Verdict::Accepted);
         assert_eq!(retransmits.on_nak(stretch(1280, 64), 0), Verdict::Overflow);
@@ -258,7 +280,7 @@ mod tests {
     #[test]
     fn the_answers_of_a_group_share_the_bytes_of_a_turn() {
         let long = i64::from(TURN_BYTES);
-        let mut retransmits = Retransmits::new(GROUP);
+        let mut retransmits = Retransmits::new(GROUP, 1 << 30);
         retransmits.on_nak(stretch(0, 2 * long), 0);
         retransmits.on_nak(stretch(4 * long, 64), 0);
         let mut turn = || {
@@ -276,13 +298,47 @@ mod tests {
 
     #[test]
     fn a_delay_is_waited_for_strictly() {
-        let mut retransmits = Retransmits::new(RetransmitSpec {
-            delay_ns: 5,
-            ..UNICAST
-        });
+        let mut retransmits = Retransmits::new(
+            RetransmitSpec {
+                delay_ns: 5,
+                ..UNICAST
+            },
+            1 << 30,
+        );
         assert_eq!(retransmits.on_nak(stretch(0, 64), 0), Verdict::Accepted);
         assert_eq!(turn(&mut retransmits, 5), []);
         assert_eq!(retransmits.on_nak(stretch(0, 64), 5), Verdict::Suppressed);
         assert_eq!(turn(&mut retransmits, 6), [stretch(0, 64)]);
+    }
+
+    #[test]
+    fn what_is_sent_again_is_limited_by_what_is_sent_and_by_time() {
+        let mut retransmits = Retransmits::new(UNICAST, 64 * 1024);
+        let ask = |retransmits: &mut Retransmits, from: i64, count: i64, now_ns: i64| {
+            let mut sent = 0;
+            for number in from..from + count {
+                // Each for something else.
+                retransmits.on_nak(stretch(number * 1_000, 1_000), now_ns);
+                sent += turn(retransmits, now_ns)
+                    .iter()
+                    .map(|it| it.length)
+                    .sum::<i64>();
+            }
+            sent
+        };
+        let second = PER_SECOND_MIN;
+        assert_eq!(
+            ask(&mut retransmits, 0, 2_000, 0),
+            (second / 1_000 + 1) * 1_000
+        );
+        assert_eq!(retransmits.on_nak(stretch(0, 1_000), 0), Verdict::Overflow);
+        retransmits.sent(100_000);
+        let repeated = ask(&mut retransmits, 5_000, 2_000, 0);
+        assert!((399_000..=401_000).contains(&repeated), "{repeated}");
+        let repeated = ask(&mut retransmits, 9_000, 2_000, 500 * MS);
+        assert!(
+            (second / 2 - 1_000..=second / 2 + 1_000).contains(&repeated),
+            "{repeated}"
+        );
     }
 }

@@ -83,6 +83,27 @@ impl Wire {
         }
     }
 
+    /// Answers one receiver. `None` if it is none of those that are sent to.
+    pub(super) fn answer(
+        &mut self,
+        frame: &[u8],
+        receiver_id: i64,
+        source: SocketAddr,
+        now: Now,
+        faults: &mut Faults,
+    ) -> Option<usize> {
+        if let Way::Many(destinations) = &self.way {
+            let address = destinations.address_of(receiver_id, source)?;
+            let sent = self.transport.send(&[Transmit::to(address, frame)]);
+            return Some(sent.unwrap_or_else(|error| {
+                faults.report(now, &self.channel, &error);
+                0
+            }));
+        }
+        self.speak_to(Some(source));
+        Some(self.send(&mut [Transmit::connected(frame)], now, faults))
+    }
+
     /// The peer's name, or that of a destination, resolved to another address.
     pub(super) fn change_destination(
         &mut self,

@@ -36,6 +36,15 @@ impl LinkFaults {
     }
 }
 
+/// How much was put on a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Datagrams, those that were lost included.
+    pub datagrams: u64,
+    /// Their bytes, without headers of lower layers.
+    pub bytes: u64,
+}
+
 /// Datagrams by what happened to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounts {

@@ -88,6 +88,21 @@ impl World {
         Ok(true)
     }
 
+    /// Sends in anybody's name. False if nobody has the address it goes to.
+    pub(super) fn forge(
+        &mut self,
+        from: HostId,
+        source: SocketAddr,
+        destination: SocketAddr,
+        payload: &[u8],
+    ) -> bool {
+        let to = self.host_of(from, destination.ip());
+        if let Some(to) = to {
+            self.depart(from, to, source, destination, payload);
+        }
+        to.is_some()
+    }
+
     /// What happens between two ports: by one of them, or by the link.
     fn faults_of(&mut self, path: [(HostId, u16); 2]) -> LinkFaults {
         let own = self.ports.iter().find(|(port, _)| path.contains(port));
@@ -105,6 +120,9 @@ impl World {
         payload: &[u8],
     ) {
         self.counts.sent += 1;
+        let carried = &mut self.link(from, to).carried;
+        carried.datagrams += 1;
+        carried.bytes += payload.len() as u64;
         let path = [(from, source.port()), (to, destination.port())];
         let faults = self.faults_of(path);
         if self.link(from, to).is_cut {

@@ -13,12 +13,13 @@ mod flight;
 mod host;
 mod ports;
 mod socket;
+mod stranger;
 #[cfg(test)]
 mod tests;
 mod transport;
 mod world;
 
-pub use faults::{LinkFaults, NetworkCounts};
+pub use faults::{Carried, LinkFaults, NetworkCounts};
 pub use host::{HostId, SimHost};
 
 use std::net::IpAddr;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use taran_core::clock::ManualClock;
 
-use super::faults::{LinkFaults, NetworkCounts};
+use super::faults::{Carried, LinkFaults, NetworkCounts};
 use super::flight::UnderWay;
 use super::host::HostId;
 use super::ports::EPHEMERAL;
@@ -40,6 +40,7 @@ pub(super) struct Link {
     pub(super) is_cut: bool,
     /// When the last datagram that was not reordered arrives.
     pub(super) last_arrival: i64,
+    pub(super) carried: Carried,
 }
 
 impl World {
@@ -65,6 +66,7 @@ impl World {
             faults: None,
             is_cut: false,
             last_arrival: i64::MIN,
+            carried: Carried::default(),
         };
         self.hosts.push(addresses.to_vec());
         self.links.push(Vec::new());

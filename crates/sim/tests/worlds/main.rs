@@ -14,6 +14,7 @@ mod damage;
 mod deaths;
 mod drivers;
 mod endings;
+mod hostile;
 mod ipc;
 mod moves;
 mod names;

@@ -143,6 +143,7 @@ fn a_full_socket_is_tried_again_in_the_next_turn() {
 #[test]
 fn a_broken_network_is_tried_at_the_next_deadline_and_recorded() {
     let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[64]));
     rig.socket.set_broken(true);
     let calls = rig.socket.send_calls();
     for _ in 0..10 {

@@ -1,0 +1,116 @@
+//! NAKs for everything there is and everything there is not.
+
+use std::time::Duration;
+
+use taran_protocol::counter::SystemCounter;
+use taran_protocol::frame::{IntoBytes, Nak};
+use taran_sim::seeded;
+
+use super::super::common::STREAM;
+use super::{Scene, Stranger, TERM, expect_progress, listens, undisturbed};
+
+/// A NAK of a session.
+fn nak(session_id: i32, term_id: i32, term_offset: i32, length: i32) -> Vec<u8> {
+    let nak = Nak {
+        header: Nak::header(),
+        session_id: session_id.into(),
+        stream_id: STREAM.into(),
+        term_id: term_id.into(),
+        term_offset: term_offset.into(),
+        length: length.into(),
+    };
+    nak.as_bytes().to_vec()
+}
+
+fn frame_offset(stranger: &mut Stranger) -> i32 {
+    stranger.random.i32(0..(TERM / 32) as i32) * 32
+}
+
+seeded! {
+    /// For terms that are long gone or yet to come, of no length, of impossible length, of unknown sessions: nothing is
+    /// sent again for any of them.
+    for_what_is_not_there, 4, |seed| {
+        let expected = undisturbed(Scene::open(seed));
+        let mut scene = Scene::open(seed);
+        let (to, key) = (scene.sends_from(), scene.key());
+        let took = scene.deliver(100, |stranger| {
+            let offset = frame_offset(stranger);
+            let rest = TERM as i32 - offset;
+            let random = &mut stranger.random;
+            let any = random.i32(..);
+            let (term, session) = (key.initial_term_id, key.session_id);
+            let far = nak(session, term.wrapping_add(random.i32(10_000..)), offset, rest);
+            let past = nak(session, term.wrapping_sub(random.i32(1..i32::MAX)), offset, rest);
+            let empty = nak(session, term, offset, 0);
+            let unaligned = nak(session, term, offset + 1, 32);
+            let negative = nak(session, term, offset, random.i32(i32::MIN..0));
+            let outside = nak(session, term, offset, rest + 32);
+            let beyond = nak(session, term, TERM as i32 + 32, 32);
+            let unknown = nak(session.wrapping_add(random.i32(1..)), any, offset, rest);
+            let all = [far, past, empty, unaligned, negative, outside, beyond, unknown];
+            let chosen = random.usize(0..all.len());
+            stranger.say(to, &all[chosen]);
+        });
+        expect_progress(took, expected);
+        scene.expect_amplification(0, 0.0);
+        assert_eq!(scene.system(0, SystemCounter::RetransmitsSent), 0);
+        assert!(scene.system(0, SystemCounter::InvalidPackets) > 100);
+        assert!(scene.system(0, SystemCounter::NaksReceived) > 100);
+        scene.end(&[], 0);
+    }
+}
+
+seeded! {
+    /// For all that can be sent again, over and over, of a stream that stands: the sender repeats half a term in a
+    /// second, and no more than a mebibyte a second where that is less.
+    of_a_stream_that_stands, 4, |seed| {
+        let mut scene = Scene::open(seed);
+        scene.deliver(0, |_| {});
+        let (to, session_id) = (scene.sends_from(), scene.key().session_id);
+        let (term_id, end) = scene.term();
+        let before = scene.system(0, SystemCounter::RetransmittedBytes);
+        const SECONDS: i64 = 3;
+        scene.attack_for(Duration::from_secs(SECONDS as u64), 100, |stranger| {
+            let offset = stranger.random.i32(0..=end / 32) * 32;
+            stranger.say(to, &nak(session_id, term_id, offset, TERM as i32 - offset));
+        });
+        let repeated = scene.system(0, SystemCounter::RetransmittedBytes) - before;
+        let most = (1 + SECONDS) * (1 << 20) + 2 * TERM;
+        assert!(repeated <= most, "{repeated} bytes were sent again, {most} are allowed");
+        assert!(scene.system(0, SystemCounter::RetransmitOverflow) > 0, "what is not answered is counted");
+        scene.end(&[], 0);
+    }
+}
+
+seeded! {
+    /// For what was just sent, while a network loses a hundredth: what is sent again stays in proportion to what is
+    /// sent, and the stream goes on with its own repairs.
+    of_a_stream_that_flows, 4, |seed| {
+        let lossy = |seed| {
+            let scene = Scene::new(seed);
+            let faults = taran_sim::network::LinkFaults {
+                loss: 0.01,
+                delay: Duration::from_micros(50),
+                ..Default::default()
+            };
+            scene.world.network().set_faults(faults);
+            scene
+        };
+        let expected = undisturbed(lossy(seed));
+        let mut scene = lossy(seed);
+        let (to, key) = (scene.sends_from(), scene.key());
+        let took = scene.deliver(50, |stranger| {
+            let (offset, term) = (frame_offset(stranger), stranger.random.i32(0..64));
+            let term_id = key.initial_term_id.wrapping_add(term);
+            let nak = nak(key.session_id, term_id, offset, TERM as i32 - offset);
+            stranger.say_as(listens(), to, &nak);
+        });
+        expect_progress(took, expected);
+        let sent = scene.system(0, SystemCounter::BytesSent);
+        let repeated = scene.system(0, SystemCounter::RetransmittedBytes);
+        let most = 4 * sent + ((1_000 + took.as_millis() as i64) * (1 << 20)) / 1_000 + 2 * TERM;
+        assert!(repeated <= most, "{repeated} bytes were sent again, {most} are allowed");
+        scene.world.network().set_faults(Default::default());
+        scene.end(&[], 0);
+    }
+}

@@ -1,0 +1,122 @@
+//! Measurements of round trips that nobody asked for, and answers to what nobody asked.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use taran_protocol::counter::{SystemCounter, type_id};
+use taran_protocol::frame::{IntoBytes, Rttm};
+use taran_sim::{HostSpec, seeded};
+
+use super::super::common::{STREAM, channel};
+use super::{Scene, expect_progress, listens, undisturbed};
+
+fn rttm(flags: u8, session_id: i32, echo: i64, delta: i64) -> Vec<u8> {
+    let rttm = Rttm {
+        header: Rttm::header(flags),
+        session_id: session_id.into(),
+        stream_id: STREAM.into(),
+        echo_timestamp: echo.into(),
+        reception_delta: delta.into(),
+        receiver_id: 0.into(),
+    };
+    rttm.as_bytes().to_vec()
+}
+
+seeded! {
+    /// Questions to a publication: those about its sessions are answered, ten thousand a second, the others never.
+    asked_of_a_sender, 4, |seed| {
+        let expected = undisturbed(Scene::open(seed));
+        let mut scene = Scene::open(seed);
+        let (to, key) = (scene.sends_from(), scene.key());
+        let took = scene.deliver(100, |stranger| {
+            let other = key.session_id.wrapping_add(stranger.random.i32(1..));
+            stranger.say(to, &rttm(Rttm::REPLY, other, 1, 0));
+        });
+        expect_progress(took, expected);
+        let receiver = scene.world.network_id(scene.hosts[1]);
+        let sender = scene.world.network_id(scene.hosts[0]);
+        let carried = |scene: &Scene| scene.world.network().carried(sender, receiver).datagrams;
+        let quiet = |scene: &mut Scene, session_id: i32| {
+            let before = carried(scene);
+            scene.attack_for(Duration::from_secs(1), 100, |stranger| {
+                stranger.say(to, &rttm(Rttm::REPLY, session_id, 1, 0));
+            });
+            carried(scene) - before
+        };
+        let unknown = quiet(&mut scene, key.session_id.wrapping_add(1));
+        assert!(unknown <= 12, "{unknown} datagrams: ten heartbeats are expected");
+        let known = quiet(&mut scene, key.session_id);
+        assert!((1_000..=10_000 + 100 + 12).contains(&known), "{known} datagrams in a second");
+        scene.end(&[], 0);
+    }
+}
+
+seeded! {
+    /// Questions to a subscription: those about its images are answered, ten thousand a second.
+    asked_of_a_receiver, 4, |seed| {
+        let expected = undisturbed(Scene::new(seed));
+        let mut scene = Scene::new(seed);
+        let key = scene.key();
+        let took = scene.deliver(100, |stranger| {
+            let session_id = key.session_id.wrapping_add(stranger.random.i32(0..2));
+            stranger.say(listens(), &rttm(Rttm::REPLY, session_id, 1, 0));
+        });
+        expect_progress(took, expected);
+        let before = scene.answers(1).datagrams;
+        scene.attack_for(Duration::from_secs(1), 100, |stranger| {
+            stranger.say(listens(), &rttm(Rttm::REPLY, key.session_id, 1, 0));
+        });
+        let answers = scene.answers(1).datagrams - before;
+        assert!((1_000..=10_000 + 100).contains(&answers), "{answers} answers in a second");
+        scene.expect_amplification(1, 1.0);
+        scene.end(&[], 0);
+    }
+}
+
+seeded! {
+    /// Questions to a channel with several destinations: the answer goes to whoever asked, not to all of them.
+    asked_of_a_sender_to_many, 4, |seed| {
+        let to = "aeron:udp?control=10.0.0.1:40200|control-mode=dynamic";
+        let on = format!("{}|control=10.0.0.1:40200", channel(1));
+        let mut scene = Scene::with(seed, &HostSpec::new(), to, &on);
+        let key = scene.key();
+        let control = SocketAddr::from(([10, 0, 0, 1], 40_200));
+        let receiver = scene.world.network_id(scene.hosts[1]);
+        let sender = scene.world.network_id(scene.hosts[0]);
+        let before = scene.world.network().carried(sender, receiver).datagrams;
+        scene.attack_for(Duration::from_secs(1), 10, |stranger| {
+            stranger.say(control, &rttm(Rttm::REPLY, key.session_id, 1, 0));
+        });
+        let others = scene.world.network().carried(sender, receiver).datagrams - before;
+        assert!(others <= 12, "{others} datagrams to a receiver that asked nothing");
+        scene.expect_amplification(0, 1.0);
+        scene.end(&[], 0);
+    }
+}
+
+seeded! {
+    /// Answers that were never asked for do not keep a receiver from measuring.
+    forged_answers, 4, |seed| {
+        let spec = HostSpec::new()
+            .option("aeron.CubicCongestionControl.measureRtt", "true")
+            .option("aeron.CongestionControl.supplier", "io.aeron.driver.ext.CubicCongestionControlSupplier");
+        let mut scene = Scene::with(seed, &spec, &channel(1), &channel(1));
+        let key = scene.key();
+        scene.world.run_for(Duration::from_secs(1));
+        scene.attack_for(Duration::from_millis(100), 50, |stranger| {
+            let random = &mut stranger.random;
+            let (echo, delta) = match random.u32(0..4) {
+                0 => (0, 0),
+                1 => (i64::MIN, 0),
+                2 => (random.i64(..), random.i64(..)),
+                _ => (0, i64::MIN),
+            };
+            stranger.say(listens(), &rttm(0, key.session_id, echo, delta));
+        });
+        let measured = || scene.value_of(1, type_id::PER_IMAGE);
+        assert!(measured() < 10_000_000, "a round trip of {} ns", measured());
+        scene.deliver(0, |_| {});
+        assert_eq!(scene.system(1, SystemCounter::InvalidPackets), 0);
+        scene.end(&[], 0);
+    }
+}
