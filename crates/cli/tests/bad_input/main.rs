@@ -13,6 +13,7 @@ mod attach;
 mod channels;
 mod datagrams;
 mod directories;
+mod floods;
 mod garbage;
 mod mounts;
 mod names;

@@ -1,0 +1,152 @@
+//! A flood at one port: streams on other ports, and the honest ones on the same, go on.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use taran::{Publication, Subscription};
+use taran_protocol::counter::SystemCounter;
+use taran_protocol::frame::{DataHeader, IntoBytes, Nak, Rttm, Setup, StatusMessage};
+
+use crate::attach::{connect, own_address, own_socket_address, wait_until};
+use crate::process::{Directory, Driver};
+
+/// Messages that have to get through while the flood lasts.
+const MESSAGES: u32 = 2_000;
+
+/// A flood of fewer datagrams is none.
+const FLOOD: u64 = 2_000;
+
+/// What is sent to a port without end.
+fn flood_of(session_id: i32, term_id: i32) -> Vec<Vec<u8>> {
+    let stream_id = 10;
+    let status = StatusMessage {
+        header: StatusMessage::header(0),
+        session_id: session_id.into(),
+        stream_id: stream_id.into(),
+        consumption_term_id: term_id.into(),
+        consumption_term_offset: 0.into(),
+        receiver_window: 0.into(),
+        receiver_id: 4_711.into(),
+    };
+    let nak = Nak {
+        header: Nak::header(),
+        session_id: session_id.into(),
+        stream_id: stream_id.into(),
+        term_id: term_id.into(),
+        term_offset: 0.into(),
+        length: 65_536.into(),
+    };
+    let rttm = Rttm {
+        header: Rttm::header(Rttm::REPLY),
+        session_id: session_id.into(),
+        stream_id: stream_id.into(),
+        echo_timestamp: 1.into(),
+        reception_delta: 0.into(),
+        receiver_id: 0.into(),
+    };
+    let setup = Setup {
+        header: Setup::header(0),
+        term_offset: 0.into(),
+        session_id: session_id.wrapping_add(1).into(),
+        stream_id: (stream_id + 1).into(),
+        initial_term_id: 1.into(),
+        active_term_id: 1.into(),
+        term_length: (1 << 30).into(),
+        mtu: 1_408.into(),
+        ttl: 0.into(),
+    };
+    let far = term_id.wrapping_add(1_000);
+    let heartbeat = DataHeader::heartbeat(0xC0, session_id, stream_id, far, 0);
+    vec![
+        status.as_bytes().to_vec(),
+        nak.as_bytes().to_vec(),
+        rttm.as_bytes().to_vec(),
+        setup.as_bytes().to_vec(),
+        heartbeat.as_bytes().to_vec(),
+        vec![0xFF; 1_400],
+    ]
+}
+
+/// Carries messages, each of which has to be the next one.
+fn carry(publication: &Publication, subscription: &mut Subscription) {
+    let (mut written, mut read) = (0_u32, 0_u32);
+    wait_until("all messages are there", || {
+        for _ in 0..64 {
+            if written < MESSAGES && publication.offer(&written.to_le_bytes()).is_ok() {
+                written += 1;
+            }
+            let taken = subscription.poll(
+                |message, _| {
+                    assert_eq!(message, read.to_le_bytes());
+                    read += 1;
+                },
+                64,
+            );
+            taken.unwrap();
+        }
+        read == MESSAGES
+    });
+}
+
+#[test]
+fn at_the_ports_of_one_stream_stop_neither_it_nor_others() {
+    let directory = Directory::new("floods");
+    // Open to everybody.
+    let options = ["aeron.driver.connect=false", "aeron.threading.mode=SHARED"];
+    let driver = Driver::start(directory.path(), &options);
+    let client = connect(directory.path());
+    let (flooded, quiet) = (own_socket_address(), own_socket_address());
+    let stream = |endpoint| {
+        let channel = format!("aeron:udp?endpoint={endpoint}|term-length=64k");
+        let subscription = client.add_subscription(&channel, 10).unwrap();
+        let publication = client.add_publication(&channel, 10).unwrap();
+        wait_until("the stream flows", || {
+            publication.is_connected() && subscription.is_connected()
+        });
+        (publication, subscription)
+    };
+    let (mut at_flood, mut elsewhere) = (stream(flooded), stream(quiet));
+    let sender = at_flood.0.local_socket_addresses()[0];
+    let ports = [
+        SocketAddr::from(flooded),
+        SocketAddr::new(own_address().into(), sender.port()),
+    ];
+    let datagrams = flood_of(at_flood.0.session_id(), at_flood.0.initial_term_id());
+    let (is_over, sent) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicU64::new(0)),
+    );
+    let stranger = {
+        let (is_over, sent) = (Arc::clone(&is_over), Arc::clone(&sent));
+        let socket = UdpSocket::bind((own_address(), 0)).unwrap();
+        thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                for (datagram, port) in datagrams.iter().zip(ports.iter().cycle()) {
+                    // What the system does not take is not sent.
+                    if socket.send_to(datagram, port).is_ok() {
+                        sent.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                for datagram in &datagrams {
+                    let _ = socket.send_to(datagram, ports[0]);
+                    let _ = socket.send_to(datagram, ports[1]);
+                }
+            }
+        })
+    };
+    wait_until("the flood is there", || {
+        sent.load(Ordering::Relaxed) > FLOOD
+    });
+    carry(&elsewhere.0, &mut elsewhere.1);
+    carry(&at_flood.0, &mut at_flood.1);
+    is_over.store(true, Ordering::Relaxed);
+    stranger.join().unwrap();
+    let invalid = client.counters().value(SystemCounter::InvalidPackets.id());
+    assert!(
+        invalid.unwrap() > 100,
+        "{invalid:?} invalid datagrams: they went elsewhere"
+    );
+    driver.stop("TERM").assert_code(15).assert_silent();
+}
