@@ -5,6 +5,7 @@
 mod figures;
 mod fuzz;
 mod kills;
+mod soak;
 
 use std::process::{Command, ExitCode};
 
@@ -35,6 +36,11 @@ const TASKS: &[Task] = &[
         name: "kills",
         help: "[--kills N] [--at-once N] [--seed N]: kill clients of one driver by the thousand, and watch those that live",
         run: kills::kills,
+    },
+    Task {
+        name: "soak",
+        help: "[--minutes M]: all kinds of streams between our drivers and the official one, over a cable that loses (needs root and a JDK)",
+        run: soak::run,
     },
     Task {
         name: "fuzz",

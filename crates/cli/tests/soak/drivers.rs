@@ -1,0 +1,130 @@
+//! The drivers: ours on both machines, the official one on the second.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::machines::Machine;
+use crate::process::{Directory, Driver};
+use crate::program::Program;
+
+/// Options of our drivers, by the names of the official ones.
+const OPTIONS: [(&str, &str); 4] = [
+    ("AERON_TERM_BUFFER_LENGTH", "1m"),
+    ("AERON_IPC_TERM_BUFFER_LENGTH", "1m"),
+    ("AERON_THREADING_MODE", "SHARED"),
+    ("AERON_DIR_DELETE_ON_SHUTDOWN", "true"),
+];
+
+/// The same for the official one.
+const PROPERTIES: [&str; 2] = [
+    "-Daeron.term.buffer.length=1m",
+    "-Daeron.ipc.term.buffer.length=1m",
+];
+
+/// One of our drivers.
+pub(crate) struct Ours {
+    pub(crate) name: &'static str,
+    pub(crate) driver: Driver,
+    directory: Directory,
+}
+
+impl Ours {
+    fn start(name: &'static str, machine: &Machine) -> Ours {
+        let directory = Directory::new(name);
+        let mut command = machine.command(env!("CARGO_BIN_EXE_taran"));
+        command
+            .arg("driver")
+            .env("AERON_DIR", directory.path())
+            .envs(OPTIONS);
+        let driver = Driver::start_with(&mut command, directory.path());
+        Ours {
+            name,
+            driver,
+            directory,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// All of them.
+pub(crate) struct Drivers {
+    /// Ours: on the first machine, and on the second.
+    pub(crate) ours: [Ours; 2],
+    official: Program,
+    official_directory: Directory,
+}
+
+impl Drivers {
+    pub(crate) fn start(here: &Machine, there: &Machine) -> Drivers {
+        let official_directory = Directory::new("soak-official");
+        let mut command = java(Some(there));
+        command.args([
+            "driver",
+            &format!("dir={}", official_directory.path().display()),
+        ]);
+        let mut official = Program::start("the official driver", &mut command);
+        official.expect("READY");
+        Drivers {
+            ours: [
+                Ours::start("soak-here", here),
+                Ours::start("soak-there", there),
+            ],
+            official,
+            official_directory,
+        }
+    }
+
+    /// The directories: ours here, ours there, the official one there.
+    pub(crate) fn directories(&self) -> [PathBuf; 3] {
+        let [here, there] = &self.ours;
+        [here.path(), there.path(), self.official_directory.path()].map(Path::to_path_buf)
+    }
+
+    /// Ends them: what they complain of.
+    pub(crate) fn stop(self) -> Vec<String> {
+        let mut complaints = Vec::new();
+        for Ours {
+            name,
+            driver,
+            directory,
+        } in self.ours
+        {
+            let outcome = driver.stop("TERM");
+            if !outcome.stderr.is_empty() {
+                complaints.push(format!(
+                    "{name} wrote to standard error: {}",
+                    outcome.stderr
+                ));
+            }
+            drop(directory);
+        }
+        self.official.finish();
+        complaints
+    }
+}
+
+/// `Main` of the interop project, on a machine or, for clients, which need no network, on none.
+pub(crate) fn java(machine: Option<&Machine>) -> Command {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/target");
+    let jars =
+        ["interop.jar", "aeron-all-1.51.0.jar"].map(|name| target.join(name).display().to_string());
+    let mut command = match machine {
+        Some(machine) => machine.command("java"),
+        None => Command::new("java"),
+    };
+    command
+        .args([
+            "-XX:+UseSerialGC",
+            "-Xmx256m",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+PerfDisableSharedMem",
+        ])
+        .args(["--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED"])
+        .args(["--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED"])
+        .args(PROPERTIES)
+        .args(["-cp", &jars.join(":"), "io.taran.interop.Main"]);
+    command
+}

@@ -1,0 +1,106 @@
+//! A round of a stream with an official client at one end: a process that comes and goes.
+
+use std::time::{Duration, Instant};
+
+use crate::drivers::java;
+use crate::program::Program;
+use crate::tally::Tally;
+use crate::traffic::{self, LENGTHS, Reading, Writing, again, await_all, connect};
+
+/// Messages of a round.
+const MESSAGES: u64 = 5_000;
+
+/// Rounds begin that far apart at least: a virtual machine takes more to start than to send.
+const PAUSE: Duration = Duration::from_secs(15);
+
+fn start(name: &str, arguments: &[(&str, String)]) -> Program {
+    let lengths: Vec<String> = LENGTHS.iter().map(usize::to_string).collect();
+    let mut command = java(None);
+    command
+        .arg(name)
+        .arg(format!("lengths={}", lengths.join(",")));
+    command.args([format!("count={MESSAGES}"), "timeout=120".to_owned()]);
+    command.args(
+        arguments
+            .iter()
+            .map(|(key, value)| format!("{key}={value}")),
+    );
+    Program::start(name, &mut command)
+}
+
+/// An official client writes, one of ours reads.
+pub(crate) fn writes(
+    flow: &'static str,
+    stream: i32,
+    writing: &Writing,
+    reading: &Reading,
+    tally: &Tally,
+) -> Result<(), String> {
+    let began = Instant::now();
+    let mut reader = reading.begin(stream)?;
+    let mut publisher = start(
+        "publish",
+        &[
+            ("dir", writing.directory.display().to_string()),
+            ("channel", writing.channel.clone()),
+            ("stream", stream.to_string()),
+            ("linger", "true".to_owned()),
+        ],
+    );
+    publisher.expect("PUBLICATION");
+    await_all("the official client's messages", || {
+        reader.take()?;
+        Ok(reader.next >= MESSAGES)
+    })
+    .map_err(|why| format!("{why}: {} of {MESSAGES}", reader.next))?;
+    reader.take()?;
+    publisher.finish();
+    reader.take()?;
+    if reader.next != MESSAGES {
+        return Err(format!("{} messages of {MESSAGES}", reader.next));
+    }
+    reader.account(flow, tally);
+    rest(began);
+    Ok(())
+}
+
+/// One of ours writes, an official client reads, and holds every byte against what it should be.
+pub(crate) fn reads(
+    flow: &'static str,
+    stream: i32,
+    writing: &Writing,
+    reading: &Reading,
+    tally: &Tally,
+) -> Result<(), String> {
+    let began = Instant::now();
+    let mut subscriber = start(
+        "subscribe",
+        &[
+            ("dir", reading.directory.display().to_string()),
+            ("channel", reading.channel.clone()),
+            ("stream", stream.to_string()),
+            ("await", "eos".to_owned()),
+        ],
+    );
+    subscriber.expect("SUBSCRIBED");
+    let client = connect(&writing.directory)?;
+    let publication = again(|| client.add_publication(&writing.channel, stream))?;
+    await_all("the official client is there", || {
+        Ok(publication.is_connected())
+    })?;
+    let mut written = 0;
+    await_all("all is written", || {
+        written += traffic::offer(&publication, written, (MESSAGES - written).min(16))?;
+        Ok(written == MESSAGES)
+    })?;
+    let received = subscriber.expect("RECEIVED");
+    drop(publication);
+    subscriber.finish();
+    tally.received(flow, MESSAGES, Program::value(&received, "bytes"));
+    rest(began);
+    Ok(())
+}
+
+fn rest(began: Instant) {
+    std::thread::sleep(PAUSE.saturating_sub(began.elapsed()));
+}

@@ -1,0 +1,105 @@
+//! What all flows together have done.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Of one flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    rounds: u64,
+    messages: u64,
+    bytes: u64,
+}
+
+/// Counts of flows, and what went wrong in them.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    flows: BTreeMap<&'static str, Done>,
+    complaints: Vec<String>,
+}
+
+impl Tally {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A message was received and was the right one.
+    pub(crate) fn received(&self, flow: &'static str, messages: u64, bytes: u64) {
+        let mut state = self.state();
+        let done = state.flows.entry(flow).or_default();
+        done.messages += messages;
+        done.bytes += bytes;
+    }
+
+    /// A round is over, and all was as it should be.
+    pub(crate) fn round(&self, flow: &'static str) {
+        self.state().flows.entry(flow).or_default().rounds += 1;
+    }
+
+    pub(crate) fn complain(&self, flow: &'static str, what: &str) {
+        let complaint = format!("{flow}: {what}");
+        eprintln!("soak: {complaint}");
+        self.state().complaints.push(complaint);
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.state().complaints.is_empty()
+    }
+
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        self.state().complaints.clone()
+    }
+
+    /// Flows that have not told a single round to its end.
+    pub(crate) fn idle(&self, flows: &[&'static str]) -> Vec<String> {
+        let state = self.state();
+        let rounds = |flow| state.flows.get(flow).map_or(0, |done: &Done| done.rounds);
+        let idle = flows.iter().filter(|flow| rounds(**flow) == 0);
+        idle.map(|flow| format!("{flow}: no round came to its end"))
+            .collect()
+    }
+
+    /// A line for each flow.
+    pub(crate) fn lines(&self) -> String {
+        let state = self.state();
+        let lines = state.flows.iter().map(|(name, done)| {
+            let Done {
+                rounds,
+                messages,
+                bytes,
+            } = done;
+            format!(
+                "  {name:<34} {rounds:>5} rounds {messages:>10} messages {:>8} MB\n",
+                bytes / 1_000_000
+            )
+        });
+        lines.collect()
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        let all = state.flows.values();
+        let (rounds, messages, bytes) = all.fold((0, 0, 0), |(rounds, messages, bytes), done| {
+            (
+                rounds + done.rounds,
+                messages + done.messages,
+                bytes + done.bytes,
+            )
+        });
+        write!(
+            f,
+            "{} flows, {rounds} rounds, {messages} messages, {} MB, {} complaints",
+            state.flows.len(),
+            bytes / 1_000_000,
+            state.complaints.len()
+        )
+    }
+}

@@ -1,0 +1,44 @@
+//! What happens to datagrams on the cable, as far as this kernel can do it.
+
+use std::process::Command;
+
+use crate::machines::Machine;
+
+/// Of so many datagrams that come in one is lost.
+const ONE_IN: u32 = 100;
+
+/// Of so many datagrams that go out one goes out twice.
+const TWICE_ONE_IN: u32 = 200;
+
+/// Loses some of what comes in to a machine, and sends some of what goes out to its peer twice. In words, what there is.
+pub(crate) fn begin(machine: &Machine, peer: &str) -> String {
+    machine.lose(100 / ONE_IN);
+    let mut words = format!("loses one datagram in {ONE_IN}");
+    let script = format!(
+        "table ip twice {{
+            chain output {{
+                type filter hook postrouting priority 0
+                ip daddr {peer} meta l4proto udp numgen random mod {TWICE_ONE_IN} == 0 dup to {peer} device path
+            }}
+        }}"
+    );
+    words.push_str(&if works(machine, "nft", &[&script]) {
+        format!(", repeats one in {TWICE_ONE_IN}")
+    } else {
+        ", repeats none (no nftables dup here)".to_owned()
+    });
+    let delay = "qdisc add dev path root netem delay 200us 100us";
+    let delay: Vec<&str> = delay.split(' ').collect();
+    words.push_str(if works(machine, "tc", &delay) {
+        ", and delays all by 100 to 300 us"
+    } else {
+        ", and delays none (no netem here)"
+    });
+    words
+}
+
+fn works(machine: &Machine, program: &str, arguments: &[&str]) -> bool {
+    let mut command: Command = machine.command(program);
+    let output = command.args(arguments).output();
+    output.is_ok_and(|output| output.status.success())
+}
