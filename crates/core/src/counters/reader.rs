@@ -117,31 +117,39 @@ impl CountersReader {
 
     /// Everything about a counter in use.
     pub fn meta(&self, id: i32) -> Option<CounterMeta> {
+        self.consistent(id, |record, values| CounterMeta {
+            id,
+            type_id: record.type_id.load(Ordering::Relaxed),
+            registration_id: values.registration_id.load(Ordering::Relaxed),
+            owner_id: values.owner_id.load(Ordering::Relaxed),
+            reference_id: values.reference_id.load(Ordering::Relaxed),
+            key: key(record),
+            label: Label::read(record),
+        })
+    }
+
+    /// What `read` finds in the records of a counter in use, none of it another counter's that has or had the id.
+    fn consistent<T>(&self, id: i32, read: impl Fn(&Metadata, &Values) -> T) -> Option<T> {
         let (record, values) = (self.metadata(id)?, self.values(id)?);
         for _ in 0..ATTEMPTS {
             // Acquire: partner of the release that allocates.
             if record.state.load(Ordering::Acquire) != ALLOCATED {
                 return None;
             }
+            // Acquire: partner of the release in `CounterTable::allocate_with`, which stores this id last. Whoever sees
+            // that of a new counter sees all of the new counter, although the state above was the old one's.
             let registration_id = values.registration_id.load(Ordering::Acquire);
-            let meta = CounterMeta {
-                id,
-                type_id: record.type_id.load(Ordering::Relaxed),
-                registration_id,
-                owner_id: values.owner_id.load(Ordering::Relaxed),
-                reference_id: values.reference_id.load(Ordering::Relaxed),
-                key: key(&record),
-                label: Label::read(&record),
-            };
+            let type_id = record.type_id.load(Ordering::Relaxed);
+            let found = read(&record, &values);
             // Look whether it was freed under us, or even given away again: the ids of a new counter
             // may arrive after its state (spec/01 §5.3), and a freed one loses its key. The fence is
             // the partner of the one in `CounterTable::free`; the acquire is as above.
             fence(Ordering::Acquire);
             let same = record.state.load(Ordering::Acquire) == ALLOCATED
                 && values.registration_id.load(Ordering::Relaxed) == registration_id
-                && record.type_id.load(Ordering::Relaxed) == meta.type_id;
+                && record.type_id.load(Ordering::Relaxed) == type_id;
             if same {
-                return Some(meta);
+                return Some(found);
             }
         }
         None
@@ -167,7 +175,13 @@ impl CountersReader {
     /// ago may not be found yet (spec/01 §5.3).
     pub fn find_by_type_and_registration(&self, type_id: i32, registration_id: i64) -> Option<i32> {
         self.used_ids().find(|&id| {
-            self.type_id(id) == Some(type_id) && self.registration_id(id) == Some(registration_id)
+            let ids = self.consistent(id, |record, values| {
+                (
+                    record.type_id.load(Ordering::Relaxed),
+                    values.registration_id.load(Ordering::Relaxed),
+                )
+            });
+            ids == Some((type_id, registration_id))
         })
     }
 

@@ -117,21 +117,23 @@ impl CounterTable {
         };
         let counter = Counter::new(values, id);
 
+        record.type_id.store(spec.type_id, Ordering::Relaxed);
+        record.reuse_at.store(NOT_FREE, Ordering::Relaxed);
+        store_key(&record, spec.key);
+        Label::write(&record, spec.label);
+
         let values = counter.record();
         values.owner_id.store(spec.owner_id, Ordering::Relaxed);
         values
             .reference_id
             .store(spec.reference_id, Ordering::Relaxed);
-        // Release: partners are the acquire loads of clients that watch these two by themselves.
+        // Release: partners are the acquire loads of clients that watch these two by themselves. The registration id
+        // comes last: who sees it sees all of the above (`CountersReader::meta`).
         values.value.store(spec.value, Ordering::Release);
         values
             .registration_id
             .store(spec.registration_id, Ordering::Release);
 
-        record.type_id.store(spec.type_id, Ordering::Relaxed);
-        record.reuse_at.store(NOT_FREE, Ordering::Relaxed);
-        store_key(&record, spec.key);
-        Label::write(&record, spec.label);
         // Release: partner of the acquire loads of the state in `CountersReader`.
         record.state.store(ALLOCATED, Ordering::Release);
         Ok(counter)

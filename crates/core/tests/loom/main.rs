@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used)] // all of this is tests
 
 mod broadcast;
+mod counters;
 mod many_to_one;
 mod one_to_one;
 mod queue;

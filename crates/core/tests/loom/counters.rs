@@ -1,0 +1,89 @@
+//! Counters that come, go and come again under whoever looks.
+
+use std::time::Duration;
+
+use loom::thread;
+use taran_core::{
+    counters::{CounterSpec, CounterTable, CountersReader, METADATA_LENGTH, VALUES_LENGTH},
+    memory::Region,
+};
+
+use super::explore;
+
+/// A table for one counter whose id rests for no time.
+fn table() -> (CounterTable, CountersReader) {
+    let metadata = Region::anonymous(METADATA_LENGTH).unwrap();
+    let values = Region::anonymous(VALUES_LENGTH).unwrap();
+    let table = CounterTable::new(metadata, values, Duration::ZERO);
+    let reader = table.reader();
+    // The objects that stand for the records come into being here.
+    let _ = (reader.meta(0), reader.value(0), reader.counter(0));
+    (table, reader)
+}
+
+/// A counter of which everything is `number`.
+fn allocate(table: &mut CounterTable, number: u8) {
+    let text = char::from(number).to_string();
+    let spec = CounterSpec {
+        type_id: i32::from(number),
+        key: &[number],
+        label: &text,
+        registration_id: i64::from(number),
+        owner_id: i64::from(number),
+        reference_id: i64::from(number),
+        value: i64::from(number),
+    };
+    assert_eq!(0, table.allocate_with(&spec, 0).unwrap().id());
+}
+
+/// Asserts that what is seen belongs to one counter; its number.
+fn whole(reader: &CountersReader) -> Option<u8> {
+    let meta = reader.meta(0)?;
+    let number = meta.key[0];
+    assert_eq!(char::from(number).to_string(), meta.label.as_str());
+    assert_eq!(
+        (
+            i32::from(number),
+            i64::from(number),
+            i64::from(number),
+            i64::from(number)
+        ),
+        (
+            meta.type_id,
+            meta.registration_id,
+            meta.owner_id,
+            meta.reference_id
+        )
+    );
+    Some(number)
+}
+
+/// Guards the release of the state in `allocate_with` and the acquire in `meta`.
+#[test]
+fn a_counter_appears_with_all_that_describes_it() {
+    explore(3, || {
+        let (mut table, reader) = table();
+        let allocating = thread::spawn(move || allocate(&mut table, b'a'));
+        if let Some(number) = whole(&reader) {
+            assert_eq!((b'a', Some(i64::from(b'a'))), (number, reader.value(0)));
+        }
+        allocating.join().unwrap();
+        assert_eq!(Some(b'a'), whole(&reader));
+    });
+}
+
+/// Guards the fences of `free` and `meta`: an id that was given away again does not lend its old name to the new counter.
+#[test]
+fn a_counter_whose_id_is_used_again_is_seen_whole_or_not_at_all() {
+    explore(2, || {
+        let (mut table, reader) = table();
+        allocate(&mut table, b'a');
+        let reusing = thread::spawn(move || {
+            assert!(table.free(0, 0));
+            allocate(&mut table, b'b');
+        });
+        whole(&reader);
+        reusing.join().unwrap();
+        assert_eq!(Some(b'b'), whole(&reader));
+    });
+}
