@@ -5,6 +5,7 @@
 mod figures;
 mod fuzz;
 mod kills;
+mod sanitizers;
 mod soak;
 
 use std::process::{Command, ExitCode};
@@ -25,7 +26,17 @@ const TASKS: &[Task] = &[
     Task {
         name: "asan",
         help: "run the tests of the crates with unsafe code under AddressSanitizer (needs a nightly toolchain)",
-        run: asan,
+        run: sanitizers::asan,
+    },
+    Task {
+        name: "tsan",
+        help: "run the tests with threads under ThreadSanitizer (needs a nightly toolchain with rust-src)",
+        run: sanitizers::tsan,
+    },
+    Task {
+        name: "miri",
+        help: "[TEST...]: run the pieces of taran-core that need no files under Miri (needs a nightly toolchain with miri)",
+        run: sanitizers::miri,
     },
     Task {
         name: "figures",
@@ -70,35 +81,19 @@ fn main() -> ExitCode {
 }
 
 fn loom(_: &[String]) -> Result<(), String> {
-    for package in ["taran-core", "taran-protocol"] {
+    for (package, tests) in [
+        ("taran-core", &["--release", "--test", "loom"][..]),
+        ("taran-protocol", &["--release", "--test", "loom"]),
+        // Its models are small: most of the time would go into optimizing the driver.
+        ("taran-driver", &["--lib", "boundary::models"]),
+    ] {
         run(Command::new("cargo")
-            .args(["test", "--release", "--package", package, "--test", "loom"])
+            .args(["test", "--package", package])
+            .args(tests)
             .args(["--target-dir", "target/loom"])
             .env("RUSTFLAGS", "--cfg loom"))?;
     }
     Ok(())
-}
-
-fn asan(_: &[String]) -> Result<(), String> {
-    let nightly = Command::new("cargo")
-        .args(["+nightly", "--version"])
-        .output();
-    if !nightly.is_ok_and(|output| output.status.success()) {
-        eprintln!(
-            "SKIPPED: no nightly toolchain, so no AddressSanitizer (rustup toolchain install nightly)"
-        );
-        return Ok(());
-    }
-    run(Command::new("cargo")
-        .args(["+nightly", "test", "--lib", "--tests"])
-        .args(["--package", "taran-core", "--package", "taran-net"])
-        .args([
-            "--target",
-            "x86_64-unknown-linux-gnu",
-            "--target-dir",
-            "target/asan",
-        ])
-        .env("RUSTFLAGS", "-Zsanitizer=address"))
 }
 
 fn run(command: &mut Command) -> Result<(), String> {

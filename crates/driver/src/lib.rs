@@ -4,6 +4,8 @@
 //! running them, for whoever has threads, time, network and files of their own: the simulator.
 
 #![forbid(unsafe_code)]
+// Models of loom know no files, so nothing is launched there.
+#![cfg_attr(loom, allow(dead_code, unused_imports))]
 
 mod allowance;
 pub mod boundary;
@@ -16,6 +18,7 @@ mod every;
 mod faults;
 mod ids;
 mod interceptors;
+#[cfg(not(loom))]
 mod launch;
 mod park;
 pub mod receiver;
@@ -30,5 +33,6 @@ pub use conductor::{NameResolver, TerminationHook, TerminationValidator};
 pub use context::DriverContext;
 pub use error::DriverError;
 pub use event_log::{EventLog, Fact};
+#[cfg(not(loom))]
 pub use launch::{DriverParts, Environment, MediaDriver, Termination};
 pub use sender::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};

@@ -1,6 +1,6 @@
 //! Atomics shared by the conductor's and the receiver's half of an image.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, Ordering};
+use taran_core::sync::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, Ordering};
 
 /// Life of an image (spec/02 §5.10). The conductor decides; the receiver looks at it once per duty cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -16,6 +16,8 @@ mod counters;
 mod event;
 mod id;
 mod image;
+#[cfg(all(test, loom))]
+mod models;
 mod outbox;
 mod publication;
 mod spec;

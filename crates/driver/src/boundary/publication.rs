@@ -1,6 +1,6 @@
 //! Atomics shared by the conductor's and the sender's half of a network publication.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use taran_core::sync::{AtomicBool, AtomicI64, Ordering};
 
 /// What the two halves of a network publication see of each other, besides its log. Its counters are in memory that
 /// clients write: they are to be looked at, and neither half believes them.

@@ -1,0 +1,191 @@
+//! Models of what the conductor hands to sender and receiver and back: positions, and the memory behind them.
+//!
+//! `cargo xtask loom`. Each model says which edge it guards; `docs/testing.md` says which defects they were shown to find.
+//! Memory is a log of the smallest kind, so that loom sees a byte that is written while it is read or zeroed.
+
+#![allow(clippy::unwrap_used)] // all of this is tests
+
+use loom::thread;
+use taran_core::memory::Region;
+use taran_core::sync::{Arc, AtomicI64, Ordering};
+
+use super::{ImageShared, ImageState, PublicationShared};
+
+/// Bytes of a frame in these models.
+const FRAME: i64 = 32;
+
+fn explore(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(3);
+    builder.max_branches = 10_000;
+    builder.check(model);
+}
+
+/// One frame of memory, opened for all threads before they begin.
+fn memory() -> Region {
+    let region = Region::anonymous(FRAME as usize).unwrap();
+    region.zero(0, FRAME as usize);
+    region
+}
+
+/// The conductor zeroes what was used and says so; the receiver writes there once it has heard.
+/// Guards `conductor_clean_position` → `clean_position`.
+#[test]
+fn the_receiver_writes_only_what_is_clean() {
+    explore(|| {
+        let shared = Arc::new(ImageShared::new(0, 128));
+        let memory = memory();
+        memory.write(0, &[0xee; FRAME as usize]);
+        let receiver = {
+            let (shared, memory) = (Arc::clone(&shared), memory.clone());
+            thread::spawn(move || {
+                if shared.clean_position() >= FRAME {
+                    memory.write(0, &[1; FRAME as usize]);
+                    return true;
+                }
+                false
+            })
+        };
+        memory.zero(0, FRAME as usize);
+        shared.conductor_clean_position(FRAME);
+        let written = receiver.join().unwrap();
+        let expected = if written { 1 } else { 0 };
+        assert_eq!(memory.bytes(0, FRAME as usize), [expected; FRAME as usize]);
+    });
+}
+
+/// The receiver reads in its log and moves the status position; the conductor zeroes behind it.
+/// Guards `receiver_status` → `status_position`.
+#[test]
+fn the_conductor_cleans_only_what_the_receiver_has_left() {
+    explore(|| {
+        let shared = Arc::new(ImageShared::new(0, 128));
+        let memory = memory();
+        memory.write(0, &[7; FRAME as usize]);
+        let conductor = {
+            let (shared, memory) = (Arc::clone(&shared), memory.clone());
+            thread::spawn(move || {
+                if shared.status_position() >= FRAME {
+                    // The window belongs to this position.
+                    assert_eq!(shared.window(), 256);
+                    memory.zero(0, FRAME as usize);
+                }
+            })
+        };
+        assert_eq!(memory.bytes(0, FRAME as usize), [7; FRAME as usize]);
+        shared.receiver_status(FRAME, 256);
+        conductor.join().unwrap();
+    });
+}
+
+/// What was rebuilt is there for whoever joins at the position. Guards `receiver_rebuilt` → `rebuild_position`.
+#[test]
+fn what_is_rebuilt_can_be_read() {
+    explore(|| {
+        let shared = Arc::new(ImageShared::new(0, 128));
+        let memory = memory();
+        let conductor = {
+            let (shared, memory) = (Arc::clone(&shared), memory.clone());
+            thread::spawn(move || {
+                if shared.rebuild_position() >= FRAME {
+                    assert_eq!(memory.bytes(0, FRAME as usize), [3; FRAME as usize]);
+                }
+            })
+        };
+        memory.write(0, &[3; FRAME as usize]);
+        shared.receiver_rebuilt(FRAME);
+        conductor.join().unwrap();
+    });
+}
+
+/// An image ends with all that came before. Guards `receiver_complete`, `receiver_timed_out` and `receiver_revoked`.
+#[test]
+fn an_image_that_has_ended_has_all_its_data() {
+    for end in [
+        (
+            ImageShared::receiver_complete as fn(&ImageShared),
+            ImageShared::is_complete as fn(&ImageShared) -> bool,
+        ),
+        (ImageShared::receiver_timed_out, ImageShared::is_timed_out),
+        (ImageShared::receiver_revoked, ImageShared::is_revoked),
+    ] {
+        explore(move || {
+            let (raise, is_raised) = end;
+            let shared = Arc::new(ImageShared::new(0, 128));
+            let conductor = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    if is_raised(&shared) {
+                        assert_eq!(shared.rebuild_position(), FRAME);
+                        shared.conductor_state(ImageState::Draining);
+                    }
+                })
+            };
+            shared.receiver_rebuilt(FRAME);
+            raise(&shared);
+            if shared.state() == ImageState::Draining {
+                assert!(is_raised(&shared));
+            }
+            conductor.join().unwrap();
+        });
+    }
+}
+
+/// The sender reads frames and moves its position; the conductor zeroes them and raises the limit; the publisher writes
+/// there again. Guards `sender_position` → `position`, and the limit counter behind it.
+#[test]
+fn a_publisher_writes_only_what_was_sent_and_cleaned() {
+    explore(|| {
+        let shared = Arc::new(PublicationShared::new(0));
+        let limit = Arc::new(AtomicI64::new(0));
+        let memory = memory();
+        memory.write(0, &[5; FRAME as usize]);
+        let conductor = {
+            let (shared, limit, memory) = (Arc::clone(&shared), Arc::clone(&limit), memory.clone());
+            thread::spawn(move || {
+                if shared.position() >= FRAME {
+                    memory.zero(0, FRAME as usize);
+                    // As `Counter::set` does.
+                    limit.store(FRAME, Ordering::Release);
+                }
+            })
+        };
+        let publisher = {
+            let (limit, memory) = (Arc::clone(&limit), memory.clone());
+            thread::spawn(move || {
+                if limit.load(Ordering::Acquire) >= FRAME {
+                    assert_eq!(memory.bytes(0, FRAME as usize), [0; FRAME as usize]);
+                    memory.write(0, &[6; FRAME as usize]);
+                }
+            })
+        };
+        assert_eq!(memory.bytes(0, FRAME as usize), [5; FRAME as usize]);
+        shared.sender_position(FRAME);
+        conductor.join().unwrap();
+        publisher.join().unwrap();
+    });
+}
+
+/// The sender sees that a stream was revoked whenever it sees that it has ended by that, and the conductor sees the
+/// required receivers whenever it sees receivers. Guards the order of the two stores in `conductor_revoke` and in
+/// `sender_receivers`.
+#[test]
+fn of_two_flags_the_second_brings_the_first() {
+    explore(|| {
+        let shared = Arc::new(PublicationShared::new(0));
+        let sender = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.sender_receivers(true, true);
+                if shared.is_end_of_stream() {
+                    assert!(shared.is_revoked());
+                }
+            })
+        };
+        shared.conductor_revoke();
+        if shared.has_receivers() {
+            assert!(shared.has_required_receivers());
+        }
+        sender.join().unwrap();
+    });
+}

@@ -1,0 +1,95 @@
+//! Runs under instruments of the nightly toolchain: sanitizers and Miri. Without the toolchain they are skipped, loudly.
+
+use std::process::Command;
+
+use crate::run;
+
+/// The crates with unsafe code, and those whose tests lay it over real mappings: each with what of it is run.
+const ADDRESSES: &[(&str, &[&str])] = &[
+    ("taran-core", &["--lib", "--tests"]),
+    ("taran-net", &["--lib", "--tests"]),
+    ("taran", &["--test", "driver", "--test", "client"]),
+];
+
+/// Where threads share memory.
+const THREADS: &[(&str, &[&str])] = &[
+    ("taran-core", &["--lib"]),
+    ("taran-protocol", &["--lib"]),
+    ("taran-driver", &["--test", "launch"]),
+    ("taran", &["--test", "driver", "--test", "client"]),
+];
+
+/// The pieces of `taran-core` that Miri can run: no files, no system calls.
+const MIRI: &[&str] = &[
+    "ring::",
+    "broadcast::",
+    "queue::",
+    "counters::",
+    "memory::tests",
+];
+
+/// AddressSanitizer.
+pub(crate) fn asan(_: &[String]) -> Result<(), String> {
+    sanitize("address", &[], ADDRESSES)
+}
+
+/// ThreadSanitizer. The standard library is built with it, or what it does for synchronization would go unseen.
+pub(crate) fn tsan(_: &[String]) -> Result<(), String> {
+    sanitize("thread", &["-Zbuild-std"], THREADS)
+}
+
+fn sanitize(what: &str, flags: &[&str], crates: &[(&str, &[&str])]) -> Result<(), String> {
+    if !has_nightly("") {
+        return Ok(());
+    }
+    for (package, tests) in crates {
+        run(Command::new("cargo")
+            .args(["+nightly", "test", "--package", package])
+            .args(*tests)
+            .args(flags)
+            .args(["--target", "x86_64-unknown-linux-gnu"])
+            .args(["--target-dir", &format!("target/{what}-sanitizer")])
+            .env("RUSTFLAGS", format!("-Zsanitizer={what}")))?;
+    }
+    Ok(())
+}
+
+/// Miri, which sees every access that the rules of the language do not allow.
+pub(crate) fn miri(arguments: &[String]) -> Result<(), String> {
+    if !has_nightly("miri") {
+        return Ok(());
+    }
+    let tests: Vec<&str> = match arguments {
+        [] => MIRI.to_vec(),
+        chosen => chosen.iter().map(String::as_str).collect(),
+    };
+    run(Command::new("cargo")
+        .args([
+            "+nightly",
+            "miri",
+            "test",
+            "--package",
+            "taran-core",
+            "--lib",
+        ])
+        .args(["--target-dir", "target/miri", "--"])
+        .args(tests)
+        // Few random cases: each step takes a thousand times as long.
+        .env("PROPTEST_CASES", "4")
+        .env("MIRIFLAGS", "-Zmiri-disable-isolation"))
+}
+
+/// Whether there is a nightly toolchain, with this subcommand if one is named.
+fn has_nightly(subcommand: &str) -> bool {
+    let mut command = Command::new("cargo");
+    command.arg("+nightly");
+    if !subcommand.is_empty() {
+        command.arg(subcommand);
+    }
+    let output = command.arg("--version").output();
+    let there = output.is_ok_and(|output| output.status.success());
+    if !there {
+        eprintln!("SKIPPED: no nightly toolchain (rustup toolchain install nightly) {subcommand}");
+    }
+    there
+}
