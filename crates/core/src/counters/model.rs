@@ -47,10 +47,9 @@ struct Model {
 
 impl Model {
     fn take_id(&mut self, now: i64) -> Option<i32> {
-        let rested = self.resting.iter().filter(|(_, at)| **at <= now);
-        let earliest = rested
-            .min_by_key(|(id, at)| (**at, **id))
-            .map(|(id, _)| *id);
+        let resting = self.resting.iter().map(|(id, at)| (*at, *id)).min();
+        let rested = resting.filter(|(at, _)| *at <= now || *at > now + REST_MS);
+        let earliest = rested.map(|(_, id)| id);
         if let Some(id) = earliest {
             self.resting.remove(&id);
             return Some(id);

@@ -235,10 +235,12 @@ impl CounterTable {
     }
 
     fn take_id(&mut self, now_epoch_ms: i64) -> Option<i32> {
+        // No rest ends later than one from now; if one seems to, the clock was set back since.
+        let latest = now_epoch_ms.saturating_add(self.rest_ms);
         let rested = self
             .resting
             .peek()
-            .is_some_and(|Reverse((at, _))| *at <= now_epoch_ms);
+            .is_some_and(|Reverse((at, _))| *at <= now_epoch_ms || *at > latest);
         if rested {
             let Reverse((_, id)) = self.resting.pop()?;
             self.in_use[id as usize] = true;
@@ -325,6 +327,18 @@ mod tests {
         assert_eq!(table.reader().find_by_registration(8), None);
         assert_eq!(table.reader().find_by_type_and_registration(4, 7), Some(1));
         assert_eq!(table.reader().find_by_type_and_registration(4, 8), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_keeps_no_id_from_use() {
+        let mut table = table(2);
+        let hour = 3_600_000;
+        for id in 0..2 {
+            table.allocate(1, &[], "", hour).unwrap();
+            assert!(table.free(id, hour));
+        }
+        assert!(table.allocate(1, &[], "", hour).is_err(), "they rest");
+        assert_eq!(table.allocate(1, &[], "", 0).unwrap().id(), 0);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::boundary::PublicationId;
 #[derive(Debug)]
 pub(crate) struct Client {
     heartbeat: Counter,
+    /// What the heartbeat said when it last changed, and when that was.
+    sign: i64,
+    since_ns: i64,
     closed: bool,
     /// One per add command: several may name the same shared publication.
     links: Vec<PublicationLink>,
@@ -69,8 +72,10 @@ impl Clients {
     }
 
     /// Enters a client whose heartbeat counter has just been allocated.
-    pub(crate) fn enter(&mut self, client_id: i64, heartbeat: Counter) {
+    pub(crate) fn enter(&mut self, client_id: i64, heartbeat: Counter, now_ns: i64) {
         let client = Client {
+            sign: heartbeat.get(),
+            since_ns: now_ns,
             heartbeat,
             closed: false,
             links: Vec::new(),
@@ -107,17 +112,22 @@ impl Clients {
         }
     }
 
-    /// Clients that said goodbye or were silent for longer than `timeout_ms`.
-    pub(crate) fn departures(&self, now_epoch_ms: i64, timeout_ms: i64) -> Vec<Departure> {
+    /// Clients that said goodbye or were silent for longer than `timeout_ns`. A heartbeat is a time of day, but it is not
+    /// compared with ours: a clock that is set must kill nobody, nor keep a dead client alive.
+    pub(crate) fn departures(&mut self, now_ns: i64, timeout_ns: i64) -> Vec<Departure> {
         self.entries
-            .iter()
-            .filter(|(_, client)| {
+            .iter_mut()
+            .filter_map(|(&client_id, client)| {
                 // The client writes this value: it may be anything.
-                client.closed || client.heartbeat.get().saturating_add(timeout_ms) < now_epoch_ms
-            })
-            .map(|(&client_id, client)| Departure {
-                client_id,
-                timed_out: !client.closed,
+                let sign = client.heartbeat.get();
+                if sign != client.sign {
+                    (client.sign, client.since_ns) = (sign, now_ns);
+                }
+                let timed_out = now_ns.saturating_sub(client.since_ns) > timeout_ns;
+                (client.closed || timed_out).then_some(Departure {
+                    client_id,
+                    timed_out: !client.closed,
+                })
             })
             .collect()
     }

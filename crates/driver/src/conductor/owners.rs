@@ -226,7 +226,7 @@ impl Owners {
         if !self.clients.contains(client_id) {
             let heartbeat = self.counters.heartbeat(client_id)?;
             let counter_id = heartbeat.id();
-            self.clients.enter(client_id, heartbeat);
+            self.clients.enter(client_id, heartbeat, self.now.nanos);
             self.replies.send(&Response::CounterReady {
                 correlation_id: client_id,
                 counter_id,

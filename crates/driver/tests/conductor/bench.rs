@@ -195,6 +195,11 @@ impl Bench {
         }
     }
 
+    /// Somebody sets the time of day.
+    pub(crate) fn set_clock_by(&mut self, ms: i64) {
+        self.now.epoch_millis += ms;
+    }
+
     /// Lets time go by, in steps of 5 ms, while living clients give signs of life.
     pub(crate) fn run_for(&mut self, time: Duration) {
         for _ in 0..(time.as_millis() / 5).max(1) {

@@ -116,6 +116,28 @@ fn a_keepalive_command_is_a_sign_of_life() {
     assert_eq!(bench.system(SystemCounter::ClientTimeouts), 1);
 }
 
+/// Sets the clock while a client is silent for less than its timeout, and for more.
+#[test]
+fn a_clock_that_is_set_kills_no_client_and_keeps_none() {
+    let hour = 3_600_000;
+    for step_ms in [hour, -hour] {
+        let mut bench = Bench::new();
+        let (silent, living) = (bench.client(), bench.client());
+        for client_id in [silent, living] {
+            bench.add_publication(client_id, "aeron:ipc", 10).unwrap();
+        }
+        bench.kill(silent);
+        bench.run_for(Duration::from_secs(1));
+        bench.set_clock_by(step_ms);
+        bench.run_for(Duration::from_secs(8));
+        assert_eq!(bench.system(SystemCounter::ClientTimeouts), 0);
+        bench.run_for(Duration::from_secs(5));
+        assert_eq!(bench.system(SystemCounter::ClientTimeouts), 1);
+        bench.run_for(Duration::from_secs(60));
+        assert_eq!(bench.system(SystemCounter::ClientTimeouts), 1);
+    }
+}
+
 #[test]
 fn freed_counter_ids_rest_before_they_are_used_again() {
     let mut bench = Bench::new();

@@ -15,8 +15,8 @@ use super::owners::Owners;
 impl Owners {
     /// Returns the clients that are gone.
     pub(crate) fn on_timer(&mut self) -> Vec<i64> {
-        let timeout_ms = self.settings.timers.client_liveness_ns / 1_000_000;
-        let departures = self.clients.departures(self.now.epoch_millis, timeout_ms);
+        let timeout_ns = self.settings.timers.client_liveness_ns;
+        let departures = self.clients.departures(self.now.nanos, timeout_ns);
         for &departure in &departures {
             self.depart(departure);
         }
