@@ -1,27 +1,56 @@
-//! Clients killed by the thousand: `crates/cli/tests/crash` with more of them than a test run has.
+//! Processes killed and publications opened by the thousand: `crates/cli/tests/crash` with more than a test run has.
 
 use std::process::Command;
 
 use crate::run;
 
-/// `--kills N`, `--at-once N`, `--seed N`.
+/// A number that is asked for: its option, the variable that the test reads, and what it is otherwise.
+type Number = (&'static str, &'static str, Option<&'static str>);
+
+/// Kills clients.
 pub(crate) fn kills(arguments: &[String]) -> Result<(), String> {
+    let clients: &[Number] = &[
+        ("--kills", "TARAN_KILLS", Some("10000")),
+        ("--at-once", "TARAN_KILLS_AT_ONCE", Some("12")),
+        ("--seed", "TARAN_KILLS_SEED", None),
+    ];
+    run_test(
+        "kills::killed_clients_leave_nothing_behind",
+        clients,
+        arguments,
+    )
+}
+
+/// Opens and closes publications.
+pub(crate) fn churn(arguments: &[String]) -> Result<(), String> {
+    let publications: &[Number] = &[
+        ("--publications", "TARAN_CHURN_PUBLICATIONS", Some("10000")),
+        ("--rounds", "TARAN_CHURN_ROUNDS", Some("10")),
+    ];
+    run_test(
+        "churn::publications_come_and_go_and_nothing_grows",
+        publications,
+        arguments,
+    )
+}
+
+fn run_test(test: &str, numbers: &[Number], arguments: &[String]) -> Result<(), String> {
     let mut command = Command::new("cargo");
     command
         .args(["test", "--package", "taran-cli", "--test", "crash"])
-        .args(["--", "--nocapture", "--exact"])
-        .arg("kills::killed_clients_leave_nothing_behind")
-        .env("TARAN_KILLS", "10000")
-        .env("TARAN_KILLS_AT_ONCE", "12");
+        .args(["--", "--nocapture", "--exact", test]);
+    for (_, variable, default) in numbers {
+        if let Some(default) = default {
+            command.env(variable, default);
+        }
+    }
     for pair in arguments.chunks(2) {
         let [name, value] = pair else {
             return Err(format!("{} needs a number", pair[0]));
         };
-        let variable = match name.as_str() {
-            "--kills" => "TARAN_KILLS",
-            "--at-once" => "TARAN_KILLS_AT_ONCE",
-            "--seed" => "TARAN_KILLS_SEED",
-            other => return Err(format!("{other}: --kills, --at-once or --seed")),
+        let Some((_, variable, _)) = numbers.iter().find(|(option, ..)| option == name) else {
+            let known: Vec<&str> = numbers.iter().map(|(option, ..)| *option).collect();
+            return Err(format!("{name}: known are {}", known.join(", ")));
         };
         command.env(variable, value);
     }

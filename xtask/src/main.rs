@@ -52,6 +52,9 @@ const TASKS: &[Task] = &[
         name: "soak",
         help: "[--minutes M]: all kinds of streams between our drivers and the official one, over a cable that loses (needs root and a JDK)",
         run: soak::run,
+        name: "churn",
+        help: "[--publications N] [--rounds N]: open and close publications by the thousand, and see that nothing grows",
+        run: kills::churn,
     },
     Task {
         name: "fuzz",

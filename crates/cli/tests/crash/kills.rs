@@ -1,17 +1,16 @@
 //! Clients are killed at random moments and at the worst ones: nobody else sees a wrong byte or waits for long, and the
 //! driver gets everything back.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Instant;
 
-use taran::DriverView;
 use taran_protocol::counter::SystemCounter;
 
-use crate::bench::{OPTIONS, await_true, context, number, own_address, streams};
-use crate::level::{Level, private_memory_kib};
+use crate::bench::{OPTIONS, number, own_address, streams};
+use crate::level::private_memory_kib;
+use crate::observer::Observer;
 use crate::pool::{Outcome, Pool};
 use crate::process::{Directory, Driver};
 use crate::victim::{Death, Order};
@@ -51,7 +50,7 @@ fn killed_clients_leave_nothing_behind() {
     assert!(outcome.failures.is_empty(), "victims saw what must not be");
     observer.await_level(&empty);
     memory_of.assert_bounded();
-    observer.assert_accounts(&outcome);
+    assert_accounts(&observer, &outcome);
     println!(
         "killed {} clients in {:.0?}: {:?}, {} of them starved",
         outcome.deaths.values().sum::<u64>(),
@@ -91,71 +90,23 @@ fn with_witnesses(order: &Order, act: impl FnOnce() -> Outcome) -> (Outcome, Tes
     })
 }
 
-/// Looks at the driver from outside.
-struct Observer {
-    driver: DriverView,
-    pid: u32,
-}
-
-impl Observer {
-    fn of(directory: &Path, pid: u32) -> Observer {
-        let driver = context(directory).inspect_driver().unwrap();
-        Observer { driver, pid }
+/// The driver has noticed the deaths of which it had to do something about, and nothing went wrong.
+fn assert_accounts(observer: &Observer, outcome: &Outcome) {
+    let died_of = |death: Death| outcome.deaths.get(&death).copied().unwrap_or(0);
+    if died_of(Death::HalfCommand) > 0 {
+        assert!(observer.count(SystemCounter::UnblockedCommands) > 0);
     }
-
-    fn level(&self) -> Level {
-        Level::of(self.driver.aeron_dir(), self.pid, &self.driver.counters())
+    if died_of(Death::SharedClaim) > 0 {
+        assert!(observer.count(SystemCounter::UnblockedPublications) > 0);
     }
-
-    #[track_caller]
-    fn await_level(&self, expected: &Level) {
-        let mut last = self.level();
-        let reached = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            await_true("the driver to give everything back", || {
-                last = self.level();
-                last == *expected
-            });
-        }));
-        assert!(reached.is_ok(), "{last:?} in place of {expected:?}");
+    if died_of(Death::Roaming) > 0 {
+        assert!(observer.count(SystemCounter::ClientTimeouts) > 0);
     }
-
-    fn count(&self, counter: SystemCounter) -> i64 {
-        self.driver.counters().value(counter.id()).unwrap()
-    }
-
-    /// The driver has noticed the deaths of which it had to do something about, and nothing went wrong.
-    fn assert_accounts(&self, outcome: &Outcome) {
-        let died_of = |death: Death| outcome.deaths.get(&death).copied().unwrap_or(0);
-        if died_of(Death::HalfCommand) > 0 {
-            assert!(self.count(SystemCounter::UnblockedCommands) > 0);
-        }
-        if died_of(Death::SharedClaim) > 0 {
-            assert!(self.count(SystemCounter::UnblockedPublications) > 0);
-        }
-        if died_of(Death::Roaming) > 0 {
-            assert!(self.count(SystemCounter::ClientTimeouts) > 0);
-        }
-        self.driver.for_each_error(0, |error| {
-            // What a client had asked for before it died may come up after its things are gone: behind a half command.
-            let posthumous = error.text.contains(") unknown ");
-            assert!(
-                posthumous,
-                "the driver has recorded an error: {}",
-                error.text
-            );
-        });
-    }
-
-    fn counts(&self) -> String {
-        let counters = [
-            SystemCounter::ClientTimeouts,
-            SystemCounter::UnblockedCommands,
-            SystemCounter::UnblockedPublications,
-        ];
-        counters
-            .map(|counter| format!("{counter:?} {}", self.count(counter)))
-            .join(", ")
-    }
+    observer.for_each_error(|text| {
+        // What a client had asked for before it died may come up after its things are gone: behind a half command.
+        let posthumous = text.contains(") unknown ");
+        assert!(posthumous, "the driver has recorded an error: {text}");
+    });
 }
 
 /// The driver's own memory while clients die. It may grow with how many there are at once, not with how many there were.

@@ -84,8 +84,17 @@ fn storage(directory: &Path) -> (usize, u64) {
 
 /// Memory of a process that no file stands behind, in KiB.
 pub(crate) fn private_memory_kib(pid: u32) -> u64 {
+    memory_kib(pid, "RssAnon:")
+}
+
+/// All memory of a process that is in use, mapped files included, in KiB.
+pub(crate) fn total_memory_kib(pid: u32) -> u64 {
+    memory_kib(pid, "VmRSS:")
+}
+
+fn memory_kib(pid: u32, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("RssAnon:"));
+    let line = status.lines().find(|line| line.starts_with(name));
     let value = line.unwrap().split_whitespace().nth(1).unwrap();
     value.parse().unwrap()
 }

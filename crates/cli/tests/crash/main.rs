@@ -10,9 +10,14 @@
 mod process;
 
 mod bench;
+mod churn;
+mod drivers;
 mod kills;
 mod level;
 mod message;
+mod observer;
 mod pool;
+mod stopped;
+mod subject;
 mod victim;
 mod witness;

@@ -1,0 +1,111 @@
+//! A client in a process of its own that publishes steadily and says how it ends: this test program, started once more.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use taran::{ClientEnd, Lost};
+
+use crate::bench::{PATIENCE, connect};
+use crate::message::Producer;
+
+/// Where the process finds what to do; the test below does nothing without it.
+const ORDER: &str = "TARAN_TEST_SUBJECT";
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A running subject. Killed when dropped.
+pub(crate) struct Subject {
+    child: Child,
+    /// The subject ends when this is closed.
+    _input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Subject {
+    /// Starts one that publishes on this stream, as producer 0.
+    pub(crate) fn start(directory: &Path, channel: &str, stream_id: i32) -> Subject {
+        let order = format!("{}\n{channel}\n{stream_id}", directory.display());
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "subject::publishes", "--ignored", "--nocapture"])
+            .env(ORDER, order)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Subject {
+            _input: child.stdin.take().unwrap(),
+            output: BufReader::new(child.stdout.take().unwrap()),
+            child,
+        }
+    }
+
+    /// Sends it a signal by name.
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.child.id(), name);
+    }
+
+    /// Waits for the line that says how it ended.
+    pub(crate) fn end(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            let length = self.output.read_line(&mut line).unwrap();
+            assert!(length > 0, "the subject ended without a word");
+            if let Some(end) = line.strip_prefix("ENDED ") {
+                return end.trim().to_owned();
+            }
+        }
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a signal by name to a process that this test has started.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill")
+        .args(["-s", name, &pid.to_string()])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+#[test]
+#[ignore = "a process that other tests start"]
+fn publishes() {
+    let Ok(order) = std::env::var(ORDER) else {
+        return;
+    };
+    // Whoever started it may have died.
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_line(&mut String::new());
+        std::process::exit(1);
+    });
+    let [directory, channel, stream_id] = order.split('\n').collect::<Vec<_>>().try_into().unwrap();
+    let client = connect(Path::new(directory));
+    let publication = client
+        .add_publication(channel, stream_id.parse().unwrap())
+        .unwrap();
+    let mut producer = Producer::new(0);
+    let end = Instant::now() + PATIENCE;
+    while client.end().is_none() && Instant::now() < end {
+        let mut message = [0; 200];
+        producer.write(&mut message);
+        if publication.offer(&message).is_ok() {
+            producer.accepted();
+        }
+        std::thread::sleep(PAUSE);
+    }
+    let end = match client.end() {
+        Some(ClientEnd::Lost(Lost::ClientTimeout { .. })) => "given up",
+        Some(ClientEnd::Lost(Lost::ServiceInterval { .. })) => "slept too long",
+        Some(ClientEnd::Lost(Lost::DriverTimeout { .. })) => "driver silent",
+        Some(ClientEnd::Lost(Lost::DriverShutdown)) => "driver shut down",
+        _ => "not at all",
+    };
+    println!("\nENDED {end}");
+}
