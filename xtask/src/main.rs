@@ -7,6 +7,7 @@ mod fuzz;
 mod kills;
 mod sanitizers;
 mod soak;
+mod sim;
 
 use std::process::{Command, ExitCode};
 
@@ -52,6 +53,8 @@ const TASKS: &[Task] = &[
         name: "soak",
         help: "[--minutes M]: all kinds of streams between our drivers and the official one, over a cable that loses (needs root and a JDK)",
         run: soak::run,
+    },
+    Task {
         name: "churn",
         help: "[--publications N] [--rounds N]: open and close publications by the thousand, and see that nothing grows",
         run: kills::churn,
@@ -60,6 +63,11 @@ const TASKS: &[Task] = &[
         name: "fuzz",
         help: "[target...] [--runs N] [--seconds S] [--asan]: replay the fuzz targets' corpora and try new inputs",
         run: fuzz::run,
+    },
+    Task {
+        name: "sim",
+        help: "[--seeds N] [--seed S] [--minutes M] [--jobs J] [--story FILE]: random worlds; --help says more",
+        run: sim::run,
     },
 ];
 

@@ -1,8 +1,10 @@
 //! What happened in a world, in order.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::story::Coverage;
 
 /// Prints all events as they happen, if it is set.
 const TRACE: &str = "TARAN_SIM_TRACE";
@@ -83,11 +85,28 @@ pub enum Event {
     Told(&'static str, usize),
 }
 
+impl Event {
+    /// What it is called in a table; turns have no name.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Driver { .. } | Self::Client { .. } => "turns",
+            Self::Offered { .. } => "messages published",
+            Self::Aborted { .. } => "messages aborted",
+            Self::Refused { .. } => "messages refused",
+            Self::Delivered { .. } => "messages delivered",
+            Self::Available { .. } => "images that came",
+            Self::Unavailable { .. } => "images that went",
+            Self::Told(what, _) => what,
+        }
+    }
+}
+
 /// A running hash over all events with their times, and the last of them.
 #[derive(Debug)]
 pub(crate) struct History {
     hasher: DefaultHasher,
     count: u64,
+    kinds: BTreeMap<&'static str, u64>,
     tail: VecDeque<(i64, Event)>,
     is_traced: bool,
 }
@@ -98,6 +117,7 @@ impl History {
         Self {
             hasher: DefaultHasher::new(),
             count: 0,
+            kinds: BTreeMap::new(),
             tail: VecDeque::with_capacity(TAIL),
             is_traced: std::env::var_os(TRACE).is_some(),
         }
@@ -113,6 +133,7 @@ impl History {
         if matches!(event, Event::Driver { .. } | Event::Client { .. }) {
             return;
         }
+        *self.kinds.entry(event.kind()).or_default() += 1;
         if self.tail.len() == TAIL {
             self.tail.pop_front();
         }
@@ -126,6 +147,14 @@ impl History {
 
     pub(crate) fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Adds how often each kind of thing has happened.
+    pub(crate) fn add_to(&self, coverage: &mut Coverage) {
+        let kinds = self.kinds.iter().filter(|(kind, _)| !kind.is_empty());
+        for (kind, much) in kinds {
+            coverage.add(*kind, *much);
+        }
     }
 
     pub(crate) fn fingerprint(&self) -> u64 {

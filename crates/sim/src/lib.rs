@@ -31,6 +31,7 @@ pub mod check;
 mod history;
 pub mod network;
 pub mod seeds;
+pub mod story;
 pub mod traffic;
 pub mod weather;
 mod world;

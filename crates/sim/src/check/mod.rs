@@ -2,6 +2,7 @@
 
 pub mod delivery;
 pub mod leaks;
+pub mod liveness;
 pub mod positions;
 
 /// Something that must not be, as text for people.

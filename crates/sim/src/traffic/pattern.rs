@@ -2,14 +2,18 @@
 
 use std::sync::OnceLock;
 
+use serde::{Deserialize, Serialize};
+
 /// How long messages are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Lengths {
     /// A few bytes, or none.
     Small,
     /// One frame at most.
     Framed,
     /// All that is possible, the borders oftener.
+    #[default]
     Any,
     /// Always this.
     Fixed(usize),

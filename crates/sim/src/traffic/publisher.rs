@@ -3,6 +3,8 @@
 //! Contract: [`Publisher::turn`] once or more in each step. It takes the driver's answer in, then offers messages in all
 //! the ways there are until it is refused, its burst is used up, or all messages are sent.
 
+use std::time::Duration;
+
 use taran::{AddError, Client, OfferError, Publication};
 use taran_core::clock::saturating_nanos;
 
@@ -202,6 +204,11 @@ impl Publisher {
         self.spec.messages += messages;
     }
 
+    /// Publishes what is left as fast as it can.
+    pub fn hurry(&mut self) {
+        (self.spec.pause, self.next_ns) = (Duration::ZERO, 0);
+    }
+
     /// Publishes nothing until it is told to go on.
     pub fn pause(&mut self, paused: bool) {
         self.paused = paused;
@@ -224,6 +231,15 @@ impl Publisher {
     pub fn remove_destination(&mut self, channel: &str) {
         if let State::Open(handle) = &self.state {
             taken(handle.remove_destination(channel));
+        }
+    }
+
+    /// Asks for one destination more or less; false if that cannot even be asked for.
+    pub fn ask_destination(&mut self, channel: &str, more: bool) -> bool {
+        match &self.state {
+            State::Open(handle) if more => handle.add_destination(channel).is_ok(),
+            State::Open(handle) => handle.remove_destination(channel).is_ok(),
+            _ => false,
         }
     }
 

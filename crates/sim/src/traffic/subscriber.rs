@@ -3,6 +3,8 @@
 //! Contract: [`Subscriber::turn`] once or more in each step. It takes the driver's answer and the news of images in, then
 //! polls in one of the ways there are and holds each message against the ledger.
 
+use std::collections::BTreeSet;
+
 use taran::{
     Action, AddError, Client, ControlledFragmentAssembler, FragmentAssembler, Header, Pending,
     PollError, Subscription,
@@ -24,6 +26,17 @@ pub struct Subscriber {
     images: Images,
     reader: Reader,
     error: Option<PollError>,
+    /// Sources that the driver has confirmed.
+    sources: BTreeSet<String>,
+    asked: Vec<Asked>,
+}
+
+/// A source that the driver was asked for, or to give up.
+#[derive(Debug)]
+struct Asked {
+    channel: String,
+    more: bool,
+    answer: Pending<()>,
 }
 
 #[derive(Debug)]
@@ -115,6 +128,8 @@ impl Subscriber {
             random,
             images,
             error: None,
+            sources: BTreeSet::new(),
+            asked: Vec::new(),
         }
     }
 
@@ -127,6 +142,7 @@ impl Subscriber {
         history: &mut History,
     ) -> Result<usize, Violation> {
         self.take_answer(client);
+        self.take_answers_about_sources();
         if matches!(self.state, State::Closed) && self.images.has_news() {
             violation!("subscriber {}: called back after its close", self.number);
         }
@@ -149,8 +165,23 @@ impl Subscriber {
             (answer, _) => answer.map_or_else(State::Failed, State::Open),
         };
         for source in self.spec.sources.clone() {
-            self.add_source(&source);
+            self.ask_source(&source, true);
         }
+    }
+
+    fn take_answers_about_sources(&mut self) {
+        let sources = &mut self.sources;
+        self.asked.retain_mut(|asked| {
+            let Some(answer) = asked.answer.poll() else {
+                return true;
+            };
+            match (answer, asked.more) {
+                (Ok(()), true) => sources.insert(asked.channel.clone()),
+                (Ok(()), false) => sources.remove(&asked.channel),
+                (Err(_), _) => false,
+            };
+            false
+        });
     }
 
     fn poll(
@@ -218,10 +249,10 @@ impl Subscriber {
     /// # Panics
     /// If the driver is gone.
     pub fn add_source(&mut self, channel: &str) {
-        if let State::Open(subscription) = &self.state {
-            let asked = subscription.async_add_destination(channel);
-            asked.map(drop).expect("a command is taken");
-        }
+        assert!(
+            !self.is_open() || self.ask_source(channel, true),
+            "the command is not taken"
+        );
     }
 
     /// Asks for one source less, if the subscription is open; the answer is not waited for.
@@ -229,10 +260,34 @@ impl Subscriber {
     /// # Panics
     /// If the driver is gone.
     pub fn remove_source(&mut self, channel: &str) {
-        if let State::Open(subscription) = &self.state {
-            let asked = subscription.async_remove_destination(channel);
-            asked.map(drop).expect("a command is taken");
-        }
+        assert!(
+            !self.is_open() || self.ask_source(channel, false),
+            "the command is not taken"
+        );
+    }
+
+    /// Asks for one source more or less; false if that cannot even be asked for.
+    pub fn ask_source(&mut self, channel: &str, more: bool) -> bool {
+        let State::Open(subscription) = &self.state else {
+            return false;
+        };
+        let answer = if more {
+            subscription.async_add_destination(channel)
+        } else {
+            subscription.async_remove_destination(channel)
+        };
+        let Ok(answer) = answer else { return false };
+        self.asked.push(Asked {
+            channel: channel.to_owned(),
+            more,
+            answer,
+        });
+        true
+    }
+
+    /// The sources that the driver has confirmed.
+    pub fn sources(&self) -> impl Iterator<Item = &str> {
+        self.sources.iter().map(String::as_str)
     }
 
     /// Closes the subscription.
@@ -244,7 +299,8 @@ impl Subscriber {
     /// Takes what must not be closed in an orderly way, because its process is dead.
     pub(crate) fn kill(&mut self) -> Box<dyn std::any::Any> {
         self.images.forget();
-        Box::new(std::mem::replace(&mut self.state, State::Closed))
+        let asked = std::mem::take(&mut self.asked);
+        Box::new((std::mem::replace(&mut self.state, State::Closed), asked))
     }
 
     /// True when it will never do anything again.

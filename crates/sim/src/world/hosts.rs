@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taran_core::agent::Agent;
-use taran_core::clock::{Now, saturating_nanos};
+use taran_core::clock::{Now, WallClock, saturating_nanos};
 use taran_core::counters::CountersReader;
 use taran_core::error_log;
 use taran_core::memory::{MemoryStorage, Storage};
@@ -14,6 +14,7 @@ use taran_driver::{DriverContext, DriverError, DriverParts, Environment};
 use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
 use taran_protocol::counter::SystemCounter;
 
+use super::clock::HostClock;
 use super::{HostIndex, World};
 use crate::check::leaks::LeaksCheck;
 use crate::check::positions::PositionsCheck;
@@ -22,7 +23,7 @@ use crate::network::{HostId, SimHost};
 /// How a host differs from others.
 #[derive(Clone, Debug, Default)]
 pub struct HostSpec {
-    options: Vec<(&'static str, String)>,
+    options: Vec<(String, String)>,
     ahead: Duration,
     is_ipv6: bool,
 }
@@ -38,8 +39,8 @@ impl HostSpec {
 
     /// Sets an option of the driver.
     #[must_use]
-    pub fn option(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.options.push((name, value.into()));
+    pub fn option(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.push((name.into(), value.into()));
         self
     }
 
@@ -79,6 +80,7 @@ pub(super) struct Host {
     pub(super) driver: Option<Driver>,
     /// Its driver takes no turn before.
     pub(super) stalled_until_ns: i64,
+    wall: HostClock,
     spec: HostSpec,
     /// How often it has moved.
     place: u8,
@@ -98,7 +100,7 @@ impl Host {
         let nanos = saturating_nanos(self.spec.ahead);
         Now {
             nanos: now.nanos + nanos,
-            epoch_millis: now.epoch_millis + nanos / 1_000_000,
+            epoch_millis: self.wall.epoch_nanos().div_euclid(1_000_000),
         }
     }
 }
@@ -114,6 +116,7 @@ impl World {
             network: self.network.host(&[spec.address(index, 0)]),
             driver: None,
             stalled_until_ns: 0,
+            wall: HostClock::new(self.clock.clone(), spec.ahead),
             spec,
             place: 0,
         };
@@ -168,7 +171,7 @@ impl World {
             resolver: Box::new(self.names.resolver()),
             seed,
             now: host.at(now),
-            wall_clock: Arc::new(self.clock.clone()),
+            wall_clock: Arc::new(host.wall.clone()),
             pid: index.0 as i64 + 1,
         };
         let mut parts = DriverParts::build(context, environment)?;
@@ -207,6 +210,28 @@ impl World {
         self.tell("stall driver", host.0);
         let until_ns = self.clock.read().nanos + saturating_nanos(pause);
         self.hosts[host.0].stalled_until_ns = until_ns;
+    }
+
+    /// Stops all processes of a host for some time: a machine that pauses. No time at all lets them go on.
+    pub fn stall_host(&mut self, host: HostIndex, pause: Duration) {
+        self.tell("stall host", host.0);
+        let until_ns = self.clock.read().nanos + saturating_nanos(pause);
+        self.hosts[host.0].stalled_until_ns = until_ns;
+        for client in self.clients.iter_mut().filter(|client| client.host == host) {
+            client.stalled_until_ns = until_ns;
+        }
+    }
+
+    /// Sets the wall clock of a host this much forwards or backwards.
+    pub fn step_clock(&mut self, host: HostIndex, by_ms: i64) {
+        self.tell("step clock", host.0);
+        self.hosts[host.0].wall.step(by_ms);
+    }
+
+    /// True while a host has a driver.
+    #[must_use]
+    pub fn has_driver(&self, host: HostIndex) -> bool {
+        self.hosts[host.0].driver.is_some()
     }
 
     /// Removes all files of a host, as a reboot does.

@@ -7,6 +7,7 @@
 //! What must always hold is checked after each step; the world panics where it does not, and prints its last events.
 
 mod client;
+mod clock;
 mod hosts;
 mod pace;
 mod resolver;
@@ -16,11 +17,13 @@ use std::any::Any;
 use std::time::Duration;
 
 use taran::Client;
-use taran_core::clock::{ManualClock, Now};
+use taran_core::clock::{ManualClock, Now, saturating_nanos};
 
+use crate::check::delivery::ImageCheck;
 use crate::history::{Event, History};
 use crate::network::{LinkFaults, SimNetwork};
 use crate::seeds;
+use crate::story::Coverage;
 use crate::traffic::{Ledger, Publisher, Publishing, Subscriber, Subscribing};
 
 use client::ClientSlot;
@@ -217,6 +220,12 @@ impl World {
         &self.network
     }
 
+    /// Sets the longest step of time while nobody has anything to do, and in which part of the time, per mille, steps are
+    /// smaller while somebody has. In the rest of the time every process may be that late, as on a busy machine.
+    pub fn set_pace(&mut self, longest: Duration, fine: u32) {
+        self.pace.set(saturating_nanos(longest).max(2), fine);
+    }
+
     /// Sets the faults of all links that have none of their own.
     pub fn set_faults(&mut self, faults: LinkFaults) {
         self.network.set_faults(faults);
@@ -246,6 +255,18 @@ impl World {
         self.history.count()
     }
 
+    /// How many messages the subscribers of a host have got of the images that they have at present.
+    #[must_use]
+    pub fn delivered_on(&self, host: HostIndex) -> u64 {
+        let here = self
+            .subscribers
+            .iter()
+            .filter(|it| self.host_of(it.client) == host);
+        here.flat_map(|it| it.it.images())
+            .map(ImageCheck::delivered)
+            .sum()
+    }
+
     /// True when the subscriber has consumed all that was published on the stream of the publisher, which has nothing
     /// left to publish.
     #[must_use]
@@ -259,6 +280,28 @@ impl World {
         publisher.is_done() && image.is_some_and(|image| image.has_all(stream))
     }
 
+    /// Adds what has happened to a table.
+    pub(crate) fn add_to(&self, coverage: &mut Coverage) {
+        coverage.events += self.history.count();
+        self.history.add_to(coverage);
+        let counts = self.network.counts();
+        for (what, much) in [
+            ("sent", counts.sent),
+            ("delivered", counts.delivered),
+            ("lost", counts.lost),
+            ("lost on cut links", counts.cut),
+            ("unreachable", counts.unreachable),
+            ("lost in full buffers", counts.overflowed),
+            ("duplicated", counts.duplicated),
+            ("reordered", counts.reordered),
+            ("corrupted", counts.corrupted),
+            ("truncated", counts.truncated),
+            ("refused to senders", counts.refused),
+        ] {
+            coverage.add(format!("datagrams {what}"), much);
+        }
+    }
+
     fn tell(&mut self, what: &'static str, number: usize) {
         let now_ns = self.clock.read().nanos;
         self.history.note(now_ns, Event::Told(what, number));
@@ -268,7 +311,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         seeds::account(self.elapsed());
-        if std::thread::panicking() {
+        if std::thread::panicking() && !crate::story::is_silent() {
             eprintln!("{}after {:?} of virtual time", self.history, self.elapsed());
         }
     }

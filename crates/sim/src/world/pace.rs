@@ -2,8 +2,10 @@
 
 /// Longest step while there is work, nanoseconds, as a power of two: half a millisecond.
 const BUSY_BITS: u32 = 19;
-/// Longest step while there is none, nanoseconds.
+/// Longest step while there is none, nanoseconds, unless the world was told otherwise.
 const IDLE_NS: i64 = 10_000_000;
+/// How long it stays the same whether steps are fine, at most, nanoseconds.
+const PHASE_NS: i64 = 1_000_000_000;
 /// Steps without work after which the world counts as idle.
 const PATIENCE: u32 = 3;
 
@@ -12,6 +14,12 @@ const PATIENCE: u32 = 3;
 pub(super) struct Pace {
     random: fastrand::Rng,
     idle_steps: u32,
+    idle_ns: i64,
+    /// In which part of the time steps are small while there is work, per mille.
+    fine: u32,
+    is_fine: bool,
+    /// Time until that is thrown again.
+    phase_ns: i64,
 }
 
 impl Pace {
@@ -19,7 +27,16 @@ impl Pace {
         Self {
             random,
             idle_steps: 0,
+            idle_ns: IDLE_NS,
+            fine: 1_000,
+            is_fine: true,
+            phase_ns: 0,
         }
+    }
+
+    /// The longest step while there is no work, and in which part of the time, per mille, there are others.
+    pub(super) fn set(&mut self, idle_ns: i64, fine: u32) {
+        (self.idle_ns, self.fine) = (idle_ns, fine);
     }
 
     /// How much was done in the last step.
@@ -33,12 +50,26 @@ impl Pace {
 
     /// Nanoseconds until the next step; `next_arrival_ns` is how long the next datagram takes.
     pub(super) fn next_ns(&mut self, next_arrival_ns: Option<i64>) -> i64 {
+        let step = self.choose(next_arrival_ns);
+        self.phase_ns -= step;
+        if self.phase_ns < 0 && self.fine < 1_000 {
+            self.phase_ns = self.random.i64(0..PHASE_NS);
+            self.is_fine = self.random.u32(0..1_000) < self.fine;
+        }
+        step
+    }
+
+    fn choose(&mut self, next_arrival_ns: Option<i64>) -> i64 {
+        if !self.is_fine {
+            // Machines that have other things to do.
+            return self.random.i64(1..self.idle_ns);
+        }
         if self.idle_steps < PATIENCE {
             // All magnitudes alike, none at all included.
             let most = 1 << self.random.u32(0..=BUSY_BITS);
             return self.random.i64(0..most);
         }
-        let step = self.random.i64(1..IDLE_NS);
+        let step = self.random.i64(1..self.idle_ns);
         match next_arrival_ns {
             // Mostly the next datagram ends the wait; now and then everybody is late.
             Some(arrival) if self.random.u32(0..8) != 0 => step.min(arrival.max(0)),

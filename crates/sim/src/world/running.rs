@@ -173,7 +173,7 @@ impl World {
     }
 
     /// How things stand, for a failure.
-    fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let mut text = String::new();
         let mut line = |what: String| {
             text.push_str("  ");

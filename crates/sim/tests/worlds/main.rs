@@ -6,7 +6,6 @@
 
 mod common;
 
-mod anything;
 mod channels;
 mod clocks;
 mod congestion;
@@ -20,6 +19,7 @@ mod moves;
 mod names;
 mod partitions;
 mod provoked_loss;
+mod random;
 mod receiving;
 mod rejections;
 mod replay;

@@ -1,0 +1,160 @@
+//! Which subscribers must hear which publishers, once the network is whole.
+
+use std::collections::BTreeSet;
+
+use super::place::{self, heard_at, parameter, sent_to};
+use super::teller::{Publishing, Subscribing, Teller};
+use crate::{PublisherId, SubscriberId};
+
+/// A publisher, and a subscriber that must hear it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Flow {
+    pub(super) publisher: PublisherId,
+    pub(super) subscriber: SubscriberId,
+    /// By what kind of channel, for the table.
+    pub(super) kind: &'static str,
+    pub(super) text: String,
+}
+
+/// How a flow is meant to be moved.
+struct Candidate<'t> {
+    from: &'t Publishing,
+    to: &'t Subscribing,
+    is_spied: bool,
+}
+
+impl Teller {
+    /// All flows that live at present.
+    pub(super) fn live_flows(&self) -> Vec<Flow> {
+        let mut flows = Vec::new();
+        for from in self.publishers.values() {
+            let publisher = self.world.publisher(from.id);
+            let is_revoked = publisher
+                .key()
+                .is_some_and(|key| self.revoked.contains(&key));
+            if !self.is_live(from.client) || !publisher.is_open() || is_revoked {
+                continue;
+            }
+            let candidates: Vec<_> = self
+                .subscribers
+                .values()
+                .filter_map(|to| self.meet(from, to))
+                .collect();
+            if self.is_connected_by(from, &candidates) {
+                flows.extend(candidates.iter().map(|it| self.flow(it)));
+            }
+        }
+        flows
+    }
+
+    fn flow(&self, Candidate { from, to, .. }: &Candidate<'_>) -> Flow {
+        Flow {
+            publisher: from.id,
+            subscriber: to.id,
+            kind: kind(&from.channel, &to.channel),
+            text: format!(
+                "{:?} on {} of host {} to {:?} on {} of host {}",
+                from.id,
+                from.channel,
+                self.world.host_of(from.client).number(),
+                to.id,
+                to.channel,
+                self.world.host_of(to.client).number()
+            ),
+        }
+    }
+
+    /// Whether a live subscriber is reached by a publisher.
+    fn meet<'t>(&self, from: &'t Publishing, to: &'t Subscribing) -> Option<Candidate<'t>> {
+        let is_live = self.is_live(to.client) && self.world.subscriber(to.id).is_open();
+        if !is_live || from.stream != to.stream {
+            return None;
+        }
+        let session = parameter(&to.channel, "session-id");
+        if session.is_some() && session != parameter(&from.channel, "session-id") {
+            return None;
+        }
+        // Whoever lost an image may not want another one.
+        if parameter(&to.channel, "rejoin") == Some("false")
+            && !self.world.subscriber(to.id).ended().is_empty()
+        {
+            return None;
+        }
+        let host = |client| self.world.host_of(client).number();
+        let sent = sent_to(&from.channel, &from.destinations, host(from.client));
+        let sources: Vec<_> = self
+            .world
+            .subscriber(to.id)
+            .sources()
+            .map(str::to_owned)
+            .collect();
+        let heard = heard_at(&to.channel, &sources, host(to.client));
+        let place = sent.iter().find(|place| heard.contains(place))?;
+        let is_spied = place::is_spied(place);
+        Some(Candidate { from, to, is_spied })
+    }
+
+    /// Whether those who hear a publication are enough for it.
+    fn is_connected_by(&self, from: &Publishing, candidates: &[Candidate<'_>]) -> bool {
+        let (tag, least) = group(&from.channel);
+        let in_group = candidates.iter().filter(|it| !it.is_spied);
+        let in_group =
+            in_group.filter(|it| tag.is_none() || parameter(&it.to.channel, "gtag") == tag);
+        let drivers: BTreeSet<_> = in_group
+            .map(|it| self.world.host_of(it.to.client))
+            .collect();
+        let spied = parameter(&from.channel, "ssc") == Some("true")
+            && candidates.iter().any(|it| it.is_spied);
+        // Whoever has no tag connects a publication too, but is not waited for.
+        let heard = candidates.iter().any(|it| !it.is_spied);
+        drivers.len() >= least && (heard || spied)
+    }
+}
+
+/// The tag that the flow control of a channel asks for, and how many receivers.
+fn group(channel: &str) -> (Option<&str>, usize) {
+    let Some(control) = parameter(channel, "fc") else {
+        return (None, 0);
+    };
+    let Some(group) = control.split(',').find_map(|part| part.strip_prefix("g:")) else {
+        return (None, 0);
+    };
+    let (tag, least) = group.split_once('/').unwrap_or((group, "0"));
+    (
+        Some(tag).filter(|tag| !tag.is_empty()),
+        least.parse().unwrap_or(0),
+    )
+}
+
+fn kind(from: &str, to: &str) -> &'static str {
+    if to.starts_with("aeron-spy:") {
+        "spy"
+    } else if to.contains("control-mode=manual") {
+        "many sources"
+    } else if from.starts_with("aeron:ipc") {
+        "ipc"
+    } else if from.contains("control-mode=manual") {
+        "many destinations, manual"
+    } else if from.contains("control-mode=dynamic") {
+        "many destinations, dynamic"
+    } else if from.contains("endpoint=224.") {
+        "multicast"
+    } else if from.contains("response-correlation-id") {
+        "requests"
+    } else {
+        "unicast"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_is_read_from_the_channel() {
+        assert_eq!(group("aeron:udp?endpoint=a:1"), (None, 0));
+        assert_eq!(group("aeron:udp?fc=min,g:/2|mtu=1408"), (None, 2));
+        assert_eq!(group("aeron:udp?fc=tagged,g:7/3,t:3s"), (Some("7"), 3));
+        assert_eq!(group("aeron:udp?fc=tagged,g:7,t:3s"), (Some("7"), 0));
+    }
+}

@@ -1,0 +1,440 @@
+//! Plays a story: carries out its events at their times, and keeps in mind who is who.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use taran_driver::DriverError;
+use taran_protocol::counter::SystemCounter;
+
+use super::{Ask, Coverage, Deed, Plan, Publish, Subscribe, Timed};
+use crate::network::LinkFaults;
+use crate::traffic::StreamKey;
+use crate::{ClientId, ClientState, HostIndex, HostSpec, PublisherId, SubscriberId, World};
+
+/// How often what waits is looked after.
+const BEAT: Duration = Duration::from_millis(200);
+
+/// The world of a story, and what its labels stand for.
+pub(super) struct Teller {
+    pub(super) world: World,
+    pub(super) clients: BTreeMap<u32, ClientId>,
+    pub(super) publishers: BTreeMap<u32, Publishing>,
+    pub(super) subscribers: BTreeMap<u32, Subscribing>,
+    /// Hosts whose driver is to be started as soon as that can be.
+    pub(super) awaited: BTreeSet<usize>,
+    pub(super) corrupts: bool,
+    /// Streams that are over, whoever else publishes on them.
+    pub(super) revoked: BTreeSet<StreamKey>,
+    pub(super) coverage: Coverage,
+    hosts: usize,
+    /// Who waits to ask until the subscription to the answers is there.
+    asking: Vec<Ask>,
+}
+
+/// A publisher, and what its channel says.
+pub(super) struct Publishing {
+    pub(super) id: PublisherId,
+    pub(super) client: ClientId,
+    pub(super) channel: String,
+    pub(super) stream: i32,
+    pub(super) destinations: Vec<String>,
+}
+
+/// A subscriber, and what its channel says.
+pub(super) struct Subscribing {
+    pub(super) id: SubscriberId,
+    pub(super) client: ClientId,
+    pub(super) channel: String,
+    pub(super) stream: i32,
+}
+
+impl Teller {
+    /// A world with the hosts of a plan, whose drivers run.
+    pub(super) fn new(plan: &Plan) -> Self {
+        let mut world = World::new(plan.seed);
+        world.set_pace(Duration::from_millis(plan.idle_ms), plan.fine);
+        if plan.corrupts {
+            world.distrust_content();
+        }
+        for host in &plan.hosts {
+            let spec = HostSpec::new().clocks_ahead(Duration::from_millis(host.ahead_ms));
+            let options = host.options.iter();
+            world.add_host(options.fold(spec, |spec, (name, value)| spec.option(name, value)));
+        }
+        Self {
+            world,
+            clients: BTreeMap::new(),
+            publishers: BTreeMap::new(),
+            subscribers: BTreeMap::new(),
+            awaited: BTreeSet::new(),
+            corrupts: plan.corrupts,
+            revoked: BTreeSet::new(),
+            coverage: Coverage::default(),
+            hosts: plan.hosts.len(),
+            asking: Vec::new(),
+        }
+    }
+
+    /// Carries out the events one after the other; `look` is asked after each whether all is well.
+    pub(super) fn play(&mut self, events: &[Timed], look: &mut dyn FnMut(&World)) {
+        for Timed { at_ms, deed } in events {
+            self.run_until(Duration::from_millis(*at_ms));
+            let name = deed.name();
+            let done = self.carry_out(deed).is_some();
+            self.coverage.count(if done {
+                format!("event: {name}")
+            } else {
+                format!("event without subject: {name}")
+            });
+            look(&self.world);
+        }
+    }
+
+    /// Lets time pass, and looks after what waits.
+    pub(super) fn run_until(&mut self, time: Duration) {
+        while self.world.elapsed() < time {
+            let left = time - self.world.elapsed();
+            self.world.run_for(left.min(BEAT));
+            self.look_after();
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn run_for(&mut self, time: Duration) {
+        self.run_until(self.world.elapsed() + time);
+    }
+
+    fn look_after(&mut self) {
+        for host in std::mem::take(&mut self.awaited) {
+            self.start_driver(host);
+        }
+        for ask in std::mem::take(&mut self.asking) {
+            self.ask(&ask);
+        }
+    }
+
+    /// Starts a driver, or keeps in mind that it is to be started.
+    fn start_driver(&mut self, host: usize) {
+        match self.world.try_start_driver(HostIndex::at(host)) {
+            Ok(()) => self.coverage.count("drivers that returned"),
+            Err(DriverError::ActiveDriver { .. }) => {
+                self.awaited.insert(host);
+            }
+            Err(error) => panic!("the driver of host {host} does not start: {error}"),
+        }
+    }
+
+    /// Carries out one event; none if its subject is not there.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one line or two for each kind of event"
+    )]
+    fn carry_out(&mut self, deed: &Deed) -> Option<()> {
+        match deed {
+            Deed::Connect { client, host } => {
+                let host = self.host(*host)?;
+                let id = self.world.begin_connect(host);
+                self.clients.insert(*client, id);
+            }
+            Deed::CloseClient { client } => {
+                let client = self.live_client(*client)?;
+                self.world.close_client(client);
+            }
+            Deed::KillClient { client } => {
+                let client = *self.clients.get(client)?;
+                let state = self.world.client_state(client);
+                matches!(
+                    state,
+                    ClientState::Connected(_) | ClientState::Connecting(_)
+                )
+                .then_some(())?;
+                self.world.kill_client(client);
+            }
+            Deed::StallClient { client, ms } => {
+                let client = self.live_client(*client)?;
+                self.world.stall_client(client, Duration::from_millis(*ms));
+            }
+            Deed::StopDriver { host } => {
+                let host = self.driven_host(*host)?;
+                self.take_counters(host);
+                self.world.stop_driver(host);
+            }
+            Deed::KillDriver { host } => {
+                let host = self.driven_host(*host)?;
+                self.take_counters(host);
+                self.world.kill_driver(host);
+            }
+            Deed::StartDriver { host } => {
+                let index = self.host(*host)?;
+                (!self.world.has_driver(index)).then_some(())?;
+                self.start_driver(*host);
+            }
+            Deed::StallDriver { host, ms } => {
+                let host = self.driven_host(*host)?;
+                self.world.stall_driver(host, Duration::from_millis(*ms));
+            }
+            Deed::StallHost { host, ms } => {
+                let host = self.host(*host)?;
+                self.world.stall_host(host, Duration::from_millis(*ms));
+            }
+            Deed::Reboot { host } => {
+                let index = self.host(*host)?;
+                self.take_counters(index);
+                self.world.kill_driver(index);
+                for client in self.clients.values() {
+                    if self.world.host_of(*client) == index {
+                        self.world.kill_client(*client);
+                    }
+                }
+                self.world.forget_files(index);
+                self.awaited.remove(host);
+                self.start_driver(*host);
+            }
+            Deed::StepClock { host, ms } => {
+                let host = self.host(*host)?;
+                self.world.step_clock(host, *ms);
+            }
+            Deed::Publish(publish) => self.publish(publish, &publish.channel)?,
+            Deed::More {
+                publisher,
+                messages,
+            } => {
+                let id = self.open_publisher(*publisher)?;
+                self.world.publisher_mut(id).more(*messages);
+            }
+            Deed::AddDestination { publisher, channel } => {
+                let id = self.open_publisher(*publisher)?;
+                let known = self.publishers.get_mut(publisher)?;
+                (!known.destinations.contains(channel)).then_some(())?;
+                self.world
+                    .publisher_mut(id)
+                    .ask_destination(channel, true)
+                    .then_some(())?;
+                known.destinations.push(channel.clone());
+            }
+            Deed::RemoveDestination { publisher, channel } => {
+                let id = self.open_publisher(*publisher)?;
+                let known = self.publishers.get_mut(publisher)?;
+                known.destinations.contains(channel).then_some(())?;
+                self.world
+                    .publisher_mut(id)
+                    .ask_destination(channel, false)
+                    .then_some(())?;
+                known.destinations.retain(|it| it != channel);
+            }
+            Deed::ClosePublisher { publisher } => {
+                let id = self.open_publisher(*publisher)?;
+                self.world.publisher_mut(id).close();
+            }
+            Deed::Revoke { publisher } => {
+                let id = self.open_publisher(*publisher)?;
+                // For all who share it.
+                self.revoked.extend(self.world.publisher(id).key());
+                self.world.publisher_mut(id).revoke();
+            }
+            Deed::Subscribe(subscribe) => self.subscribe(subscribe)?,
+            Deed::Laziness {
+                subscriber,
+                laziness,
+            } => {
+                let id = self.open_subscriber(*subscriber)?;
+                self.world
+                    .subscriber_mut(id)
+                    .set_laziness(*laziness as f64 / 1_000.0);
+            }
+            Deed::AddSource {
+                subscriber,
+                channel,
+            } => {
+                let id = self.open_subscriber(*subscriber)?;
+                self.world
+                    .subscriber_mut(id)
+                    .ask_source(channel, true)
+                    .then_some(())?;
+            }
+            Deed::RemoveSource {
+                subscriber,
+                channel,
+            } => {
+                let id = self.open_subscriber(*subscriber)?;
+                self.world
+                    .subscriber_mut(id)
+                    .ask_source(channel, false)
+                    .then_some(())?;
+            }
+            Deed::Reject { subscriber } => {
+                let id = self.open_subscriber(*subscriber)?;
+                self.world
+                    .subscriber_mut(id)
+                    .reject("told to")
+                    .then_some(())?;
+            }
+            Deed::CloseSubscriber { subscriber } => {
+                let id = self.open_subscriber(*subscriber)?;
+                self.world.subscriber_mut(id).close();
+            }
+            Deed::Ask(ask) => {
+                self.subscribe(&ask.answers)?;
+                self.asking.push(ask.clone());
+            }
+            Deed::Answer { to, publish } => {
+                let hearer = self.open_subscriber(*to)?;
+                let asked = self.world.subscriber(hearer).image_ids().max()?;
+                let channel = format!("{}|response-correlation-id={asked}", publish.channel);
+                self.publish(publish, &channel)?;
+            }
+            Deed::Cut { from, to } => {
+                let [from, to] =
+                    [self.host(*from)?, self.host(*to)?].map(|host| self.world.network_id(host));
+                self.world.network().cut(from, to);
+            }
+            Deed::Heal { from, to } => {
+                let [from, to] =
+                    [self.host(*from)?, self.host(*to)?].map(|host| self.world.network_id(host));
+                self.world.network().heal(from, to);
+            }
+            Deed::HealAll => self.world.network().heal_all(),
+            Deed::Weather(weather) => self.world.set_faults((*weather).into()),
+            Deed::Link { from, to, weather } => {
+                let [from, to] =
+                    [self.host(*from)?, self.host(*to)?].map(|host| self.world.network_id(host));
+                let faults = weather.map(LinkFaults::from);
+                self.world.network().set_link_faults(from, to, faults);
+            }
+        }
+        Some(())
+    }
+
+    fn publish(&mut self, publish: &Publish, channel: &str) -> Option<()> {
+        let client = self.live_client(publish.client)?;
+        let spec = crate::Publishing::new(channel, publish.stream)
+            .exclusive(publish.exclusive)
+            .messages(publish.messages)
+            .lengths(publish.lengths)
+            .pause(Duration::from_millis(publish.pause_ms));
+        let destinations = publish.destinations.iter();
+        let spec = destinations.fold(spec, crate::Publishing::destination);
+        let publishing = Publishing {
+            id: self.world.publish(client, spec),
+            client,
+            channel: channel.to_owned(),
+            stream: publish.stream,
+            destinations: publish.destinations.clone(),
+        };
+        self.publishers.insert(publish.publisher, publishing);
+        Some(())
+    }
+
+    fn subscribe(&mut self, subscribe: &Subscribe) -> Option<()> {
+        let client = self.live_client(subscribe.client)?;
+        let spec = crate::Subscribing::new(&subscribe.channel, subscribe.stream)
+            .laziness(subscribe.laziness as f64 / 1_000.0);
+        let sources = subscribe.sources.iter();
+        let mut spec = sources.fold(spec, crate::Subscribing::source);
+        if subscribe.channel.contains("reliable=false") {
+            spec = spec.lossy();
+        }
+        let subscribing = Subscribing {
+            id: self.world.subscribe(client, spec),
+            client,
+            channel: subscribe.channel.clone(),
+            stream: subscribe.stream,
+        };
+        self.subscribers.insert(subscribe.subscriber, subscribing);
+        Some(())
+    }
+
+    /// Asks, if the subscription to the answers is there; waits on if it may still come.
+    fn ask(&mut self, ask: &Ask) {
+        let Some(answers) = self.subscribers.get(&ask.answers.subscriber) else {
+            return;
+        };
+        let subscriber = self.world.subscriber(answers.id);
+        if let Some(id) = subscriber.registration_id() {
+            let channel = super::road::with(
+                &ask.requests.channel,
+                &[format!("response-correlation-id={id}")],
+            );
+            let asked = self.publish(&ask.requests, &channel);
+            self.coverage
+                .add("requesters that asked", u64::from(asked.is_some()));
+        } else if !subscriber.is_over() {
+            self.asking.push(ask.clone());
+        }
+    }
+
+    // --- who is who ---
+
+    fn host(&self, number: usize) -> Option<HostIndex> {
+        (number < self.hosts).then(|| HostIndex::at(number))
+    }
+
+    pub(super) fn hosts(&self) -> impl Iterator<Item = HostIndex> + use<> {
+        (0..self.hosts).map(HostIndex::at)
+    }
+
+    fn driven_host(&self, number: usize) -> Option<HostIndex> {
+        self.host(number)
+            .filter(|host| self.world.has_driver(*host))
+    }
+
+    /// A client that is connected and has not given up its driver.
+    pub(super) fn is_live(&self, client: ClientId) -> bool {
+        matches!(self.world.client_state(client), ClientState::Connected(_))
+            && self.world.client_end(client).is_none()
+    }
+
+    fn live_client(&self, label: u32) -> Option<ClientId> {
+        self.clients
+            .get(&label)
+            .copied()
+            .filter(|client| self.is_live(*client))
+    }
+
+    fn open_publisher(&self, label: u32) -> Option<PublisherId> {
+        let known = self.publishers.get(&label)?;
+        let is_open = self.is_live(known.client) && self.world.publisher(known.id).is_open();
+        is_open.then_some(known.id)
+    }
+
+    fn open_subscriber(&self, label: u32) -> Option<SubscriberId> {
+        let known = self.subscribers.get(&label)?;
+        let is_open = self.is_live(known.client) && self.world.subscriber(known.id).is_open();
+        is_open.then_some(known.id)
+    }
+
+    /// Adds what a driver has counted, before it goes.
+    pub(super) fn take_counters(&mut self, host: HostIndex) {
+        if !self.world.has_driver(host) {
+            return;
+        }
+        for counter in COUNTED {
+            let value = self.world.system(host, counter);
+            self.coverage
+                .add(format!("drivers: {counter:?}"), value.unsigned_abs());
+        }
+    }
+}
+
+/// System counters that say what happened in a driver.
+const COUNTED: [SystemCounter; 19] = [
+    SystemCounter::NaksSent,
+    SystemCounter::NaksReceived,
+    SystemCounter::StatusMessagesReceived,
+    SystemCounter::StatusMessagesRejected,
+    SystemCounter::HeartbeatsReceived,
+    SystemCounter::RetransmitsSent,
+    SystemCounter::FlowControlUnderRuns,
+    SystemCounter::FlowControlOverRuns,
+    SystemCounter::InvalidPackets,
+    SystemCounter::Errors,
+    SystemCounter::ShortSends,
+    SystemCounter::SenderFlowControlLimits,
+    SystemCounter::UnblockedPublications,
+    SystemCounter::LossGapFills,
+    SystemCounter::ClientTimeouts,
+    SystemCounter::PublicationsRevoked,
+    SystemCounter::PublicationImagesRevoked,
+    SystemCounter::ImagesRejected,
+    SystemCounter::RetransmitOverflow,
+];
