@@ -6,8 +6,8 @@ mod figures;
 mod fuzz;
 mod kills;
 mod sanitizers;
-mod soak;
 mod sim;
+mod soak;
 
 use std::process::{Command, ExitCode};
 
