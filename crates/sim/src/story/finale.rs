@@ -28,6 +28,8 @@ const EXPECTED: &[&str] = &[
     "unknown subscription",
     // Exclusive publications of one host that say the same session.
     "is already in exclusive use",
+    // A shared publication on a stream that another road has as well, with parameters of its own.
+    "existing publication has different",
     // Two subscriptions of one host with the same sources.
     "another socket has it",
     // Answers to requesters that are gone by then, or that were none.

@@ -119,7 +119,8 @@ impl Publisher {
                 ledger.open(handle.key(), handle.max_payload());
                 self.key = Some(handle.key());
                 for channel in &self.spec.destinations {
-                    taken(handle.add_destination(channel));
+                    // The driver may be gone since it answered; then there is nothing to add to.
+                    let _ = handle.add_destination(channel);
                 }
                 State::Open(handle)
             }
