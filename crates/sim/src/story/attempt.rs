@@ -61,7 +61,7 @@ pub fn attempt(plan: &Plan) -> Result<Coverage, Failure> {
 /// The same; `look` sees the world after each event.
 ///
 /// # Errors
-/// As [`attempt`].
+/// As [`attempt()`].
 pub fn attempt_with(plan: &Plan, look: Look<'_>) -> Result<Coverage, Failure> {
     LAST.set(None);
     let played = panic::catch_unwind(AssertUnwindSafe(|| {

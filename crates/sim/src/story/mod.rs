@@ -1,9 +1,9 @@
 //! Stories as data: what happens in a world, as a list of timed events made from a seed.
 //!
-//! [`Plan::random`] makes one up, [`attempt`] has it played and checked, [`shrink`] makes one that fails short, and
+//! [`Plan::random`] makes one up, [`attempt()`] has it played and checked, [`shrink()`] makes one that fails short, and
 //! [`Plan::to_text`] writes it down, one event a line, so that it can be read, changed and played again.
 //!
-//! In each story the network is whole again in the end and whoever lives must be heard ([`finale`]); then all is closed
+//! In each story the network is whole again in the end and whoever lives must be heard; then all is closed
 //! and nothing may be left.
 
 mod attempt;
