@@ -164,4 +164,6 @@ impl EventSource {
 }
 
 #[cfg(test)]
+mod captured;
+#[cfg(test)]
 mod tests;

@@ -7,21 +7,9 @@ use taran_protocol::event::{EventCode, FieldKind};
 use taran_protocol::frame::{I32, IntoBytes, Nak};
 use taran_protocol::response::Response;
 
-const CAPACITY: usize = 64 * 1024;
-
-fn log(wanted: &str) -> (EventLog, EventSource) {
-    EventLog::new(EventSet::parse(wanted).unwrap(), CAPACITY, || 5_000_000_007).unwrap()
-}
-
-fn lines(source: &mut EventSource) -> String {
-    let mut text = String::new();
-    while source.read(10, |number, record| text::append(&mut text, number, record)) > 0 {}
-    text
-}
-
 #[test]
 fn what_is_wanted_becomes_lines() {
-    let (log, mut source) = log("all");
+    let (log, mut source) = EventLog::captured("all");
     let mut bytes = Vec::new();
     let add = Command::AddPublication {
         client_id: 3,
@@ -64,7 +52,7 @@ fn what_is_wanted_becomes_lines() {
         ],
     );
     assert_eq!(
-        lines(&mut source),
+        source.lines(),
         "[5.000000007] DRIVER: CMD_IN_ADD_PUBLICATION [49/49]: client_id=3 correlation_id=4 stream_id=1001 \
          channel=aeron:ipc?alias=two\\nlines\n\
          [5.000000007] DRIVER: CMD_OUT_ERROR [18/18]: correlation_id=4 error_code=1 message=no\n\
@@ -77,33 +65,33 @@ fn what_is_wanted_becomes_lines() {
 
 #[test]
 fn what_is_not_wanted_leaves_no_trace() {
-    let (log, mut source) = log("CMD_OUT_ERROR");
+    let (log, mut source) = EventLog::captured("CMD_OUT_ERROR");
     log.log(EventCode::TextData, &[Fact::Text("nothing")]);
     log.command(0x0B, &[0; 16]);
     EventLog::off().log(EventCode::TextData, &[Fact::Text("nothing")]);
-    assert_eq!(lines(&mut source), "");
+    assert_eq!(source.lines(), "");
     assert_eq!(source.take_lost(), 0);
 }
 
 #[test]
 fn a_full_queue_loses_events_and_counts_them() {
-    let (log, mut source) = log("all");
+    let (log, mut source) = EventLog::captured("all");
     let text = "x".repeat(1000);
     for _ in 0..100 {
         log.log(EventCode::TextData, &[Fact::Text(&text)]);
     }
     let lost = source.take_lost();
-    let written = lines(&mut source).lines().count() as u64;
+    let written = source.lines().lines().count() as u64;
     assert!(lost > 0 && written > 0);
     assert_eq!(lost + written, 100);
     assert_eq!(source.take_lost(), 0);
     log.log(EventCode::TextData, &[Fact::Text("again")]);
-    assert!(lines(&mut source).ends_with("TEXT_DATA [7/7]: again\n"));
+    assert!(source.lines().ends_with("TEXT_DATA [7/7]: again\n"));
 }
 
 #[test]
 fn every_event_can_be_logged_with_the_facts_it_declares() {
-    let (log, mut source) = log("all");
+    let (log, mut source) = EventLog::captured("all");
     for spec in EventCode::ALL {
         let facts: Vec<Fact<'_>> = spec
             .fields
@@ -118,7 +106,7 @@ fn every_event_can_be_logged_with_the_facts_it_declares() {
             })
             .collect();
         log.log(spec.code, &facts);
-        let line = lines(&mut source);
+        let line = source.lines();
         assert!(line.contains(spec.name), "{line}");
         assert_eq!(line.lines().count(), 1, "{line}");
     }

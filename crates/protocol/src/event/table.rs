@@ -126,6 +126,7 @@ events! {
     TextData = 51 "TEXT_DATA" Inside [text: Text];
     NameResolutionLookup = 52 "NAME_RESOLUTION_LOOKUP" Inside
         [resolver: Text, duration_ns: Long, name: Text, is_re_lookup: Int, resolved_name: Text];
+    // Declared by the official drivers, and logged by neither; so here.
     NameResolutionHostName = 53 "NAME_RESOLUTION_HOST_NAME" Inside [duration_ns: Long, host_name: Text];
     NakSent = 54 "NAK_SENT" Inside
         [address: Address, session_id: Int, stream_id: Int, term_id: Int, term_offset: Int, length: Int];

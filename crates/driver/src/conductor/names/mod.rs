@@ -60,6 +60,13 @@ struct Question {
     since_ns: i64,
 }
 
+impl Question {
+    /// About a peer that had an address, and fell silent.
+    fn is_again(&self) -> bool {
+        !matches!(self.asker, Asker::Command | Asker::Neighbor(_))
+    }
+}
+
 /// All that know names, and the questions that are open.
 #[derive(Debug)]
 pub(crate) struct Names {
@@ -97,7 +104,7 @@ impl Names {
         }
     }
 
-    /// Logs what comes of lookups from now on.
+    /// Logs what is looked up where, and what comes of it, from now on.
     pub(crate) fn log_to(&mut self, events: EventLog) {
         self.events = events;
     }
@@ -207,13 +214,21 @@ impl Names {
     fn look_up(&mut self, ticket: u64, host: &str, among_drivers: bool) {
         let heard = self.gossip.as_ref().filter(|_| among_drivers);
         if let Some(heard) = heard.and_then(|gossip| gossip.find(host)) {
+            self.log_lookup(ticket, "driver", host, host);
             self.found.push_back((ticket, Ok(heard)));
             return;
         }
         let host = match self.table.redirect(host) {
-            None => host,
-            Some(Redirection::To(other)) => other,
+            None => {
+                self.log_lookup(ticket, "default", host, host);
+                host
+            }
+            Some(Redirection::To(other)) => {
+                self.log_lookup(ticket, "csv_table", host, other);
+                other
+            }
             Some(Redirection::Nowhere) => {
+                self.log_lookup(ticket, "csv_table", host, "");
                 let text = format!("Unable to resolve host=({host}): (forced)");
                 self.found.push_back((ticket, Err(text)));
                 return;
@@ -225,6 +240,22 @@ impl Names {
         }
     }
 
+    /// Who answers for a name, and for which other name it stands there; both are known at once.
+    fn log_lookup(&self, ticket: u64, resolver: &str, host: &str, stands_for: &str) {
+        let question = self.open.get(&ticket);
+        let is_again = question.is_some_and(Question::is_again);
+        self.events.log(
+            EventCode::NameResolutionLookup,
+            &[
+                Fact::Text(resolver),
+                Fact::Long(0),
+                Fact::Text(host),
+                Fact::Int(i32::from(is_again)),
+                Fact::Text(stands_for),
+            ],
+        );
+    }
+
     fn looked_up(&mut self, index: usize, found: &Found, counters: &mut Counters) {
         if let Some(gossip) = &mut self.gossip {
             gossip.looked_up(index, found, self.now, counters);
@@ -233,7 +264,6 @@ impl Names {
 }
 
 fn log_answer(events: &EventLog, question: &Question, taken_ns: i64, found: &Found) {
-    let is_again = !matches!(question.asker, Asker::Command | Asker::Neighbor(_));
     let address = match found {
         Ok(addresses) => preferred(addresses).map_or_else(String::new, |ip| ip.to_string()),
         Err(reason) => reason.clone(),
@@ -243,7 +273,7 @@ fn log_answer(events: &EventLog, question: &Question, taken_ns: i64, found: &Fou
         &[
             Fact::Long(taken_ns),
             Fact::Text(&question.host),
-            Fact::Int(i32::from(is_again)),
+            Fact::Int(i32::from(question.is_again())),
             Fact::Text(&address),
         ],
     );

@@ -134,3 +134,41 @@ fn who_asks_again_while_it_waits_asks_once() {
     names.ask_again(asker, "peer");
     assert_eq!(system.asked().len(), 2);
 }
+
+#[test]
+fn who_is_asked_and_what_came_of_it_is_logged() {
+    let rows = [row("a", "10.0.0.1", "b.host")];
+    let (mut names, system, mut counters, _) = names(&rows);
+    let (events, mut source) = EventLog::captured("NAME_RESOLUTION_LOOKUP,NAME_RESOLUTION_RESOLVE");
+    names.log_to(events);
+    let entry = counters.counter(counters.ids_of_type(2001)[0]);
+    for value in [0, 1, -1] {
+        entry.set(value);
+        names.ask(Asker::Command, "a");
+    }
+    names.ask_again(Asker::SendEndpoint(EndpointId(3)), "peer");
+    let lookups: Vec<String> = source.lines().lines().map(facts).collect();
+    assert_eq!(
+        lookups,
+        [
+            "resolver=csv_table duration_ns=0 name=a is_re_lookup=0 resolved_name=10.0.0.1",
+            "resolver=csv_table duration_ns=0 name=a is_re_lookup=0 resolved_name=b.host",
+            "resolver=csv_table duration_ns=0 name=a is_re_lookup=0 resolved_name=",
+            "resolver=default duration_ns=0 name=peer is_re_lookup=1 resolved_name=peer",
+        ]
+    );
+    names.do_work(at(1_000), &mut counters);
+    system.answer(3, Ok(vec!["10.0.0.7".parse().unwrap()]));
+    while names.poll(&mut counters).is_some() {}
+    let told = source.lines();
+    let last = told.lines().last().map(facts).unwrap();
+    assert_eq!(
+        last,
+        "duration_ns=1000 name=peer is_re_resolution=1 address=10.0.0.7"
+    );
+}
+
+/// What a line says of its event.
+fn facts(line: &str) -> String {
+    line.split_once("]: ").unwrap().1.to_owned()
+}

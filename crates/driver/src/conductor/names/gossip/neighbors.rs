@@ -112,6 +112,28 @@ mod tests {
     }
 
     #[test]
+    fn who_comes_and_goes_is_logged_once() {
+        let (events, mut source) = EventLog::captured("admin");
+        let mut neighbors = Neighbors::new(events);
+        let [a, b] = [1, 2].map(|port| SocketAddr::from(([10, 0, 0, 1], port)));
+        for (address, heard_ns) in [(a, 10), (b, 20), (a, 15)] {
+            neighbors.learn(address, heard_ns, true);
+        }
+        neighbors.forget_before(20);
+        neighbors.forget_before(20);
+        let prefix = "[5.000000007] DRIVER: NAME_RESOLUTION_NEIGHBOR_";
+        let told = source.lines();
+        let told: Vec<&str> = told
+            .lines()
+            .map(|line| line.strip_prefix(prefix).unwrap())
+            .collect();
+        assert!(told[0].starts_with("ADDED ") && told[0].ends_with("address=10.0.0.1:1"));
+        assert!(told[1].starts_with("ADDED ") && told[1].ends_with("address=10.0.0.1:2"));
+        assert!(told[2].starts_with("REMOVED ") && told[2].ends_with("address=10.0.0.1:1"));
+        assert_eq!(told.len(), 3);
+    }
+
+    #[test]
     fn who_has_not_spoken_takes_no_room_from_those_who_have() {
         let mut neighbors = Neighbors::default();
         let addresses =
