@@ -30,7 +30,8 @@ fn references(cell: &str) -> Vec<(String, String)> {
 fn defines(text: &str, name: &str) -> bool {
     // A story of the simulator begins with its name and the number of its seeds.
     let is_story = |line: &str| {
-        let rest = line.trim_start().strip_prefix(name);
+        let line = line.trim_start().trim_start_matches("seeded! { ");
+        let rest = line.strip_prefix(name);
         rest.is_some_and(|rest| rest.starts_with(", ") && rest.contains("|seed|"))
     };
     text.contains(&format!("fn {name}("))
@@ -133,5 +134,46 @@ fn each_section_has_a_row_and_each_row_names_tests_that_exist() {
             }
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Where the stories of the simulator are, below the root.
+const STORIES: &str = "crates/sim/tests/worlds";
+
+#[test]
+fn each_feature_has_a_story_for_each_trouble_or_a_reason_why_not() {
+    let page = fs::read_to_string(root().join("docs/testing.md")).unwrap();
+    let title = "## The simulator: stories";
+    let (_, section) = page.split_once(title).expect("the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let mut wrong = Vec::new();
+    let mut rows = 0;
+    for line in section.lines().filter(|line| line.starts_with("| ")) {
+        let cells = line.trim_start_matches("| ").trim_end_matches(" |");
+        let cells: Vec<&str> = cells.split(" | ").collect();
+        let [feature, troubles @ ..] = &cells[..] else {
+            continue;
+        };
+        if *feature == "feature" {
+            continue;
+        }
+        rows += 1;
+        if troubles.len() != 5 {
+            wrong.push(format!("{feature}: {} cells, not 5", troubles.len()));
+        }
+        for cell in troubles {
+            if !cell.chars().any(char::is_alphabetic) {
+                wrong.push(format!("{feature}: neither a story nor a reason: {cell:?}"));
+            }
+            for (file, name) in references(cell) {
+                let path = root().join(STORIES).join(&file);
+                let text = fs::read_to_string(path).unwrap_or_default();
+                if !defines(&text, &name) {
+                    wrong.push(format!("{feature}: there is no {file}::{name}"));
+                }
+            }
+        }
+    }
+    assert!(rows > 0, "no table");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

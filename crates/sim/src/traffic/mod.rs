@@ -18,7 +18,7 @@ pub use ledger::{Fate, Ledger, Message, Stream, StreamKey};
 pub use pattern::Lengths;
 pub use publisher::Publisher;
 pub use publishing::Publishing;
-pub use subscriber::Subscriber;
+pub use subscriber::{Stamps, Subscriber};
 pub use subscribing::Subscribing;
 
 pub(crate) use pattern::fill;

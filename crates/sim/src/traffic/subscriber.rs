@@ -29,6 +29,7 @@ pub struct Subscriber {
     /// Sources that the driver has confirmed.
     sources: BTreeSet<String>,
     asked: Vec<Asked>,
+    stamps: Stamps,
 }
 
 /// A source that the driver was asked for, or to give up.
@@ -37,6 +38,26 @@ struct Asked {
     channel: String,
     more: bool,
     answer: Pending<()>,
+}
+
+/// The reserved values of messages, where drivers may write times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// How many messages had none.
+    pub missing: u64,
+    /// The least one, and the greatest.
+    pub range: Option<(i64, i64)>,
+}
+
+impl Stamps {
+    fn take(&mut self, value: i64) {
+        if value == 0 {
+            self.missing += 1;
+        } else {
+            let (least, most) = self.range.unwrap_or((value, value));
+            self.range = Some((least.min(value), most.max(value)));
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -130,6 +151,7 @@ impl Subscriber {
             error: None,
             sources: BTreeSet::new(),
             asked: Vec::new(),
+            stamps: Stamps::default(),
         }
     }
 
@@ -193,13 +215,14 @@ impl Subscriber {
         let State::Open(subscription) = &mut self.state else {
             return Ok(0);
         };
-        let (subscriber, images) = (self.number, &mut self.images);
+        let (subscriber, images, stamps) = (self.number, &mut self.images, &mut self.stamps);
         let mut outcome = Ok(());
         let take = |message: &[u8], header: &Header<'_>, is_taken: bool| {
             if outcome.is_ok() {
                 outcome = images.hold(ledger, message, header, is_taken);
             }
             if is_taken {
+                stamps.take(header.reserved_value());
                 let (session, position) = (header.session_id(), header.position());
                 let event = Event::Delivered {
                     subscriber,
@@ -319,8 +342,20 @@ impl Subscriber {
     /// Under which id the driver has the subscription, if it is open.
     #[must_use]
     pub fn registration_id(&self) -> Option<i64> {
+        self.subscription().map(Subscription::registration_id)
+    }
+
+    /// What stood in the reserved values of the messages so far.
+    #[must_use]
+    pub fn stamps(&self) -> Stamps {
+        self.stamps
+    }
+
+    /// The subscription itself, if it is open.
+    #[must_use]
+    pub fn subscription(&self) -> Option<&Subscription> {
         match &self.state {
-            State::Open(subscription) => Some(subscription.registration_id()),
+            State::Open(subscription) => Some(subscription),
             _ => None,
         }
     }

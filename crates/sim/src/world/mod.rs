@@ -17,7 +17,7 @@ use std::any::Any;
 use std::time::Duration;
 
 use taran::Client;
-use taran_core::clock::{ManualClock, Now, saturating_nanos};
+use taran_core::clock::{ManualClock, Now, WallClock, saturating_nanos};
 
 use crate::check::delivery::ImageCheck;
 use crate::history::{Event, History};
@@ -203,6 +203,12 @@ impl World {
         self.clients[client.0].host
     }
 
+    /// Whose a publisher is.
+    #[must_use]
+    pub fn client_of(&self, publisher: PublisherId) -> ClientId {
+        self.publishers[publisher.0].client
+    }
+
     /// What was sent.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
@@ -241,6 +247,12 @@ impl World {
     pub fn elapsed(&self) -> Duration {
         let nanos = self.clock.read().nanos - START.nanos;
         Duration::from_nanos(nanos.unsigned_abs())
+    }
+
+    /// The time of day, in nanoseconds since 1970, as hosts see it whose clocks are right.
+    #[must_use]
+    pub fn epoch_nanos(&self) -> i64 {
+        self.clock.epoch_nanos()
     }
 
     /// A number made from all that has happened: the same for the same seed and story.

@@ -113,3 +113,43 @@ seeded! {
         pair.end();
     }
 }
+
+seeded! {
+    /// The links are cut for a while, in one direction or both: that is not taken for a round trip, and the window is as
+    /// wide as before when all is well again.
+    round_trips_and_cuts, 30, |seed| {
+        let mut pair = Pair::of(seed, HostSpec::new(), measuring(seed % 2 == 0));
+        let delay = between(&mut pair.world, Duration::from_micros(200), Duration::from_millis(5));
+        pair.world.set_faults(LinkFaults { delay, ..LinkFaults::default() });
+        let subscriber = pair.world.subscribe(pair.clients[1], Subscribing::new(cubic(1), STREAM));
+        let publishing = Publishing::new(channel(1), STREAM).pause(Duration::from_millis(10));
+        let publisher = pair.world.publish(pair.clients[0], publishing.messages(200));
+        await_offered(&mut pair.world, publisher, 50);
+        let ids = pair.hosts.map(|host| pair.world.network_id(host));
+        for _ in 0..3 {
+            let (forth, back) = [(true, true), (true, false), (false, true)][pair.world.random().usize(0..3)];
+            if forth {
+                pair.world.network().cut(ids[0], ids[1]);
+            }
+            if back {
+                pair.world.network().cut(ids[1], ids[0]);
+            }
+            let pause = between(&mut pair.world, Duration::from_millis(50), Duration::from_secs(9));
+            pair.world.run_for(pause);
+            pair.world.network().heal_all();
+            pair.world.publisher_mut(publisher).more(20);
+            pair.world.run_for(Duration::from_secs(4));
+            let measured = indicator(&pair.world, pair.hosts[1], "rcv-cc-cubic-rtt").unwrap();
+            let trip_ns = 2 * delay.as_nanos() as i64;
+            // Agents take their turns at most 10 ms apart, and two of them have a part in it.
+            let most_ns = trip_ns + 40_000_000;
+            assert!((trip_ns..most_ns).contains(&measured), "{measured} of {trip_ns}");
+        }
+        pair.await_all((subscriber, publisher));
+        assert!(pair.world.subscriber(subscriber).ended().is_empty());
+        pair.world.run_for(Duration::from_secs(5));
+        let window = indicator(&pair.world, pair.hosts[1], "rcv-cc-cubic-wnd");
+        assert_eq!(window, Some(32_768 / 1_408 * 1_408));
+        pair.end();
+    }
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use taran_sim::{Publishing, Subscribing, seeded};
 
-use super::common::{LONG, Pair, STREAM, await_offered, channel, end};
+use super::common::{LONG, Pair, STREAM, await_offered, between, channel, end};
 
 seeded! {
     /// A publisher that closes with its last message has that delivered, and the image ends there.
@@ -85,6 +85,80 @@ seeded! {
         pair.world.publisher_mut(publisher).revoke();
         pair.world.run_until("the image has ended", Duration::from_secs(20), |world| {
             !world.subscriber(subscriber).ended().is_empty()
+        });
+        pair.end();
+    }
+}
+
+/// A stream is revoked, and right then something happens to whoever is to tell of it. Its image ends in time all the same,
+/// and a next stream is received.
+fn revoked_when(seed: u64, trouble: impl Fn(&mut Pair)) {
+    let mut pair = Pair::in_any_weather(seed);
+    let (subscriber, publisher) = pair.flow(300);
+    await_offered(&mut pair.world, publisher, 100);
+    pair.world.publisher_mut(publisher).revoke();
+    let pause = between(&mut pair.world, Duration::ZERO, Duration::from_millis(20));
+    pair.world.run_for(pause);
+    trouble(&mut pair);
+    pair.world
+        .run_until("the image has ended", Duration::from_secs(45), |world| {
+            !world.subscriber(subscriber).ended().is_empty()
+        });
+    let publishing = Publishing::new(channel(1), STREAM).messages(50);
+    let next = pair.world.publish(pair.clients[0], publishing);
+    pair.await_all((subscriber, next));
+    pair.end();
+}
+
+seeded! {
+    /// In one direction or both the links are cut, for a short time or a long one.
+    revoked_and_cut_off, 20, |seed| revoked_when(seed, |pair| {
+        let ids = pair.hosts.map(|host| pair.world.network_id(host));
+        let (forth, back) = [(true, true), (true, false), (false, true)][seed as usize % 3];
+        if forth {
+            pair.world.network().cut(ids[0], ids[1]);
+        }
+        if back {
+            pair.world.network().cut(ids[1], ids[0]);
+        }
+        let pause = between(&mut pair.world, Duration::from_millis(50), Duration::from_secs(30));
+        pair.world.run_for(pause);
+        pair.world.network().heal_all();
+    })
+}
+
+seeded! {
+    /// The publisher's driver dies.
+    revoked_and_restarted, 15, |seed| revoked_when(seed, |pair| {
+        pair.world.kill_driver(pair.hosts[0]);
+        pair.world.run_for(Duration::from_secs(15));
+        pair.world.start_driver(pair.hosts[0]);
+        pair.clients[0] = pair.world.connect(pair.hosts[0]);
+    })
+}
+
+seeded! {
+    /// The publisher's client dies.
+    revoked_and_dead, 15, |seed| revoked_when(seed, |pair| {
+        pair.world.kill_client(pair.clients[0]);
+        pair.clients[0] = pair.world.connect(pair.hosts[0]);
+    })
+}
+
+seeded! {
+    /// Several read it, one of them slowly, and one is dead: all who live see the end within seconds.
+    revoked_for_several, 20, |seed| {
+        let mut pair = Pair::in_any_weather(seed);
+        let doomed = pair.world.connect(pair.hosts[1]);
+        pair.world.subscribe(doomed, Subscribing::new(channel(1), STREAM));
+        let slow = pair.subscribe();
+        pair.world.subscriber_mut(slow).set_laziness(0.95);
+        let (quick, publisher) = pair.flow(300);
+        await_offered(&mut pair.world, publisher, 20);
+        pair.world.kill_client(doomed);
+        pair.world.publisher_mut(publisher).revoke();
+        pair.world.run_until("the images have ended", Duration::from_secs(20), |world| {
+            [slow, quick].iter().all(|it| !world.subscriber(*it).ended().is_empty())
         });
         pair.end();
     }

@@ -1,8 +1,11 @@
 //! Streams within a host.
 
+use std::time::Duration;
+
+use taran::ClientEnd;
 use taran_sim::{HostSpec, Lengths, Publishing, Subscribing, World, seeded};
 
-use super::common::{STREAM, await_all, end};
+use super::common::{STREAM, await_all, await_offered, end};
 
 const IPC: &str = "aeron:ipc";
 
@@ -60,6 +63,45 @@ seeded! {
         });
         await_all(&mut world, &publishers.map(|publisher| (subscriber, publisher)));
         assert_eq!(world.subscriber(subscriber).images().count(), 3);
+        end(world);
+    }
+}
+
+seeded! {
+    /// One of several readers is slow, and one dies: the others get everything, the slow one too.
+    one_slow_one_dead, 20, |seed| {
+        let mut world = World::new(seed);
+        let host = world.add_host(HostSpec::new());
+        let clients = [(); 4].map(|()| world.connect(host));
+        let readers = clients.map(|client| world.subscribe(client, Subscribing::new(IPC, STREAM)));
+        world.subscriber_mut(readers[0]).set_laziness(0.95);
+        let writer = world.connect(host);
+        let publisher = world.publish(writer, Publishing::new(IPC, STREAM).messages(300));
+        await_offered(&mut world, publisher, 50);
+        world.kill_client(clients[1]);
+        let flows: Vec<_> = [0, 2, 3].iter().map(|index| (readers[*index], publisher)).collect();
+        await_all(&mut world, &flows);
+        end(world);
+    }
+}
+
+seeded! {
+    /// The driver dies, and all who were connected by it begin anew with its successor.
+    driver_restart, 20, |seed| {
+        let mut world = World::new(seed);
+        let host = world.add_host(HostSpec::new());
+        for _ in 0..2 {
+            let (left, right) = (world.connect(host), world.connect(host));
+            let subscriber = world.subscribe(left, Subscribing::new(IPC, STREAM));
+            let publisher = world.publish(right, Publishing::new(IPC, STREAM).messages(100));
+            await_all(&mut world, &[(subscriber, publisher)]);
+            world.kill_driver(host);
+            world.run_for(Duration::from_secs(15));
+            for client in [left, right] {
+                assert!(matches!(world.client_end(client), Some(ClientEnd::Lost(_))));
+            }
+            world.start_driver(host);
+        }
         end(world);
     }
 }

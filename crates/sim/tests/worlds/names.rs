@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use taran_protocol::counter::type_id;
-use taran_sim::{ClientId, HostIndex, HostSpec, Publishing, Subscribing, World, seeded, weather};
+use taran_protocol::counter::{SystemCounter, type_id};
+use taran_sim::{
+    ClientId, HostIndex, HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World,
+    seeded, weather,
+};
 
 use super::common::{LONG, STREAM, await_all, between, channel, end};
 
@@ -113,5 +116,127 @@ seeded! {
         let from = if dead == 0 { 1 } else { 0 };
         reaches_by_name(&mut world, clients[from], clients[dead], dead, STREAM);
         end(world);
+    }
+}
+
+/// A host whose driver has a table in which `peer` stands for the second host, and at an operator's word for the third.
+fn with_a_table() -> HostSpec {
+    HostSpec::new()
+        .option("aeron.name.resolver.supplier", "csv_table")
+        .option("aeron.name.resolver.init.args", "peer,host1,host2")
+}
+
+/// Says what the first name of the table stands for from now on: 0 and 1 are its hosts, -1 is nobody.
+fn stands_for(world: &World, host: HostIndex, value: i64) {
+    let counters = world.counters(host);
+    let entry = counters.find(|meta| meta.type_id == type_id::NAME_TABLE_ENTRY);
+    counters.counter(entry.unwrap().id).unwrap().set(value);
+}
+
+/// A publisher on the first host sends to a name of the table, under which the second and the third host listen.
+struct ByTable {
+    world: World,
+    hosts: [HostIndex; 3],
+    clients: [ClientId; 3],
+    subscribers: [SubscriberId; 2],
+}
+
+impl ByTable {
+    fn new(seed: u64) -> Self {
+        let mut world = World::new(seed);
+        let faults = if world.random().bool() {
+            weather::fair(world.random())
+        } else {
+            weather::foul(world.random())
+        };
+        world.set_faults(faults);
+        let hosts = [with_a_table(), HostSpec::new(), HostSpec::new()];
+        let hosts = hosts.map(|spec| world.add_host(spec));
+        let clients = hosts.map(|host| world.connect(host));
+        let subscribers = [1, 2].map(|number| {
+            world.subscribe(clients[number], Subscribing::new(channel(number), STREAM))
+        });
+        Self {
+            world,
+            hosts,
+            clients,
+            subscribers,
+        }
+    }
+
+    fn publish(&mut self) -> PublisherId {
+        let publishing = Publishing::new("aeron:udp?endpoint=peer:40123", STREAM);
+        self.world.publish(self.clients[0], publishing.messages(50))
+    }
+}
+
+seeded! {
+    /// A name of the table is moved by its counter when its host dies: the other host gets the stream.
+    table, 20, |seed| {
+        let mut by_table = ByTable::new(seed);
+        let publisher = by_table.publish();
+        let [first, second] = by_table.subscribers;
+        let ByTable { mut world, hosts, .. } = by_table;
+        await_all(&mut world, &[(first, publisher)]);
+        assert_eq!(world.subscriber(second).images().count(), 0);
+        world.kill_driver(hosts[1]);
+        let pause = between(&mut world, Duration::ZERO, DRIVER_TIMEOUT);
+        world.run_for(pause);
+        stands_for(&world, hosts[0], 1);
+        world.run_until("the other host is found", LONG, |world| {
+            world.subscriber(second).images().next().is_some()
+        });
+        world.publisher_mut(publisher).more(50);
+        await_all(&mut world, &[(second, publisher)]);
+        assert_eq!(world.system(hosts[0], SystemCounter::ResolutionChanges), 1);
+        end(world);
+    }
+}
+
+seeded! {
+    /// A name that stands for nobody is refused to those who come; whoever knows its address goes on there, also when its
+    /// peer was not heard for so long that it is looked up.
+    forced_unknown, 20, |seed| {
+        let mut by_table = ByTable::new(seed);
+        let publisher = by_table.publish();
+        await_all(&mut by_table.world, &[(by_table.subscribers[0], publisher)]);
+        stands_for(&by_table.world, by_table.hosts[0], -1);
+        let ids = [0, 1].map(|host| by_table.world.network_id(by_table.hosts[host]));
+        by_table.world.network().separate(ids[0], ids[1]);
+        by_table.world.run_for(Duration::from_secs(8));
+        by_table.world.network().heal_all();
+        let other = Publishing::new("aeron:udp?endpoint=peer:40999", STREAM);
+        let refused = by_table.world.publish(by_table.clients[0], other);
+        by_table.world.run_until("the name is refused", LONG, |world| {
+            world.publisher(refused).failure().is_some()
+        });
+        let told = by_table.world.publisher(refused).failure().map(ToString::to_string);
+        assert!(told.as_ref().is_some_and(|told| told.contains("peer")), "{told:?}");
+        by_table.world.publisher_mut(publisher).more(50);
+        await_all(&mut by_table.world, &[(by_table.subscribers[0], publisher)]);
+        stands_for(&by_table.world, by_table.hosts[0], 0);
+        let again = by_table.publish();
+        await_all(&mut by_table.world, &[(by_table.subscribers[0], again)]);
+        by_table.world.close_all();
+        by_table.world.expect_nothing_left();
+        by_table.world.expect_no_errors_but(&["Unable to resolve host"]);
+    }
+}
+
+seeded! {
+    /// The driver that has the table dies, and so does a client of it: the names of its successor stand where they began.
+    table_restart, 15, |seed| {
+        let mut by_table = ByTable::new(seed);
+        stands_for(&by_table.world, by_table.hosts[0], 1);
+        let publisher = by_table.publish();
+        await_all(&mut by_table.world, &[(by_table.subscribers[1], publisher)]);
+        by_table.world.kill_client(by_table.clients[0]);
+        by_table.world.kill_driver(by_table.hosts[0]);
+        by_table.world.run_for(FORGOTTEN);
+        by_table.world.start_driver(by_table.hosts[0]);
+        by_table.clients[0] = by_table.world.connect(by_table.hosts[0]);
+        let publisher = by_table.publish();
+        await_all(&mut by_table.world, &[(by_table.subscribers[0], publisher)]);
+        end(by_table.world);
     }
 }

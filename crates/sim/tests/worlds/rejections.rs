@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::error_code::ErrorCode;
-use taran_sim::{Publishing, Subscribing, seeded};
+use taran_sim::{PublisherId, Publishing, SubscriberId, Subscribing, World, seeded};
 
-use super::common::{LONG, Pair, STREAM, await_all, await_offered, channel};
+use super::common::{LONG, Pair, STREAM, await_all, await_offered, between, channel};
 
 const REASON: &str = "the messages make no sense";
 
@@ -77,5 +77,118 @@ seeded! {
         world.close_all();
         world.expect_nothing_left();
         world.expect_no_errors_but(&[REASON]);
+    }
+}
+
+/// A stream whose reader is about to send it away, beside one that reads another stream on the same host.
+fn read_for_now(seed: u64) -> (Pair, SubscriberId, PublisherId) {
+    let mut pair = Pair::in_any_weather(seed);
+    let subscriber = pair.subscribe();
+    let publishing = Publishing::new(channel(1), STREAM).pause(Duration::from_millis(10));
+    let publisher = pair
+        .world
+        .publish(pair.clients[0], publishing.messages(1_000));
+    await_offered(&mut pair.world, publisher, 20);
+    pair.world.run_until("there is an image", LONG, |world| {
+        world.subscriber(subscriber).images().next().is_some()
+    });
+    (pair, subscriber, publisher)
+}
+
+fn end_but_rejected(mut world: World) {
+    world.close_all();
+    world.expect_nothing_left();
+    world.expect_no_errors_but(&[REASON]);
+}
+
+seeded! {
+    /// The links are cut, in one direction or both, when an image is sent away, and mended while that is still told: the
+    /// publisher is told once all the same, and read again in the end.
+    partition, 30, |seed| {
+        let (mut pair, subscriber, publisher) = read_for_now(seed);
+        let ids = pair.hosts.map(|host| pair.world.network_id(host));
+        if seed % 3 != 0 {
+            pair.world.network().cut(ids[0], ids[1]);
+        }
+        if seed % 3 != 1 {
+            pair.world.network().cut(ids[1], ids[0]);
+        }
+        assert!(pair.world.subscriber_mut(subscriber).reject(REASON));
+        // After 5 s without a status message a receiver is a stranger, to whom no publisher listens.
+        let pause = between(&mut pair.world, Duration::ZERO, Duration::from_millis(3_500));
+        pair.world.run_for(pause);
+        pair.world.network().heal_all();
+        pair.world.run_until("the image has gone", LONG, |world| {
+            world.subscriber(subscriber).ended().len() == 1
+        });
+        pair.await_all((subscriber, publisher));
+        let complaints = pair.world.complaints(pair.clients[0]);
+        assert_eq!(complaints.len(), 1, "{complaints:?}");
+        end_but_rejected(pair.world);
+    }
+}
+
+seeded! {
+    /// Whoever sent an image away dies, or the publisher's client does: the other side goes on, and nothing is left.
+    client_death, 30, |seed| {
+        let (mut pair, subscriber, publisher) = read_for_now(seed);
+        assert!(pair.world.subscriber_mut(subscriber).reject(REASON));
+        let pause = between(&mut pair.world, Duration::ZERO, Duration::from_millis(100));
+        pair.world.run_for(pause);
+        if seed % 2 == 0 {
+            // Its driver knows, and tells.
+            pair.world.run_for(Duration::from_millis(50));
+            pair.world.kill_client(pair.clients[1]);
+            let teller = pair.clients[0];
+            pair.world.run_until("the publisher is told", LONG, |world| {
+                !world.complaints(teller).is_empty()
+            });
+            pair.clients[1] = pair.world.connect(pair.hosts[1]);
+            let next = pair.subscribe();
+            pair.await_all((next, publisher));
+            assert_eq!(pair.world.complaints(teller).len(), 1);
+        } else {
+            pair.world.kill_client(pair.clients[0]);
+            pair.world.run_until("the image has gone", LONG, |world| {
+                world.subscriber(subscriber).ended().len() == 1
+            });
+            pair.clients[0] = pair.world.connect(pair.hosts[0]);
+            let next = Publishing::new(channel(1), STREAM).messages(50);
+            let next = pair.world.publish(pair.clients[0], next);
+            pair.await_all((subscriber, next));
+            assert!(pair.world.complaints(pair.clients[0]).is_empty());
+        }
+        end_but_rejected(pair.world);
+    }
+}
+
+seeded! {
+    /// A driver dies while an image is being sent away, the receiver's or the publisher's: its successor knows nothing of
+    /// that, and the stream is read again.
+    driver_restart, 30, |seed| {
+        let (mut pair, subscriber, mut publisher) = read_for_now(seed);
+        assert!(pair.world.subscriber_mut(subscriber).reject(REASON));
+        let pause = between(&mut pair.world, Duration::ZERO, Duration::from_millis(300));
+        pair.world.run_for(pause);
+        let dead = seed as usize % 2;
+        pair.world.kill_driver(pair.hosts[dead]);
+        let pause = between(&mut pair.world, Duration::from_secs(15), Duration::from_secs(30));
+        pair.world.run_for(pause);
+        pair.world.start_driver(pair.hosts[dead]);
+        pair.clients[dead] = pair.world.connect(pair.hosts[dead]);
+        let subscriber = if dead == 1 { pair.subscribe() } else { subscriber };
+        if dead == 0 {
+            let next = Publishing::new(channel(1), STREAM).messages(50);
+            publisher = pair.world.publish(pair.clients[0], next);
+        }
+        pair.world.run_until("the stream is read again", LONG, |world| {
+            world.subscriber(subscriber).images().next().is_some()
+        });
+        pair.await_all((subscriber, publisher));
+        // Who was told before it died cannot be asked any more.
+        if dead == 0 {
+            assert!(pair.world.complaints(pair.clients[0]).is_empty());
+        }
+        end_but_rejected(pair.world);
     }
 }

@@ -181,3 +181,24 @@ seeded! {
         end(service.world);
     }
 }
+
+seeded! {
+    /// One requester is slow, and the client of another one dies: the third is answered as before, and so is the slow one.
+    one_slow_one_dead, 15, |seed| {
+        let mut service = Service::in_any_weather(seed, 4);
+        let (slow, slow_image) = service.ask(1, 60);
+        service.world.subscriber_mut(slow.answers).set_laziness(0.95);
+        let (dead, dead_image) = service.ask(2, 3_000);
+        let (quick, quick_image) = service.ask(3, 60);
+        let answers = [slow_image, dead_image, quick_image].map(|image| service.answer(image, 100));
+        service.world.run_until("the dead one has heard something", LONG, |world| {
+            world.subscriber(dead.answers).images().next().is_some()
+        });
+        service.world.kill_client(service.clients[2]);
+        await_all(&mut service.world, &[(slow.answers, answers[0]), (quick.answers, answers[2])]);
+        service.world.run_until("the server has noticed", LONG, |world| {
+            !world.publisher(answers[1]).is_connected()
+        });
+        end(service.world);
+    }
+}

@@ -1,0 +1,36 @@
+//! Loss, repetition, reordering: everything arrives.
+
+use taran_sim::{World, seeded, weather};
+
+use crate::kinds::{Kind, Scene};
+
+/// In foul weather everybody gets everything that the kind promises, in one image.
+fn in_foul_weather(seed: u64, kind: Kind) {
+    let mut world = World::new(seed);
+    let faults = weather::foul(world.random());
+    world.set_faults(faults);
+    let mut scene = Scene::within(world, kind, 2, 200);
+    scene.await_all();
+    for reader in &scene.readers {
+        let ended = scene.world.subscriber(reader.subscriber).ended();
+        assert!(ended.is_empty(), "an image was given up: {ended:?}");
+    }
+    scene.end();
+}
+
+seeded! { unicast, 8, |seed| in_foul_weather(seed, Kind::Unicast) }
+seeded! { multicast, 8, |seed| in_foul_weather(seed, Kind::Multicast) }
+seeded! { manual, 8, |seed| in_foul_weather(seed, Kind::Manual) }
+seeded! { dynamic, 8, |seed| in_foul_weather(seed, Kind::Dynamic) }
+seeded! { tagged, 8, |seed| in_foul_weather(seed, Kind::Tagged) }
+seeded! { max, 8, |seed| in_foul_weather(seed, Kind::Max) }
+seeded! { sources, 8, |seed| in_foul_weather(seed, Kind::Sources) }
+seeded! { spies, 8, |seed| in_foul_weather(seed, Kind::Spies) }
+seeded! { cubic, 8, |seed| in_foul_weather(seed, Kind::Cubic) }
+seeded! { untethered, 8, |seed| in_foul_weather(seed, Kind::Untethered) }
+seeded! { unreliable, 8, |seed| in_foul_weather(seed, Kind::Unreliable) }
+seeded! { session, 8, |seed| in_foul_weather(seed, Kind::Session) }
+seeded! { resumed, 8, |seed| in_foul_weather(seed, Kind::Resumed) }
+seeded! { timestamps, 8, |seed| in_foul_weather(seed, Kind::Timestamps) }
+seeded! { ipv6, 8, |seed| in_foul_weather(seed, Kind::Ipv6) }
+seeded! { ipv6_group, 8, |seed| in_foul_weather(seed, Kind::Ipv6Group) }

@@ -1,0 +1,49 @@
+//! Several readers, one of which is slow and another one dead.
+
+use taran_sim::seeded;
+
+use crate::common::await_offered;
+use crate::kinds::{Kind, Scene};
+
+/// One reader hardly ever reads, and one dies with all it has. The others get everything, and so does the slow one where
+/// it is waited for.
+fn one_slow_one_dead(seed: u64, kind: Kind) {
+    let mut scene = Scene::new(seed, kind, 4, 150);
+    scene.await_images();
+    let slow = scene.readers[0];
+    scene
+        .world
+        .subscriber_mut(slow.subscriber)
+        .set_laziness(0.9);
+    let before = scene.world.random().u64(1..100);
+    await_offered(&mut scene.world, scene.publisher, before);
+    let dead = scene.readers.remove(1);
+    scene.world.kill_client(dead.client);
+    if kind.is_group() {
+        scene.world.kill_driver(scene.hosts[dead.host]);
+    }
+    scene.more(50);
+    if kind == Kind::Max {
+        // Nobody waits for the slow one.
+        scene.readers.remove(0);
+    }
+    scene.await_all();
+    scene.end();
+}
+
+seeded! { unicast, 8, |seed| one_slow_one_dead(seed, Kind::Unicast) }
+seeded! { multicast, 8, |seed| one_slow_one_dead(seed, Kind::Multicast) }
+seeded! { manual, 8, |seed| one_slow_one_dead(seed, Kind::Manual) }
+seeded! { dynamic, 8, |seed| one_slow_one_dead(seed, Kind::Dynamic) }
+seeded! { tagged, 8, |seed| one_slow_one_dead(seed, Kind::Tagged) }
+seeded! { max, 8, |seed| one_slow_one_dead(seed, Kind::Max) }
+seeded! { sources, 8, |seed| one_slow_one_dead(seed, Kind::Sources) }
+seeded! { spies, 8, |seed| one_slow_one_dead(seed, Kind::Spies) }
+seeded! { cubic, 8, |seed| one_slow_one_dead(seed, Kind::Cubic) }
+seeded! { untethered, 8, |seed| one_slow_one_dead(seed, Kind::Untethered) }
+seeded! { unreliable, 8, |seed| one_slow_one_dead(seed, Kind::Unreliable) }
+seeded! { session, 8, |seed| one_slow_one_dead(seed, Kind::Session) }
+seeded! { resumed, 8, |seed| one_slow_one_dead(seed, Kind::Resumed) }
+seeded! { timestamps, 8, |seed| one_slow_one_dead(seed, Kind::Timestamps) }
+seeded! { ipv6, 8, |seed| one_slow_one_dead(seed, Kind::Ipv6) }
+seeded! { ipv6_group, 8, |seed| one_slow_one_dead(seed, Kind::Ipv6Group) }

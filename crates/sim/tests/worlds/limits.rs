@@ -1,0 +1,272 @@
+//! What there is only so much of: ports of a range, sessions of a stream (spec/02 §2.13, §7.2).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use taran_sim::{
+    HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World, seeded, weather,
+};
+
+use super::common::{LONG, Pair, STREAM, await_all, between, channel};
+
+/// Ports of those who listen, and of those who send, where they do not say which.
+const LISTENING: std::ops::RangeInclusive<u16> = 20_001..=20_003;
+const SENDING: std::ops::RangeInclusive<u16> = 21_001..=21_002;
+
+/// Who sends to whoever asks, and says where that is.
+const ANY_PORT: &str = "aeron:udp?control=10.0.0.1:0|control-mode=dynamic";
+
+fn narrow() -> HostSpec {
+    HostSpec::new()
+        .option("aeron.receiver.wildcard.port.range", "20001 20003")
+        .option("aeron.sender.wildcard.port.range", "21001 21002")
+}
+
+/// Two hosts with few ports, in any weather.
+fn pair(seed: u64) -> Pair {
+    let mut pair = Pair::of(seed, narrow(), narrow());
+    let random = pair.world.random();
+    let faults = if random.bool() {
+        weather::fair(random)
+    } else {
+        weather::foul(random)
+    };
+    pair.world.set_faults(faults);
+    pair
+}
+
+/// A subscription on whatever port the driver gives; which one, if it gives one.
+fn listen(pair: &mut Pair, stream_id: i32) -> Result<(SubscriberId, u16), String> {
+    let anywhere = Subscribing::new("aeron:udp?endpoint=10.0.0.2:0", stream_id);
+    let id = pair.world.subscribe(pair.clients[1], anywhere);
+    pair.world.run_until("an answer", LONG, |world| {
+        world.subscriber(id).failure().is_some() || port(world, id).is_some()
+    });
+    match port(&pair.world, id) {
+        Some(port) => Ok((id, port)),
+        None => Err(pair.world.subscriber(id).failure().unwrap().to_string()),
+    }
+}
+
+fn port(world: &World, subscriber: SubscriberId) -> Option<u16> {
+    let subscription = world.subscriber(subscriber).subscription()?;
+    Some(subscription.resolved_endpoint()?.port())
+}
+
+/// A stream to a port of the second host.
+fn send(pair: &mut Pair, port: u16, stream_id: i32) -> PublisherId {
+    let to = Publishing::new(format!("aeron:udp?endpoint=10.0.0.2:{port}"), stream_id);
+    pair.world.publish(pair.clients[0], to.messages(40))
+}
+
+seeded! {
+    /// Each port of the range is given once; when all are, the next one is refused with the range; one that was given back
+    /// is given again, and carries streams like before.
+    ports_of_receivers, 20, |seed| {
+        let mut pair = pair(seed);
+        let mut open = Vec::new();
+        for stream_id in 0..3 {
+            open.push(listen(&mut pair, stream_id).unwrap());
+        }
+        let given: BTreeSet<u16> = open.iter().map(|(_, port)| *port).collect();
+        assert_eq!(given, LISTENING.collect());
+        for round in 0..3 {
+            let told = listen(&mut pair, 10).unwrap_err();
+            assert!(told.contains("no available ports in range 20001 20003"), "{told}");
+            let index = pair.world.random().usize(0..open.len());
+            let (closed, free) = open.swap_remove(index);
+            pair.world.subscriber_mut(closed).close();
+            let pause = between(&mut pair.world, Duration::from_secs(1), Duration::from_secs(3));
+            pair.world.run_for(pause);
+            let (subscriber, port) = listen(&mut pair, 20 + round).unwrap();
+            assert_eq!(port, free, "the only one that is free");
+            let publisher = send(&mut pair, port, 20 + round);
+            pair.await_all((subscriber, publisher));
+            pair.world.publisher_mut(publisher).close();
+            pair.world.run_for(Duration::from_secs(15));
+            open.push((subscriber, port));
+        }
+        pair.world.close_all();
+        pair.world.expect_nothing_left();
+        pair.world.expect_no_errors_but(&["no available ports in range"]);
+    }
+}
+
+seeded! {
+    /// The same for those who send, and are asked for it at any port of theirs; also when a client dies with all its ports.
+    ports_of_senders, 20, |seed| {
+        let mut pair = pair(seed);
+        let doomed = pair.world.connect(pair.hosts[0]);
+        let mut publishers = Vec::new();
+        for _ in 0..3 {
+            publishers.push(pair.world.publish(doomed, Publishing::new(ANY_PORT, STREAM)));
+            pair.world.run_for(Duration::from_millis(100));
+        }
+        let ports = publishers[..2].iter().map(|it| {
+            let publication = pair.world.publisher(*it).shared().unwrap();
+            publication.local_socket_addresses()[0].port()
+        });
+        assert_eq!(ports.collect::<BTreeSet<_>>(), SENDING.collect());
+        let told = pair.world.publisher(publishers[2]).failure().unwrap().to_string();
+        assert!(told.contains("no available ports in range 21001 21002"), "{told}");
+        pair.world.kill_client(doomed);
+        pair.world.run_for(Duration::from_secs(20));
+        let next = pair.world.publish(pair.clients[0], Publishing::new(ANY_PORT, STREAM));
+        pair.world.run_until("a port is free again", LONG, |world| world.publisher(next).is_open());
+        pair.world.close_all();
+        pair.world.expect_nothing_left();
+        pair.world.expect_no_errors_but(&["no available ports in range"]);
+    }
+}
+
+seeded! {
+    /// A driver dies with all its ports: its successor has them all again.
+    ports_after_restart, 15, |seed| {
+        let mut pair = pair(seed);
+        for round in 0..2 {
+            let mut flows = Vec::new();
+            for stream_id in 0..3 {
+                let (subscriber, port) = listen(&mut pair, stream_id).unwrap();
+                assert!(LISTENING.contains(&port));
+                if stream_id == 0 {
+                    flows.push((subscriber, send(&mut pair, port, stream_id)));
+                }
+            }
+            await_all(&mut pair.world, &flows);
+            if round == 0 {
+                pair.world.kill_driver(pair.hosts[1]);
+                pair.world.publisher_mut(flows[0].1).close();
+                pair.world.run_for(Duration::from_secs(20));
+                pair.world.start_driver(pair.hosts[1]);
+                pair.clients[1] = pair.world.connect(pair.hosts[1]);
+            }
+        }
+        pair.end();
+    }
+}
+
+/// Two of three publishers of a stream are received, as many as its receiver allows.
+struct Crowded {
+    pair: Pair,
+    subscriber: SubscriberId,
+    received: Vec<PublisherId>,
+    left_out: PublisherId,
+}
+
+impl Crowded {
+    fn new(seed: u64) -> Self {
+        let limited = HostSpec::new().option("aeron.driver.stream.session.limit", "2");
+        let mut pair = Pair::of(seed, HostSpec::new(), limited);
+        let random = pair.world.random();
+        let faults = if random.bool() {
+            weather::fair(random)
+        } else {
+            weather::foul(random)
+        };
+        pair.world.set_faults(faults);
+        let subscriber = pair.subscribe();
+        let mut publishers = Vec::new();
+        for _ in 0..3 {
+            let client = pair.world.connect(pair.hosts[0]);
+            let publishing = Publishing::new(channel(1), STREAM).exclusive(true);
+            publishers.push(pair.world.publish(client, publishing.messages(100)));
+        }
+        pair.world.run_for(Duration::from_secs(5));
+        let world = &pair.world;
+        let (received, left_out): (Vec<_>, Vec<_>) = publishers.into_iter().partition(|id| {
+            let key = world.publisher(*id).key().unwrap();
+            world.subscriber(subscriber).image(&key).is_some()
+        });
+        assert_eq!((received.len(), left_out.len()), (2, 1));
+        Self {
+            pair,
+            subscriber,
+            received,
+            left_out: left_out[0],
+        }
+    }
+
+    /// As many are received as the limit allows, and the others' turn comes when one of these has gone.
+    fn end(mut self, left: PublisherId) {
+        let left_out = [(self.subscriber, self.left_out)];
+        let stays = self.received.iter().filter(|it| **it != left);
+        let stays: Vec<_> = stays.map(|it| (self.subscriber, *it)).collect();
+        await_all(&mut self.pair.world, &left_out);
+        await_all(&mut self.pair.world, &stays);
+        self.pair.world.close_all();
+        self.pair.world.expect_nothing_left();
+        self.pair
+            .world
+            .expect_no_errors_but(&["session limit reached"]);
+    }
+}
+
+seeded! {
+    /// More publishers than sessions: those that are received are as before, and one that was left out is received when one
+    /// of them has closed.
+    sessions, 20, |seed| {
+        let mut crowded = Crowded::new(seed);
+        let flows: Vec<_> = crowded.received.iter().map(|it| (crowded.subscriber, *it)).collect();
+        await_all(&mut crowded.pair.world, &flows);
+        assert!(!crowded.pair.world.publisher(crowded.left_out).is_connected());
+        let leaves = crowded.received[0];
+        crowded.pair.world.publisher_mut(leaves).close();
+        crowded.end(leaves);
+    }
+}
+
+seeded! {
+    /// The same when the client of one dies, or all are cut off for long: no place is lost.
+    sessions_of_the_dead, 15, |seed| {
+        let mut crowded = Crowded::new(seed);
+        if seed % 2 == 0 {
+            let leaves = crowded.received[0];
+            let dead = crowded.pair.world.client_of(leaves);
+            crowded.pair.world.kill_client(dead);
+            crowded.end(leaves);
+            return;
+        }
+        let ids = crowded.pair.hosts.map(|host| crowded.pair.world.network_id(host));
+        crowded.pair.world.network().separate(ids[0], ids[1]);
+        crowded.pair.world.run_for(Duration::from_secs(25));
+        crowded.pair.world.network().heal_all();
+        let Crowded { mut pair, subscriber, received, left_out } = crowded;
+        let all: Vec<_> = received.into_iter().chain([left_out]).collect();
+        pair.world.run_until("two are received again", LONG, |world| {
+            world.subscriber(subscriber).images().count() == 2
+        });
+        let (back, out): (Vec<_>, Vec<_>) = all.into_iter().partition(|id| {
+            let key = pair.world.publisher(*id).key().unwrap();
+            pair.world.subscriber(subscriber).image(&key).is_some()
+        });
+        assert_eq!(out.len(), 1);
+        for id in &back {
+            pair.world.publisher_mut(*id).more(20);
+        }
+        let leaves = back[0];
+        pair.world.publisher_mut(leaves).close();
+        Crowded { pair, subscriber, received: back, left_out: out[0] }.end(leaves);
+    }
+}
+
+seeded! {
+    /// The receiver's driver dies: its successor takes as many as it allows, too.
+    sessions_after_restart, 15, |seed| {
+        let Crowded { mut pair, received, left_out, .. } = Crowded::new(seed);
+        pair.world.kill_driver(pair.hosts[1]);
+        pair.world.run_for(Duration::from_secs(20));
+        pair.world.start_driver(pair.hosts[1]);
+        pair.clients[1] = pair.world.connect(pair.hosts[1]);
+        let subscriber = pair.subscribe();
+        pair.world.run_for(Duration::from_secs(5));
+        let all: Vec<_> = received.into_iter().chain([left_out]).collect();
+        let (received, out): (Vec<_>, Vec<_>) = all.into_iter().partition(|id| {
+            let key = pair.world.publisher(*id).key().unwrap();
+            pair.world.subscriber(subscriber).image(&key).is_some()
+        });
+        assert_eq!((received.len(), out.len()), (2, 1));
+        let leaves = received[0];
+        pair.world.publisher_mut(leaves).close();
+        Crowded { pair, subscriber, received, left_out: out[0] }.end(leaves);
+    }
+}
