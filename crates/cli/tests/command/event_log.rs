@@ -162,7 +162,15 @@ fn losses_slow_subscribers_revocations_and_lookups_are_told() {
         );
     let driver = Driver::start_with(&mut command, directory.path());
     // The second of these is lost, asked for, and sent again.
-    let lossy = Traffic::over_udp_from_term(directory.path(), 1001, 7, 4);
+    let mut lossy = Traffic::over_udp_from_term(directory.path(), 1001, 7, 4);
+    lossy.publication.revoke();
+    await_true(
+        "the end of the image that was revoked over the network",
+        || {
+            lossy.subscription.poll(|_, _| (), 10).unwrap();
+            !lossy.subscription.is_connected()
+        },
+    );
     drop(lossy);
 
     let mut shared = Traffic::over_ipc(directory.path(), 1002, 1);
@@ -197,6 +205,8 @@ fn losses_slow_subscribers_revocations_and_lookups_are_told() {
             "RESEND",
             "UNTETHERED_SUBSCRIPTION_STATE_CHANGE",
             "PUBLICATION_REVOKE",
+            "PUBLICATION_IMAGE_REVOKE",
+            "NAME_RESOLUTION_LOOKUP",
             "NAME_RESOLUTION_RESOLVE",
             "CMD_OUT_ERROR",
         ],
@@ -206,6 +216,7 @@ fn losses_slow_subscribers_revocations_and_lookups_are_told() {
         " RESEND [",
         " stream_id=1002 ",
         " from=ACTIVE to=LINGER\n",
+        " resolver=default duration_ns=0 name=nosuch.invalid is_re_lookup=0 resolved_name=nosuch.invalid\n",
         " name=nosuch.invalid is_re_resolution=0 address=",
     ] {
         assert!(outcome.stdout.contains(text), "no {text:?} in {outcome:?}");
