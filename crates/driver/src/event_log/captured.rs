@@ -19,7 +19,7 @@ impl EventSource {
     pub(crate) fn lines(&mut self) -> String {
         let mut lines = String::new();
         while self.read(10, |number, record| {
-            text::append(&mut lines, number, record)
+            text::append(&mut lines, number, record);
         }) > 0
         {}
         lines

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use taran_protocol::counter::type_id;
+use taran_sim::traffic::Stream;
 use taran_sim::{
     ClientId, HostIndex, HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World,
     weather,
@@ -76,12 +77,11 @@ impl Kind {
     fn subscribing(self, host: usize, chance: u64) -> Subscribing {
         let own = channel(host);
         let text = match self {
-            Self::Unicast | Self::Resumed | Self::Manual => own,
             Self::Multicast | Self::Max => GROUP.to_owned(),
             Self::Dynamic => format!("{own}|{CONTROL}"),
             Self::Tagged => format!("{GROUP}|gtag=7"),
             Self::Spies if host == 0 => format!("aeron-spy:{}", channel(1)),
-            Self::Spies => own,
+            Self::Unicast | Self::Resumed | Self::Manual | Self::Spies => own,
             Self::Sources => {
                 let sources = Subscribing::new(MANUAL, STREAM);
                 return sources.source(own).source(second_path(host));
@@ -110,7 +110,6 @@ impl Kind {
         let required = readers - 1;
         let min = format!("fc=min,g:/{required},t:20s");
         let text = match self {
-            Self::Unicast | Self::Cubic | Self::Untethered | Self::Unreliable => channel(1),
             Self::Multicast => format!("{GROUP}|{min}"),
             Self::Ipv6Group => format!("{IPV6_GROUP}|{min}"),
             Self::Tagged => format!("{GROUP}|fc=tagged,g:7/{required},t:20s"),
@@ -129,10 +128,14 @@ impl Kind {
             Self::Spies => format!("{}|ssc=true", channel(1)),
             Self::Session => format!("{}|session-id={SESSION}", channel(1)),
             Self::Resumed => format!("{}|{}", channel(1), beginning(from)),
-            Self::Timestamps if chance % 3 == 0 => {
+            Self::Timestamps if chance.is_multiple_of(3) => {
                 format!("{}|channel-snd-ts-offset=reserved", channel(1))
             }
-            Self::Timestamps => channel(1),
+            Self::Unicast
+            | Self::Cubic
+            | Self::Untethered
+            | Self::Unreliable
+            | Self::Timestamps => channel(1),
             Self::Ipv6 => ipv6(1),
         };
         Publishing::new(text, STREAM)
@@ -247,7 +250,7 @@ impl Scene {
     pub(crate) fn publish_again(&mut self, messages: u64) {
         let key = self.world.publisher(self.publisher).key();
         let stream = key.and_then(|key| self.world.ledger().stream(&key));
-        let from = stream.and_then(|stream| stream.end()).unwrap_or(0);
+        let from = stream.and_then(Stream::end).unwrap_or(0);
         self.writer = self.world.connect(self.hosts[0]);
         let (kind, readers) = (self.kind, self.readers.len());
         let (writer, chance) = (self.writer, self.chance);

@@ -16,7 +16,7 @@ fn death(seed: u64, kind: Kind) {
     scene.await_images();
     let pause = between(&mut scene.world, Duration::ZERO, Duration::from_millis(200));
     scene.world.run_for(pause);
-    let host = if seed % 2 == 0 {
+    let host = if seed.is_multiple_of(2) {
         a_reader(&mut scene)
     } else {
         the_publisher(&mut scene)

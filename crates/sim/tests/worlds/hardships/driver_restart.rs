@@ -17,7 +17,7 @@ fn restart(seed: u64, kind: Kind) {
     await_offered(&mut scene.world, scene.publisher, before);
     scene.await_images();
     let last = scene.readers[scene.readers.len() - 1].host;
-    let host = if seed % 2 == 0 { 0 } else { last };
+    let host = if seed.is_multiple_of(2) { 0 } else { last };
     scene.world.kill_driver(scene.hosts[host]);
     let pause = between(&mut scene.world, NOTICED, NOTICED + Duration::from_secs(5));
     scene.world.run_for(pause);
