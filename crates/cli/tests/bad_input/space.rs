@@ -224,8 +224,9 @@ fn strangers_leave_room_to_clients() {
                 ttl: 0.into(),
             };
             let before = (subscription.image_count(), errors());
-            stranger.send_to(setup.as_bytes(), endpoint).unwrap();
+            // Again and again, as senders do: the first may come before the receiver knows of the subscription.
             wait_until("answered", || {
+                stranger.send_to(setup.as_bytes(), endpoint).unwrap();
                 (subscription.image_count(), errors()) != before
             });
         }
