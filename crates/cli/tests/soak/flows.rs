@@ -33,6 +33,7 @@ impl Flow {
         let mut round = 0;
         while Instant::now() < until && !tally.has_failed() {
             round += 1;
+            let starved = traffic::starved_clients();
             let told = match &self.story {
                 Story::Ours { writing, reading } => {
                     traffic::round(self.name, self.stream, writing, reading, tally)
@@ -46,6 +47,9 @@ impl Flow {
             };
             match told {
                 Ok(()) => tally.round(self.name),
+                Err(why) if traffic::starved_clients() > starved => {
+                    tally.starved(self.name, &format!("round {round}: {why}"));
+                }
                 Err(why) => tally.complain(self.name, &format!("round {round}: {why}")),
             }
         }

@@ -101,6 +101,7 @@ fn run(time: Duration) {
     );
     thread::sleep(AFTERMATH);
     let mut complaints = tally.complaints();
+    complaints.extend(tally.starvation());
     complaints.extend(watch::idle_flows(&tally));
     complaints.extend(watch.end(&drivers));
     complaints.extend(drivers.stop());

@@ -22,6 +22,8 @@ pub(crate) struct Tally {
 struct State {
     flows: BTreeMap<&'static str, Done>,
     complaints: Vec<String>,
+    /// Rounds in which the machine had no time for a client.
+    starved: u64,
 }
 
 impl Tally {
@@ -40,6 +42,21 @@ impl Tally {
     /// A round is over, and all was as it should be.
     pub(crate) fn round(&self, flow: &'static str) {
         self.state().flows.entry(flow).or_default().rounds += 1;
+    }
+
+    /// A round came to nothing, as a client of ours had no time to show that it lives: it proves nothing.
+    pub(crate) fn starved(&self, flow: &'static str, what: &str) {
+        eprintln!("soak: starved: {flow}: {what}");
+        self.state().starved += 1;
+    }
+
+    /// What to say if that happened too often: once in twenty rounds is an accident.
+    pub(crate) fn starvation(&self) -> Option<String> {
+        let state = self.state();
+        let rounds: u64 = state.flows.values().map(|done| done.rounds).sum();
+        let starved = state.starved;
+        (starved > 2 + rounds / 20)
+            .then(|| format!("{starved} rounds starved, {rounds} were told to their end"))
     }
 
     pub(crate) fn complain(&self, flow: &'static str, what: &str) {
@@ -96,8 +113,9 @@ impl fmt::Display for Tally {
         });
         write!(
             f,
-            "{} flows, {rounds} rounds, {messages} messages, {} MB, {} complaints",
+            "{} flows, {rounds} rounds ({} starved), {messages} messages, {} MB, {} complaints",
             state.flows.len(),
+            state.starved,
             bytes / 1_000_000,
             state.complaints.len()
         )

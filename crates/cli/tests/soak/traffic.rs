@@ -1,10 +1,14 @@
 //! A round of a stream between our clients, on whichever drivers: they come, they write and read, they go.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{AddError, Client, Context, ErrorCode, FragmentAssembler, Publication, Subscription};
+use taran::{
+    AddError, Client, ClientEnd, Context, ErrorCode, FragmentAssembler, Lost, Publication,
+    Subscription,
+};
 
 use crate::tally::Tally;
 
@@ -22,6 +26,14 @@ const BURST: u64 = 2;
 
 /// Lengths of messages, in turn. The longest takes several frames.
 pub(crate) const LENGTHS: [usize; 5] = [64, 300, 1_000, 17, 5_000];
+
+/// Clients that had no time to show that they live.
+static STARVED: AtomicU64 = AtomicU64::new(0);
+
+/// How many clients have ended because the machine gave them no time for longer than the driver waits.
+pub(crate) fn starved_clients() -> u64 {
+    STARVED.load(Ordering::Relaxed)
+}
 
 /// Who writes.
 pub(crate) struct Writing {
@@ -209,7 +221,13 @@ pub(crate) fn again<T>(mut ask: impl FnMut() -> Result<T, AddError>) -> Result<T
 
 /// A client of the driver in a directory.
 pub(crate) fn connect(directory: &Path) -> Result<Client, String> {
-    Context::new().aeron_dir(directory).connect().map_err(text)
+    let context = Context::new().aeron_dir(directory);
+    let context = context.on_close(|end| {
+        if let ClientEnd::Lost(Lost::ClientTimeout { .. } | Lost::ServiceInterval { .. }) = end {
+            STARVED.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    context.connect().map_err(text)
 }
 
 /// Waits, with patience.
