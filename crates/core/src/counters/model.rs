@@ -20,7 +20,8 @@ enum Step {
         registration_id: i64,
         label: String,
     },
-    Free(i32),
+    /// With the rest that is asked for.
+    Free(i32, i64),
     Append(i32, String),
     /// The wall clock can go backwards.
     Time(i64),
@@ -32,23 +33,27 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0..3, 0..3_i64, ".{0,400}").prop_map(|(type_id, registration_id, label)| {
             Step::Allocate { type_id, registration_id, label }
         }),
-        3 => id.clone().prop_map(Step::Free),
+        3 => (id.clone(), 0..3 * REST_MS).prop_map(|(id, at_least)| Step::Free(id, at_least)),
         1 => (id, "[ -~]{0,200}").prop_map(|(id, text)| Step::Append(id, text)),
-        2 => (-5..15_i64).prop_map(Step::Time),
+        2 => (-15..15_i64).prop_map(Step::Time),
     ]
 }
 
-/// What a table should be: ids in use with type, registration id and label; and resting ids.
-#[derive(Default)]
+/// What a table should be: ids in use with type, registration id and label; and resting ids with the ends of their rests.
 struct Model {
     in_use: BTreeMap<i32, (i32, i64, String)>,
     resting: BTreeMap<i32, i64>,
+    longest_rest: i64,
 }
 
 impl Model {
     fn take_id(&mut self, now: i64) -> Option<i32> {
+        let latest = now + self.longest_rest;
+        if self.resting.values().all(|at| *at > latest) {
+            self.resting.values_mut().for_each(|at| *at = latest);
+        }
         let resting = self.resting.iter().map(|(id, at)| (*at, *id)).min();
-        let rested = resting.filter(|(at, _)| *at <= now || *at > now + REST_MS);
+        let rested = resting.filter(|(at, _)| *at <= now);
         let earliest = rested.map(|(_, id)| id);
         if let Some(id) = earliest {
             self.resting.remove(&id);
@@ -78,7 +83,11 @@ proptest! {
         let rest = Duration::from_millis(REST_MS as u64);
         let mut table = CounterTable::new(metadata, values, rest);
         let reader = table.reader();
-        let mut model = Model::default();
+        let mut model = Model {
+            in_use: BTreeMap::new(),
+            resting: BTreeMap::new(),
+            longest_rest: REST_MS,
+        };
         let mut now = 1000;
         for step in steps {
             match step {
@@ -97,12 +106,15 @@ proptest! {
                         model.in_use.insert(id, (type_id, registration_id, cut(&label)));
                     }
                 }
-                Step::Free(id) => {
+                Step::Free(id, at_least) => {
                     let known = model.in_use.remove(&id).is_some();
+                    let rest = REST_MS.max(at_least);
                     if known {
-                        model.resting.insert(id, now + REST_MS);
+                        model.resting.insert(id, now + rest);
+                        model.longest_rest = model.longest_rest.max(rest);
                     }
-                    prop_assert_eq!(table.free(id, now), known);
+                    let at_least = Duration::from_millis(at_least as u64);
+                    prop_assert_eq!(table.free_for(id, now, at_least), known);
                 }
                 Step::Append(id, text) => {
                     let known = model.in_use.get_mut(&id);

@@ -20,6 +20,8 @@ use crate::sync::{Ordering, fence};
 pub struct CounterTable {
     reader: CountersReader,
     rest_ms: i64,
+    /// The longest that any id was put to rest for so far.
+    longest_rest_ms: i64,
     /// For each id used so far: whether it is in use now.
     in_use: Vec<bool>,
     /// The end of the rest, epoch milliseconds, and the id; the earliest first.
@@ -67,13 +69,15 @@ impl CounterTable {
     /// whole milliseconds, at least one unless it is zero (spec/01 §5.4).
     pub fn new(metadata: Region, values: Region, free_to_reuse: Duration) -> Self {
         let millis = i64::try_from(free_to_reuse.as_millis()).unwrap_or(i64::MAX);
+        let rest_ms = if free_to_reuse.is_zero() {
+            0
+        } else {
+            millis.max(1)
+        };
         Self {
             reader: CountersReader::new(metadata, values),
-            rest_ms: if free_to_reuse.is_zero() {
-                0
-            } else {
-                millis.max(1)
-            },
+            rest_ms,
+            longest_rest_ms: rest_ms,
             in_use: Vec::new(),
             resting: BinaryHeap::new(),
         }
@@ -153,7 +157,9 @@ impl CounterTable {
             return false;
         };
         let at_least = i64::try_from(at_least.as_millis()).unwrap_or(i64::MAX);
-        let reuse_at = now_epoch_ms.saturating_add(self.rest_ms.max(at_least));
+        let rest_ms = self.rest_ms.max(at_least);
+        self.longest_rest_ms = self.longest_rest_ms.max(rest_ms);
+        let reuse_at = now_epoch_ms.saturating_add(rest_ms);
         // Release: partner of the acquire loads of the state in `CountersReader`.
         record.state.store(RECLAIMED, Ordering::Release);
         // Whoever reads any of what is written from here on, be it by the next owner of the id, finds
@@ -235,12 +241,11 @@ impl CounterTable {
     }
 
     fn take_id(&mut self, now_epoch_ms: i64) -> Option<i32> {
-        // No rest ends later than one from now; if one seems to, the clock was set back since.
-        let latest = now_epoch_ms.saturating_add(self.rest_ms);
+        self.rest_again_if_set_back(now_epoch_ms);
         let rested = self
             .resting
             .peek()
-            .is_some_and(|Reverse((at, _))| *at <= now_epoch_ms || *at > latest);
+            .is_some_and(|Reverse((at, _))| *at <= now_epoch_ms);
         if rested {
             let Reverse((_, id)) = self.resting.pop()?;
             self.in_use[id as usize] = true;
@@ -251,6 +256,25 @@ impl CounterTable {
             .filter(|&id| id <= self.reader.max_id())?;
         self.in_use.push(true);
         Some(id)
+    }
+
+    /// No rest ends later than the longest one from now. If all seem to, the clock was set back meanwhile, nobody knows
+    /// for how long they have rested, and they begin anew: used too early an id is taken for another counter, and kept
+    /// until the old time it might never be used again.
+    fn rest_again_if_set_back(&mut self, now_epoch_ms: i64) {
+        let latest = now_epoch_ms.saturating_add(self.longest_rest_ms);
+        let first = self.resting.peek();
+        if first.is_none_or(|Reverse((at, _))| *at <= latest) {
+            return;
+        }
+        let ids = self.resting.drain().map(|Reverse((_, id))| id);
+        let again = ids.map(|id| {
+            if let Some(record) = self.reader.metadata(id) {
+                record.reuse_at.store(latest, Ordering::Relaxed);
+            }
+            Reverse((latest, id))
+        });
+        self.resting = again.collect();
     }
 
     fn with_record(&self, id: i32, change: impl FnOnce(&Metadata)) -> bool {
@@ -330,15 +354,31 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_keeps_no_id_from_use() {
-        let mut table = table(2);
+    fn a_clock_that_is_set_back_lets_ids_rest_once_more_and_no_longer() {
         let hour = 3_600_000;
-        for id in 0..2 {
-            table.allocate(1, &[], "", hour).unwrap();
-            assert!(table.free(id, hour));
+        for back_ms in [1, hour] {
+            let mut table = table(2);
+            let set = hour - back_ms;
+            for id in 0..2 {
+                table.allocate(1, &[], "", hour).unwrap();
+                assert!(table.free(id, hour));
+            }
+            let mut taken_at = |now| table.allocate(1, &[], "", now).ok().map(|c| c.id());
+            assert_eq!(taken_at(hour), None, "they rest");
+            assert_eq!(taken_at(set), None, "they rest from anew: {back_ms}");
+            assert_eq!(taken_at(set + 999), None, "{back_ms}");
+            assert_eq!(taken_at(set + 1_000), Some(0), "{back_ms}");
+            assert_eq!(taken_at(set + 1_000), Some(1), "{back_ms}");
         }
-        assert!(table.allocate(1, &[], "", hour).is_err(), "they rest");
-        assert_eq!(table.allocate(1, &[], "", 0).unwrap().id(), 0);
+    }
+
+    #[test]
+    fn readers_see_how_long_ids_rest_after_the_clock_was_set_back() {
+        let mut table = table(1);
+        table.allocate(1, &[], "", 9_000).unwrap();
+        table.free(0, 9_000);
+        assert!(table.allocate(1, &[], "", 500).is_err());
+        assert_eq!(table.reader().reuse_deadline_ms(0), Some(1_500));
     }
 
     #[test]
@@ -381,7 +421,26 @@ mod tests {
         assert!(table.allocate(0, &[], "", 999).is_err());
         let mut taken = || table.allocate(0, &[], "", 1_000).unwrap().id();
         assert_eq!([taken(), taken()], [0, 1]);
-        assert!(table.allocate(0, &[], "", 2_999).is_err());
+        for now in [1_000, 1_500, 1_999, 2_000, 2_999] {
+            assert!(table.allocate(0, &[], "", now).is_err(), "{now}");
+        }
+        assert_eq!(table.allocate(0, &[], "", 3_000).unwrap().id(), 2);
+    }
+
+    #[test]
+    fn a_rest_that_is_asked_for_may_be_longer_than_any_other() {
+        for usual_ms in [0, 500] {
+            let metadata = Region::anonymous(512).unwrap();
+            let values = Region::anonymous(128).unwrap();
+            let usual = Duration::from_millis(usual_ms);
+            let mut table = CounterTable::new(metadata, values, usual);
+            table.allocate(0, &[], "", 0).unwrap();
+            table.free_for(0, 0, REST);
+            for now in [0, 499, 500, 999] {
+                assert!(table.allocate(0, &[], "", now).is_err(), "{usual_ms} {now}");
+            }
+            assert_eq!(table.allocate(0, &[], "", 1_000).unwrap().id(), 0);
+        }
     }
 
     #[test]
