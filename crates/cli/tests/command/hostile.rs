@@ -278,7 +278,8 @@ fn log() -> (Directory, Vec<u8>) {
     let driver = Driver::start(directory.path(), &[]);
     let traffic = Traffic::over_ipc(directory.path(), 1_004, 20);
     let name = format!("{}.logbuffer", traffic.publication.registration_id());
-    let bytes = fs::read(directory.path().join("publications").join(name)).unwrap();
+    let bytes = fs::read(directory.path().join("publications").join(name))
+        .expect("the log of a publication that was just added");
     drop(traffic);
     driver.stop("TERM").assert_code(15);
     (directory, bytes)
