@@ -8,9 +8,10 @@ use taran_protocol::option::{
 
 use crate::allocation;
 
-/// Three sets of some 150 options are made for every input; a text is copied a few times, into errors too.
+/// Three sets of some 150 options are made for every input. A line may be as short as `a=`, and each name that nobody knows
+/// is compared with all that there are; a text is copied a few times, into errors too.
 const COST: usize = 1 << 20;
-const COST_PER_BYTE: usize = 200;
+const COST_PER_BYTE: usize = 8 * 1024;
 
 thread_local! {
     static FRESH: [OptionSet; 2] = [OptionSet::driver(), OptionSet::client()];
