@@ -22,8 +22,7 @@ const COVERAGE: [&str; 6] = [
     "--cfg=fuzzing",
 ];
 
-const USAGE: &str =
-    "cargo xtask fuzz [TARGET...] [--runs N] [--seconds S] [--asan] [--minimise] [--story FILE]";
+const USAGE: &str = "cargo xtask fuzz [TARGET...] [--runs N] [--seconds S] [--seed N] [--asan] [--minimise] [--story FILE]";
 
 /// New inputs of a target that nothing more is said about, after its corpus.
 const DEFAULT_RUNS: u64 = 20_000;
@@ -34,6 +33,8 @@ struct Asked {
     targets: Vec<String>,
     runs: Option<u64>,
     seconds: Option<u64>,
+    /// Where chance starts from; without it, each run tries other inputs.
+    seed: Option<u64>,
     asan: bool,
     minimise: bool,
     /// Inputs of one driver, to be tried before anything else.
@@ -87,6 +88,7 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
         match argument.as_str() {
             "--runs" => asked.runs = Some(number(value()?)?),
             "--seconds" => asked.seconds = Some(number(value()?)?),
+            "--seed" => asked.seed = Some(number(value()?)?),
             "--story" => asked.story = Some(PathBuf::from(value()?)),
             "--asan" => asked.asan = true,
             "--minimise" => asked.minimise = true,

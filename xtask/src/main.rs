@@ -61,7 +61,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "fuzz",
-        help: "[target...] [--runs N] [--seconds S] [--asan]: replay the fuzz targets' corpora and try new inputs",
+        help: "[target...] [--runs N] [--seconds S] [--seed N] [--asan]: replay the fuzz targets' corpora and try new inputs",
         run: fuzz::run,
     },
     Task {
