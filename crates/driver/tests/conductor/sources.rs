@@ -721,6 +721,28 @@ fn a_source_that_is_about_to_go_is_to_be_asked_for_again() {
     }
 }
 
+/// What has nothing to do with the socket that is still there is told as it is: asking again does not help.
+#[test]
+fn a_source_that_cannot_be_had_anyway_is_not_to_be_asked_for_again() {
+    let mut bench = Bench::new();
+    let (one, other) = (subscribe(&mut bench, MANUAL), subscribe(&mut bench, MANUAL));
+    add(&mut bench, one, FIRST).unwrap();
+    bench.send(&Command::RemoveReceiveDestination {
+        client_id: 1,
+        correlation_id: bench.id(),
+        registration_id: one,
+        channel: FIRST,
+    });
+    bench.wires.fail_after(0);
+    let refused = add(&mut bench, other, FIRST).unwrap_err();
+    assert!(bench.wires.has_failed());
+    assert_eq!(refused.code, ErrorCode::GenericError, "{refused:?}");
+    assert!(
+        refused.text.contains("cannot open a UDP socket"),
+        "{refused:?}"
+    );
+}
+
 /// An image that drains needs the socket for a while after the subscription is gone.
 #[test]
 fn a_source_whose_image_drains_is_to_be_asked_for_again() {

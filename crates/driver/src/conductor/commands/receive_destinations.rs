@@ -133,8 +133,8 @@ impl Owners {
         };
         let (buffers, status_id) = (endpoint.buffers, endpoint.status.id());
         let opened = self.networking.open_source(&resolved, buffers);
-        let transport = opened.map_err(|failure| {
-            if self.source_is_leaving(&resolved) {
+        let transport = opened.map_err(|refused| {
+            if refused.is_in_use && self.source_is_leaving(&resolved) {
                 return Failure::new(
                     ErrorCode::ResourceTemporarilyUnavailable,
                     format!(
@@ -143,7 +143,7 @@ impl Owners {
                     ),
                 );
             }
-            failure
+            refused.failure
         })?;
         let bound = transport.local_address();
         let of = EndpointIdentity {

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use taran_core::clock::WallClock;
 use taran_net::Transport;
 
-use super::failure::Failure;
+use self::ports::Refused;
 use super::line::Line;
 use super::responses::Announcement;
 use super::setup::PendingImage;
@@ -76,7 +76,7 @@ impl Networking {
     pub(crate) fn open_sender(
         &mut self,
         resolved: &ResolvedChannel,
-    ) -> Result<SenderSockets, Failure> {
+    ) -> Result<SenderSockets, Refused> {
         let endpoints = &self.send_endpoints;
         self.sockets
             .open_sender(resolved, || endpoints.ports().collect())
@@ -86,7 +86,7 @@ impl Networking {
     pub(crate) fn open_receiver(
         &mut self,
         resolved: &ResolvedChannel,
-    ) -> Result<Box<dyn Transport>, Failure> {
+    ) -> Result<Box<dyn Transport>, Refused> {
         let (endpoints, sources) = (&self.receive_endpoints, &self.receive_destinations);
         let in_use = || endpoints.ports().chain(sources.ports()).collect();
         self.sockets.open_receiver(resolved, in_use)
@@ -97,7 +97,7 @@ impl Networking {
         &mut self,
         resolved: &ResolvedChannel,
         wanted: WantedBuffers,
-    ) -> Result<Box<dyn Transport>, Failure> {
+    ) -> Result<Box<dyn Transport>, Refused> {
         let (endpoints, sources) = (&self.receive_endpoints, &self.receive_destinations);
         let in_use = || endpoints.ports().chain(sources.ports()).collect();
         self.sockets.open_source(resolved, wanted, in_use)

@@ -9,6 +9,21 @@ use taran_net::{NetError, Network, SocketSpec, Transport};
 
 use super::super::failure::Failure;
 
+/// Why there is no socket.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// What its client is told.
+    pub(crate) failure: Failure,
+    /// Somebody has the address, or all ports that may be had: that can change.
+    pub(crate) is_in_use: bool,
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        refused.failure
+    }
+}
+
 /// Ports for channels that leave the choice to the driver; none: the system chooses.
 #[derive(Debug, Clone)]
 pub(super) struct PortRange {
@@ -30,7 +45,7 @@ impl PortRange {
         spec: &SocketSpec,
         channel: &str,
         in_use: impl FnOnce() -> BTreeSet<u16>,
-    ) -> Result<Box<dyn Transport>, Failure> {
+    ) -> Result<Box<dyn Transport>, Refused> {
         let Some(range) = self.range.clone().filter(|_| spec.bind.port() == 0) else {
             return network.open(spec).map_err(|error| refused(&error, channel));
         };
@@ -55,18 +70,25 @@ impl PortRange {
                 other => return other.map_err(|error| refused(&error, channel)),
             }
         }
-        Err(Failure::generic(format!(
+        let failure = Failure::generic(format!(
             "no available ports in range {} {}: make aeron.sender.wildcard.port.range or aeron.receiver.wildcard.port.range wider: \
              channel={channel}",
             range.start(),
             range.end()
-        )))
+        ));
+        Err(Refused {
+            failure,
+            is_in_use: true,
+        })
     }
 }
 
 /// An address that cannot be had, with what to do.
-pub(super) fn refused(error: &NetError, channel: &str) -> Failure {
-    Failure::generic(format!("{error}{}: channel={channel}", advice(error)))
+pub(super) fn refused(error: &NetError, channel: &str) -> Refused {
+    Refused {
+        failure: Failure::generic(format!("{error}{}: channel={channel}", advice(error))),
+        is_in_use: error.is_address_in_use(),
+    }
 }
 
 /// What to do about an address that cannot be had.
@@ -112,10 +134,11 @@ mod tests {
         ] {
             let address = SocketAddr::from(([10, 0, 0, 1], 40_123));
             let source = kind.into();
-            let failure = refused(&NetError::Bind { address, source }, "aeron:udp?...");
+            let refused = refused(&NetError::Bind { address, source }, "aeron:udp?...");
             for part in parts.iter().chain(&["channel=aeron:udp?..."]) {
-                assert!(failure.text.contains(part), "{}", failure.text);
+                assert!(refused.failure.text.contains(part), "{refused:?}");
             }
+            assert_eq!(refused.is_in_use, kind == io::ErrorKind::AddrInUse);
         }
     }
 }

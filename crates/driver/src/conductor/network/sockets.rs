@@ -6,11 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use taran_net::{BufferLimits, MulticastSpec, NetError, Network, SocketSpec, Transport};
 use taran_protocol::log::SocketBufferLengths;
 
-use super::super::failure::Failure;
 use super::super::publication_terms::LogSocketBuffers;
 use super::addresses::ResolvedChannel;
 use super::endpoints::WantedBuffers;
-use super::ports::{PortRange, refused};
+use super::ports::{PortRange, Refused, refused};
 use crate::context::SocketSettings;
 
 /// The sockets of a send endpoint.
@@ -103,7 +102,7 @@ impl Sockets {
         &mut self,
         resolved: &ResolvedChannel,
         in_use: impl FnOnce() -> BTreeSet<u16>,
-    ) -> Result<SenderSockets, Failure> {
+    ) -> Result<SenderSockets, Refused> {
         if resolved.roles.multicast && !resolved.has_destinations() {
             return self.open_group_sender(resolved);
         }
@@ -115,7 +114,7 @@ impl Sockets {
     }
 
     /// One socket sends to the data group, the other listens to the control group (spec/02 §2.5).
-    fn open_group_sender(&mut self, resolved: &ResolvedChannel) -> Result<SenderSockets, Failure> {
+    fn open_group_sender(&mut self, resolved: &ResolvedChannel) -> Result<SenderSockets, Refused> {
         let roles = &resolved.roles;
         let refused = |error: NetError| refused(&error, resolved.text());
         let control = self.group_spec(resolved, Some(roles.remote_control.ip()));
@@ -144,7 +143,7 @@ impl Sockets {
         &mut self,
         resolved: &ResolvedChannel,
         in_use: impl FnOnce() -> BTreeSet<u16>,
-    ) -> Result<Box<dyn Transport>, Failure> {
+    ) -> Result<Box<dyn Transport>, Refused> {
         let mut spec = self.spec(resolved, resolved.roles.local);
         if self.connect && !resolved.has_destinations() && !resolved.is_response() {
             spec.connect = Some(resolved.roles.remote_data);
@@ -167,7 +166,7 @@ impl Sockets {
         &mut self,
         resolved: &ResolvedChannel,
         in_use: impl FnOnce() -> BTreeSet<u16>,
-    ) -> Result<Box<dyn Transport>, Failure> {
+    ) -> Result<Box<dyn Transport>, Refused> {
         let wanted = self.wanted(resolved);
         self.open_source(resolved, wanted, in_use)
     }
@@ -178,7 +177,7 @@ impl Sockets {
         resolved: &ResolvedChannel,
         wanted: WantedBuffers,
         in_use: impl FnOnce() -> BTreeSet<u16>,
-    ) -> Result<Box<dyn Transport>, Failure> {
+    ) -> Result<Box<dyn Transport>, Refused> {
         let data = resolved.roles.remote_data;
         let spec = if resolved.roles.multicast {
             self.group_spec(resolved, Some(data.ip()))
