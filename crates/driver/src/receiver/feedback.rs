@@ -66,7 +66,12 @@ impl ReceiverImage {
         if self.response.is_due(self.status.is_overdue(link.now.nanos)) {
             self.send_response_setup(link);
         }
-        if !self.status.is_due(link.now.nanos) || self.credit.is_used_up() {
+        if !self.status.is_due(link.now.nanos) {
+            return 0;
+        }
+        if self.credit.is_used_up() {
+            // Due still, for when it is worth an answer again. Clients are told all the same.
+            self.count_transports(link.now.nanos);
             return 0;
         }
         let position = self.status.position();

@@ -411,6 +411,26 @@ fn an_image_survives_the_removal_of_one_path() {
     assert_eq!(log.end_of_stream_position(), 0);
 }
 
+/// A source of which only SETUPs come is answered a few times; how many paths bring it is told as long as it is there.
+#[test]
+fn a_path_that_is_gone_does_not_count_where_only_setups_came() {
+    let mut bench = Bench::new();
+    let subscription = subscribe(&mut bench, MANUAL);
+    add(&mut bench, subscription, FIRST).unwrap();
+    add(&mut bench, subscription, SECOND).unwrap();
+    let mut sender = Sender::new(&bench);
+    Sender::send_setup(&bench, 0);
+    bench.settle();
+    let log = image_log(&bench.messages()).unwrap();
+    let log = bench.log(&log);
+    bench.run_for(TICK * 2);
+    assert_eq!(sender.heard()[0].len(), 3, "the worth of a SETUP");
+    assert_eq!(log.active_transport_count(), 1);
+    remove(&mut bench, subscription, FIRST).unwrap();
+    bench.run_for(TICK);
+    assert_eq!(log.active_transport_count(), 0);
+}
+
 #[test]
 fn an_explicit_control_address_is_asked_at_once_and_every_second() {
     let mut bench = Bench::new();
