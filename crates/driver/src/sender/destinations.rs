@@ -71,7 +71,7 @@ impl Destinations {
 
     fn new(is_manual: bool, count: Counter) -> Self {
         Self {
-            entries: Present::new(DESTINATION_TIMEOUT_NS),
+            entries: Present::beyond(DESTINATION_TIMEOUT_NS),
             is_manual,
             first: 0,
             count,

@@ -11,8 +11,7 @@ pub(crate) const MAX_PRESENT: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Present<T> {
     entries: Vec<Entry<T>>,
-    /// Who was silent for longer is gone.
-    timeout_ns: i64,
+    patience: Patience,
     has_turned_away: bool,
 }
 
@@ -22,17 +21,45 @@ struct Entry<T> {
     heard_ns: i64,
 }
 
+/// After which silence somebody is gone.
+#[derive(Clone, Copy, Debug)]
+enum Patience {
+    /// When it is longer.
+    Beyond(i64),
+    /// When it is as long.
+    UpTo(i64),
+}
+
+impl Patience {
+    fn is_over(self, silent_ns: i64) -> bool {
+        match self {
+            Self::Beyond(timeout_ns) => silent_ns > timeout_ns,
+            Self::UpTo(timeout_ns) => silent_ns >= timeout_ns,
+        }
+    }
+}
+
 impl<T> Entry<T> {
-    fn is_silent(&self, now_ns: i64, timeout_ns: i64) -> bool {
-        now_ns - self.heard_ns > timeout_ns
+    fn is_silent(&self, now_ns: i64, patience: Patience) -> bool {
+        patience.is_over(now_ns - self.heard_ns)
     }
 }
 
 impl<T> Present<T> {
-    pub(super) fn new(timeout_ns: i64) -> Self {
+    /// Who was silent for longer than the timeout is gone.
+    pub(super) fn beyond(timeout_ns: i64) -> Self {
+        Self::new(Patience::Beyond(timeout_ns))
+    }
+
+    /// At the timeout itself whoever was silent is gone.
+    pub(super) fn up_to(timeout_ns: i64) -> Self {
+        Self::new(Patience::UpTo(timeout_ns))
+    }
+
+    fn new(patience: Patience) -> Self {
         Self {
             entries: Vec::with_capacity(4),
-            timeout_ns,
+            patience,
             has_turned_away: false,
         }
     }
@@ -102,9 +129,9 @@ impl<T> Present<T> {
         has_left: impl Fn(&T) -> bool,
         mut gone: impl FnMut(&T),
     ) -> bool {
-        let (before, timeout_ns) = (self.entries.len(), self.timeout_ns);
+        let (before, patience) = (self.entries.len(), self.patience);
         self.entries.retain(|entry| {
-            let stays = !entry.is_silent(now_ns, timeout_ns) && !has_left(&entry.what);
+            let stays = !entry.is_silent(now_ns, patience) && !has_left(&entry.what);
             if !stays {
                 gone(&entry.what);
             }
@@ -121,7 +148,7 @@ impl<T> Present<T> {
         mut take: impl FnMut(&T),
     ) {
         for entry in &mut self.entries {
-            if entry.is_silent(now_ns, self.timeout_ns) && fits(&entry.what) {
+            if entry.is_silent(now_ns, self.patience) && fits(&entry.what) {
                 entry.heard_ns = now_ns;
                 take(&entry.what);
             }
@@ -146,7 +173,7 @@ mod tests {
 
     #[test]
     fn who_is_silent_for_longer_than_the_timeout_is_gone() {
-        let mut present = Present::new(100);
+        let mut present = Present::beyond(100);
         hear(&mut present, 1, 0);
         hear(&mut present, 2, 50);
         let mut gone = Vec::new();
@@ -160,8 +187,18 @@ mod tests {
     }
 
     #[test]
+    fn who_is_silent_up_to_the_timeout_is_gone_at_it() {
+        for (timeout_ns, last_ns) in [(100, 99), (0, -1)] {
+            let mut present = Present::up_to(timeout_ns);
+            hear(&mut present, 1, 0);
+            assert!(!present.forget_silent(last_ns, |_| {}));
+            assert!(present.forget_silent(last_ns + 1, |_| {}));
+        }
+    }
+
+    #[test]
     fn one_can_leave_once() {
-        let mut present = Present::new(100);
+        let mut present = Present::beyond(100);
         hear(&mut present, 1, 0);
         assert!(present.remove(|&id| id == 1));
         assert!(!present.remove(|&id| id == 1));
@@ -169,7 +206,7 @@ mod tests {
 
     #[test]
     fn invented_ones_neither_fill_memory_nor_push_anybody_out() {
-        let mut present = Present::new(100);
+        let mut present = Present::beyond(100);
         hear(&mut present, -1, 0);
         for id in 0..10_000 {
             hear(&mut present, id, id / 1000);
@@ -185,7 +222,7 @@ mod tests {
 
     #[test]
     fn who_was_handed_out_is_given_as_much_time_again() {
-        let mut present = Present::new(100);
+        let mut present = Present::beyond(100);
         present.enter(7, 0);
         present.enter(8, 0);
         let mut silent = |now_ns| {
@@ -203,7 +240,7 @@ mod tests {
 
     #[test]
     fn one_goes_around_from_anywhere() {
-        let mut present = Present::new(100);
+        let mut present = Present::beyond(100);
         for id in 0..3 {
             present.enter(id, 0);
         }

@@ -88,8 +88,7 @@ impl SenderPublication {
             is_setup_elicited: false,
             has_receivers: false,
             has_required_receivers: false,
-            // At the timeout itself a receiver is gone.
-            receivers: Present::new(spec.connection_timeout_ns - 1),
+            receivers: Present::up_to(spec.connection_timeout_ns),
             retransmits: Retransmits::new(spec.retransmit, spec.log.term_length()),
             round_trip_answers: round_trip_answers(),
             flow_control,

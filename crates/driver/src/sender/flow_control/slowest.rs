@@ -32,7 +32,7 @@ struct Hold {
 impl Slowest {
     pub(super) fn new(spec: SlowestSpec) -> Self {
         Self {
-            receivers: Present::new(spec.timeout_ns),
+            receivers: Present::beyond(spec.timeout_ns),
             spec,
             is_joined_by_one: false,
             hold: None,
