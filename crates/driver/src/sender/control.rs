@@ -170,7 +170,9 @@ fn on_rttm(endpoint: &mut SendEndpoint, rttm: &Rttm, source: SocketAddr, desk: &
         counters,
         ..
     } = turn;
-    if wire.answer(frame, rttm.receiver_id.get(), source, now, faults) == Some(0) {
-        counters.short_sends.increment();
-    }
+    let answered = wire.answer(frame, rttm.receiver_id.get(), source, now, faults);
+    counters.short_sends.add(answered.short);
+    // The first is taken already.
+    let more = (answered.datagrams - 1).max(0);
+    publication.round_trip_answers.spend(more);
 }

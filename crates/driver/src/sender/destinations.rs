@@ -52,6 +52,18 @@ impl Entry {
             }
     }
 
+    /// Whether a receiver that has no destination of its own may be reached here: one of a group, which speaks from its
+    /// own address but at the port of the group, or one behind a router that gives it another port.
+    fn may_reach(&self, source: SocketAddr) -> bool {
+        let Some(address) = self.address else {
+            return false;
+        };
+        if address.ip().is_multicast() {
+            return address.port() == source.port();
+        }
+        self.receiver_id.is_none() && address.ip() == source.ip()
+    }
+
     fn is_at(&self, source: SocketAddr) -> bool {
         self.address
             .is_some_and(|address| address.ip() == source.ip())
@@ -145,11 +157,22 @@ impl Destinations {
             .map_or(NO_ID, |entry| entry.id)
     }
 
-    /// Where the stream is sent for the receiver that a control frame is from.
-    pub(super) fn address_of(&self, receiver_id: i64, source: SocketAddr) -> Option<SocketAddr> {
+    /// Where the stream is sent for the receiver that a control frame is from: its own destination, else each that it may
+    /// be behind.
+    pub(super) fn addresses_of(
+        &self,
+        receiver_id: i64,
+        source: SocketAddr,
+    ) -> impl Iterator<Item = SocketAddr> {
         let mut entries = self.entries.iter();
-        let found = entries.find(|entry| entry.is_source(receiver_id, source));
-        found?.address
+        let own = entries.find(|entry| entry.is_source(receiver_id, source));
+        let others = self
+            .entries
+            .iter()
+            .filter(move |entry| own.is_none() && entry.may_reach(source));
+        own.into_iter()
+            .chain(others)
+            .filter_map(|entry| entry.address)
     }
 
     /// Hands out each destination whose name should be resolved again. It is given as much time as before then.

@@ -31,6 +31,20 @@ enum Way {
     Learned(Option<SocketAddr>),
 }
 
+/// What came of an answer: so many datagrams, of which some found no room or no way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Answered {
+    pub(super) datagrams: i64,
+    pub(super) short: i64,
+}
+
+impl Answered {
+    fn count(&mut self, sent: usize) {
+        self.datagrams += 1;
+        self.short += i64::from(sent == 0);
+    }
+}
+
 impl Wire {
     pub(super) fn new(
         transport: Box<dyn Transport>,
@@ -83,7 +97,7 @@ impl Wire {
         }
     }
 
-    /// Answers one receiver. `None` if it is none of those that are sent to.
+    /// Answers one receiver, if it is one of those that are sent to.
     pub(super) fn answer(
         &mut self,
         frame: &[u8],
@@ -91,17 +105,21 @@ impl Wire {
         source: SocketAddr,
         now: Now,
         faults: &mut Faults,
-    ) -> Option<usize> {
+    ) -> Answered {
+        let mut answered = Answered::default();
         if let Way::Many(destinations) = &self.way {
-            let address = destinations.address_of(receiver_id, source)?;
-            let sent = self.transport.send(&[Transmit::to(address, frame)]);
-            return Some(sent.unwrap_or_else(|error| {
-                faults.report(now, &self.channel, &error);
-                0
-            }));
+            for address in destinations.addresses_of(receiver_id, source) {
+                let sent = self.transport.send(&[Transmit::to(address, frame)]);
+                answered.count(sent.unwrap_or_else(|error| {
+                    faults.report(now, &self.channel, &error);
+                    0
+                }));
+            }
+            return answered;
         }
         self.speak_to(Some(source));
-        Some(self.send(&mut [Transmit::connected(frame)], now, faults))
+        answered.count(self.send(&mut [Transmit::connected(frame)], now, faults));
+        answered
     }
 
     /// The peer's name, or that of a destination, resolved to another address.

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use taran_protocol::frame::{Frame, Rttm};
+
 use super::*;
 use crate::boundary::SendDestination;
 
@@ -41,6 +43,30 @@ impl Rig {
     fn status_from(&mut self, source: SocketAddr, receiver_id: i64, flags: u8, position: i64) {
         let message = self.status_message(receiver_id, flags, position, 32_768);
         self.socket.arrive_from(source, message.as_bytes());
+    }
+
+    /// Where the answers go to so many requests for the round trip of a receiver.
+    fn answered(&mut self, source: SocketAddr, receiver_id: i64, times: usize) -> Vec<SocketAddr> {
+        let request = Rttm {
+            header: Rttm::header(Rttm::REPLY),
+            session_id: SESSION.into(),
+            stream_id: STREAM.into(),
+            echo_timestamp: 1.into(),
+            reception_delta: 0.into(),
+            receiver_id: receiver_id.into(),
+        };
+        self.socket.sent();
+        for _ in 0..times {
+            self.socket.arrive_from(source, request.as_bytes());
+            self.cycle();
+        }
+        let to = self.socket.destinations();
+        let sent = self.socket.sent();
+        let answers = to.into_iter().zip(sent);
+        answers
+            .filter(|(_, frame)| matches!(Frame::parse(frame), Ok(Frame::Rttm(_))))
+            .filter_map(|(to, _)| to)
+            .collect()
     }
 
     /// Where one more frame goes.
@@ -206,6 +232,54 @@ fn a_named_receiver_that_speaks_from_elsewhere_is_looked_up_and_so_is_its_succes
         rig.cycle();
     }
     assert!(!unheard(&mut rig), "it speaks from where its name says");
+}
+
+#[test]
+fn who_measures_the_round_trip_is_answered_alone_where_it_is_known() {
+    let (mut rig, _) = rig(Destination::Manual);
+    let (known, other) = (address(1, 4_040), address(2, 4_040));
+    let group = SocketAddr::from(([224, 0, 1, 9], 4_040));
+    for (id, address) in [(11, known), (12, other), (13, group)] {
+        rig.add(id, Some(address), false);
+    }
+    rig.status_from(known, 1, 0, START);
+    rig.cycle();
+    assert_eq!(rig.answered(known, 1, 1), [known]);
+    // It is known by id and port, wherever it speaks from.
+    assert_eq!(rig.answered(address(7, 4_040), 1, 1), [known]);
+}
+
+#[test]
+fn who_measures_the_round_trip_behind_a_group_or_a_router_is_answered_through_it() {
+    let (mut rig, _) = rig(Destination::Manual);
+    let (known, router) = (address(1, 4_040), address(2, 4_040));
+    let group = |port| SocketAddr::from(([224, 0, 1, 9], port));
+    for (id, address) in [
+        (11, known),
+        (12, router),
+        (13, group(4_040)),
+        (14, group(4_042)),
+    ] {
+        rig.add(id, Some(address), false);
+    }
+    rig.status_from(known, 1, 0, START);
+    rig.cycle();
+    assert_eq!(rig.answered(address(7, 4_040), 7, 1), [group(4_040)]);
+    assert_eq!(rig.answered(address(7, 4_042), 7, 1), [group(4_042)]);
+    assert_eq!(rig.answered(address(2, 61_000), 8, 1), [router]);
+    // Strangers: at no destination, and at one whose receiver is another.
+    assert_eq!(rig.answered(address(7, 61_000), 9, 1), []);
+    assert_eq!(rig.answered(address(1, 61_000), 9, 1), []);
+}
+
+#[test]
+fn answers_through_several_groups_count_each() {
+    let (mut rig, _) = rig(Destination::Manual);
+    for last in [8, 9] {
+        let group = SocketAddr::from(([224, 0, 1, last], 4_040));
+        rig.add(i64::from(last), Some(group), false);
+    }
+    assert_eq!(rig.answered(address(7, 4_040), 7, 300).len(), 100);
 }
 
 #[test]
