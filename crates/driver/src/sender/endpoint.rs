@@ -182,7 +182,7 @@ impl SendEndpoint {
             .position(|publication| publication.id() == id)?;
         let removed = self.publications.remove(index);
         self.first = 0;
-        self.find_places();
+        self.leave_place(index, removed.key());
         Some(removed)
     }
 
@@ -193,11 +193,20 @@ impl SendEndpoint {
         self.publications.pop()
     }
 
-    /// All anew, as one that is gone moves the others.
-    fn find_places(&mut self) {
-        self.places.clear();
-        for (place, publication) in self.publications.iter().enumerate() {
-            self.places.entry(publication.key()).or_insert(place);
+    /// One that is gone leaves its place to the next of its key, if there is one, and moves those behind it.
+    fn leave_place(&mut self, index: usize, key: (i32, i32)) {
+        if self.places.get(&key) == Some(&index) {
+            self.places.remove(&key);
+        }
+        for place in self.places.values_mut().filter(|place| **place > index) {
+            *place -= 1;
+        }
+        // Each of the others has a place of its own, unless some share a key.
+        if self.places.len() < self.publications.len() && !self.places.contains_key(&key) {
+            let mut behind = self.publications.iter().skip(index);
+            if let Some(next) = behind.position(|publication| publication.key() == key) {
+                self.places.insert(key, index + next);
+            }
         }
     }
 

@@ -1,7 +1,9 @@
 //! Receivers that come and go, spies, and the way out.
 
-use super::*;
+use taran_protocol::frame::Nak;
 use taran_protocol::log::ExclusiveAppender;
+
+use super::*;
 
 #[test]
 fn a_silent_receiver_is_gone_after_five_seconds() {
@@ -168,33 +170,37 @@ fn a_publication_for_an_unknown_endpoint_comes_back() {
     ));
 }
 
-#[test]
-fn what_is_said_to_a_publication_reaches_it_when_others_are_gone() {
-    let mut rig = Rig::new();
-    let mut shared = Vec::new();
-    for number in 0..4 {
-        let spec = rig.publication_spec();
+/// Adds publications with these sessions, by the ids 10, 11 and so on. Returns what counts the NAKs of each.
+fn add_with_sessions(rig: &mut Rig, sessions: &[i32]) -> Vec<Counter> {
+    let mut counts = Vec::new();
+    for (id, &session_id) in (10..).zip(sessions) {
         let naks_received = Counter::detached();
-        shared.push(naks_received.clone());
-        rig.command(SenderCommand::AddPublication(Box::new(
-            SenderPublication::new(SenderPublicationSpec {
-                id: PublicationId(10 + number),
-                session_id: 10 + number as i32,
-                naks_received,
-                shared: Arc::new(PublicationShared::new(START)),
-                ..spec
-            }),
-        )));
+        counts.push(naks_received.clone());
+        let publication = SenderPublication::new(SenderPublicationSpec {
+            id: PublicationId(id),
+            session_id,
+            naks_received,
+            shared: Arc::new(PublicationShared::new(START)),
+            ..rig.publication_spec()
+        });
+        rig.command(SenderCommand::AddPublication(Box::new(publication)));
         rig.cycle();
     }
+    counts
+}
+
+fn remove(rig: &mut Rig, id: i64) {
     rig.command(SenderCommand::RemovePublication {
         endpoint: ENDPOINT,
-        publication: PublicationId(11),
+        publication: PublicationId(id),
     });
     rig.cycle();
-    for session_id in 10..14 {
-        let nak = taran_protocol::frame::Nak {
-            header: taran_protocol::frame::Nak::header(),
+}
+
+fn speak_to(rig: &mut Rig, sessions: std::ops::Range<i32>) {
+    for session_id in sessions {
+        let nak = Nak {
+            header: Nak::header(),
             session_id: session_id.into(),
             stream_id: STREAM.into(),
             term_id: INITIAL_TERM.into(),
@@ -204,6 +210,34 @@ fn what_is_said_to_a_publication_reaches_it_when_others_are_gone() {
         rig.socket.arrive(nak.as_bytes());
     }
     rig.cycle();
-    let received: Vec<i64> = shared.iter().map(Counter::get).collect();
-    assert_eq!(received, [1, 0, 1, 1]);
+}
+
+#[test]
+fn what_is_said_to_a_publication_reaches_it_when_others_are_gone() {
+    for (gone, reached) in [(10, [0, 1, 1, 1]), (11, [1, 0, 1, 1]), (13, [1, 1, 1, 0])] {
+        let mut rig = Rig::new();
+        let counts = add_with_sessions(&mut rig, &[10, 11, 12, 13]);
+        remove(&mut rig, gone);
+        speak_to(&mut rig, 10..14);
+        let received: Vec<i64> = counts.iter().map(Counter::get).collect();
+        assert_eq!(received, reached, "without {gone}");
+    }
+}
+
+#[test]
+fn of_publications_with_one_session_the_oldest_is_spoken_to() {
+    let mut rig = Rig::new();
+    let counts = add_with_sessions(&mut rig, &[7, 5, 6, 5, 5]);
+    let received = |rig: &mut Rig| -> Vec<i64> {
+        speak_to(rig, 5..8);
+        counts.iter().map(Counter::get).collect()
+    };
+    assert_eq!(received(&mut rig), [1, 1, 1, 0, 0]);
+    // A younger one that goes changes nothing, and the oldest leaves its place to the next.
+    remove(&mut rig, 14);
+    assert_eq!(received(&mut rig), [2, 2, 2, 0, 0]);
+    remove(&mut rig, 11);
+    assert_eq!(received(&mut rig), [3, 2, 3, 1, 0]);
+    remove(&mut rig, 13);
+    assert_eq!(received(&mut rig), [4, 2, 4, 1, 0]);
 }
