@@ -30,7 +30,8 @@ pub(crate) fn kept_for_clients(directory: &Path, kept: u64, shortage: &Shortage)
         ErrorCode::StorageSpace,
         format!(
             "insufficient usable storage for an image in {}: images leave {kept} bytes to publications, an eighth of \
-             the file system, at most four times aeron.low.file.store.warning.threshold: {shortage}",
+             the file system, at most four times aeron.low.file.store.warning.threshold: {shortage}; a larger file \
+             system, shorter terms, or aeron.low.file.store.warning.threshold=0 help",
             directory.display()
         ),
     )

@@ -63,6 +63,11 @@ fn an_eighth_of_the_room_is_left_to_clients() {
             ))),
             "{refused:?}"
         );
+        let helps = "shorter terms, or aeron.low.file.store.warning.threshold=0 help";
+        assert!(
+            refused.iter().any(|(text, _)| text.contains(helps)),
+            "{refused:?}"
+        );
         for stream_id in 0..20 {
             bench
                 .add_publication(client, "aeron:ipc", stream_id)
