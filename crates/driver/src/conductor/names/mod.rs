@@ -240,7 +240,7 @@ impl Names {
         }
     }
 
-    /// Who answers for a name, and for which other name it stands there; both are known at once.
+    /// Who answers for a name, and for which other name it stands there. Both are known at once: it takes no time.
     fn log_lookup(&self, ticket: u64, resolver: &str, host: &str, stands_for: &str) {
         let question = self.open.get(&ticket);
         let is_again = question.is_some_and(Question::is_again);

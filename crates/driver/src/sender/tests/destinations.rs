@@ -219,6 +219,15 @@ fn a_named_receiver_that_speaks_from_elsewhere_is_looked_up_and_so_is_its_succes
         )
     };
     assert!(unheard(&mut rig));
+    // Names follow late: as long as this one means the old address it is asked for again, not oftener than before.
+    let mut asked = 0;
+    for _ in 0..12 {
+        rig.status_from(elsewhere, 1, 0, rig.tail);
+        rig.cycle_after(SECOND);
+        rig.cycle();
+        asked += i32::from(unheard(&mut rig));
+    }
+    assert_eq!(asked, 2);
     rig.command(SenderCommand::ChangeDestination {
         endpoint: ENDPOINT,
         destination: Some(11),
