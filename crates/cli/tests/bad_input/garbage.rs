@@ -131,6 +131,17 @@ impl Stream {
         all
     }
 
+    /// How many datagrams of [`feedback_garbage`](Self::feedback_garbage) are whole NAKs that ask for what is not there.
+    pub(crate) fn bad_naks(&self) -> usize {
+        let whole = size_of::<Nak>();
+        let kind = self.nak(0, 64).as_bytes()[6..8].to_vec();
+        let garbage = self.feedback_garbage();
+        let naks = garbage
+            .iter()
+            .filter(|it| it.len() == whole && it[6..8] == kind);
+        naks.count()
+    }
+
     /// What a receiver says.
     pub(crate) fn status(&self, offset: i32, window: i32, flags: u8) -> StatusMessage {
         StatusMessage {
