@@ -92,3 +92,68 @@ fn bytes_mapped(counters: &CountersReader) -> i64 {
         .value(SystemCounter::BytesCurrentlyMapped.id())
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use taran_core::memory::{CreateOptions, Storage};
+    use taran_protocol::counter::type_id;
+
+    use super::super::streams::tests::Scene;
+    use super::*;
+
+    /// Looks at what a driver with one socket has left after `leave`.
+    fn left(leave: impl FnOnce(&mut Scene)) -> Result<(), Violation> {
+        let mut scene = Scene::new();
+        scene.counter(type_id::RESOLVER_NEIGHBORS, 1);
+        create(&scene, "/a/cnc.dat");
+        let check = LeaksCheck::new(&scene.table.reader(), 1);
+        leave(&mut scene);
+        check.look(&scene.table.reader(), &scene.storage, "/a".as_ref(), 1)
+    }
+
+    fn create(scene: &Scene, path: &str) {
+        let created = scene
+            .storage
+            .create(path.as_ref(), 4096, CreateOptions::default());
+        created.unwrap();
+    }
+
+    fn fails(leave: impl FnOnce(&mut Scene), text: &str) {
+        let Violation(found) = left(leave).unwrap_err();
+        assert!(found.contains(text), "{found}");
+    }
+
+    #[test]
+    fn what_was_there_at_the_start_is_not_left() {
+        left(|_| {}).unwrap();
+        left(|scene| {
+            let counter = scene.counter(type_id::SENDER_POSITION, 7);
+            scene.table.free(counter.id(), 0);
+            create(scene, "/a/images/7.logbuffer");
+            let file = "/a/images/7.logbuffer".as_ref();
+            scene.storage.remove(file).unwrap();
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn counters_files_mapped_bytes_and_sockets_that_are_left_are_found() {
+        let counter = |scene: &mut Scene| drop(scene.counter(type_id::SENDER_POSITION, 7));
+        fails(counter, "counter 47");
+        fails(
+            |scene| create(scene, "/a/images/7.logbuffer"),
+            "file /a/images/7.logbuffer",
+        );
+        let mapped = |scene: &mut Scene| {
+            let id = SystemCounter::BytesCurrentlyMapped.id();
+            scene.table.counter(id).unwrap().set(4096);
+        };
+        fails(mapped, "4096 bytes mapped");
+        let scene = Scene::new();
+        let reader = scene.table.reader();
+        let check = LeaksCheck::new(&reader, 1);
+        let looked = check.look(&reader, &scene.storage, "/a".as_ref(), 2);
+        let Violation(found) = looked.unwrap_err();
+        assert!(found.contains("2 sockets, 1 at the start"), "{found}");
+    }
+}

@@ -1,9 +1,11 @@
 //! What must hold, whatever happens. Each checker stands alone, and says what is wrong as a [`Violation`].
 
 pub mod delivery;
+pub mod flow;
 pub mod leaks;
 pub mod liveness;
 pub mod positions;
+pub mod streams;
 
 /// Something that must not be, as text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,7 +17,8 @@ use taran_protocol::counter::SystemCounter;
 use super::clock::HostClock;
 use super::{HostIndex, World};
 use crate::check::leaks::LeaksCheck;
-use crate::check::positions::PositionsCheck;
+use crate::check::streams::Streams;
+use crate::check::{Violation, flow, positions};
 use crate::network::{HostId, SimHost};
 
 /// How a host differs from others.
@@ -90,8 +91,17 @@ pub(super) struct Host {
 #[derive(Debug)]
 pub(super) struct Driver {
     pub(super) parts: DriverParts,
-    pub(super) positions: PositionsCheck,
+    streams: Streams,
     leaks: LeaksCheck,
+}
+
+impl Driver {
+    /// Checks what must hold at any time. To be called after each turn: what happened between two looks is known then.
+    pub(super) fn look(&mut self) -> Result<(), Violation> {
+        self.streams.look();
+        positions::look(&self.streams)?;
+        flow::look(&self.streams)
+    }
 }
 
 impl Host {
@@ -179,7 +189,11 @@ impl World {
         parts.sender.on_start();
         parts.receiver.on_start();
         host.driver = Some(Driver {
-            positions: PositionsCheck::new(parts.counters.clone()),
+            streams: Streams::new(
+                parts.counters.clone(),
+                host.storage.clone(),
+                host.directory.clone(),
+            ),
             leaks: LeaksCheck::new(
                 &parts.counters,
                 self.network.open_sockets(host.network.id()),
@@ -341,6 +355,40 @@ impl World {
             if let Err(violation) = checked {
                 panic!("{violation}");
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::traffic::{Publishing, Subscribing};
+
+    #[test]
+    fn the_checkers_see_the_log_and_the_subscriber_of_each_stream() {
+        let mut world = World::new(1);
+        let host = world.add_host(HostSpec::new());
+        let client = world.connect(host);
+        let flows = ["aeron:ipc", "aeron:udp?endpoint=127.0.0.1:40123"].map(|channel| {
+            let subscriber = world.subscribe(client, Subscribing::new(channel, 1));
+            let publishing = Publishing::new(channel, 1).messages(10);
+            (subscriber, world.publish(client, publishing))
+        });
+        let has_all = |world: &World| {
+            let mut flows = flows.iter();
+            flows.all(|(subscriber, publisher)| world.has_all(*subscriber, *publisher))
+        };
+        world.run_until("everything", Duration::from_secs(10), has_all);
+        let driver = world.hosts[host.0].driver.as_ref().unwrap();
+        let streams = driver.streams.streams();
+        assert_eq!(streams.len(), 3, "{streams:?}");
+        for stream in streams {
+            let log = stream.log.as_ref().unwrap();
+            let is_image = stream.high_water.is_some();
+            assert_eq!(log.publication_window > 0, !is_image);
+            assert!(stream.sender.is_some() || stream.consumers.len() == 1);
         }
     }
 }

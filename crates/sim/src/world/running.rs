@@ -46,7 +46,7 @@ impl World {
         self.order = order;
         for (index, host) in self.hosts.iter_mut().enumerate() {
             if let Some(driver) = &mut host.driver
-                && let Err(violation) = driver.positions.look()
+                && let Err(violation) = driver.look()
             {
                 panic!("host {index}: {violation}");
             }
@@ -130,9 +130,9 @@ impl World {
             return Ok(0);
         }
         match actor {
-            Actor::Conductor(host) => Ok(self.drive(host, "conductor", now)),
-            Actor::Sender(host) => Ok(self.drive(host, "sender", now)),
-            Actor::Receiver(host) => Ok(self.drive(host, "receiver", now)),
+            Actor::Conductor(host) => self.drive(host, "conductor", now),
+            Actor::Sender(host) => self.drive(host, "sender", now),
+            Actor::Receiver(host) => self.drive(host, "receiver", now),
             Actor::Client(client) => {
                 let slot = &mut self.clients[client];
                 let work = slot.turn(self.hosts[slot.host.0].at(now));
@@ -154,10 +154,10 @@ impl World {
         }
     }
 
-    fn drive(&mut self, host: usize, agent: &'static str, now: Now) -> usize {
+    fn drive(&mut self, host: usize, agent: &'static str, now: Now) -> Result<usize, Violation> {
         let at = self.hosts[host].at(now);
         let Some(driver) = &mut self.hosts[host].driver else {
-            return 0;
+            return Ok(0);
         };
         let parts = &mut driver.parts;
         let work = match agent {
@@ -165,11 +165,13 @@ impl World {
             "sender" => parts.sender.do_work(at),
             _ => parts.receiver.do_work(at),
         };
+        let looked = driver.look();
         if work > 0 {
             self.history
                 .note(now.nanos, Event::Driver { host, agent, work });
         }
-        work
+        looked.map_err(|Violation(what)| Violation(format!("host {host}: {what}")))?;
+        Ok(work)
     }
 
     /// How things stand, for a failure.
