@@ -8,12 +8,8 @@ use std::process::{Command, Stdio};
 /// With the value `1`, a soak that cannot run fails.
 const REQUIRED: &str = "TARAN_REQUIRE_NAMESPACES";
 
-/// What has to work before anything is begun: two machines and a cable that loses.
-const TRY: &str = "mount -t tmpfs tmpfs /run && ip netns add one && ip netns add two \
-    && ip link add name a netns one type veth peer name b netns two \
-    && ip netns exec one nft add table inet try \
-    && ip netns exec one nft add chain inet try in '{ type filter hook input priority 0; }' \
-    && ip netns exec one nft add rule inet try in numgen random mod 100 '<' 5 counter drop && java -version";
+/// What has to work before anything is begun: two machines and a cable that loses, as between namespaces.
+const TRY: &str = include_str!("../../crates/cli/tests/namespaces/try.sh");
 
 /// `cargo xtask soak [--minutes M | --seconds S]`; one minute unless said otherwise.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
@@ -62,7 +58,7 @@ fn seconds(arguments: &[String]) -> Result<u64, String> {
 
 fn can_run() -> Result<(), String> {
     let tried = Command::new("unshare")
-        .args(["-m", "-n", "sh", "-c", TRY])
+        .args(["-m", "-n", "sh", "-c", &format!("{TRY}\njava -version")])
         .stdin(Stdio::null())
         .output()
         .map_err(|error| error.to_string())?;

@@ -203,7 +203,7 @@ impl Driver {
         Driver::start_with(&mut command, directory)
     }
 
-    /// Starts a command that runs a driver in `directory`.
+    /// Starts a command that runs a driver in `directory`, and waits until it holds what it will hold.
     pub(crate) fn start_with(command: &mut Command, directory: &Path) -> Driver {
         let mut process = Process::start(command);
         let path = directory.join(CNC_FILE_NAME);
@@ -213,6 +213,7 @@ impl Driver {
             // A dead driver's file may be there still.
             if let Ok(cnc) = open(&path)
                 && cnc.spec().driver_pid == pid
+                && has_started(directory)
             {
                 return Driver { process, cnc };
             }
@@ -273,6 +274,11 @@ impl Driver {
     pub(crate) fn wait(self) -> Outcome {
         self.process.wait()
     }
+}
+
+/// Whether the driver there has given up its turn to start, and the descriptor that goes with it.
+fn has_started(directory: &Path) -> bool {
+    FileStorage.try_lock(directory).is_ok()
 }
 
 fn open(path: &Path) -> Result<Cnc, String> {

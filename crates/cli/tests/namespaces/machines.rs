@@ -45,11 +45,7 @@ pub(crate) fn in_own_world(test: &str, body: impl FnOnce()) {
 
 /// How to become somebody who may do all that the tests do: as root simply so, else as root of a user namespace.
 fn ways_in() -> Result<&'static [&'static str], String> {
-    const TRY: &str = "mount -t tmpfs tmpfs /run && ip netns add one && ip netns add two \
-        && ip link add name a netns one type veth peer name b netns two \
-        && ip netns exec one nft add table inet try \
-        && ip netns exec one nft add chain inet try in '{ type filter hook input priority 0; }' \
-        && ip netns exec one nft add rule inet try in numgen random mod 100 '<' 5 counter drop";
+    const TRY: &str = include_str!("try.sh");
     let ways: [&[&str]; 2] = [&["-m", "-n"], &["-r", "-m", "-n"]];
     let mut said = String::new();
     for flags in ways {

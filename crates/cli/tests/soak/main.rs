@@ -67,7 +67,7 @@ fn run(time: Duration) {
     ];
     println!("soak: {} seconds; the cable {}", time.as_secs(), weather[0]);
     let drivers = Drivers::start(&here, &there);
-    let mut watch = Watch::begin(&drivers);
+    let mut watch = Watch::begin(&drivers, time);
     let tally = Arc::new(Tally::default());
     let until = started + time;
     let flows: Vec<_> = flows::all(&drivers)
@@ -91,6 +91,7 @@ fn run(time: Duration) {
         // A flow that failed has said why in the tally.
         let _ = flow.join();
     }
+    watch.look(&drivers, started.elapsed());
     println!(
         "{}",
         watch.report(started.elapsed(), &tally, [&here, &there])
@@ -104,6 +105,7 @@ fn run(time: Duration) {
     complaints.extend(tally.starvation());
     complaints.extend(watch::idle_flows(&tally));
     complaints.extend(watch.end(&drivers));
+    complaints.extend(weather::calm([&here, &there]));
     complaints.extend(drivers.stop());
     let verdict = if complaints.is_empty() {
         "PASSED"

@@ -22,7 +22,7 @@ use crate::tally::Tally;
 /// Between two reports.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Nothing is said of memory before.
+/// Nothing is said of memory before; of a short soak that is the first half.
 const WARM_UP: Duration = Duration::from_secs(60);
 
 /// How much more memory than after the warm-up is none: a quarter, and so many kilobytes.
@@ -44,6 +44,7 @@ struct Usage {
 
 pub(crate) struct Watch {
     at_start: [Usage; 2],
+    warm_up: Duration,
     warm: Option<[Usage; 2]>,
     now: [Usage; 2],
     looked: Duration,
@@ -59,10 +60,12 @@ const MOVED: [SystemCounter; 4] = [
 ];
 
 impl Watch {
-    pub(crate) fn begin(drivers: &Drivers) -> Watch {
+    /// `time` is that of the whole soak.
+    pub(crate) fn begin(drivers: &Drivers, time: Duration) -> Watch {
         let at_start = drivers.ours.each_ref().map(usage);
         Watch {
             at_start,
+            warm_up: WARM_UP.min(time / 2),
             warm: None,
             now: at_start,
             looked: Duration::ZERO,
@@ -71,7 +74,7 @@ impl Watch {
     }
 
     pub(crate) fn is_due(&self, elapsed: Duration) -> bool {
-        elapsed >= self.looked + INTERVAL
+        elapsed >= self.looked + INTERVAL || (self.warm.is_none() && elapsed >= self.warm_up)
     }
 
     pub(crate) fn look(&mut self, drivers: &Drivers, elapsed: Duration) {
@@ -81,7 +84,7 @@ impl Watch {
             let counters = counters(&cnc(ours.path()));
             MOVED.map(|counter| counters.value(counter.id()).unwrap())
         });
-        if elapsed >= WARM_UP {
+        if elapsed >= self.warm_up {
             self.warm.get_or_insert(self.now);
         }
     }

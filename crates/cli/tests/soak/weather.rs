@@ -37,6 +37,14 @@ pub(crate) fn begin(machine: &Machine, peer: &str) -> String {
     words
 }
 
+/// A cable that has lost nothing proves nothing.
+pub(crate) fn calm(machines: [&Machine; 2]) -> Option<String> {
+    let all = machines.map(Machine::seen_and_lost);
+    all.iter().any(|(_, lost)| *lost == 0).then(|| {
+        format!("the cable lost nothing: of those that came and are lost there are {all:?}")
+    })
+}
+
 fn works(machine: &Machine, program: &str, arguments: &[&str]) -> bool {
     let mut command: Command = machine.command(program);
     let output = command.args(arguments).output();
