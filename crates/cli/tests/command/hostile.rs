@@ -16,8 +16,8 @@ use crate::metrics::check;
 use crate::process::{Directory, Driver, Outcome, forge, run, taran};
 use crate::traffic::Traffic;
 
-/// Files of each kind; each is shown by several processes.
-const CASES: u32 = 8;
+/// Files of each kind, unless `TARAN_HOSTILE_CASES` says how many; each is shown by several processes.
+const CASES: u64 = 8;
 const METADATA_LENGTH: usize = 512;
 const VALUES_LENGTH: usize = 128;
 
@@ -145,22 +145,33 @@ fn entry() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Runs the property with a seed that is always the same.
+/// A number from the environment, or what is used where none is asked for.
+fn asked_for(variable: &str, default: u64) -> u64 {
+    match std::env::var(variable) {
+        Ok(text) => text.parse().expect("a number is needed"),
+        Err(_) => default,
+    }
+}
+
+/// Runs the property with a seed that is always the same, unless `TARAN_HOSTILE_SEED` names another one.
 fn hold<S: Strategy>(strategy: &S, property: impl Fn(S::Value)) {
     let config = Config {
-        cases: CASES,
+        cases: asked_for("TARAN_HOSTILE_CASES", CASES) as u32,
         // Each step is several processes.
         max_shrink_iters: 100,
         failure_persistence: None,
         ..Config::default()
     };
-    let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let mut runner = TestRunner::new_with_rng(config, seed);
+    let seed = asked_for("TARAN_HOSTILE_SEED", 0);
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(config, random);
     let outcome = runner.run(strategy, |value| {
         property(value);
         Ok(())
     });
-    outcome.unwrap_or_else(|error| panic!("{error}"));
+    outcome.unwrap_or_else(|error| panic!("TARAN_HOSTILE_SEED={seed}: {error}"));
 }
 
 /// Shown or refused, in words that move no cursor.

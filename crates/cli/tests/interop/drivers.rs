@@ -39,6 +39,13 @@ impl Driver {
             driver.expect_error(words);
         }
     }
+
+    /// Says that the test ends our driver, which is a failure otherwise.
+    pub(crate) fn expect_end(&self) {
+        if let Driver::Taran(driver) = self {
+            driver.expect_end();
+        }
+    }
 }
 
 pub(crate) struct OfficialDriver {

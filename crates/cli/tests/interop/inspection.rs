@@ -129,6 +129,7 @@ fn the_official_client_may_end_our_driver_where_that_is_allowed() {
     // As every driver of ours here does.
     let driver = Driver::taran("terminate", &[]);
     drop(connect(driver.dir()));
+    driver.expect_end();
     assert_eq!(run("terminate", &driver, &[]), ["REQUESTED true"]);
     let dir = driver.dir().to_owned();
     crate::exchange::await_true("the driver to remove its directory", || !dir.exists());

@@ -24,6 +24,8 @@ pub(crate) struct TaranDriver {
     dir: PathBuf,
     child: Child,
     expected: Mutex<Vec<String>>,
+    /// Its memory, where the test ends it.
+    ended_by_test: Mutex<Option<Cnc>>,
 }
 
 impl TaranDriver {
@@ -45,6 +47,7 @@ impl TaranDriver {
             dir,
             child,
             expected: Mutex::default(),
+            ended_by_test: Mutex::default(),
         }
     }
 
@@ -54,6 +57,12 @@ impl TaranDriver {
 
     pub(crate) fn expect_error(&self, words: &str) {
         self.expected.lock().unwrap().push(words.to_owned());
+    }
+
+    /// The test will end it.
+    pub(crate) fn expect_end(&self) {
+        let cnc = self.cnc().expect("a driver that runs");
+        *self.ended_by_test.lock().unwrap() = Some(cnc);
     }
 
     /// What of the error log was not expected, and what was expected and is not there.
@@ -73,32 +82,58 @@ impl TaranDriver {
         unexpected.chain(missing).collect()
     }
 
-    /// Ends it in the way of a client, or, where that does not help, by a signal.
+    /// Ends it in the way of a client, or, where that does not help, by a signal. What it has recorded is read when it has
+    /// ended: the mapping outlives the file.
     fn end(&mut self) -> Vec<String> {
-        if let Ok(Some(_)) = self.child.try_wait() {
-            return Vec::new();
+        let ended_by_test = self.ended_by_test.lock().unwrap().take();
+        if let Some(cnc) = ended_by_test {
+            let told = self.await_end();
+            let mut surprises = self.surprises(&cnc);
+            surprises.extend(told.err());
+            return surprises;
         }
-        let mut surprises = Vec::new();
+        if let Ok(Some(_)) = self.child.try_wait() {
+            return vec!["it had ended by itself".to_owned()];
+        }
         match self.cnc() {
             Ok(cnc) => {
-                surprises = self.surprises(&cnc);
-                if let Err(error) = request_termination(&cnc) {
-                    surprises.push(format!("it cannot be asked to end: {error}"));
-                } else if self.has_ended_within(PATIENCE) {
-                    return surprises;
-                } else {
-                    surprises.push("it did not end when asked to".to_owned());
-                }
+                let told = self.terminate(&cnc);
+                let mut surprises = self.surprises(&cnc);
+                surprises.extend(told.err());
+                surprises
             }
-            Err(error) => surprises.push(format!("it has no directory to ask it in: {error}")),
+            Err(error) => {
+                self.kill();
+                vec![format!("it has no directory to ask it in: {error}")]
+            }
         }
+    }
+
+    fn terminate(&mut self, cnc: &Cnc) -> Result<(), String> {
+        match request_termination(cnc) {
+            Ok(()) => self.await_end(),
+            Err(error) => {
+                self.kill();
+                Err(format!("it cannot be asked to end: {error}"))
+            }
+        }
+    }
+
+    fn await_end(&mut self) -> Result<(), String> {
+        if self.has_ended_within(PATIENCE) {
+            return Ok(());
+        }
+        self.kill();
+        Err("it did not end when asked to".to_owned())
+    }
+
+    fn kill(&mut self) {
         let process = self.child.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &process]).status();
         if !self.has_ended_within(Duration::from_secs(10)) {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
-        surprises
     }
 
     fn cnc(&self) -> Result<Cnc, String> {
