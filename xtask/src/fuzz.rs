@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::run as run_command;
+use crate::sanitizers::has_nightly;
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
@@ -53,10 +54,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             known.join(", ")
         ));
     }
-    if asked.asan && !has_nightly() {
-        eprintln!(
-            "SKIPPED: no nightly toolchain, so no AddressSanitizer (rustup toolchain install nightly)"
-        );
+    if asked.asan && !has_nightly("") {
         return Ok(());
     }
     let programs = build(&asked)?;
@@ -115,13 +113,6 @@ fn targets() -> Result<Vec<String>, String> {
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz")
-}
-
-fn has_nightly() -> bool {
-    let nightly = Command::new("cargo")
-        .args(["+nightly", "--version"])
-        .output();
-    nightly.is_ok_and(|output| output.status.success())
 }
 
 /// Builds the programs of the targets; the folder in which they are.
@@ -202,22 +193,32 @@ fn seeds() -> Result<(), String> {
 
 /// Replaces the corpus by the smallest part of it, of the seeds and of the findings that covers as much.
 fn minimise(programs: &Path, target: &str) -> Result<(), String> {
-    let findings = made("findings", target)?;
-    let corpus = made("corpus", target)?;
-    let old = root().join("findings").join(format!("{target}.old"));
-    fs::rename(&corpus, &old).map_err(|error| format!("{}: {error}", corpus.display()))?;
-    let corpus = made("corpus", target)?;
+    let (findings, corpus) = (made("findings", target)?, made("corpus", target)?);
+    // The corpus stays what it is until there is another one.
+    let small = emptied(&format!("{target}.small"))?;
     let mut command = Command::new(programs.join(target));
     command
         .args(limits(target))
         // The fewest inputs that reach all code that is reached, however often.
         .args(["-set_cover_merge=1", "-use_counters=0"])
-        .args([&corpus, &old, &findings]);
+        .args([&small, &corpus, &findings]);
     run_command(&mut command)?;
+    let old = emptied(&format!("{target}.old"))?;
+    for (from, to) in [(&corpus, &old), (&small, &corpus)] {
+        fs::rename(from, to).map_err(|error| format!("{}: {error}", from.display()))?;
+    }
     fs::remove_dir_all(&old).map_err(|error| format!("{}: {error}", old.display()))
 }
 
-/// What no input may need more of: seconds, and megabytes of the whole process; and how long inputs get. Texts have limits
+/// A folder among the findings, with nothing in it.
+fn emptied(name: &str) -> Result<PathBuf, String> {
+    let folder = made("findings", name)?;
+    fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    made("findings", name)
+}
+
+/// What no input may need more of: seconds, of a machine that has other things to do, and megabytes of the whole process;
+/// and how long inputs get. Texts have limits
 /// of some thousand bytes that are worth to be reached, longer stories only take longer.
 fn limits(target: &str) -> Vec<String> {
     let max_len = if matches!(target, "uri" | "options") {
@@ -226,7 +227,7 @@ fn limits(target: &str) -> Vec<String> {
         512
     };
     vec![
-        "-timeout=10".to_owned(),
+        "-timeout=60".to_owned(),
         "-rss_limit_mb=1024".to_owned(),
         format!("-max_len={max_len}"),
         "-print_final_stats=1".to_owned(),

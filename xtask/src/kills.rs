@@ -7,8 +7,16 @@ use crate::run;
 /// A number that is asked for: its option, the variable that the test reads, and what it is otherwise.
 type Number = (&'static str, &'static str, Option<&'static str>);
 
-/// Kills clients.
+/// Kills clients, or drivers.
 pub(crate) fn kills(arguments: &[String]) -> Result<(), String> {
+    const DRIVERS: Number = ("--drivers", "TARAN_DRIVER_KILLS", None);
+    if arguments.first().is_some_and(|option| option == DRIVERS.0) {
+        return run_test(
+            "drivers::a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew",
+            &[DRIVERS],
+            arguments,
+        );
+    }
     let clients: &[Number] = &[
         ("--kills", "TARAN_KILLS", Some("10000")),
         ("--at-once", "TARAN_KILLS_AT_ONCE", Some("12")),
@@ -37,7 +45,8 @@ pub(crate) fn churn(arguments: &[String]) -> Result<(), String> {
 fn run_test(test: &str, numbers: &[Number], arguments: &[String]) -> Result<(), String> {
     let mut command = Command::new("cargo");
     command
-        .args(["test", "--package", "taran-cli", "--test", "crash"])
+        .args(["test", "--locked"])
+        .args(["--package", "taran-cli", "--test", "crash"])
         .args(["--", "--nocapture", "--exact", test]);
     for (_, variable, default) in numbers {
         if let Some(default) = default {

@@ -46,12 +46,13 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "kills",
-        help: "[--kills N] [--at-once N] [--seed N]: kill clients of one driver by the thousand, and watch those that live",
+        help: "[--kills N] [--at-once N] [--seed N] | --drivers N: kill clients of one driver by the thousand, or drivers, and \
+               watch those that live",
         run: kills::kills,
     },
     Task {
         name: "soak",
-        help: "[--minutes M]: all kinds of streams between our drivers and the official one, over a cable that loses (needs root and a JDK)",
+        help: "[--minutes M | --seconds S]: eleven kinds of streams between our drivers and the official one, over a cable that loses (needs root and a JDK)",
         run: soak::run,
     },
     Task {
@@ -61,7 +62,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "fuzz",
-        help: "[target...] [--runs N] [--seconds S] [--seed N] [--asan]: replay the fuzz targets' corpora and try new inputs",
+        help: "[TARGET...] [--runs N] [--seconds S] [--seed N] [--asan] [--minimise] [--story FILE]: replay the fuzz targets' corpora \
+               and try new inputs, or make the corpora small",
         run: fuzz::run,
     },
     Task {
@@ -82,6 +84,11 @@ fn main() -> ExitCode {
         }
         return ExitCode::from(2);
     };
+    // Random worlds have more to say than a line.
+    if task.name != "sim" && arguments.iter().any(|argument| argument == "--help") {
+        println!("cargo xtask {} {}", task.name, task.help);
+        return ExitCode::SUCCESS;
+    }
     match (task.run)(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {

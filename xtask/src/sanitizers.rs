@@ -80,7 +80,7 @@ pub(crate) fn miri(arguments: &[String]) -> Result<(), String> {
 }
 
 /// Whether there is a nightly toolchain, with this subcommand if one is named.
-fn has_nightly(subcommand: &str) -> bool {
+pub(crate) fn has_nightly(subcommand: &str) -> bool {
     let mut command = Command::new("cargo");
     command.arg("+nightly");
     if !subcommand.is_empty() {

@@ -18,6 +18,8 @@ const COST: usize = 4 << 20;
 /// What is offered and polled at once.
 const PARTS_MAX: usize = 10;
 const BLOCK_MAX: usize = 4096;
+/// Where a poll that is bounded stops.
+const LIMIT: i64 = 4096;
 
 /// Counters that say how far things may go.
 const POSITION: usize = 0;
@@ -170,21 +172,35 @@ impl Using {
             }
             4 => {
                 let polled = self.subscription.block_poll(
-                    |block| assert!(block.bytes().len() <= TERM_LENGTH as usize),
+                    |block| {
+                        let (bytes, begin) = (block.bytes().len(), block.term_offset());
+                        assert!(begin >= 0 && bytes <= (TERM_LENGTH - begin) as usize);
+                        // Padding comes alone, however long it is.
+                        let is_padding = block.bytes()[6..8] == [0, 0];
+                        assert!(bytes <= BLOCK_MAX || is_padding, "a block of {bytes} bytes");
+                    },
                     BLOCK_MAX,
                 );
                 assert!(polled.is_ok());
             }
             5 => {
-                let _ = self
-                    .subscription
-                    .bounded_poll(|_, _| parts += 1, 4096, PARTS_MAX);
-                assert!(parts <= PARTS_MAX);
+                let polled = self.subscription.bounded_poll(
+                    |_, header| {
+                        parts += 1;
+                        let length = (i64::from(header.frame_length()) + 31) & !31;
+                        assert!(header.position() - length < LIMIT);
+                    },
+                    LIMIT,
+                    PARTS_MAX,
+                );
+                assert!(polled == Ok(parts) && parts <= PARTS_MAX);
             }
             6 => {
                 for image in self.subscription.images() {
                     let from = image.position();
-                    let _ = image.controlled_peek(from, |_, _| Action::Continue, i64::MAX);
+                    let peeked = image.controlled_peek(from, |_, _| Action::Continue, i64::MAX);
+                    assert!(peeked.is_err() || peeked.is_ok_and(|to| to >= from));
+                    assert_eq!(image.position(), from, "a peek consumes nothing");
                 }
             }
             _ => {
