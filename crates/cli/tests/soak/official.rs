@@ -53,12 +53,8 @@ pub(crate) fn writes(
         Ok(reader.next >= MESSAGES)
     })
     .map_err(|why| format!("{why}: {} of {MESSAGES}", reader.next))?;
-    reader.take()?;
     publisher.finish();
-    reader.take()?;
-    if reader.next != MESSAGES {
-        return Err(format!("{} messages of {MESSAGES}", reader.next));
-    }
+    reader.end(MESSAGES)?;
     reader.account(flow, tally);
     rest(began);
     Ok(())

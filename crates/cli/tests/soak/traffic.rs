@@ -128,6 +128,19 @@ impl Reader {
         wrong.map_or(Ok(()), Err)
     }
 
+    /// Takes what comes until the stream has ended: nothing more than these messages.
+    pub(crate) fn end(&mut self, messages: u64) -> Result<(), String> {
+        await_all("the end of the stream", || {
+            self.take()?;
+            Ok(self.subscription.has_no_images())
+        })?;
+        if self.next == messages {
+            Ok(())
+        } else {
+            Err(format!("{} messages of {messages}", self.next))
+        }
+    }
+
     /// What was received goes into the books.
     pub(crate) fn account(&self, flow: &'static str, tally: &Tally) {
         tally.received(flow, self.next, self.bytes);
@@ -180,12 +193,9 @@ pub(crate) fn round(
         let have: Vec<u64> = readers.iter().map(|reader| reader.next).collect();
         format!("{why}: {have:?} of {written}")
     })?;
-    // Nothing comes twice.
+    drop(publication);
     for reader in &mut readers {
-        reader.take()?;
-        if reader.next != written {
-            return Err(format!("{} messages of {written}", reader.next));
-        }
+        reader.end(written)?;
         reader.account(flow, tally);
     }
     Ok(())

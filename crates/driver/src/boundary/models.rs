@@ -1,13 +1,16 @@
 //! Models of what the conductor hands to sender and receiver and back: positions, and the memory behind them.
 //!
-//! `cargo xtask loom`. Each model says which edge it guards; `docs/testing.md` says which defects they were shown to find.
+//! `cargo xtask loom`. Each model says which edge it guards.
 //! Memory is a log of the smallest kind, so that loom sees a byte that is written while it is read or zeroed.
 
 #![allow(clippy::unwrap_used)] // all of this is tests
 
+use std::time::Duration;
+
 use loom::thread;
+use taran_core::counters::{Counter, CounterSpec, CounterTable, METADATA_LENGTH, VALUES_LENGTH};
 use taran_core::memory::Region;
-use taran_core::sync::{Arc, AtomicI64, Ordering};
+use taran_core::sync::Arc;
 
 use super::{ImageShared, ImageState, PublicationShared};
 
@@ -26,6 +29,14 @@ fn memory() -> Region {
     let region = Region::anonymous(FRAME as usize).unwrap();
     region.zero(0, FRAME as usize);
     region
+}
+
+/// A counter as clients see it, opened for all threads before they begin.
+fn counter() -> Counter {
+    let metadata = Region::anonymous(METADATA_LENGTH).unwrap();
+    let values = Region::anonymous(VALUES_LENGTH).unwrap();
+    let mut table = CounterTable::new(metadata, values, Duration::ZERO);
+    table.allocate_with(&CounterSpec::default(), 0).unwrap()
 }
 
 /// The conductor zeroes what was used and says so; the receiver writes there once it has heard.
@@ -137,23 +148,22 @@ fn an_image_that_has_ended_has_all_its_data() {
 fn a_publisher_writes_only_what_was_sent_and_cleaned() {
     explore(|| {
         let shared = Arc::new(PublicationShared::new(0));
-        let limit = Arc::new(AtomicI64::new(0));
+        let limit = counter();
         let memory = memory();
         memory.write(0, &[5; FRAME as usize]);
         let conductor = {
-            let (shared, limit, memory) = (Arc::clone(&shared), Arc::clone(&limit), memory.clone());
+            let (shared, limit, memory) = (Arc::clone(&shared), limit.clone(), memory.clone());
             thread::spawn(move || {
                 if shared.position() >= FRAME {
                     memory.zero(0, FRAME as usize);
-                    // As `Counter::set` does.
-                    limit.store(FRAME, Ordering::Release);
+                    limit.set(FRAME);
                 }
             })
         };
         let publisher = {
-            let (limit, memory) = (Arc::clone(&limit), memory.clone());
+            let (limit, memory) = (limit.clone(), memory.clone());
             thread::spawn(move || {
-                if limit.load(Ordering::Acquire) >= FRAME {
+                if limit.get() >= FRAME {
                     assert_eq!(memory.bytes(0, FRAME as usize), [0; FRAME as usize]);
                     memory.write(0, &[6; FRAME as usize]);
                 }
