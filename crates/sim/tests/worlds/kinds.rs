@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use taran_protocol::counter::type_id;
+use taran_core::counters::CounterMeta;
+use taran_protocol::counter::{SystemCounter, type_id};
 use taran_sim::traffic::Stream;
 use taran_sim::{
     ClientId, HostIndex, HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World,
     weather,
 };
 
-use super::common::{LONG, STREAM, await_all, channel};
+use super::common::{LONG, STREAM, await_all, await_offered, between, channel};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -18,7 +19,7 @@ pub(crate) enum Kind {
     Multicast,
     Manual,
     Dynamic,
-    /// Groups under `tagged` and `max`.
+    /// Groups under `tagged` and `max`, beside a bystander who stands still.
     Tagged,
     Max,
     /// One stream over two paths to subscriptions with two sources each.
@@ -26,6 +27,7 @@ pub(crate) enum Kind {
     /// Readers on the publisher's host, and one elsewhere.
     Spies,
     Cubic,
+    /// The first reader is untethered and stops reading before the trouble, the others are tethered.
     Untethered,
     Unreliable,
     /// A chosen session, beside another one of the same stream.
@@ -63,6 +65,11 @@ impl Kind {
         )
     }
 
+    /// Somebody hears the group for whom nobody waits.
+    fn has_bystander(self) -> bool {
+        matches!(self, Self::Tagged | Self::Max)
+    }
+
     fn host(self) -> HostSpec {
         match self {
             Self::Ipv6 | Self::Ipv6Group => HostSpec::new().ipv6(),
@@ -74,7 +81,7 @@ impl Kind {
     }
 
     /// What a reader on this host asks for. `chance` chooses among what comes to the same.
-    fn subscribing(self, host: usize, chance: u64) -> Subscribing {
+    fn subscribing(self, host: usize, is_loose: bool, chance: u64) -> Subscribing {
         let own = channel(host);
         let text = match self {
             Self::Multicast | Self::Max => GROUP.to_owned(),
@@ -87,7 +94,7 @@ impl Kind {
                 return sources.source(own).source(second_path(host));
             }
             Self::Cubic => format!("{own}|cc=cubic"),
-            Self::Untethered => format!("{own}|tether=false"),
+            Self::Untethered => format!("{own}|tether={}", !is_loose),
             Self::Unreliable => {
                 return Subscribing::new(format!("{own}|reliable=false"), STREAM).lossy();
             }
@@ -165,6 +172,8 @@ pub(crate) struct Reader {
     pub(crate) host: usize,
     pub(crate) client: ClientId,
     pub(crate) subscriber: SubscriberId,
+    /// Not tethered to a stream that others read.
+    pub(crate) is_loose: bool,
 }
 
 /// A stream of some kind, its publisher on the first host, and its readers.
@@ -196,6 +205,7 @@ impl Scene {
     /// In a world that has no hosts yet.
     pub(crate) fn within(mut world: World, kind: Kind, readers: usize, messages: u64) -> Self {
         let hosts = 1 + if kind.is_group() { readers } else { 1 };
+        let hosts = hosts + usize::from(kind.has_bystander());
         let hosts: Vec<_> = (0..hosts).map(|_| world.add_host(kind.host())).collect();
         let chance = world.random().u64(..);
         let began_ns = world.epoch_nanos();
@@ -209,8 +219,16 @@ impl Scene {
         let places: Vec<_> = places.collect();
         let readers: Vec<_> = places
             .iter()
-            .map(|host| read(&mut world, kind, chance, &hosts, *host))
+            .enumerate()
+            .map(|(index, host)| {
+                let is_loose = kind == Kind::Untethered && index == 0;
+                read(&mut world, kind, chance, &hosts, *host, is_loose)
+            })
             .collect();
+        if kind.has_bystander() {
+            let bystander = world.connect(hosts[hosts.len() - 1]);
+            world.subscribe(bystander, Subscribing::new(GROUP, STREAM).laziness(1.0));
+        }
         // Under `max` nobody is waited for, and nobody waits: those who are not there miss what is sent.
         world.run_until("all subscribe", LONG, |world| {
             let mut all = readers.iter();
@@ -234,16 +252,62 @@ impl Scene {
     /// Publishes when everybody is there and was heard: who comes late misses what is not waited for, and falls out of what
     /// can be repaired while spies let their publisher run.
     pub(crate) fn publish_to_all(&mut self, messages: u64) {
+        self.wake();
         self.await_images();
         self.world.run_for(Duration::from_secs(2));
         self.more(messages);
     }
 
-    /// One more reader.
-    pub(crate) fn read(&mut self, host: usize) -> Reader {
-        let reader = read(&mut self.world, self.kind, self.chance, &self.hosts, host);
+    /// Until so many messages were published and everybody receives them; who is loose stands still and has lost its image.
+    pub(crate) fn under_way(&mut self, messages: u64) {
+        await_offered(&mut self.world, self.publisher, messages);
+        self.await_images();
+        self.lag();
+    }
+
+    /// Loose readers stop reading until they lose their image; after a while without one they are to get a new one.
+    pub(crate) fn lag(&mut self) {
+        let loose: Vec<_> = self
+            .readers
+            .iter()
+            .copied()
+            .filter(|it| it.is_loose)
+            .collect();
+        let [loose] = loose[..] else { return };
+        let loose = loose.subscriber;
+        self.world.subscriber_mut(loose).set_laziness(1.0);
+        self.more(100);
+        self.world
+            .run_until("the loose reader has lost its image", LONG, |world| {
+                world.subscriber(loose).ended().len() == 1
+            });
+        let pause = between(&mut self.world, Duration::ZERO, Duration::from_secs(8));
+        self.world.run_for(pause);
+    }
+
+    /// Loose readers read again.
+    pub(crate) fn wake(&mut self) {
+        for loose in self.readers.iter().filter(|it| it.is_loose) {
+            self.world
+                .subscriber_mut(loose.subscriber)
+                .set_laziness(0.1);
+        }
+    }
+
+    /// One more reader, in the place of another one.
+    pub(crate) fn read_instead(&mut self, of: Reader) {
+        let (world, kind, chance) = (&mut self.world, self.kind, self.chance);
+        let reader = read(world, kind, chance, &self.hosts, of.host, of.is_loose);
         self.readers.push(reader);
-        reader
+    }
+
+    /// No image was given up; who is loose has lost one.
+    pub(crate) fn expect_first_images(&self) {
+        for reader in &self.readers {
+            let ended = self.world.subscriber(reader.subscriber).ended();
+            let expected = usize::from(reader.is_loose);
+            assert_eq!(ended.len(), expected, "an image was given up: {ended:?}");
+        }
     }
 
     /// The publisher begins anew, on a client of its own; where its last stream ended, if the kind is about that.
@@ -273,12 +337,31 @@ impl Scene {
 
     /// All readers have everything from where they joined, and what the kind is about is true.
     pub(crate) fn await_all(&mut self) {
+        self.wake();
         let readers = self.readers.iter();
         let flows: Vec<_> = readers.map(|it| (it.subscriber, self.publisher)).collect();
         await_all(&mut self.world, &flows);
+        if self.kind == Kind::Tagged {
+            self.await_receivers();
+        }
         for reader in &self.readers {
             self.holds(reader);
         }
+    }
+
+    /// Those who are waited for are the readers, not the bystander; the dead among them for a while only.
+    fn await_receivers(&mut self) {
+        let (host, readers) = (self.hosts[0], self.readers.len() as i64);
+        let key = self.world.publisher(self.publisher).key().unwrap();
+        let name = format!(" {} {} ", key.session_id, key.stream_id);
+        self.world
+            .run_until("the tagged ones are counted", LONG, |world| {
+                let counters = world.counters(host);
+                let counter = counters.find(|meta| {
+                    meta.type_id == type_id::FLOW_CONTROL_RECEIVERS && meta.label.contains(&name)
+                });
+                counter.and_then(|meta| counters.value(meta.id)) == Some(readers)
+            });
     }
 
     /// What this kind is about.
@@ -306,11 +389,26 @@ impl Scene {
             }
             Kind::Cubic => {
                 let counters = world.counters(self.hosts[reader.host]);
-                let window = counters.find(|meta| {
-                    meta.type_id == type_id::PER_IMAGE && meta.label.starts_with("rcv-cc-cubic-wnd")
-                });
-                let window = window.and_then(|meta| counters.value(meta.id));
-                assert!(window.is_some_and(|window| window > 0), "{window:?}");
+                let indicator = |name: &str| {
+                    let named = |meta: &CounterMeta| {
+                        meta.type_id == type_id::PER_IMAGE && meta.label.starts_with(name)
+                    };
+                    counters
+                        .find(named)
+                        .and_then(|meta| counters.value(meta.id))
+                };
+                let window = indicator("rcv-cc-cubic-wnd").expect("a window");
+                // Whole datagrams, as many as half a term has room for at most.
+                assert!(
+                    (1_408..=32_768).contains(&window) && window % 1_408 == 0,
+                    "{window}"
+                );
+                let round_trip_ns = indicator("rcv-cc-cubic-rtt").expect("a round trip");
+                assert!(round_trip_ns > 0, "the round trip was never measured");
+            }
+            Kind::Unreliable => {
+                let naks = world.system(self.hosts[reader.host], SystemCounter::NaksSent);
+                assert_eq!(naks, 0, "something was asked for again");
             }
             _ => {}
         }
@@ -322,13 +420,21 @@ impl Scene {
     }
 }
 
-fn read(world: &mut World, kind: Kind, chance: u64, hosts: &[HostIndex], host: usize) -> Reader {
+fn read(
+    world: &mut World,
+    kind: Kind,
+    chance: u64,
+    hosts: &[HostIndex],
+    host: usize,
+    is_loose: bool,
+) -> Reader {
     let client = world.connect(hosts[host]);
-    let subscriber = world.subscribe(client, kind.subscribing(host, chance));
+    let subscriber = world.subscribe(client, kind.subscribing(host, is_loose, chance));
     Reader {
         host,
         client,
         subscriber,
+        is_loose,
     }
 }
 

@@ -5,15 +5,14 @@ use std::time::Duration;
 use taran_protocol::counter::SystemCounter;
 use taran_sim::seeded;
 
-use crate::common::{LONG, await_offered, between};
+use crate::common::{LONG, between};
 use crate::kinds::{Kind, Scene};
 
 /// A reader dies, or the publisher: the others get all that there is, and nothing is left of the dead.
 fn death(seed: u64, kind: Kind) {
     let mut scene = Scene::new(seed, kind, 2, 200);
     let before = scene.world.random().u64(1..100);
-    await_offered(&mut scene.world, scene.publisher, before);
-    scene.await_images();
+    scene.under_way(before);
     let pause = between(&mut scene.world, Duration::ZERO, Duration::from_millis(200));
     scene.world.run_for(pause);
     let host = if seed.is_multiple_of(2) {
@@ -37,6 +36,9 @@ fn a_reader(scene: &mut Scene) -> usize {
     scene.world.kill_client(dead.client);
     scene.more(50);
     scene.await_all();
+    if scene.kind == Kind::Untethered {
+        scene.expect_first_images();
+    }
     dead.host
 }
 
@@ -44,7 +46,10 @@ fn a_reader(scene: &mut Scene) -> usize {
 fn the_publisher(scene: &mut Scene) -> usize {
     let key = scene.world.publisher(scene.publisher).key().unwrap();
     scene.world.kill_client(scene.writer);
-    let readers = scene.readers.clone();
+    scene.wake();
+    // Who is loose has lost its image before.
+    let mut readers = scene.readers.clone();
+    readers.retain(|it| !it.is_loose);
     scene
         .world
         .run_until("the stream has ended for all", LONG, |world| {

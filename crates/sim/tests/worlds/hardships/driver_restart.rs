@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use taran_sim::seeded;
 
-use crate::common::{await_offered, between};
+use crate::common::between;
 use crate::kinds::{Kind, Scene};
 
 /// After so long everybody has noticed, and a new driver finds the old one dead.
@@ -14,8 +14,7 @@ const NOTICED: Duration = Duration::from_secs(32);
 fn restart(seed: u64, kind: Kind) {
     let mut scene = Scene::new(seed, kind, 2, 150);
     let before = scene.world.random().u64(1..150);
-    await_offered(&mut scene.world, scene.publisher, before);
-    scene.await_images();
+    scene.under_way(before);
     let last = scene.readers[scene.readers.len() - 1].host;
     let host = if seed.is_multiple_of(2) { 0 } else { last };
     scene.world.kill_driver(scene.hosts[host]);
@@ -26,19 +25,20 @@ fn restart(seed: u64, kind: Kind) {
         scene.world.forget_files(scene.hosts[host]);
     }
     scene.world.start_driver(scene.hosts[host]);
-    let lost = scene
-        .readers
-        .iter()
-        .filter(|reader| reader.host == host)
-        .count();
-    scene.readers.retain(|reader| reader.host != host);
-    for _ in 0..lost {
-        scene.read(host);
+    let readers = std::mem::take(&mut scene.readers);
+    let (lost, left): (Vec<_>, Vec<_>) = readers.into_iter().partition(|it| it.host == host);
+    scene.readers = left;
+    for reader in &lost {
+        scene.read_instead(*reader);
     }
     if host == 0 {
         scene.publish_again(150);
     }
     scene.publish_to_all(30);
+    if host != 0 {
+        // The successor lets who is loose go, too.
+        scene.lag();
+    }
     scene.await_all();
     scene.end();
 }

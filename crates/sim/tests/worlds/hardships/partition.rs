@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use taran_sim::{seeded, weather};
 
-use crate::common::{await_offered, between};
+use crate::common::between;
 use crate::kinds::{Kind, Scene};
 
 /// For how long a receiver may be cut off and still find what it missed.
@@ -17,13 +17,12 @@ fn bearable(kind: Kind) -> Duration {
     }
 }
 
-/// The way to a receiver, the way back, or both are cut. After a short time the image goes on, after a long one there is
-/// a new one, and everything that it has to bring arrives.
+/// The way to a receiver, the way back, or both are cut. After a short time the image goes on, after a long one of the
+/// way to it there is a new one, and everything that it has to bring arrives.
 fn cut(seed: u64, kind: Kind) {
     let mut scene = Scene::new(seed, kind, 2, 200);
     let before = scene.world.random().u64(1..100);
-    await_offered(&mut scene.world, scene.publisher, before);
-    scene.await_images();
+    scene.under_way(before);
     // The last reader is always on another host than the publisher.
     let cut_off = scene.readers[scene.readers.len() - 1];
     let [here, there] = [0, cut_off.host].map(|host| scene.world.network_id(scene.hosts[host]));
