@@ -119,8 +119,11 @@ impl Publisher {
                 ledger.open(handle.key(), handle.max_payload());
                 self.key = Some(handle.key());
                 for channel in &self.spec.destinations {
-                    // The driver may be gone since it answered; then there is nothing to add to.
-                    let _ = handle.add_destination(channel);
+                    match handle.add_destination(channel) {
+                        // The driver may be gone since it answered; then there is nothing to add to.
+                        Ok(()) | Err(AddError::Closed | AddError::DriverLost(_)) => {}
+                        refused => taken(refused),
+                    }
                 }
                 State::Open(handle)
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taran_sim::{Publishing, Subscribing, seeded};
+use taran_sim::{Publishing, SubscriberId, Subscribing, seeded};
 
 use super::common::{LONG, Pair, STREAM, await_offered, between, channel, end};
 
@@ -92,17 +92,18 @@ seeded! {
 
 /// A stream is revoked, and right then something happens to whoever is to tell of it. Its image ends in time all the same,
 /// and a next stream is received.
-fn revoked_when(seed: u64, trouble: impl Fn(&mut Pair)) {
+fn revoked_when(seed: u64, trouble: impl Fn(&mut Pair, &mut SubscriberId)) {
     let mut pair = Pair::in_any_weather(seed);
-    let (subscriber, publisher) = pair.flow(300);
+    let (first, publisher) = pair.flow(300);
     await_offered(&mut pair.world, publisher, 100);
     pair.world.publisher_mut(publisher).revoke();
     let pause = between(&mut pair.world, Duration::ZERO, Duration::from_millis(20));
     pair.world.run_for(pause);
-    trouble(&mut pair);
+    let mut subscriber = first;
+    trouble(&mut pair, &mut subscriber);
     pair.world
         .run_until("the image has ended", Duration::from_secs(45), |world| {
-            !world.subscriber(subscriber).ended().is_empty()
+            !world.subscriber(first).ended().is_empty()
         });
     let publishing = Publishing::new(channel(1), STREAM).messages(50);
     let next = pair.world.publish(pair.clients[0], publishing);
@@ -112,7 +113,7 @@ fn revoked_when(seed: u64, trouble: impl Fn(&mut Pair)) {
 
 seeded! {
     /// In one direction or both the links are cut, for a short time or a long one.
-    revoked_and_cut_off, 20, |seed| revoked_when(seed, |pair| {
+    revoked_and_cut_off, 20, |seed| revoked_when(seed, |pair, _| {
         let ids = pair.hosts.map(|host| pair.world.network_id(host));
         let (forth, back) = [(true, true), (true, false), (false, true)][seed as usize % 3];
         if forth {
@@ -128,18 +129,22 @@ seeded! {
 }
 
 seeded! {
-    /// The publisher's driver dies.
-    revoked_and_restarted, 15, |seed| revoked_when(seed, |pair| {
-        pair.world.kill_driver(pair.hosts[0]);
+    /// The publisher's driver dies, or the receiver's, whose subscribers are others then.
+    revoked_and_restarted, 15, |seed| revoked_when(seed, |pair, subscriber| {
+        let host = seed as usize % 2;
+        pair.world.kill_driver(pair.hosts[host]);
         pair.world.run_for(Duration::from_secs(15));
-        pair.world.start_driver(pair.hosts[0]);
-        pair.clients[0] = pair.world.connect(pair.hosts[0]);
+        pair.world.start_driver(pair.hosts[host]);
+        pair.clients[host] = pair.world.connect(pair.hosts[host]);
+        if host == 1 {
+            *subscriber = pair.subscribe();
+        }
     })
 }
 
 seeded! {
     /// The publisher's client dies.
-    revoked_and_dead, 15, |seed| revoked_when(seed, |pair| {
+    revoked_and_dead, 15, |seed| revoked_when(seed, |pair, _| {
         pair.world.kill_client(pair.clients[0]);
         pair.clients[0] = pair.world.connect(pair.hosts[0]);
     })

@@ -119,11 +119,30 @@ seeded! {
     }
 }
 
+/// The second host has all ports that it may send from, and gives them back.
+fn expect_ports_to_send_from(pair: &mut Pair) {
+    let anywhere = ANY_PORT.replace("10.0.0.1", "10.0.0.2");
+    let publishers = SENDING.map(|_| {
+        let publishing = Publishing::new(anywhere.as_str(), STREAM + 1);
+        pair.world.publish(pair.clients[1], publishing)
+    });
+    let publishers: Vec<_> = publishers.collect();
+    pair.world.run_until("all ports are given", LONG, |world| {
+        publishers.iter().all(|it| world.publisher(*it).is_open())
+    });
+    let ports = publishers.iter().map(|it| {
+        let publication = pair.world.publisher(*it).shared().unwrap();
+        publication.local_socket_addresses()[0].port()
+    });
+    assert_eq!(ports.collect::<BTreeSet<_>>(), SENDING.collect());
+}
+
 seeded! {
-    /// A driver dies with all its ports: its successor has them all again.
+    /// A driver dies with all its ports, those for listening and those for sending: its successor has them all again.
     ports_after_restart, 15, |seed| {
         let mut pair = pair(seed);
         for round in 0..2 {
+            expect_ports_to_send_from(&mut pair);
             let mut flows = Vec::new();
             for stream_id in 0..3 {
                 let (subscriber, port) = listen(&mut pair, stream_id).unwrap();
