@@ -62,7 +62,7 @@ seeded! {
 
 seeded! {
     /// For all that can be sent again, over and over, of a stream that stands: the sender repeats half a term in a
-    /// second, and no more than a mebibyte a second where that is less.
+    /// second, or a mebibyte where that is more, as with these terms.
     of_a_stream_that_stands, 4, |seed| {
         let mut scene = Scene::open(seed);
         scene.deliver(0, |_| {});

@@ -59,6 +59,13 @@ fn subscribed(seed: u64, spec: &HostSpec) -> (Scene, taran::Subscription) {
     (scene, subscription)
 }
 
+/// Without it again. Its channel, and the counter of that, are the honest subscription's as well.
+fn unsubscribed(mut scene: Scene, subscription: taran::Subscription) -> Scene {
+    drop(subscription);
+    scene.world.run_for(Duration::from_secs(5));
+    scene
+}
+
 seeded! {
     /// Of streams that nobody subscribes to: no answer, no memory.
     of_no_interest, 4, |seed| {
@@ -106,10 +113,7 @@ seeded! {
         let said = scene.system(1, SystemCounter::StatusMessagesSent);
         assert!(said > 100, "{said} status messages: the attack was none");
         scene.world.run_for(AFTERMATH);
-        drop(subscription);
-        scene.world.run_for(Duration::from_secs(5));
-        // That of its channel is shared with the honest subscription.
-        scene.end(&["session limit reached"], 102);
+        unsubscribed(scene, subscription).end(&["session limit reached"], 102);
     }
 }
 
@@ -123,7 +127,7 @@ fn added(mut adding: taran::Pending<taran::Publication>) -> taran::Publication {
 seeded! {
     /// One SETUP and one heartbeat far ahead of it, in the name of a victim: what the victim gets for it is bounded.
     with_a_gap_in_the_name_of_a_victim, 4, |seed| {
-        let (mut scene, _subscription) = subscribed(seed, &HostSpec::new());
+        let (mut scene, subscription) = subscribed(seed, &HostSpec::new());
         let victim = SocketAddr::from(([10, 66, 0, 1], 9));
         let setup = Describes { session_id: 9, stream_id: OTHER, term_length: 64 * 1024 };
         scene.stranger.say_as(victim, listens(), &setup.bytes());
@@ -135,13 +139,15 @@ seeded! {
         assert!(answers.datagrams <= 110 + 54, "{answers:?} for two datagrams");
         // The image is gone, and with it its counters.
         assert_eq!(scene.counter_count(), scene.counters);
+        unsubscribed(scene, subscription).end(&[], 0);
     }
 }
 
 seeded! {
     /// Data of invented sessions is answered with one question each, a thousand a second.
     data_without_a_setup, 4, |seed| {
-        let (mut scene, _subscription) = subscribed(seed, &HostSpec::new());
+        let expected = undisturbed(subscribed(seed, &HostSpec::new()).0);
+        let (mut scene, subscription) = subscribed(seed, &HostSpec::new());
         scene.attack_for(Duration::from_secs(3), 50, |stranger| {
             let session_id = stranger.random.i32(..);
             stranger.say(listens(), &heartbeat(session_id, 0));
@@ -149,5 +155,11 @@ seeded! {
         let answers = scene.answers(1);
         assert!((1_024..=4 * 1_024).contains(&answers.datagrams), "{answers:?}");
         scene.expect_amplification(1, 36.0 / 32.0);
+        let took = scene.deliver(50, |stranger| {
+            let session_id = stranger.random.i32(..);
+            stranger.say(listens(), &heartbeat(session_id, 0));
+        });
+        expect_progress(took, expected);
+        unsubscribed(scene, subscription).end(&[], 0);
     }
 }
