@@ -17,6 +17,8 @@ pub(super) struct Slowest {
 #[derive(Debug)]
 struct Receiver {
     id: i64,
+    /// Up to where it has read.
+    position: i64,
     /// Up to where it takes the stream.
     end: i64,
     has_left: bool,
@@ -58,6 +60,7 @@ impl Slowest {
             .hear(now_ns, |receiver| receiver.id == report.receiver_id);
         let is_known = known.is_some();
         if let Some(receiver) = known {
+            receiver.position = report.position;
             receiver.end = end;
             receiver.has_left = report.is_end_of_stream;
         }
@@ -65,10 +68,12 @@ impl Slowest {
     }
 
     /// One more that counts, unless there are too many.
-    fn admit(&mut self, id: i64, end: i64, now_ns: i64) -> bool {
+    fn admit(&mut self, report: &StatusReport, end: i64, now_ns: i64) -> bool {
         let (mut count, log) = (self.receivers.len(), &self.spec.log);
+        let id = report.receiver_id;
         let receiver = Receiver {
             id,
+            position: report.position,
             end,
             has_left: false,
         };
@@ -84,6 +89,14 @@ impl Slowest {
         is_admitted
     }
 
+    /// Whether one more would not hold back those that are there. By ends alone, as the official drivers judge, nobody
+    /// with less than half of the others' window could ever join: a group that waits for him would wait forever.
+    fn keeps_up(&self, report: &StatusReport, end: i64, slowest: i64) -> bool {
+        let positions = self.receivers.iter().map(|receiver| receiver.position);
+        let is_as_far = positions.min().is_none_or(|last| report.position >= last);
+        is_as_far || end >= slowest - i64::from(report.window)
+    }
+
     fn tell_count(&self) {
         self.spec.receivers.set(self.receivers.len() as i64);
     }
@@ -91,16 +104,13 @@ impl Slowest {
 
 impl FlowControl for Slowest {
     fn on_status(&mut self, report: &StatusReport, limit: i64, now_ns: i64) -> i64 {
-        let window = i64::from(report.window);
-        let end = report.position + window;
+        let end = report.position + i64::from(report.window);
         let counts = self.counts(report.group_tag);
         let is_known = counts && self.hear(report, end, now_ns);
         let ends = self.receivers.iter().map(|receiver| receiver.end);
         let mut slowest = ends.min().unwrap_or(i64::MAX).min(self.held(now_ns));
-        // Who is too far behind would hold back all others.
-        let keeps_up = self.receivers.is_empty() || end >= slowest - window;
-        let may_join = counts && !is_known && !report.is_end_of_stream && keeps_up;
-        if may_join && self.admit(report.receiver_id, end, now_ns) {
+        let is_new = counts && !is_known && !report.is_end_of_stream;
+        if is_new && self.keeps_up(report, end, slowest) && self.admit(report, end, now_ns) {
             slowest = slowest.min(end);
         }
         if !self.has_required_receivers() {
@@ -211,14 +221,17 @@ mod tests {
             group_tag: Option<i64>,
             is_end_of_stream: bool,
         ) -> i64 {
-            let report = StatusReport {
+            self.hear(&StatusReport {
                 receiver_id,
                 group_tag,
                 position,
                 window: WINDOW,
                 is_end_of_stream,
-            };
-            self.limit = self.slowest.on_status(&report, self.limit, self.now_ns);
+            })
+        }
+
+        fn hear(&mut self, report: &StatusReport) -> i64 {
+            self.limit = self.slowest.on_status(report, self.limit, self.now_ns);
             self.limit
         }
 
@@ -277,6 +290,27 @@ mod tests {
         assert_eq!(bench.status(2, 4_000), 6_000);
         assert_eq!(bench.count.get(), 2);
         assert_eq!(bench.idle(), 5_000, "the limit goes back");
+    }
+
+    #[test]
+    fn a_small_window_keeps_nobody_out_who_has_read_as_far_as_others() {
+        let small = |position| StatusReport {
+            receiver_id: 2,
+            group_tag: None,
+            position,
+            window: WINDOW / 8,
+            is_end_of_stream: false,
+        };
+        let mut bench = Bench::new(None, 2);
+        bench.status(1, 0);
+        assert_eq!(bench.hear(&small(0)), 125);
+        assert!(bench.slowest.has_required_receivers());
+        let mut bench = Bench::new(None, 0);
+        bench.status(1, 4_000);
+        bench.hear(&small(3_999));
+        assert_eq!(bench.count.get(), 1);
+        bench.hear(&small(4_000));
+        assert_eq!((bench.count.get(), bench.idle()), (2, 4_125));
     }
 
     #[test]
