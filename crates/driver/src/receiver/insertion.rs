@@ -80,7 +80,11 @@ impl ReceiverImage {
             return;
         }
         counters.heartbeats_received.increment();
-        self.heard(arrival);
+        if position <= self.overrun_threshold {
+            self.heard(arrival);
+        } else {
+            self.heard_beyond(arrival);
+        }
         if position > self.high_water {
             self.high_water = position;
             self.spec.high_water_mark.set(position);
@@ -122,8 +126,8 @@ impl ReceiverImage {
 
     /// Beyond what the sender was invited to send. Counted as the sender counts: the body of padding is not sent, and
     /// nothing is written for it, so that padding may lead further, to the end of its term at most. Heartbeats tell where
-    /// it led. They count also if the padding itself was lost: without them nobody would ask for it, and the image would
-    /// time out while its sender speaks. Nothing leads out of clean memory.
+    /// it led. They are heard also if the padding itself was lost: without them nobody would ask for it. Nothing leads
+    /// out of clean memory.
     fn is_over_run(&mut self, walk: &Walk<'_>, position: i64, end: i64) -> bool {
         if !self.is_clean_at(end) {
             return true;
@@ -157,6 +161,13 @@ impl ReceiverImage {
 
     fn heard(&mut self, arrival: &Arrival) {
         self.heard_ns = arrival.now_ns;
+        self.heard_beyond(arrival);
+    }
+
+    /// The sender speaks, but of what lies beyond the window. If padding led there, the padding comes when it is asked
+    /// for, and with it life. If the sender heeds others only, it may no longer have what is missing here: then the
+    /// image has to time out, so that another one joins where the sender is now.
+    fn heard_beyond(&mut self, arrival: &Arrival) {
         self.credit.frame_came();
         self.connections.heard(arrival);
     }

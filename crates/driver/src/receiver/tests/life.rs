@@ -115,6 +115,18 @@ fn heartbeats_keep_an_image_alive() {
 }
 
 #[test]
+fn heartbeats_from_beyond_the_window_do_not_keep_an_image_alive_that_gets_no_repair() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[64]));
+    // A sender that heeds others only is too far ahead to have what is missing.
+    for _ in 0..101 {
+        rig.now_ns += 100 * MS;
+        rig.heartbeat(0xC0, START + 60_000 / 32 * 32);
+    }
+    assert!(rig.shared.is_timed_out());
+}
+
+#[test]
 fn a_newer_image_silences_an_older_one_that_is_leaving() {
     let mut rig = Rig::connected();
     rig.heartbeat(0xE0, START);
