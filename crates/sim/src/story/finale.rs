@@ -30,6 +30,8 @@ const EXPECTED: &[&str] = &[
     "is already in exclusive use",
     // A shared publication on a stream that another road has as well, with parameters of its own.
     "existing publication has different",
+    // The same among subscriptions.
+    "option conflicts with existing subscription",
     // Two subscriptions of one host with the same sources.
     "another socket has it",
     // Answers to requesters that are gone by then, or that were none.

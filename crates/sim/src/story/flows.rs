@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::place::{self, heard_at, parameter, sent_to};
+use super::place::{self, Place, heard_at, parameter, sent_to};
 use super::teller::{Publishing, Subscribing, Teller};
 use crate::{PublisherId, SubscriberId};
 
@@ -74,24 +74,38 @@ impl Teller {
         if session.is_some() && session != parameter(&from.channel, "session-id") {
             return None;
         }
-        // Whoever lost an image may not want another one.
-        if parameter(&to.channel, "rejoin") == Some("false")
-            && !self.world.subscriber(to.id).ended().is_empty()
-        {
+        if self.has_given_up(from, to) {
             return None;
         }
-        let host = |client| self.world.host_of(client).number();
-        let sent = sent_to(&from.channel, &from.destinations, host(from.client));
-        let sources: Vec<_> = self
-            .world
-            .subscriber(to.id)
-            .sources()
-            .map(str::to_owned)
-            .collect();
-        let heard = heard_at(&to.channel, &sources, host(to.client));
+        let host = self.world.host_of(from.client).number();
+        let sent = sent_to(&from.channel, &from.destinations, host);
+        let heard = self.places_of(to);
         let place = sent.iter().find(|place| heard.contains(place))?;
         let is_spied = place::is_spied(place);
         Some(Candidate { from, to, is_spied })
+    }
+
+    /// Where a subscriber hears.
+    fn places_of(&self, to: &Subscribing) -> Vec<Place> {
+        let sources = self.world.subscriber(to.id).sources().map(str::to_owned);
+        let host = self.world.host_of(to.client).number();
+        heard_at(&to.channel, &sources.collect::<Vec<_>>(), host)
+    }
+
+    /// Whether a subscriber gets no image of a publisher any more, because somebody who said `rejoin=false` has lost one:
+    /// the driver keeps the session out of that stream of that socket, also for those who subscribe to it later, until
+    /// nobody subscribes to it any more (`DriverConductor.transitionToLinger`, `DataPacketDispatcher`).
+    fn has_given_up(&self, from: &Publishing, to: &Subscribing) -> bool {
+        let key = self.world.publisher(from.id).key();
+        let (host, places) = (self.world.host_of(to.client), self.places_of(to));
+        self.subscribers.values().any(|it| {
+            let ended = self.world.subscriber(it.id).ended();
+            parameter(&it.channel, "rejoin") == Some("false")
+                && it.stream == to.stream
+                && self.world.host_of(it.client) == host
+                && self.places_of(it).iter().any(|at| places.contains(at))
+                && ended.iter().any(|image| Some(image.key) == key)
+        })
     }
 
     /// Whether those who hear a publication are enough for it.

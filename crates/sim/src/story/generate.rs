@@ -65,9 +65,10 @@ impl Plan {
         let hosts = [2, 2, 3, 3, 4, 5, 6, 8][random.usize(0..8)];
         let corrupts = random.u32(0..12) == 0;
         let roads = random.usize(1..=hosts + 2);
-        let roads = (0..roads)
+        let mut roads: Vec<Road> = (0..roads)
             .map(|number| Road::random(number, hosts, &mut random))
             .collect();
+        agree_on_repair(&mut roads);
         let mut author = Author {
             temper: Temper::random(&mut random),
             hosts,
@@ -93,6 +94,17 @@ impl Plan {
             corrupts,
             hosts: (0..hosts).map(|_| HostPlan::random(&mut random)).collect(),
             events: author.events,
+        }
+    }
+}
+
+/// Those who share images want the same, as which of them comes first is not known.
+fn agree_on_repair(roads: &mut [Road]) {
+    for number in 1..roads.len() {
+        let (before, rest) = roads.split_at_mut(number);
+        let road = &mut rest[0];
+        if let Some(first) = before.iter().find(|it| it.shares_images_with(road)) {
+            road.want_repair_as(first);
         }
     }
 }

@@ -134,6 +134,21 @@ impl Road {
         }
     }
 
+    /// True if subscriptions to both are told of the same images.
+    pub(super) fn shares_images_with(&self, other: &Self) -> bool {
+        let shares_sockets = matches!(self.kind, Kind::Unicast | Kind::Multicast);
+        shares_sockets && self.stream == other.stream && self.base() == other.base()
+    }
+
+    /// Repair or none, as another one says: an image is as its first subscription wants it, and subscriptions with and
+    /// without a session may share it and want different things (`NetworkSubscriptionLink.matches`).
+    pub(super) fn want_repair_as(&mut self, other: &Self) {
+        let is_about_repair = |it: &&String| it.starts_with("reliable=");
+        self.subscribing.retain(|it| !is_about_repair(&it));
+        let said = other.subscribing.iter().filter(is_about_repair);
+        self.subscribing.extend(said.cloned());
+    }
+
     /// True if there is anything of it that can be spied on.
     pub(super) fn can_be_spied_on(&self) -> bool {
         matches!(self.kind, Kind::Unicast | Kind::Multicast | Kind::Dynamic)
