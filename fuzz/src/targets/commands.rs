@@ -25,7 +25,7 @@ const STEPS_MAX: usize = 24;
 /// Of this driver: publications and subscriptions of eight inputs, and an error record for each text.
 const HELD_MAX: isize = 64 << 20;
 /// Timer ticks after which a silent client, and all that was its, is gone.
-const QUIET_TICKS: usize = 220;
+const QUIET_TICKS: usize = 400;
 /// Timer ticks after which a driver has mended its ring.
 const MENDED_TICKS: usize = 400;
 
