@@ -7,8 +7,8 @@
 //! * That limit is at most the window ahead of the slowest subscriber (IPC), and of the sender and the slowest spy
 //!   (network). Subscribers that are not tethered hold nobody back.
 //! * Senders stop at their limit, of padding counts the header, and at the publisher.
-//! * Receivers take data up to half a term beyond the slowest subscriber; padding and heartbeats may lead to the end of that
-//!   term.
+//! * Receivers take data up to half a term beyond where the slowest subscriber ever was; padding and heartbeats may lead
+//!   to the end of that term.
 //! * Subscribers and spies stop at the publisher, those of images where frames have arrived. A spy may pass the sender:
 //!   it reads the publisher's log.
 
@@ -146,7 +146,8 @@ impl<'a> All<'a> {
             return Ok(());
         };
         let term = i64::from(log.buffers.term_length());
-        let allowed = slowest.value + term / 2;
+        // Whoever joins may be behind what the sender was told.
+        let allowed = self.stream.consumed + term / 2;
         if arrived.value <= allowed || arrived.value == arrived.before {
             return Ok(());
         }
@@ -407,6 +408,23 @@ mod tests {
         looked(&mut scene).unwrap();
         arrive(&log, TERM / 2 + 64, 1);
         arrived.set(TERM / 2 + 128);
+        fails(&mut scene, "half a term");
+    }
+
+    #[test]
+    fn who_joins_behind_what_the_sender_was_told_does_not_hold_the_receiver_to_that() {
+        let mut scene = Scene::new();
+        let (arrived, subscriber, log) = image(&mut scene);
+        arrived.set(128);
+        subscriber.set(128);
+        looked(&mut scene).unwrap();
+        scene.subscriber(ID, "");
+        looked(&mut scene).unwrap();
+        arrive(&log, TERM / 2 + 64, 1);
+        arrived.set(TERM / 2 + 128);
+        looked(&mut scene).unwrap();
+        arrive(&log, TERM / 2 + 128, 1);
+        arrived.set(TERM / 2 + 192);
         fails(&mut scene, "half a term");
     }
 

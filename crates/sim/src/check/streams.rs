@@ -69,6 +69,8 @@ pub struct Stream {
     pub receiver: Option<usize>,
     /// Subscribers, spies included.
     pub consumers: Vec<usize>,
+    /// The furthest that the slowest subscriber ever was, for all that is known.
+    pub consumed: i64,
     /// Its log, while there is one.
     pub log: Option<Log>,
 }
@@ -136,6 +138,12 @@ impl Streams {
             position.before = std::mem::replace(&mut position.value, position.counter.get());
         }
         for stream in &mut self.streams {
+            let consumers = || stream.consumers.iter().map(|at| &self.positions[*at]);
+            let tethered = consumers().filter(|consumer| consumer.is_tethered);
+            // Who is not tethered may count, or not.
+            let slowest = tethered.map(|consumer| consumer.value).min();
+            let slowest = slowest.or_else(|| consumers().map(|consumer| consumer.value).max());
+            stream.consumed = stream.consumed.max(slowest.unwrap_or_default());
             if stream.log.is_none() {
                 let folder = match stream.high_water {
                     Some(_) => "images",
@@ -208,11 +216,7 @@ impl Streams {
 
     fn scan(&mut self) {
         let known = std::mem::take(&mut self.positions);
-        let mut logs: Vec<(i64, Log)> = self
-            .streams
-            .drain(..)
-            .filter_map(|stream| Some((stream.id, stream.log?)))
-            .collect();
+        let mut before = std::mem::take(&mut self.streams);
         self.table.clear();
         for id in self.ids() {
             let entry = self.entry(id);
@@ -251,8 +255,10 @@ impl Streams {
             *place = Some(index);
         }
         for stream in &mut self.streams {
-            let log = logs.iter().position(|(id, _)| *id == stream.id);
-            stream.log = log.map(|index| logs.swap_remove(index).1);
+            if let Some(before) = before.iter_mut().find(|before| before.id == stream.id) {
+                stream.consumed = before.consumed;
+                stream.log = before.log.take();
+            }
         }
     }
 
