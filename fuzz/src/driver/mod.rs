@@ -21,6 +21,7 @@ use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
 use taran_protocol::counter::SystemCounter;
 use taran_sim::network::SimNetwork;
 
+use crate::allocation;
 use good::GoodStream;
 
 /// The driver's address.
@@ -39,6 +40,16 @@ const START: Now = Now {
 const CAPACITY: u64 = 64 << 20;
 /// A step of the driver's timers, which all timeouts below are multiples of.
 pub const TICK: Duration = Duration::from_millis(20);
+
+/// Pauses between the datagrams of strangers to endpoints.
+pub const TIMES: [Duration; 6] = [
+    Duration::ZERO,
+    Duration::from_micros(1),
+    Duration::from_millis(1),
+    Duration::from_millis(20),
+    Duration::from_millis(60),
+    Duration::from_millis(250),
+];
 
 /// Short timeouts, so that whatever strangers began is over soon, and small buffers.
 const OPTIONS: &[(&str, &str)] = &[
@@ -96,6 +107,8 @@ pub struct Bench {
     heard: ReceiveBatch,
     good: GoodStream,
     calm: Option<Belongings>,
+    /// Memory that all had when they were calm.
+    held: isize,
     /// Datagrams of strangers.
     sent: u64,
 }
@@ -153,6 +166,7 @@ impl Bench {
             heard: ReceiveBatch::new(16),
             good: GoodStream::default(),
             calm: None,
+            held: 0,
             sent: 0,
         };
         let channel = "aeron:udp?endpoint=127.0.0.1:20000";
@@ -169,6 +183,13 @@ impl Bench {
             self.step(4 * TICK);
         }
         self.calm = Some(self.belongings());
+        self.held = allocation::held();
+    }
+
+    /// No more memory is held than there was in calm times, and `most` bytes.
+    pub fn check_held(&self, most: isize) {
+        let held = allocation::held() - self.held;
+        assert!(held < most, "{held} bytes are held");
     }
 
     /// One turn of everybody at the present time.

@@ -12,7 +12,6 @@ use taran_protocol::cnc::Cnc;
 use taran_protocol::command::Command;
 use taran_protocol::response::Response;
 
-use crate::allocation;
 use crate::driver::{Bench, TICK};
 use crate::script::Script;
 use crate::story::Hero;
@@ -72,7 +71,6 @@ struct Commanding {
     clients: [i64; 3],
     /// Ids of the latest commands.
     ids: Vec<i64>,
-    held: isize,
     inputs: usize,
 }
 
@@ -111,7 +109,6 @@ impl Commanding {
             good: 0..first + 5_000,
             clients,
             ids: vec![clients[0]],
-            held: allocation::held(),
             inputs: 0,
         }
     }
@@ -151,8 +148,7 @@ impl Commanding {
             return false;
         }
         self.bench.check_good_stream();
-        let held = allocation::held() - self.held;
-        assert!(held < HELD_MAX, "{held} bytes are held");
+        self.bench.check_held(HELD_MAX);
         self.inputs += 1;
         if self.inputs.is_multiple_of(QUIET_EVERY) {
             // A turn takes one command: what is still in the ring would be begun when all should be at rest.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use taran_protocol::frame::{ResolutionEntry, write_resolution};
 
-use crate::allocation;
 use crate::driver::{Bench, HERE, PORTS, STRANGERS};
 use crate::script::Script;
 use crate::story::Hero;
@@ -31,10 +30,9 @@ const TIMES: [Duration; 5] = [
     Duration::from_millis(600),
 ];
 
-/// The driver and what it held at first.
+/// The driver.
 struct Gossiping {
     bench: Bench,
-    held: isize,
     inputs: usize,
 }
 
@@ -62,11 +60,7 @@ impl Gossiping {
             ),
         ]);
         bench.be_calm();
-        Self {
-            bench,
-            held: allocation::held(),
-            inputs: 0,
-        }
+        Self { bench, inputs: 0 }
     }
 
     fn act(&mut self, bytes: &[u8]) -> bool {
@@ -93,8 +87,7 @@ impl Gossiping {
         }
         self.bench.turn();
         self.bench.check_good_stream();
-        let held = allocation::held() - self.held;
-        assert!(held < HELD_MAX, "{held} bytes are held");
+        self.bench.check_held(HELD_MAX);
         self.inputs += 1;
         if self.inputs.is_multiple_of(QUIET_EVERY) {
             self.bench.check_calm(QUIET_TICKS);

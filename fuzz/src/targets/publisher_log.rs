@@ -8,7 +8,6 @@ use std::time::Duration;
 use taran::{Publication, Storage, Subscription};
 use taran_core::memory::Region;
 
-use crate::allocation;
 use crate::driver::Bench;
 use crate::log::{self, POSITIONS, TERM_LENGTH};
 use crate::script::Script;
@@ -43,12 +42,11 @@ const TIMES: [Duration; 4] = [
     Duration::from_millis(600),
 ];
 
-/// The driver and what it held at first.
+/// The driver.
 struct Publishing {
     bench: Bench,
     /// Keep the endpoints open, so that no input has to wait for one that is closing.
     _anchors: Vec<(Publication, Subscription)>,
-    held: isize,
     inputs: usize,
 }
 
@@ -73,7 +71,6 @@ impl Publishing {
         Self {
             bench,
             _anchors: anchors,
-            held: allocation::held(),
             inputs: 0,
         }
     }
@@ -121,8 +118,7 @@ impl Publishing {
         self.bench.check_good_stream();
         drop((publication, subscription));
         self.bench.turn();
-        let held = allocation::held() - self.held;
-        assert!(held < HELD_MAX, "{held} bytes are held");
+        self.bench.check_held(HELD_MAX);
         if self.inputs.is_multiple_of(QUIET_EVERY) {
             self.bench.check_calm(QUIET_TICKS);
         }

@@ -3,13 +3,11 @@
 
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use taran::Subscription;
 
-use crate::allocation;
 use crate::driver::wire::{self, Known};
-use crate::driver::{Bench, HERE};
+use crate::driver::{Bench, HERE, TIMES};
 use crate::script::Script;
 use crate::story::Hero;
 
@@ -45,22 +43,12 @@ const DESTINATIONS: [&str; 2] = [
     "aeron:udp?endpoint=224.0.1.3:20006|interface=10.0.0.1",
 ];
 
-const TIMES: [Duration; 6] = [
-    Duration::ZERO,
-    Duration::from_micros(1),
-    Duration::from_millis(1),
-    Duration::from_millis(20),
-    Duration::from_millis(60),
-    Duration::from_millis(250),
-];
-
-/// The driver, its subscriptions, and what it held at first.
+/// The driver and its subscriptions.
 struct Receiving {
     bench: Bench,
     subscriptions: Vec<Subscription>,
     targets: Vec<SocketAddr>,
     known: Known,
-    held: isize,
     inputs: usize,
 }
 
@@ -109,7 +97,6 @@ impl Receiving {
                 terms: vec![0, 1, 2, -1, i64::from(i32::MAX), i64::from(i32::MIN)],
                 receivers: vec![0, 1],
             },
-            held: allocation::held(),
             inputs: 0,
         }
     }
@@ -138,8 +125,7 @@ impl Receiving {
         self.bench.turn();
         self.poll();
         self.bench.check_good_stream();
-        let held = allocation::held() - self.held;
-        assert!(held < HELD_MAX, "{held} bytes are held");
+        self.bench.check_held(HELD_MAX);
         self.inputs += 1;
         if self.inputs.is_multiple_of(QUIET_EVERY) {
             self.rest();

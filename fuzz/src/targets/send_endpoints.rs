@@ -3,13 +3,11 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use taran::{Publication, Subscription};
 
-use crate::allocation;
 use crate::driver::wire::{self, Known};
-use crate::driver::{Bench, HERE};
+use crate::driver::{Bench, HERE, TIMES};
 use crate::script::Script;
 use crate::story::Hero;
 
@@ -60,16 +58,7 @@ const DESTINATIONS: [&str; 2] = [
 /// Where the term of each publication starts, so that strangers can speak of it.
 const TERM: &str = "|init-term-id=0|term-id=0|term-offset=0|term-length=65536";
 
-const TIMES: [Duration; 6] = [
-    Duration::ZERO,
-    Duration::from_micros(1),
-    Duration::from_millis(1),
-    Duration::from_millis(20),
-    Duration::from_millis(60),
-    Duration::from_millis(250),
-];
-
-/// The driver, its publications, and what it held at first.
+/// The driver and its publications.
 struct Sending {
     bench: Bench,
     publications: Vec<Publication>,
@@ -77,7 +66,6 @@ struct Sending {
     _asking: Subscription,
     targets: Vec<SocketAddr>,
     known: Known,
-    held: isize,
     inputs: usize,
 }
 
@@ -122,7 +110,6 @@ impl Sending {
                 terms: vec![0, 1, 2, -1, i64::from(i32::MAX)],
                 receivers: vec![1, 2, 3, -1],
             },
-            held: allocation::held(),
             inputs: 0,
         }
     }
@@ -191,7 +178,6 @@ impl Sending {
                 "{window} bytes of window in terms of {term}"
             );
         }
-        let held = allocation::held() - self.held;
-        assert!(held < HELD_MAX, "{held} bytes are held");
+        self.bench.check_held(HELD_MAX);
     }
 }
