@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Set for the process that may make namespaces.
 const INSIDE: &str = "NAMESPACES_TEST_INSIDE_ITS_OWN";
@@ -89,6 +91,9 @@ impl Machine {
         for (machine, address) in [(self, address), (other, other_address)] {
             machine.attach(path, address);
         }
+        for machine in [self, other] {
+            machine.await_link(path);
+        }
     }
 
     /// Begins to use an interface. Datagrams go over the cable one by one, as they would over a real one, so that they
@@ -97,6 +102,22 @@ impl Machine {
         self.run("ip", &["addr", "add", address, "dev", interface]);
         let up = ["link", "set", interface, "gso_max_segs", "1", "up"];
         self.run("ip", &up);
+    }
+
+    /// Waits until the kernel calls an interface running. It does so some time after both ends are up, and until then
+    /// drivers refuse groups on it.
+    fn await_link(&self, interface: &str) {
+        let patience = Instant::now() + Duration::from_secs(30);
+        let show = ["-oneline", "link", "show", "dev", interface];
+        while !self.run("ip", &show).contains(" state UP ") {
+            assert!(
+                Instant::now() < patience,
+                "{interface} of {} does not come up: {}",
+                self.name,
+                self.run("ip", &show)
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Makes this machine the switch of several others, each with its address: one network.
@@ -122,12 +143,18 @@ impl Machine {
             self.run("ip", &["link", "set", port, "master", "bridge", "up"]);
             member.attach("lan", address);
         }
+        for (member, _) in members {
+            member.await_link("lan");
+        }
     }
 
     /// Pulls the cable out, or puts it in again.
     pub(crate) fn plug(&self, path: &str, is_in: bool) {
         let state = if is_in { "up" } else { "down" };
         self.run("ip", &["link", "set", path, state]);
+        if is_in {
+            self.await_link(path);
+        }
     }
 
     /// From now on the kernel throws `percent` of the datagrams away that come in.
