@@ -1,0 +1,80 @@
+//! Numbers fit into the fields of the headers that carry them.
+
+use crate::model::{Block, Position, Schema, Slot};
+use crate::problem::{Problem, Problems};
+
+pub(super) fn schema(schema: &Schema, problems: &mut Problems) {
+    let header = &schema.header;
+    let composite = header.kind.name.as_str();
+    let mut fits = |what, value, member, slot: Slot, position: &Position| {
+        check(what, value, (member, slot), composite, position, problems);
+    };
+    let place = &schema.position;
+    fits("the id", schema.id, "schemaId", header.schema_id, place);
+    let version = schema.version.into();
+    fits("the version", version, "version", header.version, place);
+    for message in &schema.messages {
+        let place = &message.position;
+        fits(
+            "the id",
+            message.id,
+            "templateId",
+            header.template_id,
+            place,
+        );
+        let length = message.block.length.into();
+        fits(
+            "a block of",
+            length,
+            "blockLength",
+            header.block_length,
+            place,
+        );
+    }
+    for message in &schema.messages {
+        groups(&message.block, problems);
+    }
+}
+
+fn groups(block: &Block, problems: &mut Problems) {
+    for group in &block.groups {
+        let dimensions = &group.dimensions;
+        check(
+            "a block of",
+            group.block.length.into(),
+            ("blockLength", dimensions.block_length),
+            &dimensions.kind.name,
+            &group.position,
+            problems,
+        );
+        check(
+            "minValue",
+            dimensions.min_count,
+            ("numInGroup", dimensions.count),
+            &dimensions.kind.name,
+            &group.position,
+            problems,
+        );
+        groups(&group.block, problems);
+    }
+}
+
+fn check(
+    what: &'static str,
+    value: u64,
+    (member, slot): (&'static str, Slot),
+    composite: &str,
+    position: &Position,
+    problems: &mut Problems,
+) {
+    if value > slot.max {
+        let problem = Problem::DoesNotFit {
+            what,
+            value,
+            member,
+            composite: composite.to_owned(),
+            max: slot.max,
+        };
+        problems.add(position, problem);
+    }
+}

@@ -1,0 +1,80 @@
+//! From the text of a schema to its model, or to everything that is wrong with it.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::check;
+use crate::model::Schema;
+use crate::problem::{Diagnostic, Problem, Problems};
+use crate::read;
+use crate::xml::{self, Disk, Sources};
+
+/// A schema that can be used, and what is dubious about it.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    /// The schema.
+    pub schema: Schema,
+    /// What its author may want to look at.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Everything that is wrong with a schema, errors and warnings in the order of their places.
+#[derive(Debug, Clone)]
+pub struct Rejected {
+    /// At least one of them is an error.
+    pub problems: Vec<Diagnostic>,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            write!(out, "{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+/// Reads the schema that `name` stands for in `sources`, and whatever it includes.
+///
+/// # Errors
+///
+/// [`Rejected`] when the schema cannot be used, with everything that is wrong with it.
+pub fn compile(name: &str, sources: &dyn Sources) -> Result<Compiled, Rejected> {
+    let mut problems = Problems::default();
+    let schema =
+        xml::load(name, sources, &mut problems).and_then(|root| read::schema(&root, &mut problems));
+    if let Some(schema) = &schema {
+        check::schema(schema, &mut problems);
+    }
+    let any_errors = problems.any_errors();
+    let found = problems.in_order();
+    match schema {
+        Some(schema) if !any_errors => Ok(Compiled {
+            schema,
+            warnings: found,
+        }),
+        _ => Err(Rejected { problems: found }),
+    }
+}
+
+/// Reads a schema from a file; includes are looked for beside the file that names them.
+///
+/// # Errors
+///
+/// [`Rejected`] when the schema cannot be used, with everything that is wrong with it.
+pub fn compile_file(path: &Path) -> Result<Compiled, Rejected> {
+    let Some(name) = path.to_str() else {
+        let mut problems = Problems::default();
+        let place = crate::model::Position::start_of(&path.to_string_lossy());
+        problems.add(&place, Problem::NameNotUnicode);
+        return Err(Rejected {
+            problems: problems.in_order(),
+        });
+    };
+    compile(name, &Disk)
+}

@@ -1,0 +1,37 @@
+//! Simple Binary Encoding 1.0: schemas, codecs, and a decoder that needs none.
+//!
+//! How the house is laid out, each room seeing only those before it:
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `runtime` | what generated codecs need when they run: `no_std`, no allocation |
+//! | [`model`] | a schema with everything settled: types found, offsets and lengths computed, defaults filled in, and for each thing the line and column where it was written |
+//! | [`problem`] | what can be wrong with a schema, as values that know where; errors and warnings |
+//! | [`xml`] | text to a tree of elements with places, includes put in |
+//! | `read` | that tree to a model; what it cannot make sense of becomes a problem |
+//! | `check` | the rules of the standard that a model can be held to as a whole |
+//! | `generate` | model to Rust |
+//! | `decode` | model and bytes to values, without generated code |
+//! | `describe` | model to a table of offsets |
+//! | `diff` | two models to what changed between them, and whether they can live together |
+//!
+//! [`compile`] and [`compile_file`] are the way in: they go from text to a model and tell all that is wrong at once.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "compiler"), no_std)]
+
+#[cfg(feature = "compiler")]
+mod check;
+#[cfg(feature = "compiler")]
+pub mod model;
+#[cfg(feature = "compiler")]
+pub mod problem;
+#[cfg(feature = "compiler")]
+mod read;
+#[cfg(feature = "compiler")]
+pub mod xml;
+
+#[cfg(feature = "compiler")]
+mod compile;
+#[cfg(feature = "compiler")]
+pub use compile::{Compiled, Rejected, compile, compile_file};

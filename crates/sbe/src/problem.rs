@@ -1,0 +1,322 @@
+//! What can be wrong with a schema.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::model::{MAX_DEPTH, MAX_LEAVES, MAX_LENGTH, Position, Primitive};
+
+/// How bad a problem is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The schema cannot be used.
+    Error,
+    /// It can, and does perhaps not do what its author thinks.
+    Warning,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
+}
+
+/// A problem and its place. Printed as compilers do: `file:line:column: error: what`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnostic {
+    /// Where.
+    pub position: Position,
+    /// What.
+    pub problem: Problem,
+}
+
+impl Diagnostic {
+    /// How bad it is.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.problem.severity()
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "{}: {}: {}",
+            self.position,
+            self.severity(),
+            self.problem
+        )
+    }
+}
+
+/// The most problems of one schema that are told.
+const MOST: usize = 1_000;
+
+/// The problems that were found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    found: Vec<Diagnostic>,
+    any_errors: bool,
+}
+
+impl Problems {
+    pub(crate) fn add(&mut self, position: &Position, problem: Problem) {
+        self.any_errors |= problem.severity() == Severity::Error;
+        let diagnostic = Diagnostic {
+            position: position.clone(),
+            problem,
+        };
+        // What is wrong with a type is found once for each place that looks at it.
+        if self.found.len() < MOST && !self.found.contains(&diagnostic) {
+            self.found.push(diagnostic);
+        }
+    }
+
+    pub(crate) fn any_errors(&self) -> bool {
+        self.any_errors
+    }
+
+    /// All of them, by file and place.
+    pub(crate) fn in_order(mut self) -> Vec<Diagnostic> {
+        self.found
+            .sort_by(|one, two| one.position.cmp(&two.position));
+        self.found
+    }
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum Problem {
+    // Files and XML.
+    #[error("cannot read {name}: {reason}")]
+    Unreadable { name: String, reason: String },
+    #[error("the name of the file is not Unicode")]
+    NameNotUnicode,
+    #[error("not UTF-8, UTF-16 with a byte order mark, or ISO-8859-1 by declaration")]
+    NotText,
+    #[error("{0}")]
+    Xml(String),
+    #[error("{name} includes itself, by way of {by}")]
+    IncludeCycle { name: String, by: String },
+    #[error("more than {0} files are included")]
+    TooManyFiles(usize),
+    #[error("the files have more than {0} bytes together")]
+    TooLong(usize),
+    #[error("elements are nested more than {0} deep")]
+    NestedElements(usize),
+    #[error(
+        "xi:include with {what}=\"{value}\" is not supported; only whole XML files are included"
+    )]
+    Include { what: &'static str, value: String },
+
+    // Elements and attributes.
+    #[error("expected <{expected}>, found <{found}>")]
+    WrongRoot {
+        expected: &'static str,
+        found: String,
+    },
+    #[error("<{element}> has no meaning in <{within}> and is ignored")]
+    UnknownElement { element: String, within: String },
+    #[error("attribute {attribute} has no meaning on <{element}> and is ignored")]
+    UnknownAttribute { element: String, attribute: String },
+    #[error("<{element}> needs the attribute {attribute}")]
+    MissingAttribute {
+        element: String,
+        attribute: &'static str,
+    },
+    #[error("{attribute}=\"{value}\" is not {expected}")]
+    BadValue {
+        attribute: String,
+        value: String,
+        expected: String,
+    },
+    #[error(
+        "\"{0}\" is not a name by the standard: letters, digits and _, at most 64, no digit first"
+    )]
+    BadName(String),
+    #[error("<{element}> comes after <{after}>: fields come first, then groups, then data")]
+    WrongOrder {
+        element: &'static str,
+        after: &'static str,
+    },
+    #[error("there are no messages")]
+    NoMessages,
+
+    // Names and numbers that are taken.
+    #[error("{what} {name} is already defined at {first}")]
+    Duplicate {
+        what: &'static str,
+        name: String,
+        first: Position,
+    },
+    #[error("type {0} replaces the primitive of that name")]
+    PrimitiveReplaced(String),
+    #[error("{name} is the same bit as {other}")]
+    SameBit { name: String, other: String },
+
+    // References.
+    #[error("there is no type {0}")]
+    NoSuchType(String),
+    #[error("type {name} is {found}, where {expected} is needed")]
+    WrongKind {
+        name: String,
+        found: &'static str,
+        expected: &'static str,
+    },
+    #[error("type {0} contains itself")]
+    TypeCycle(String),
+    #[error("valueRef=\"{0}\" is not of the form enumeration.value")]
+    BadValueRef(String),
+    #[error("enumeration {enumeration} has no value {value}")]
+    NoSuchValue { enumeration: String, value: String },
+    #[error(
+        "valueRef names a value of {enumeration}, which is sent as {found}, but {name} is {expected}"
+    )]
+    ValueRefMismatch {
+        enumeration: String,
+        found: Primitive,
+        name: String,
+        expected: String,
+    },
+    #[error("valueRef is given, but presence is not constant")]
+    ValueRefNotConstant,
+    #[error("it is constant, but has no value")]
+    NoConstant,
+    #[error("{what} cannot be constant")]
+    NotConstant { what: &'static str },
+    #[error("the type is constant, whatever the field says of its presence")]
+    TypeIsConstant,
+    #[error("the constant has {found} characters, but length is {length}")]
+    ConstantTooLong { found: usize, length: u32 },
+    #[error("semanticType is {field}, but that of the type is {kind}")]
+    SemanticTypes { field: String, kind: String },
+
+    // Values.
+    #[error("nullValue is given, but presence is not optional")]
+    NullNotOptional,
+    #[error("minValue {min} is greater than maxValue {max}")]
+    MinAboveMax { min: String, max: String },
+    #[error("{name} has the value {value}, which stands for null")]
+    ValueIsNull { name: String, value: i128 },
+    #[error("{name} has the value {value}, outside of {min} to {max}")]
+    ValueOutside {
+        name: String,
+        value: i128,
+        min: String,
+        max: String,
+    },
+    #[error("{name} is bit {bit}, but {encoding} has {bits}")]
+    NoSuchBit {
+        name: String,
+        bit: u32,
+        encoding: Primitive,
+        bits: u32,
+    },
+    #[error("{what} should by the standard be sent as {expected}, not {found}")]
+    UnusualEncoding {
+        what: &'static str,
+        found: Primitive,
+        expected: &'static str,
+    },
+    #[error("{what} cannot be sent as {found}, only as {expected}")]
+    WrongEncoding {
+        what: &'static str,
+        found: String,
+        expected: &'static str,
+    },
+    #[error("length 0: nothing of it is ever sent")]
+    NoLength,
+
+    // Layout.
+    #[error("offset {offset} of {name} is inside of what comes before it, which ends at {end}")]
+    Overlap { name: String, offset: u32, end: u32 },
+    #[error("offset 0 of {name} is taken for none, as {end} bytes come before it")]
+    OffsetZero { name: String, end: u32 },
+    #[error("blockLength {given} is too short for the fields, which take {needed}")]
+    BlockTooShort { given: u32, needed: u32 },
+    #[error("longer than {MAX_LENGTH} bytes")]
+    TooLarge,
+    #[error("nested more than {MAX_DEPTH} deep")]
+    TooDeep,
+    #[error("more than {MAX_LEAVES} values in one composite")]
+    TooManyLeaves,
+    #[error("composite {composite} needs a member {member} to be {purpose}")]
+    FrameMember {
+        composite: String,
+        member: &'static str,
+        purpose: &'static str,
+    },
+    #[error(
+        "{member} of {composite} has no maxValue; the official tool refuses {primitive} without one of at most 2147483647"
+    )]
+    NoMaxValue {
+        composite: String,
+        member: &'static str,
+        primitive: Primitive,
+    },
+    #[error("{what} {value} does not fit into {member} of {composite}, which goes up to {max}")]
+    DoesNotFit {
+        what: &'static str,
+        value: u64,
+        member: &'static str,
+        composite: String,
+        max: u64,
+    },
+    #[error("composite {0} holds varData and is for <data> only")]
+    VarDataInField(String),
+    #[error("{what} is of no use in composite {composite}, behind varData")]
+    BehindVarData { what: String, composite: String },
+    #[error("<data> cannot be {0}")]
+    DataPresence(&'static str),
+
+    // Versions.
+    #[error("sinceVersion {since} is beyond the schema's version {version}")]
+    SinceBeyond { since: u32, version: u32 },
+    #[error("deprecated in version {deprecated}, beyond the schema's version {version}")]
+    DeprecatedBeyond { deprecated: u32, version: u32 },
+    #[error("deprecated in version {deprecated}, before it came in {since}")]
+    DeprecatedBefore { deprecated: u32, since: u32 },
+    #[error(
+        "{name} came in version {since}, but stands behind {before} of version {before_since}: older readers take one for the other"
+    )]
+    VersionOrder {
+        name: String,
+        since: u32,
+        before: String,
+        before_since: u32,
+    },
+}
+
+impl Problem {
+    /// How bad it is.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::UnknownElement { .. }
+            | Self::UnknownAttribute { .. }
+            | Self::BadName(_)
+            | Self::NoMessages
+            | Self::PrimitiveReplaced(_)
+            | Self::SameBit { .. }
+            | Self::ValueRefNotConstant
+            | Self::TypeIsConstant
+            | Self::SemanticTypes { .. }
+            | Self::NullNotOptional
+            | Self::UnusualEncoding { .. }
+            | Self::NoLength
+            | Self::OffsetZero { .. }
+            | Self::NoMaxValue { .. }
+            | Self::BehindVarData { .. }
+            | Self::DeprecatedBeyond { .. }
+            | Self::DeprecatedBefore { .. }
+            | Self::VersionOrder { .. } => Severity::Warning,
+            _ => Severity::Error,
+        }
+    }
+}

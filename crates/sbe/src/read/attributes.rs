@@ -1,0 +1,170 @@
+//! Attributes of elements, and what is wrong with them.
+
+use crate::model::{Presence, ValueRef};
+use crate::problem::{Problem, Problems};
+use crate::xml::Element;
+
+/// The longest name that the standard allows.
+const LONGEST_NAME: usize = 64;
+
+/// The attributes of one element.
+pub(super) struct Attributes<'tree> {
+    pub(super) element: &'tree Element,
+}
+
+/// What most elements have.
+pub(super) struct Common {
+    pub(super) description: Option<String>,
+    pub(super) since: u32,
+    pub(super) deprecated: Option<u32>,
+    pub(super) semantic_type: Option<String>,
+}
+
+impl<'tree> Attributes<'tree> {
+    /// Those of that element; any that are not known are told.
+    pub(super) fn of(element: &'tree Element, known: &[&str], problems: &mut Problems) -> Self {
+        for attribute in &element.attributes {
+            if !known.contains(&attribute.name.as_str()) {
+                let problem = Problem::UnknownAttribute {
+                    element: element.name.clone(),
+                    attribute: attribute.name.clone(),
+                };
+                problems.add(&attribute.position, problem);
+            }
+        }
+        Self { element }
+    }
+
+    pub(super) fn value(&self, name: &str) -> Option<&'tree str> {
+        self.element
+            .attribute(name)
+            .map(|attribute| attribute.value.trim())
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.value(name).map(str::to_owned)
+    }
+
+    /// An attribute that has to be there and to say something.
+    pub(super) fn required(
+        &self,
+        name: &'static str,
+        problems: &mut Problems,
+    ) -> Option<&'tree str> {
+        match self.value(name) {
+            None => {
+                let problem = Problem::MissingAttribute {
+                    element: self.element.name.clone(),
+                    attribute: name,
+                };
+                problems.add(&self.element.position, problem);
+                None
+            }
+            Some("") => {
+                self.bad(name, "a text", problems);
+                None
+            }
+            given => given,
+        }
+    }
+
+    /// The name of the element, which has to be there.
+    pub(super) fn name(&self, problems: &mut Problems) -> Option<&'tree str> {
+        let name = self.required("name", problems)?;
+        let first_is_right = name
+            .bytes()
+            .next()
+            .is_some_and(|first| !first.is_ascii_digit());
+        let all_are_right = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if !first_is_right || !all_are_right || name.len() > LONGEST_NAME {
+            self.at("name", problems, Problem::BadName(name.to_owned()));
+        }
+        Some(name)
+    }
+
+    /// A number that has to be there.
+    pub(super) fn required_number(
+        &self,
+        name: &'static str,
+        problems: &mut Problems,
+    ) -> Option<u32> {
+        self.required(name, problems)?;
+        self.number(name, problems)
+    }
+
+    /// A number that may be left out.
+    pub(super) fn number(&self, name: &'static str, problems: &mut Problems) -> Option<u32> {
+        let number = self.value(name)?.parse().ok();
+        if number.is_none() {
+            self.bad(name, "a whole number from 0 to 4294967295", problems);
+        }
+        number
+    }
+
+    pub(super) fn presence(&self, problems: &mut Problems) -> Option<Presence> {
+        match self.value("presence")? {
+            "required" => Some(Presence::Required),
+            "optional" => Some(Presence::Optional),
+            "constant" => Some(Presence::Constant),
+            _ => {
+                self.bad("presence", "required, optional or constant", problems);
+                None
+            }
+        }
+    }
+
+    pub(super) fn value_ref(&self, problems: &mut Problems) -> Option<ValueRef> {
+        let text = self.value("valueRef")?;
+        match text.split_once('.') {
+            Some((enumeration, value)) if !enumeration.is_empty() && !value.is_empty() => {
+                Some(ValueRef {
+                    enumeration: enumeration.to_owned(),
+                    value: value.to_owned(),
+                })
+            }
+            _ => {
+                self.at("valueRef", problems, Problem::BadValueRef(text.to_owned()));
+                None
+            }
+        }
+    }
+
+    pub(super) fn common(&self, problems: &mut Problems) -> Common {
+        Common {
+            description: self.text("description").filter(|text| !text.is_empty()),
+            since: self.number("sinceVersion", problems).unwrap_or(0),
+            // The official tool takes 0 for never.
+            deprecated: self
+                .number("deprecated", problems)
+                .filter(|version| *version > 0),
+            semantic_type: self.text("semanticType").filter(|text| !text.is_empty()),
+        }
+    }
+
+    /// Tells that an attribute does not say what it should.
+    pub(super) fn bad(&self, name: &str, expected: &str, problems: &mut Problems) {
+        let problem = Problem::BadValue {
+            attribute: name.to_owned(),
+            value: self.value(name).unwrap_or_default().to_owned(),
+            expected: expected.to_owned(),
+        };
+        self.at(name, problems, problem);
+    }
+
+    /// Tells of a problem where that attribute stands.
+    pub(super) fn at(&self, name: &str, problems: &mut Problems, problem: Problem) {
+        let attribute = self.element.attribute(name);
+        let position = attribute.map_or(&self.element.position, |attribute| &attribute.position);
+        problems.add(position, problem);
+    }
+}
+
+pub(super) fn unknown_element(element: &Element, within: &Element, problems: &mut Problems) {
+    let problem = Problem::UnknownElement {
+        element: element.name.clone(),
+        within: within.name.clone(),
+    };
+    problems.add(&element.position, problem);
+}

@@ -1,0 +1,329 @@
+//! What is in messages and groups: `<field>`, `<group>`, `<data>`, and where the fields lie.
+
+use std::collections::HashMap;
+
+use super::attributes::{self, Attributes};
+use super::frame;
+use super::message;
+use super::types::Types;
+use crate::model::{
+    Block, Constant, Data, Field, MAX_LENGTH, Position, Presence, Type, TypeKind, ValueRef,
+};
+use crate::problem::{Problem, Problems};
+use crate::xml::Element;
+
+/// The block of a message (`depth` 0) or of a group inside of `depth - 1` others.
+pub(super) fn block(
+    element: &Element,
+    attributes: &Attributes<'_>,
+    depth: usize,
+    types: &mut Types<'_>,
+    problems: &mut Problems,
+) -> Option<Block> {
+    let given = attributes
+        .number("blockLength", problems)
+        .filter(|length| *length > 0);
+    let mut block = Block {
+        length: 0,
+        explicit_length: given.is_some(),
+        fields: Vec::new(),
+        groups: Vec::new(),
+        data: Vec::new(),
+    };
+    let mut taken = Taken::default();
+    let mut last = "field";
+    for child in &element.children {
+        let (name, id) = match child.name.as_str() {
+            "field" => {
+                in_order("field", &mut last, child, problems);
+                let Some(field) = field(child, types, problems) else {
+                    continue;
+                };
+                let used = (field.name.clone(), field.id);
+                if let Err(problem) = place(&mut block, field, child, problems) {
+                    problems.add(&child.position, problem);
+                    return None;
+                }
+                used
+            }
+            "group" => {
+                in_order("group", &mut last, child, problems);
+                let Some(group) = message::group(child, depth, types, problems) else {
+                    continue;
+                };
+                let used = (group.name.clone(), group.id);
+                block.groups.push(group);
+                used
+            }
+            "data" => {
+                in_order("data", &mut last, child, problems);
+                let Some(data) = data(child, types, problems) else {
+                    continue;
+                };
+                let used = (data.name.clone(), data.id);
+                block.data.push(data);
+                used
+            }
+            _ => {
+                attributes::unknown_element(child, element, problems);
+                continue;
+            }
+        };
+        taken.take(name, id, &child.position, problems);
+    }
+    if let Some(given) = given {
+        if given < block.length {
+            let needed = block.length;
+            let problem = Problem::BlockTooShort { given, needed };
+            attributes.at("blockLength", problems, problem);
+        }
+        block.length = block.length.max(given);
+    }
+    if block.length > MAX_LENGTH {
+        problems.add(&element.position, Problem::TooLarge);
+        return None;
+    }
+    Some(block)
+}
+
+/// The names and ids of one block.
+#[derive(Default)]
+struct Taken {
+    names: HashMap<String, Position>,
+    ids: HashMap<u32, Position>,
+}
+
+impl Taken {
+    fn take(&mut self, name: String, id: u32, position: &Position, problems: &mut Problems) {
+        if let Some(first) = self.names.get(&name).cloned() {
+            let what = "name";
+            problems.add(position, Problem::Duplicate { what, name, first });
+        } else {
+            self.names.insert(name, position.clone());
+        }
+        if let Some(first) = self.ids.get(&id).cloned() {
+            let (what, name) = ("id", id.to_string());
+            problems.add(position, Problem::Duplicate { what, name, first });
+        } else {
+            self.ids.insert(id, position.clone());
+        }
+    }
+}
+
+fn in_order(
+    element: &'static str,
+    last: &mut &'static str,
+    child: &Element,
+    problems: &mut Problems,
+) {
+    let rank = |name| {
+        ["field", "group", "data"]
+            .iter()
+            .position(|known| *known == name)
+    };
+    if rank(element) < rank(*last) {
+        let problem = Problem::WrongOrder {
+            element,
+            after: last,
+        };
+        problems.add(&child.position, problem);
+    } else {
+        *last = element;
+    }
+}
+
+const KNOWN: &[&str] = &[
+    "name",
+    "id",
+    "description",
+    "sinceVersion",
+    "deprecated",
+    "semanticType",
+    "type",
+    "offset",
+    "presence",
+    "valueRef",
+    "epoch",
+    "timeUnit",
+];
+
+fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> Option<Field> {
+    let attributes = Attributes::of(element, KNOWN, problems);
+    let name = attributes.name(problems);
+    let id = attributes.required_number("id", problems);
+    let common = attributes.common(problems);
+    let said = attributes.presence(problems);
+    let value_ref = attributes.value_ref(problems);
+    let kind = attributes
+        .required("type", problems)
+        .and_then(|kind| types.find(kind, &element.position, problems))?;
+    if is_data(&kind) {
+        problems.add(
+            &element.position,
+            Problem::VarDataInField(kind.name.clone()),
+        );
+        return None;
+    }
+    let presence = match (said, kind.presence()) {
+        (said, Presence::Constant) => {
+            if said.is_some_and(|said| said != Presence::Constant) {
+                attributes.at("presence", problems, Problem::TypeIsConstant);
+            }
+            Presence::Constant
+        }
+        (said, of_type) => said.unwrap_or(of_type),
+    };
+    let constant = if presence == Presence::Constant {
+        let value_ref = value_ref.as_ref();
+        constant(element, &attributes, &kind, value_ref, types, problems)
+    } else {
+        if value_ref.is_some() {
+            attributes.at("valueRef", problems, Problem::ValueRefNotConstant);
+        }
+        None
+    };
+    let semantic_type = semantic_type(&attributes, common.semantic_type, &kind, problems);
+    let of_kind = match &kind.kind {
+        TypeKind::Simple(simple) if presence == Presence::Constant => simple.value_ref.clone(),
+        _ => None,
+    };
+    Some(Field {
+        name: name?.to_owned(),
+        id: id?,
+        description: common.description,
+        since: common.since,
+        deprecated: common.deprecated,
+        semantic_type,
+        kind,
+        presence,
+        offset: 0,
+        constant,
+        value_ref: value_ref.or(of_kind),
+        epoch: attributes.text("epoch"),
+        time_unit: attributes.text("timeUnit"),
+        position: element.position.clone(),
+    })
+}
+
+/// Whether a composite is one for `<data>`.
+fn is_data(kind: &Type) -> bool {
+    matches!(&kind.kind, TypeKind::Composite(composite)
+        if composite.member("length").is_some() && composite.member("varData").is_some())
+}
+
+fn semantic_type(
+    attributes: &Attributes<'_>,
+    own: Option<String>,
+    kind: &Type,
+    problems: &mut Problems,
+) -> Option<String> {
+    match (own, &kind.semantic_type) {
+        (Some(field), Some(kind)) if field != *kind => {
+            let problem = Problem::SemanticTypes {
+                field: field.clone(),
+                kind: kind.clone(),
+            };
+            attributes.at("semanticType", problems, problem);
+            Some(field)
+        }
+        (own, of_type) => own.or_else(|| of_type.clone()),
+    }
+}
+
+/// The value of a constant field: a value of an enumeration, or what its type says.
+fn constant(
+    element: &Element,
+    attributes: &Attributes<'_>,
+    kind: &Type,
+    value_ref: Option<&ValueRef>,
+    types: &mut Types<'_>,
+    problems: &mut Problems,
+) -> Option<Constant> {
+    let Some(value_ref) = value_ref else {
+        match &kind.kind {
+            // Where its type is broken, that has been told.
+            TypeKind::Simple(simple) if simple.presence == Presence::Constant => {
+                return simple.constant.clone();
+            }
+            // So has a reference that makes no sense.
+            _ if attributes.value("valueRef").is_some() => {}
+            _ => problems.add(&element.position, Problem::NoConstant),
+        }
+        return None;
+    };
+    let (encoding, constant) = types.referenced(value_ref, &element.position, problems)?;
+    let expected = match &kind.kind {
+        TypeKind::Enum(_) if kind.name == value_ref.enumeration => return Some(constant),
+        TypeKind::Simple(simple) if simple.primitive == encoding => return Some(constant),
+        TypeKind::Simple(simple) => simple.primitive.name().to_owned(),
+        _ => kind.name.clone(),
+    };
+    let problem = Problem::ValueRefMismatch {
+        enumeration: value_ref.enumeration.clone(),
+        found: encoding,
+        name: attributes.text("name").unwrap_or_default(),
+        expected,
+    };
+    attributes.at("valueRef", problems, problem);
+    None
+}
+
+/// Adds a field behind the others, or where it wants to be.
+fn place(
+    block: &mut Block,
+    mut field: Field,
+    element: &Element,
+    problems: &mut Problems,
+) -> Result<(), Problem> {
+    let end = block.length;
+    let wanted = Attributes { element }.number("offset", problems);
+    field.offset = match wanted {
+        None => end,
+        Some(0) if end > 0 => {
+            let name = field.name.clone();
+            problems.add(&element.position, Problem::OffsetZero { name, end });
+            end
+        }
+        Some(offset) if offset < end => {
+            let name = field.name;
+            return Err(Problem::Overlap { name, offset, end });
+        }
+        Some(offset) => offset,
+    };
+    let length = u64::from(field.offset) + u64::from(field.encoded_length());
+    block.length = u32::try_from(length)
+        .ok()
+        .filter(|length| *length <= MAX_LENGTH)
+        .ok_or(Problem::TooLarge)?;
+    block.fields.push(field);
+    Ok(())
+}
+
+fn data(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> Option<Data> {
+    let attributes = Attributes::of(element, KNOWN, problems);
+    let name = attributes.name(problems);
+    let id = attributes.required_number("id", problems);
+    let common = attributes.common(problems);
+    match attributes.presence(problems) {
+        None | Some(Presence::Required) => {}
+        Some(Presence::Optional) => {
+            attributes.at("presence", problems, Problem::DataPresence("optional"));
+        }
+        Some(Presence::Constant) => {
+            attributes.at("presence", problems, Problem::DataPresence("constant"));
+        }
+    }
+    let kind = attributes.required("type", problems)?;
+    let encoding = frame::data(kind, &element.position, types, problems)?;
+    let semantic_type = semantic_type(&attributes, common.semantic_type, &encoding.kind, problems);
+    Some(Data {
+        name: name?.to_owned(),
+        id: id?,
+        description: common.description,
+        since: common.since,
+        deprecated: common.deprecated,
+        semantic_type,
+        encoding,
+        position: element.position.clone(),
+    })
+}

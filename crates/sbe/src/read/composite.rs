@@ -1,0 +1,146 @@
+//! `<composite>`: several values, one after the other.
+
+use std::sync::Arc;
+
+use super::attributes::{self, Attributes};
+use super::types::Types;
+use crate::model::{Composite, MAX_DEPTH, MAX_LEAVES, MAX_LENGTH, Member, Type, TypeKind};
+use crate::problem::{Problem, Problems};
+use crate::xml::Element;
+
+const KNOWN_ON_REF: &[&str] = &[
+    "name",
+    "type",
+    "offset",
+    "description",
+    "sinceVersion",
+    "deprecated",
+    "semanticType",
+];
+
+pub(super) fn composite<'tree>(
+    element: &'tree Element,
+    package: Option<&str>,
+    types: &mut Types<'tree>,
+    problems: &mut Problems,
+) -> Option<Composite> {
+    let mut composite = Composite {
+        members: Vec::new(),
+        length: 0,
+        depth: 1,
+        leaves: 0,
+    };
+    for child in &element.children {
+        let member = match child.name.as_str() {
+            "type" | "enum" | "set" | "composite" => nested(child, package, types, problems),
+            "ref" => reference(child, types, problems),
+            _ => {
+                attributes::unknown_element(child, element, problems);
+                continue;
+            }
+        };
+        let Some((member, offset)) = member else {
+            continue;
+        };
+        if let Some(first) = composite.member(&member.name) {
+            let problem = Problem::Duplicate {
+                what: "member",
+                name: member.name,
+                first: first.position.clone(),
+            };
+            problems.add(&child.position, problem);
+            continue;
+        }
+        if let Err(problem) = place(&mut composite, member, offset) {
+            problems.add(&child.position, problem);
+            return None;
+        }
+    }
+    Some(composite)
+}
+
+/// A member, and where it wants to be.
+type Wanted = (Member, Option<u32>);
+
+fn nested<'tree>(
+    element: &'tree Element,
+    package: Option<&str>,
+    types: &mut Types<'tree>,
+    problems: &mut Problems,
+) -> Option<Wanted> {
+    let kind = types.read(element, package, problems)?;
+    let offset = kind.offset;
+    let member = Member {
+        name: kind.name.clone(),
+        description: None,
+        since: kind.since,
+        deprecated: kind.deprecated,
+        kind: Arc::new(kind),
+        is_ref: false,
+        offset: 0,
+        position: element.position.clone(),
+    };
+    Some((member, offset))
+}
+
+fn reference(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> Option<Wanted> {
+    let attributes = Attributes::of(element, KNOWN_ON_REF, problems);
+    let name = attributes.name(problems)?;
+    let kind = attributes.required("type", problems)?;
+    let kind = types.find(kind, &element.position, problems)?;
+    let common = attributes.common(problems);
+    let offset = attributes.number("offset", problems).or(kind.offset);
+    let says_since = attributes.value("sinceVersion").is_some();
+    let member = Member {
+        name: name.to_owned(),
+        description: common.description,
+        since: if says_since { common.since } else { kind.since },
+        deprecated: common.deprecated.or(kind.deprecated),
+        kind,
+        is_ref: true,
+        offset: 0,
+        position: element.position.clone(),
+    };
+    Some((member, offset))
+}
+
+/// Adds a member behind the others, or where it wants to be.
+fn place(
+    composite: &mut Composite,
+    mut member: Member,
+    offset: Option<u32>,
+) -> Result<(), Problem> {
+    let end = composite.length;
+    member.offset = match offset {
+        Some(offset) if offset < end => {
+            let name = member.name;
+            return Err(Problem::Overlap { name, offset, end });
+        }
+        Some(offset) => offset,
+        None => end,
+    };
+    let length = u64::from(member.offset) + u64::from(member.kind.encoded_length());
+    composite.length = u32::try_from(length)
+        .ok()
+        .filter(|length| *length <= MAX_LENGTH)
+        .ok_or(Problem::TooLarge)?;
+    let (depth, leaves) = size(&member.kind);
+    composite.depth = composite.depth.max(depth + 1);
+    composite.leaves = composite.leaves.saturating_add(leaves);
+    if composite.depth > MAX_DEPTH {
+        return Err(Problem::TooDeep);
+    }
+    if composite.leaves > MAX_LEAVES {
+        return Err(Problem::TooManyLeaves);
+    }
+    composite.members.push(member);
+    Ok(())
+}
+
+/// How deep a type is, and how many values it holds.
+fn size(kind: &Type) -> (usize, u32) {
+    match &kind.kind {
+        TypeKind::Composite(composite) => (composite.depth, composite.leaves.max(1)),
+        TypeKind::Simple(_) | TypeKind::Enum(_) | TypeKind::Set(_) => (0, 1),
+    }
+}

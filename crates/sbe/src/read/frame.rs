@@ -1,0 +1,285 @@
+//! The composites that frame things, and whether they can.
+
+use std::sync::Arc;
+
+use super::types::{Types, wrong_kind};
+use crate::model::{
+    Composite, DataLayout, GroupLayout, HeaderLayout, MAX_LENGTH, Position, Presence, Primitive,
+    Scalar, Simple, Slot, Type, TypeKind,
+};
+use crate::problem::{Problem, Problems};
+use crate::xml::Element;
+
+const HEADER: &str = "the message header";
+const DIMENSIONS: &str = "the dimensions of a group";
+const DATA: &str = "the encoding of data";
+
+/// What comes before each message.
+pub(super) fn header(
+    root: &Element,
+    name: &str,
+    types: &mut Types<'_>,
+    problems: &mut Problems,
+) -> Option<HeaderLayout> {
+    let kind = types.find(name, &root.position, problems)?;
+    let mut frame = Frame::new(&kind, HEADER, &root.position, problems)?;
+    let block_length = frame.unsigned("blockLength");
+    let template_id = frame.unsigned("templateId");
+    let schema_id = frame.unsigned("schemaId");
+    let version = frame.unsigned("version");
+    let (groups, data) = frame.counts();
+    for (slot, what) in [
+        (block_length, "blockLength of the message header"),
+        (template_id, "templateId of the message header"),
+        (schema_id, "schemaId of the message header"),
+        (version, "version of the message header"),
+    ] {
+        frame.usually(slot, what, &[Primitive::Uint16], "uint16");
+    }
+    let length = frame.composite.length;
+    Some(HeaderLayout {
+        length,
+        block_length: block_length?,
+        template_id: template_id?,
+        schema_id: schema_id?,
+        version: version?,
+        groups,
+        data,
+        kind,
+    })
+}
+
+/// What comes before the entries of a group.
+pub(super) fn dimensions(
+    name: &str,
+    position: &Position,
+    types: &mut Types<'_>,
+    problems: &mut Problems,
+) -> Option<GroupLayout> {
+    let kind = types.find(name, position, problems)?;
+    let mut frame = Frame::new(&kind, DIMENSIONS, position, problems)?;
+    let block_length = frame.unsigned("blockLength");
+    let count = frame.count("numInGroup");
+    let (groups, data) = frame.counts();
+    let small = [Primitive::Uint8, Primitive::Uint16];
+    frame.usually(
+        block_length,
+        "blockLength of a group",
+        &small,
+        "uint8 or uint16",
+    );
+    let slot = count.map(|(slot, _)| slot);
+    frame.usually(slot, "numInGroup of a group", &small, "uint8 or uint16");
+    frame.bounded("numInGroup");
+    frame.bounded("blockLength");
+    let length = frame.composite.length;
+    let (count, min_count) = count?;
+    Some(GroupLayout {
+        length,
+        block_length: block_length?,
+        count,
+        min_count,
+        groups,
+        data,
+        kind,
+    })
+}
+
+/// How bytes or text without a fixed length are sent.
+pub(super) fn data(
+    name: &str,
+    position: &Position,
+    types: &mut Types<'_>,
+    problems: &mut Problems,
+) -> Option<DataLayout> {
+    let kind = types.find(name, position, problems)?;
+    let mut frame = Frame::new(&kind, DATA, position, problems)?;
+    let length = frame.unsigned("length");
+    frame.usually(
+        length,
+        "the length of data",
+        &[Primitive::Uint8, Primitive::Uint16, Primitive::Uint32],
+        "uint8, uint16 or uint32",
+    );
+    frame.bounded("length");
+    let bytes = frame.simple("varData").map(|(simple, offset)| {
+        let primitive = simple.primitive;
+        (primitive, offset, simple.character_encoding.clone())
+    });
+    let composite = frame.composite;
+    let last = composite.members.last();
+    if let Some(last) = last.filter(|last| last.name != "varData" && bytes.is_some()) {
+        let problem = Problem::BehindVarData {
+            what: last.name.clone(),
+            composite: kind.name.clone(),
+        };
+        problems.add(&last.position, problem);
+    }
+    let (primitive, start, character_encoding) = bytes?;
+    if primitive.size() != 1 {
+        let problem = Problem::WrongEncoding {
+            what: "varData",
+            found: primitive.name().to_owned(),
+            expected: "char, uint8 or int8",
+        };
+        problems.add(&kind.position, problem);
+        return None;
+    }
+    Some(DataLayout {
+        length: length?,
+        start,
+        primitive,
+        character_encoding,
+        kind,
+    })
+}
+
+/// A composite that is looked at for what it has to have.
+struct Frame<'kind, 'problems> {
+    kind: &'kind Type,
+    composite: &'kind Composite,
+    purpose: &'static str,
+    problems: &'problems mut Problems,
+}
+
+impl<'kind, 'problems> Frame<'kind, 'problems> {
+    fn new(
+        kind: &'kind Arc<Type>,
+        purpose: &'static str,
+        position: &Position,
+        problems: &'problems mut Problems,
+    ) -> Option<Self> {
+        if let TypeKind::Composite(composite) = &kind.kind {
+            return Some(Self {
+                kind,
+                composite,
+                purpose,
+                problems,
+            });
+        }
+        problems.add(position, wrong_kind(kind, "a composite"));
+        None
+    }
+
+    /// A member that is a number or a character, and where it starts.
+    fn simple(&mut self, name: &'static str) -> Option<(&'kind Simple, u32)> {
+        let Some(member) = self.composite.member(name) else {
+            let problem = Problem::FrameMember {
+                composite: self.kind.name.clone(),
+                member: name,
+                purpose: self.purpose,
+            };
+            self.problems.add(&self.kind.position, problem);
+            return None;
+        };
+        let TypeKind::Simple(simple) = &member.kind.kind else {
+            let problem = wrong_kind(&member.kind, "a simple type");
+            self.problems.add(&member.position, problem);
+            return None;
+        };
+        if simple.presence == Presence::Constant {
+            let problem = Problem::NotConstant { what: name };
+            self.problems.add(&member.position, problem);
+            return None;
+        }
+        Some((simple, member.offset))
+    }
+
+    fn unsigned(&mut self, name: &'static str) -> Option<Slot> {
+        let (simple, offset) = self.simple(name)?;
+        if !simple.primitive.is_unsigned() || simple.is_array {
+            self.wrong(name, simple, "one unsigned integer");
+            return None;
+        }
+        Some(slot(simple, offset))
+    }
+
+    /// A number of things, which may have a sign if it says that it never uses it.
+    fn count(&mut self, name: &'static str) -> Option<(Slot, u64)> {
+        let (simple, offset) = self.simple(name)?;
+        let min = u64::try_from(simple.min.as_integer().unwrap_or(-1));
+        match min {
+            Ok(min) if simple.primitive.is_integer() && !simple.is_array => {
+                Some((slot(simple, offset), min))
+            }
+            _ => {
+                self.wrong(
+                    name,
+                    simple,
+                    "one unsigned integer, or a signed one with a minValue of 0 or more",
+                );
+                None
+            }
+        }
+    }
+
+    /// How many groups and pieces of data there are, which later versions of the standard have.
+    fn counts(&mut self) -> (Option<Slot>, Option<Slot>) {
+        let mut find = |name| {
+            self.composite.member(name)?;
+            self.unsigned(name)
+        };
+        (find("numGroups"), find("numVarDataFields"))
+    }
+
+    fn wrong(&mut self, what: &'static str, simple: &Simple, expected: &'static str) {
+        let primitive = simple.primitive;
+        let found = if simple.is_array {
+            format!("{} of {primitive}", simple.length)
+        } else {
+            primitive.name().to_owned()
+        };
+        let problem = Problem::WrongEncoding {
+            what,
+            found,
+            expected,
+        };
+        self.problems.add(&self.kind.position, problem);
+    }
+
+    fn usually(
+        &mut self,
+        slot: Option<Slot>,
+        what: &'static str,
+        usual: &[Primitive],
+        expected: &'static str,
+    ) {
+        if let Some(slot) = slot.filter(|slot| !usual.contains(&slot.primitive)) {
+            let problem = Problem::UnusualEncoding {
+                what,
+                found: slot.primitive,
+                expected,
+            };
+            self.problems.add(&self.kind.position, problem);
+        }
+    }
+
+    /// Tells what the official tool would say of a length of four bytes without a bound.
+    fn bounded(&mut self, name: &'static str) {
+        let Some(member) = self.composite.member(name) else {
+            return;
+        };
+        let TypeKind::Simple(simple) = &member.kind.kind else {
+            return;
+        };
+        let bounded = simple.explicit.max
+            && matches!(simple.max, Scalar::Integer(max) if max <= MAX_LENGTH.into());
+        if simple.primitive == Primitive::Uint32 && !bounded {
+            let problem = Problem::NoMaxValue {
+                composite: self.kind.name.clone(),
+                member: name,
+                primitive: simple.primitive,
+            };
+            self.problems.add(&member.position, problem);
+        }
+    }
+}
+
+fn slot(simple: &Simple, offset: u32) -> Slot {
+    let max = simple.max.as_integer().unwrap_or(0);
+    Slot {
+        offset,
+        primitive: simple.primitive,
+        max: u64::try_from(max).unwrap_or(0),
+    }
+}

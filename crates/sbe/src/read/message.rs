@@ -1,0 +1,83 @@
+//! `<message>` and `<group>`: blocks with a name.
+
+use super::attributes::Attributes;
+use super::block;
+use super::frame;
+use super::types::Types;
+use crate::model::{Group, MAX_DEPTH, Message};
+use crate::problem::{Problem, Problems};
+use crate::xml::Element;
+
+pub(super) fn message(
+    element: &Element,
+    types: &mut Types<'_>,
+    problems: &mut Problems,
+) -> Option<Message> {
+    const KNOWN: &[&str] = &[
+        "name",
+        "id",
+        "description",
+        "sinceVersion",
+        "deprecated",
+        "semanticType",
+        "blockLength",
+    ];
+    let attributes = Attributes::of(element, KNOWN, problems);
+    let name = attributes.name(problems);
+    let id = attributes.required_number("id", problems);
+    let common = attributes.common(problems);
+    let block = block::block(element, &attributes, 0, types, problems);
+    Some(Message {
+        name: name?.to_owned(),
+        id: id?.into(),
+        description: common.description,
+        since: common.since,
+        deprecated: common.deprecated,
+        semantic_type: common.semantic_type,
+        block: block?,
+        position: element.position.clone(),
+    })
+}
+
+/// A group inside of `depth` others.
+pub(super) fn group(
+    element: &Element,
+    depth: usize,
+    types: &mut Types<'_>,
+    problems: &mut Problems,
+) -> Option<Group> {
+    const KNOWN: &[&str] = &[
+        "name",
+        "id",
+        "description",
+        "sinceVersion",
+        "deprecated",
+        "semanticType",
+        "blockLength",
+        "dimensionType",
+    ];
+    if depth >= MAX_DEPTH {
+        problems.add(&element.position, Problem::TooDeep);
+        return None;
+    }
+    let attributes = Attributes::of(element, KNOWN, problems);
+    let name = attributes.name(problems);
+    let id = attributes.required_number("id", problems);
+    let common = attributes.common(problems);
+    let dimension_type = attributes
+        .value("dimensionType")
+        .unwrap_or("groupSizeEncoding");
+    let dimensions = frame::dimensions(dimension_type, &element.position, types, problems);
+    let block = block::block(element, &attributes, depth + 1, types, problems);
+    Some(Group {
+        name: name?.to_owned(),
+        id: id?,
+        description: common.description,
+        since: common.since,
+        deprecated: common.deprecated,
+        semantic_type: common.semantic_type,
+        dimensions: dimensions?,
+        block: block?,
+        position: element.position.clone(),
+    })
+}

@@ -1,0 +1,172 @@
+//! `<type>`: a primitive, or several of one.
+
+use super::attributes::Attributes;
+use super::types::Types;
+use crate::model::{Constant, Presence, Primitive, Scalar, Simple};
+use crate::problem::{Problem, Problems};
+use crate::xml::Element;
+
+pub(super) fn simple(
+    element: &Element,
+    attributes: &Attributes<'_>,
+    types: &mut Types<'_>,
+    problems: &mut Problems,
+) -> Option<Simple> {
+    let primitive = primitive(attributes, problems)?;
+    let mut simple = Simple::plain(primitive);
+    simple.presence = attributes.presence(problems).unwrap_or(Presence::Required);
+    if let Some(length) = attributes.number("length", problems) {
+        simple.length = length;
+        simple.is_array = length != 1;
+    }
+    if let Some(encoding) = attributes.text("characterEncoding") {
+        simple.character_encoding = Some(encoding).filter(|encoding| !encoding.is_empty());
+    }
+    let value = |name, problems: &mut Problems| {
+        let text = &element.attribute(name)?.value;
+        let value = Scalar::parse(text, primitive);
+        if value.is_none() {
+            attributes.bad(name, &format!("a value of {primitive}"), problems);
+        }
+        value
+    };
+    if let Some(min) = value("minValue", problems) {
+        (simple.min, simple.explicit.min) = (min, true);
+    }
+    if let Some(max) = value("maxValue", problems) {
+        (simple.max, simple.explicit.max) = (max, true);
+    }
+    if let Some(null) = value("nullValue", problems) {
+        (simple.null, simple.explicit.null) = (null, true);
+        if simple.presence != Presence::Optional {
+            attributes.at("nullValue", problems, Problem::NullNotOptional);
+        }
+    }
+    simple.value_ref = attributes.value_ref(problems);
+    if simple.presence == Presence::Constant {
+        constant(element, attributes, &mut simple, types, problems);
+    } else if simple.value_ref.is_some() {
+        attributes.at("valueRef", problems, Problem::ValueRefNotConstant);
+    }
+    Some(simple)
+}
+
+fn primitive(attributes: &Attributes<'_>, problems: &mut Problems) -> Option<Primitive> {
+    let primitive = Primitive::named(attributes.required("primitiveType", problems)?);
+    if primitive.is_none() {
+        attributes.bad(
+            "primitiveType",
+            "char, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float or double",
+            problems,
+        );
+    }
+    primitive
+}
+
+fn constant(
+    element: &Element,
+    attributes: &Attributes<'_>,
+    simple: &mut Simple,
+    types: &mut Types<'_>,
+    problems: &mut Problems,
+) {
+    if let Some(value_ref) = &simple.value_ref {
+        let Some((encoding, constant)) = types.referenced(value_ref, &element.position, problems)
+        else {
+            return;
+        };
+        if encoding == simple.primitive {
+            simple.constant = Some(constant);
+        } else {
+            let problem = Problem::ValueRefMismatch {
+                enumeration: value_ref.enumeration.clone(),
+                found: encoding,
+                name: attributes.text("name").unwrap_or_default(),
+                expected: simple.primitive.name().to_owned(),
+            };
+            attributes.at("valueRef", problems, problem);
+        }
+    } else if attributes.value("valueRef").is_some() {
+        // It makes no sense, and that has been told.
+    } else if simple.primitive == Primitive::Char {
+        characters(element, attributes, simple, problems);
+    } else if element.text.trim().is_empty() {
+        problems.add(&element.position, Problem::NoConstant);
+    } else {
+        let value = Scalar::parse(&element.text, simple.primitive);
+        if value.is_none() {
+            let problem = Problem::BadValue {
+                attribute: "the constant".to_owned(),
+                value: element.text.trim().to_owned(),
+                expected: format!("a value of {}", simple.primitive),
+            };
+            problems.add(&element.position, problem);
+        }
+        simple.constant = value.map(Constant::Scalar);
+    }
+}
+
+/// One character, or a text that makes the type an array of its length.
+fn characters(
+    element: &Element,
+    attributes: &Attributes<'_>,
+    simple: &mut Simple,
+    problems: &mut Problems,
+) {
+    let text = match element.text.trim() {
+        "" => element.text.as_str(),
+        trimmed => trimmed,
+    };
+    if text.is_empty() {
+        problems.add(&element.position, Problem::NoConstant);
+        return;
+    }
+    let Some(mut bytes) = encode(text, simple.character_encoding.as_deref()) else {
+        let problem = Problem::BadValue {
+            attribute: "the constant".to_owned(),
+            value: text.to_owned(),
+            expected: format!(
+                "a text in {}",
+                simple.character_encoding.as_deref().unwrap_or("US-ASCII")
+            ),
+        };
+        problems.add(&element.position, problem);
+        return;
+    };
+    let given = attributes.value("length").is_some();
+    if !given {
+        simple.length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        simple.is_array = simple.length != 1;
+    } else if bytes.len() > simple.length as usize {
+        let problem = Problem::ConstantTooLong {
+            found: bytes.len(),
+            length: simple.length,
+        };
+        attributes.at("length", problems, problem);
+        return;
+    }
+    if let ([byte], false) = (bytes.as_slice(), simple.is_array) {
+        simple.constant = Some(Constant::Scalar(Scalar::Integer((*byte).into())));
+        return;
+    }
+    if simple.length > LONGEST_CONSTANT {
+        problems.add(&element.position, Problem::TooLarge);
+        return;
+    }
+    bytes.resize(simple.length as usize, 0);
+    simple.constant = Some(Constant::Bytes(bytes));
+}
+
+/// No schema has one like that, and it would be filled up with zeros.
+const LONGEST_CONSTANT: u32 = 1 << 20;
+
+fn encode(text: &str, encoding: Option<&str>) -> Option<Vec<u8>> {
+    match encoding.map(str::to_ascii_uppercase).as_deref() {
+        Some("UTF-8" | "UTF8") => Some(text.as_bytes().to_vec()),
+        Some("ISO-8859-1" | "ISO_8859_1" | "LATIN1") => text
+            .chars()
+            .map(|character| u8::try_from(character).ok())
+            .collect(),
+        _ => text.is_ascii().then(|| text.as_bytes().to_vec()),
+    }
+}

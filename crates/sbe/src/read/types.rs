@@ -1,0 +1,336 @@
+//! Types by name, each read when somebody first asks for it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::attributes::{self, Attributes};
+use super::{composite, enumeration, simple};
+use crate::model::{
+    Constant, Enum, MAX_DEPTH, MAX_LENGTH, Position, Presence, Primitive, Simple, Type, TypeKind,
+    ValueRef,
+};
+use crate::problem::{Problem, Problems};
+use crate::xml::Element;
+
+/// The most types that are read at once, each for the one before it: composites, then a constant of the innermost, its
+/// enumeration, and how that is sent.
+const MAX_READS: usize = MAX_DEPTH + 3;
+
+/// The types of a schema.
+pub(super) struct Types<'tree> {
+    by_name: HashMap<&'tree str, Definition<'tree>>,
+    in_order: Vec<&'tree str>,
+    built_in: HashMap<&'static str, Arc<Type>>,
+    /// How many types are being read, each for the one before it.
+    depth: usize,
+}
+
+struct Definition<'tree> {
+    element: &'tree Element,
+    package: Option<&'tree str>,
+    state: State,
+}
+
+enum State {
+    Unread,
+    BeingRead,
+    Read(Arc<Type>),
+    Broken,
+}
+
+impl<'tree> Types<'tree> {
+    /// Finds the types of a schema, and reads none of them yet.
+    pub(super) fn collect(root: &'tree Element, problems: &mut Problems) -> Self {
+        let mut types = Self {
+            by_name: HashMap::new(),
+            in_order: Vec::new(),
+            built_in: Primitive::ALL
+                .into_iter()
+                .map(|primitive| (primitive.name(), Arc::new(built_in(primitive))))
+                .collect(),
+            depth: 0,
+        };
+        for group in root.children.iter().filter(|child| child.name == "types") {
+            let package = Attributes::of(group, &["package"], problems).value("package");
+            for element in &group.children {
+                match element.name.as_str() {
+                    "type" | "composite" | "enum" | "set" => types.add(element, package, problems),
+                    _ => attributes::unknown_element(element, group, problems),
+                }
+            }
+        }
+        types
+    }
+
+    fn add(
+        &mut self,
+        element: &'tree Element,
+        package: Option<&'tree str>,
+        problems: &mut Problems,
+    ) {
+        let attributes = Attributes { element };
+        let Some(name) = attributes.name(problems) else {
+            return;
+        };
+        if let Some(first) = self.by_name.get(name) {
+            let problem = Problem::Duplicate {
+                what: "type",
+                name: name.to_owned(),
+                first: first.element.position.clone(),
+            };
+            problems.add(&element.position, problem);
+            return;
+        }
+        let definition = Definition {
+            element,
+            package: package.filter(|package| !package.is_empty()),
+            state: State::Unread,
+        };
+        self.by_name.insert(name, definition);
+        self.in_order.push(name);
+    }
+
+    /// Reads those that nobody has asked for yet, and gives all of them.
+    pub(super) fn resolve_all(&mut self, problems: &mut Problems) -> Vec<Arc<Type>> {
+        let names = self.in_order.clone();
+        names
+            .into_iter()
+            .filter_map(|name| {
+                let kind = self.defined(name, problems)?.ok()?;
+                if Primitive::named(name).is_some_and(|primitive| !is_plain(&kind, primitive)) {
+                    let problem = Problem::PrimitiveReplaced(name.to_owned());
+                    problems.add(&kind.position, problem);
+                }
+                Some(kind)
+            })
+            .collect()
+    }
+
+    /// The type of that name; a problem at `position` where there is none.
+    pub(super) fn find(
+        &mut self,
+        name: &str,
+        position: &Position,
+        problems: &mut Problems,
+    ) -> Option<Arc<Type>> {
+        if let Some(found) = self.defined(name, problems) {
+            return match found {
+                Ok(kind) => Some(kind),
+                Err(Some(problem)) => {
+                    problems.add(position, problem);
+                    None
+                }
+                Err(None) => None,
+            };
+        }
+        if let Some(kind) = self.built_in.get(name) {
+            return Some(Arc::clone(kind));
+        }
+        problems.add(position, Problem::NoSuchType(name.to_owned()));
+        None
+    }
+
+    /// The type that the schema defines by that name; the inner error is for whoever asks, and none where the type
+    /// itself is broken and its problems are told.
+    fn defined(
+        &mut self,
+        name: &str,
+        problems: &mut Problems,
+    ) -> Option<Result<Arc<Type>, Option<Problem>>> {
+        let definition = self.by_name.get_mut(name)?;
+        match &definition.state {
+            State::Read(kind) => return Some(Ok(Arc::clone(kind))),
+            State::Broken => return Some(Err(None)),
+            State::BeingRead => return Some(Err(Some(Problem::TypeCycle(name.to_owned())))),
+            State::Unread => {}
+        }
+        definition.state = State::BeingRead;
+        let (element, package) = (definition.element, definition.package);
+        let kind = self.read(element, package, problems).map(Arc::new);
+        if let Some(definition) = self.by_name.get_mut(name) {
+            definition.state = kind
+                .as_ref()
+                .map_or(State::Broken, |kind| State::Read(Arc::clone(kind)));
+        }
+        Some(kind.ok_or(None))
+    }
+
+    /// Reads a type that stands in `types` or in a composite.
+    pub(super) fn read(
+        &mut self,
+        element: &'tree Element,
+        package: Option<&str>,
+        problems: &mut Problems,
+    ) -> Option<Type> {
+        if self.depth > MAX_READS {
+            problems.add(&element.position, Problem::TooDeep);
+            return None;
+        }
+        self.depth += 1;
+        let kind = self.read_one(element, package, problems);
+        self.depth -= 1;
+        kind
+    }
+
+    fn read_one(
+        &mut self,
+        element: &'tree Element,
+        package: Option<&str>,
+        problems: &mut Problems,
+    ) -> Option<Type> {
+        let attributes = Attributes::of(element, known(element), problems);
+        let name = attributes.name(problems);
+        let common = attributes.common(problems);
+        let kind = match element.name.as_str() {
+            "type" => TypeKind::Simple(simple::simple(element, &attributes, self, problems)?),
+            "composite" => {
+                TypeKind::Composite(composite::composite(element, package, self, problems)?)
+            }
+            "enum" => TypeKind::Enum(enumeration::enumeration(
+                element,
+                &attributes,
+                self,
+                problems,
+            )?),
+            _ => TypeKind::Set(enumeration::set(element, &attributes, self, problems)?),
+        };
+        let kind = Type {
+            name: name?.to_owned(),
+            description: common.description,
+            since: common.since,
+            deprecated: common.deprecated,
+            semantic_type: common.semantic_type,
+            package: package.map(str::to_owned),
+            offset: attributes.number("offset", problems),
+            built_in: false,
+            position: element.position.clone(),
+            kind,
+        };
+        if kind.encoded_length() > MAX_LENGTH {
+            problems.add(&element.position, Problem::TooLarge);
+            return None;
+        }
+        Some(kind)
+    }
+
+    /// The value of an enumeration that `valueRef` names, and how that is sent.
+    pub(super) fn referenced(
+        &mut self,
+        value_ref: &ValueRef,
+        position: &Position,
+        problems: &mut Problems,
+    ) -> Option<(Primitive, Constant)> {
+        let kind = self.find(&value_ref.enumeration, position, problems)?;
+        let enumeration = as_enum(&kind, position, problems)?;
+        let Some(value) = enumeration.value(&value_ref.value) else {
+            let problem = Problem::NoSuchValue {
+                enumeration: kind.name.clone(),
+                value: value_ref.value.clone(),
+            };
+            problems.add(position, problem);
+            return None;
+        };
+        let constant = Constant::Scalar(crate::model::Scalar::Integer(value.value));
+        Some((enumeration.encoding, constant))
+    }
+}
+
+/// What an element that defines a type may say of it.
+fn known(element: &Element) -> &'static [&'static str] {
+    match element.name.as_str() {
+        "type" => &[
+            "name",
+            "description",
+            "sinceVersion",
+            "deprecated",
+            "semanticType",
+            "offset",
+            "presence",
+            "primitiveType",
+            "length",
+            "variableLength",
+            "characterEncoding",
+            "valueRef",
+            "minValue",
+            "maxValue",
+            "nullValue",
+        ],
+        "composite" => &[
+            "name",
+            "description",
+            "sinceVersion",
+            "deprecated",
+            "semanticType",
+            "offset",
+            "presence",
+        ],
+        "enum" => &[
+            "name",
+            "description",
+            "sinceVersion",
+            "deprecated",
+            "semanticType",
+            "offset",
+            "presence",
+            "encodingType",
+            "nullValue",
+        ],
+        _ => &[
+            "name",
+            "description",
+            "sinceVersion",
+            "deprecated",
+            "semanticType",
+            "offset",
+            "presence",
+            "encodingType",
+        ],
+    }
+}
+
+fn as_enum<'kind>(
+    kind: &'kind Type,
+    position: &Position,
+    problems: &mut Problems,
+) -> Option<&'kind Enum> {
+    if let TypeKind::Enum(enumeration) = &kind.kind {
+        return Some(enumeration);
+    }
+    problems.add(position, wrong_kind(kind, "an enumeration"));
+    None
+}
+
+pub(super) fn wrong_kind(kind: &Type, expected: &'static str) -> Problem {
+    Problem::WrongKind {
+        name: kind.name.clone(),
+        found: match &kind.kind {
+            TypeKind::Simple(simple) if simple.is_array => "an array",
+            TypeKind::Simple(_) => "a simple type",
+            TypeKind::Composite(_) => "a composite",
+            TypeKind::Enum(_) => "an enumeration",
+            TypeKind::Set(_) => "a set",
+        },
+        expected,
+    }
+}
+
+/// Whether a type of the schema is just what its name says without any definition.
+fn is_plain(kind: &Type, primitive: Primitive) -> bool {
+    matches!(&kind.kind, TypeKind::Simple(simple)
+        if simple.primitive == primitive && !simple.is_array && simple.presence == Presence::Required)
+}
+
+fn built_in(primitive: Primitive) -> Type {
+    Type {
+        name: primitive.name().to_owned(),
+        description: None,
+        since: 0,
+        deprecated: None,
+        semantic_type: None,
+        package: None,
+        offset: None,
+        built_in: true,
+        position: Position::start_of(""),
+        kind: TypeKind::Simple(Simple::plain(primitive)),
+    }
+}

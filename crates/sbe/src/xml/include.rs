@@ -1,0 +1,199 @@
+//! Files, the files that they include, and the one tree that all of them make.
+
+use roxmltree::{Document, Node, ParsingOptions};
+
+use super::place::Places;
+use super::sources::Sources;
+use super::{Attribute, Element, MAX_NESTING, MAX_NODES, text};
+use crate::model::Position;
+use crate::problem::{Problem, Problems};
+
+const XINCLUDE: &str = "http://www.w3.org/2001/XInclude";
+/// The most files that one schema may be made of.
+const MAX_FILES: usize = 256;
+/// The most bytes of all files together.
+const MAX_BYTES: usize = 64 << 20;
+
+pub(super) struct Loader<'sources> {
+    sources: &'sources dyn Sources,
+    /// The files that are being read now, each included by the one before it.
+    open: Vec<String>,
+    /// How many elements are around the one that is being read now, those of including files counted.
+    depth: usize,
+    files: usize,
+    bytes: usize,
+}
+
+impl<'sources> Loader<'sources> {
+    pub(super) fn new(sources: &'sources dyn Sources) -> Self {
+        Self {
+            sources,
+            open: Vec::new(),
+            depth: 0,
+            files: 0,
+            bytes: 0,
+        }
+    }
+
+    /// The root of a file. The error is for files that cannot be read; all else that is wrong goes to the problems.
+    pub(super) fn open(
+        &mut self,
+        name: &str,
+        problems: &mut Problems,
+    ) -> Result<Option<Element>, String> {
+        let start = Position::start_of(name);
+        self.files += 1;
+        if self.files > MAX_FILES {
+            problems.add(&start, Problem::TooManyFiles(MAX_FILES));
+            return Ok(None);
+        }
+        let left = MAX_BYTES - self.bytes;
+        let bytes = self
+            .sources
+            .read(name, left)
+            .map_err(|error| error.to_string())?;
+        if bytes.len() > left {
+            problems.add(&start, Problem::TooLong(MAX_BYTES));
+            return Ok(None);
+        }
+        self.bytes += bytes.len();
+        let text = match text::decode(bytes) {
+            Ok(text) => text,
+            Err(problem) => {
+                problems.add(&start, problem);
+                return Ok(None);
+            }
+        };
+        self.open.push(name.to_owned());
+        let root = self.parse(name, &text, problems);
+        self.open.pop();
+        Ok(root)
+    }
+
+    fn parse(&mut self, name: &str, text: &str, problems: &mut Problems) -> Option<Element> {
+        let options = ParsingOptions {
+            // Entities are put in within bounds that the parser has of its own.
+            allow_dtd: true,
+            nodes_limit: MAX_NODES,
+            ..ParsingOptions::default()
+        };
+        match Document::parse_with_options(text, options) {
+            Ok(document) => {
+                let mut places = Places::new(name, text);
+                let mut found = self.element(document.root_element(), &mut places, problems);
+                found.pop()
+            }
+            Err(error) => {
+                let place = Position {
+                    file: name.into(),
+                    line: error.pos().row,
+                    column: error.pos().col,
+                };
+                problems.add(&place, Problem::Xml(error.to_string()));
+                None
+            }
+        }
+    }
+
+    /// The element as it is, or what it includes: nothing where that is missing, several where a fallback has them.
+    fn element(
+        &mut self,
+        node: Node<'_, '_>,
+        places: &mut Places<'_>,
+        problems: &mut Problems,
+    ) -> Vec<Element> {
+        let position = places.at(node.range().start);
+        if self.depth >= MAX_NESTING {
+            problems.add(&position, Problem::NestedElements(MAX_NESTING));
+            return Vec::new();
+        }
+        self.depth += 1;
+        let elements = if node.has_tag_name((XINCLUDE, "include")) {
+            self.include(node, &position, places, problems)
+        } else {
+            vec![self.plain(node, position, places, problems)]
+        };
+        self.depth -= 1;
+        elements
+    }
+
+    fn plain(
+        &mut self,
+        node: Node<'_, '_>,
+        position: Position,
+        places: &mut Places<'_>,
+        problems: &mut Problems,
+    ) -> Element {
+        let attributes = node
+            .attributes()
+            .filter(|attribute| attribute.namespace().is_none())
+            .map(|attribute| Attribute {
+                name: attribute.name().to_owned(),
+                value: attribute.value().to_owned(),
+                position: places.at(attribute.range().start),
+            })
+            .collect();
+        let mut text = String::new();
+        let mut children = Vec::new();
+        for child in node.children() {
+            if child.is_element() {
+                children.append(&mut self.element(child, places, problems));
+            } else if child.is_text() {
+                text.push_str(child.text().unwrap_or_default());
+            }
+        }
+        Element {
+            name: node.tag_name().name().to_owned(),
+            position,
+            attributes,
+            children,
+            text,
+        }
+    }
+
+    fn include(
+        &mut self,
+        node: Node<'_, '_>,
+        position: &Position,
+        places: &mut Places<'_>,
+        problems: &mut Problems,
+    ) -> Vec<Element> {
+        for (what, only) in [("parse", Some("xml")), ("xpointer", None)] {
+            let value = node.attribute(what);
+            if value.is_some() && value != only {
+                let value = value.unwrap_or_default().to_owned();
+                problems.add(position, Problem::Include { what, value });
+                return Vec::new();
+            }
+        }
+        let Some(href) = node.attribute("href").filter(|href| !href.is_empty()) else {
+            let element = "xi:include".to_owned();
+            let attribute = "href";
+            problems.add(position, Problem::MissingAttribute { element, attribute });
+            return Vec::new();
+        };
+        let by = self.open.last().cloned().unwrap_or_default();
+        let name = self.sources.beside(&by, href);
+        if self.open.contains(&name) {
+            problems.add(position, Problem::IncludeCycle { name, by });
+            return Vec::new();
+        }
+        match self.open(&name, problems) {
+            Ok(root) => root.into_iter().collect(),
+            Err(reason) => {
+                let fallback = node
+                    .children()
+                    .find(|child| child.has_tag_name((XINCLUDE, "fallback")));
+                let Some(fallback) = fallback else {
+                    problems.add(position, Problem::Unreadable { name, reason });
+                    return Vec::new();
+                };
+                let mut elements = Vec::new();
+                for child in fallback.children().filter(Node::is_element) {
+                    elements.append(&mut self.element(child, places, problems));
+                }
+                elements
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Bytes to text.
+
+use crate::problem::Problem;
+
+/// The text of an XML file in one of the encodings that schemas come in.
+pub(super) fn decode(bytes: Vec<u8>) -> Result<String, Problem> {
+    match *bytes.as_slice() {
+        [0xFE, 0xFF, ref rest @ ..] => utf16(rest, u16::from_be_bytes),
+        [0xFF, 0xFE, ref rest @ ..] => utf16(rest, u16::from_le_bytes),
+        _ if declares_latin_1(&bytes) => Ok(bytes.into_iter().map(char::from).collect()),
+        _ => String::from_utf8(bytes).map_err(|_| Problem::NotText),
+    }
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, Problem> {
+    let (pairs, rest) = bytes.as_chunks();
+    if !rest.is_empty() {
+        return Err(Problem::NotText);
+    }
+    char::decode_utf16(pairs.iter().map(|pair| unit(*pair)))
+        .collect::<Result<_, _>>()
+        .map_err(|_| Problem::NotText)
+}
+
+/// Whether the first line says so, as in `<?xml version="1.0" encoding="ISO-8859-1"?>`.
+fn declares_latin_1(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.windows(2).take(200).position(|two| two == b"?>") else {
+        return false;
+    };
+    let declaration = bytes[..end].to_ascii_lowercase();
+    declaration.starts_with(b"<?xml")
+        && declaration
+            .windows(b"iso-8859-1".len())
+            .any(|window| window == b"iso-8859-1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_encodings_are_read() {
+        let text = "<a b=\"é\"/>";
+        assert_eq!(decode(text.into()).unwrap(), text);
+        let little: Vec<u8> = [0xFF, 0xFE]
+            .into_iter()
+            .chain(text.encode_utf16().flat_map(u16::to_le_bytes))
+            .collect();
+        assert_eq!(decode(little).unwrap(), text);
+        let big: Vec<u8> = [0xFE, 0xFF]
+            .into_iter()
+            .chain(text.encode_utf16().flat_map(u16::to_be_bytes))
+            .collect();
+        assert_eq!(decode(big).unwrap(), text);
+        let latin = b"<?xml version='1.0' encoding='iso-8859-1'?><a b='\xE9'/>".to_vec();
+        assert!(decode(latin).unwrap().contains('é'));
+        assert_eq!(decode(vec![b'<', 0xE9]), Err(Problem::NotText));
+        assert_eq!(decode(vec![0xFF, 0xFE, 1]), Err(Problem::NotText));
+    }
+}

@@ -1,0 +1,54 @@
+//! Schemas that are read, and schemas that are refused.
+
+mod accepted;
+mod refused;
+
+use taran_sbe::model::Schema;
+use taran_sbe::problem::{Diagnostic, Severity};
+use taran_sbe::xml::NoFiles;
+use taran_sbe::{Rejected, compile};
+
+/// A header, dimensions and data, as nearly every schema has them.
+const FRAMES: &str = r#"<types>
+<composite name="messageHeader">
+  <type name="blockLength" primitiveType="uint16"/>
+  <type name="templateId" primitiveType="uint16"/>
+  <type name="schemaId" primitiveType="uint16"/>
+  <type name="version" primitiveType="uint16"/>
+</composite>
+<composite name="groupSizeEncoding">
+  <type name="blockLength" primitiveType="uint16"/>
+  <type name="numInGroup" primitiveType="uint16"/>
+</composite>
+<composite name="varText">
+  <type name="length" primitiveType="uint16"/>
+  <type name="varData" primitiveType="uint8" length="0" characterEncoding="UTF-8"/>
+</composite>
+</types>
+"#;
+
+/// A schema of version 3 with these types and messages.
+fn text(types: &str, messages: &str) -> String {
+    format!(
+        "<sbe:messageSchema xmlns:sbe=\"http://fixprotocol.io/2016/sbe\" package=\"a.b\" id=\"7\" version=\"3\">\n\
+         {FRAMES}<types>\n{types}\n</types>\n{messages}\n</sbe:messageSchema>"
+    )
+}
+
+fn accepted(types: &str, messages: &str) -> Schema {
+    let compiled = compile("", &NoFiles(&text(types, messages)))
+        .unwrap_or_else(|rejected| panic!("{rejected}"));
+    assert_eq!(compiled.warnings, []);
+    compiled.schema
+}
+
+fn problems(types: &str, messages: &str) -> Vec<Diagnostic> {
+    match compile("", &NoFiles(&text(types, messages))) {
+        Ok(compiled) => compiled.warnings,
+        Err(Rejected { problems }) => {
+            let is_error = |found: &Diagnostic| found.severity() == Severity::Error;
+            assert!(problems.iter().any(is_error), "{problems:?}");
+            problems
+        }
+    }
+}
