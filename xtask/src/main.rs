@@ -52,7 +52,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "soak",
-        help: "[--minutes M | --seconds S]: eleven kinds of streams between our drivers and the official one, over a cable that loses (needs root and a JDK)",
+        help: "[--minutes M | --seconds S]: all kinds of streams between our drivers and the official one, over a cable that loses (needs root and a JDK)",
         run: soak::run,
     },
     Task {

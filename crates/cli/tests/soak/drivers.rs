@@ -3,9 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use taran_core::counters::CountersReader;
+use taran_core::memory::{FileStorage, Storage as _};
+use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
+
 use crate::machines::Machine;
 use crate::process::{Directory, Driver};
 use crate::program::Program;
+use crate::waiting::Starvation;
 
 /// Options of our drivers, by the names of the official ones.
 const OPTIONS: [(&str, &str); 4] = [
@@ -83,6 +88,17 @@ impl Drivers {
         [here.path(), there.path(), self.official_directory.path()].map(Path::to_path_buf)
     }
 
+    /// Sees who gets no time.
+    pub(crate) fn starvation(&self) -> Starvation {
+        let directories = self.directories();
+        Starvation::of(
+            directories
+                .iter()
+                .map(|path| counters(&cnc(path)))
+                .collect(),
+        )
+    }
+
     /// Ends them: what they complain of.
     pub(crate) fn stop(self) -> Vec<String> {
         let mut complaints = Vec::new();
@@ -104,6 +120,15 @@ impl Drivers {
         self.official.finish();
         complaints
     }
+}
+
+pub(crate) fn cnc(directory: &Path) -> Cnc {
+    let region = FileStorage.open(&directory.join(CNC_FILE_NAME)).unwrap();
+    Cnc::open(&region).unwrap()
+}
+
+pub(crate) fn counters(cnc: &Cnc) -> CountersReader {
+    CountersReader::new(cnc.counters_metadata.clone(), cnc.counters_values.clone())
 }
 
 /// `Main` of the interop project, on a machine or, for clients, which need no network, on none.

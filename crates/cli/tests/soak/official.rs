@@ -1,11 +1,15 @@
 //! A round of a stream with an official client at one end: a process that comes and goes.
 
+use std::any::Any;
 use std::time::{Duration, Instant};
 
 use crate::drivers::java;
+use crate::ends::{Reading, Writing};
+use crate::message::LENGTHS;
 use crate::program::Program;
 use crate::tally::Tally;
-use crate::traffic::{self, LENGTHS, Reading, Writing, again, await_all, connect};
+use crate::traffic;
+use crate::waiting::{an_official_client_starved, await_all};
 
 /// Messages of a round.
 const MESSAGES: u64 = 5_000;
@@ -13,7 +17,8 @@ const MESSAGES: u64 = 5_000;
 /// Rounds begin that far apart at least: a virtual machine takes more to start than to send.
 const PAUSE: Duration = Duration::from_secs(15);
 
-fn start(name: &str, arguments: &[(&str, String)]) -> Program {
+/// Starts a program of the interop project.
+pub(crate) fn start(name: &str, arguments: &[(&str, String)]) -> Program {
     let lengths: Vec<String> = LENGTHS.iter().map(usize::to_string).collect();
     let mut command = java(None);
     command
@@ -49,13 +54,13 @@ pub(crate) fn writes(
     );
     publisher.expect("PUBLICATION");
     await_all("the official client's messages", || {
-        reader.take()?;
-        Ok(reader.next >= MESSAGES)
+        reader.follow()?;
+        Ok(reader.has_all(MESSAGES))
     })
-    .map_err(|why| format!("{why}: {} of {MESSAGES}", reader.next))?;
+    .map_err(|why| format!("{why}: {} of {MESSAGES}", reader.received()))?;
     publisher.finish();
     reader.end(MESSAGES)?;
-    reader.account(flow, tally);
+    reader.account(flow, MESSAGES, tally);
     rest(began);
     Ok(())
 }
@@ -79,14 +84,14 @@ pub(crate) fn reads(
         ],
     );
     subscriber.expect("SUBSCRIBED");
-    let client = connect(&writing.directory)?;
-    let publication = again(|| client.add_publication(&writing.channel, stream))?;
+    let (_client, publication) = writing.begin(stream)?;
     await_all("the official client is there", || {
         Ok(publication.is_connected())
     })?;
     let mut written = 0;
     await_all("all is written", || {
-        written += traffic::offer(&publication, written, (MESSAGES - written).min(16))?;
+        let most = (MESSAGES - written).min(16);
+        written += traffic::offer(&publication, LENGTHS, written, most)?;
         Ok(written == MESSAGES)
     })?;
     let received = subscriber.expect("RECEIVED");
@@ -95,6 +100,19 @@ pub(crate) fn reads(
     tally.received(flow, MESSAGES, Program::value(&received, "bytes"));
     rest(began);
     Ok(())
+}
+
+/// What a panic of a program's keeper says. Official clients that were given no time say so by an exception.
+pub(crate) fn why(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.unwrap_or_else(|| "a panic, see above".to_owned());
+    if ["ConductorServiceTimeoutException", "ClientTimeoutException"]
+        .iter()
+        .any(|exception| text.contains(exception))
+    {
+        an_official_client_starved();
+    }
+    text
 }
 
 fn rest(began: Instant) {

@@ -8,14 +8,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use taran_core::counters::CountersReader;
 use taran_core::error_log;
-use taran_core::memory::{FileStorage, Storage as _};
-use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
 use taran_protocol::counter::SystemCounter;
 
-use crate::drivers::{Drivers, Ours};
-use crate::flows;
+use crate::drivers::{Drivers, Ours, cnc, counters};
 use crate::machines::Machine;
 use crate::tally::Tally;
 
@@ -40,6 +36,13 @@ struct Usage {
     counters: u64,
     files: u64,
     file_kb: u64,
+}
+
+impl Usage {
+    /// What a driver gives back as soon as nobody needs it.
+    fn held(&self) -> [u64; 4] {
+        [self.descriptors, self.counters, self.files, self.file_kb]
+    }
 }
 
 pub(crate) struct Watch {
@@ -119,24 +122,22 @@ impl Watch {
         text
     }
 
-    /// Some time after all clients have gone: what is left that should not be, and what was recorded.
+    /// Whether our drivers hold what they held at the start.
+    pub(crate) fn is_over(&self, drivers: &Drivers) -> bool {
+        let now = drivers.ours.each_ref().map(usage);
+        now.each_ref().map(Usage::held) == self.at_start.each_ref().map(Usage::held)
+    }
+
+    /// When all clients have gone and are forgotten: what is left that should not be, and what was recorded.
     pub(crate) fn end(&mut self, drivers: &Drivers) -> Vec<String> {
         let mut complaints = Vec::new();
         for (index, ours) in drivers.ours.iter().enumerate() {
             let (before, left) = (self.at_start[index], usage(ours));
-            let of = |usage: Usage| {
-                [
-                    usage.descriptors,
-                    usage.counters,
-                    usage.files,
-                    usage.file_kb,
-                ]
-            };
             println!(
                 "soak: {} at the start {before:?}, at the end {left:?}",
                 ours.name
             );
-            if of(before) != of(left) {
+            if before.held() != left.held() {
                 complaints.push(format!(
                     "{}: something is left: {before:?} became {left:?}",
                     ours.name
@@ -163,11 +164,6 @@ impl Watch {
     }
 }
 
-/// The names of the flows that have done nothing at all.
-pub(crate) fn idle_flows(tally: &Tally) -> Vec<String> {
-    tally.idle(&flows::NAMES)
-}
-
 fn usage(ours: &Ours) -> Usage {
     let pid = ours.driver.pid();
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -191,15 +187,6 @@ fn usage(ours: &Ours) -> Usage {
         files,
         file_kb,
     }
-}
-
-fn cnc(directory: &Path) -> Cnc {
-    let region = FileStorage.open(&directory.join(CNC_FILE_NAME)).unwrap();
-    Cnc::open(&region).unwrap()
-}
-
-fn counters(cnc: &Cnc) -> CountersReader {
-    CountersReader::new(cnc.counters_metadata.clone(), cnc.counters_values.clone())
 }
 
 /// Number of files below a directory, and the kilobytes that they take.

@@ -11,22 +11,28 @@ const ONE_IN: u32 = 100;
 const TWICE_ONE_IN: u32 = 200;
 
 /// Loses some of what comes in to a machine, and sends some of what goes out to its peer twice. In words, what there is.
-pub(crate) fn begin(machine: &Machine, peer: &str) -> String {
+pub(crate) fn begin(machine: &Machine, peers: [&str; 2]) -> String {
     machine.lose(100 / ONE_IN);
     let mut words = format!("loses one datagram in {ONE_IN}");
-    let script = format!(
-        "table ip twice {{
-            chain output {{
-                type filter hook postrouting priority 0
-                ip daddr {peer} meta l4proto udp numgen random mod {TWICE_ONE_IN} == 0 dup to {peer} device path
-            }}
-        }}"
-    );
-    words.push_str(&if works(machine, "nft", &[&script]) {
-        format!(", repeats one in {TWICE_ONE_IN}")
-    } else {
-        ", repeats none (no nftables dup here)".to_owned()
-    });
+    let repeats = |family: &str, peer: &str| {
+        let script = format!(
+            "table {family} twice {{
+                chain output {{
+                    type filter hook postrouting priority 0
+                    {family} daddr {peer} meta l4proto udp numgen random mod {TWICE_ONE_IN} == 0 dup to {peer} device path
+                }}
+            }}"
+        );
+        works(machine, "nft", &[&script])
+    };
+    // Each says so where it cannot be had, and the other goes on.
+    for (family, peer) in ["ip", "ip6"].into_iter().zip(peers) {
+        words.push_str(&if repeats(family, peer) {
+            format!(", repeats one in {TWICE_ONE_IN} ({family})")
+        } else {
+            format!(", repeats none ({family}: no nftables dup here)")
+        });
+    }
     let delay = "qdisc add dev path root netem delay 200us 100us";
     let delay: Vec<&str> = delay.split(' ').collect();
     words.push_str(if works(machine, "tc", &delay) {

@@ -1,10 +1,13 @@
 package io.taran.interop;
 
 import io.aeron.Aeron;
+import io.aeron.ErrorCode;
+import io.aeron.exceptions.RegistrationException;
 
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.function.Supplier;
 
 /** The {@code key=value} arguments of a program. Channels contain '=', so only the first one separates. */
 final class Args
@@ -72,5 +75,26 @@ final class Args
     Aeron connect()
     {
         return Aeron.connect(new Aeron.Context().aeronDirectoryName(text("dir")));
+    }
+
+    /** Asks the driver, and asks again as long as what was closed a moment ago is about to go. */
+    <T> T again(final Supplier<T> ask) throws InterruptedException
+    {
+        final long deadline = deadline();
+        while (true)
+        {
+            try
+            {
+                return ask.get();
+            }
+            catch (final RegistrationException refused)
+            {
+                if (refused.errorCode() != ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE || System.nanoTime() > deadline)
+                {
+                    throw refused;
+                }
+            }
+            Thread.sleep(1);
+        }
     }
 }

@@ -30,9 +30,9 @@ final class Publish
     {
         final long deadline = args.deadline();
         try (Aeron aeron = args.connect();
-            Publication publication = args.flag("exclusive") ?
+            Publication publication = args.again(() -> args.flag("exclusive") ?
                 aeron.addExclusivePublication(args.text("channel"), args.stream()) :
-                aeron.addPublication(args.text("channel"), args.stream()))
+                aeron.addPublication(args.text("channel"), args.stream())))
         {
             Main.say("PUBLICATION session=%d", publication.sessionId());
             for (final String destination : args.text("destinations", "").split(","))

@@ -42,7 +42,8 @@ final class Responses
         input.start();
         final Map<Integer, Publication> answers = new HashMap<>();
         try (Aeron aeron = args.connect();
-            Subscription subscription = aeron.addSubscription(args.text("channel"), args.stream()))
+            Subscription subscription = args.again(
+                () -> aeron.addSubscription(args.text("channel"), args.stream())))
         {
             Main.say("READY");
             final FragmentHandler handler = (buffer, offset, length, header) ->

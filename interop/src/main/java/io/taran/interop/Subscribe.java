@@ -29,7 +29,7 @@ final class Subscribe
         final AtomicBoolean gone = new AtomicBoolean();
         final Check check = new Check(args);
         try (Aeron aeron = args.connect();
-            Subscription subscription = aeron.addSubscription(
+            Subscription subscription = args.again(() -> aeron.addSubscription(
                 args.text("channel"),
                 args.stream(),
                 (image) ->
@@ -43,7 +43,7 @@ final class Subscribe
                     Main.say("UNAVAILABLE session=%d position=%d eos=%b",
                         image.sessionId(), image.position(), image.isEndOfStream());
                     gone.set(true);
-                }))
+                })))
         {
             for (final String source : args.text("sources", "").split(","))
             {
