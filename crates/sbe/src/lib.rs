@@ -23,6 +23,12 @@
 #[cfg(feature = "compiler")]
 mod check;
 #[cfg(feature = "compiler")]
+pub mod decode;
+#[cfg(feature = "compiler")]
+pub mod describe;
+#[cfg(feature = "compiler")]
+pub mod diff;
+#[cfg(feature = "compiler")]
 pub mod model;
 #[cfg(feature = "compiler")]
 pub mod problem;

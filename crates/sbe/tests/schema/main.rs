@@ -1,6 +1,11 @@
 //! Schemas that are read, and schemas that are refused.
 
 mod accepted;
+mod decode;
+mod describe;
+mod diff;
+mod hostile;
+mod includes;
 mod refused;
 
 use taran_sbe::model::Schema;
@@ -29,8 +34,12 @@ const FRAMES: &str = r#"<types>
 
 /// A schema of version 3 with these types and messages.
 fn text(types: &str, messages: &str) -> String {
+    text_of_version(3, types, messages)
+}
+
+fn text_of_version(version: u32, types: &str, messages: &str) -> String {
     format!(
-        "<sbe:messageSchema xmlns:sbe=\"http://fixprotocol.io/2016/sbe\" package=\"a.b\" id=\"7\" version=\"3\">\n\
+        "<sbe:messageSchema xmlns:sbe=\"http://fixprotocol.io/2016/sbe\" package=\"a.b\" id=\"7\" version=\"{version}\">\n\
          {FRAMES}<types>\n{types}\n</types>\n{messages}\n</sbe:messageSchema>"
     )
 }

@@ -1,0 +1,67 @@
+//! Why bytes are no message.
+
+use thiserror::Error;
+
+/// Bytes that are no message of the schema.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("at byte {offset}{}: {reason}", within(path))]
+pub struct DecodeError {
+    /// Where, from the start of all bytes that were handed in.
+    pub offset: usize,
+    /// What was being read, such as `Car.fuelFigures[2].description`; empty for the header.
+    pub path: String,
+    /// What is wrong.
+    pub reason: Reason,
+}
+
+fn within(path: &str) -> String {
+    if path.is_empty() {
+        return String::new();
+    }
+    format!(", {path}")
+}
+
+/// What is wrong with bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// They end too early.
+    #[error("{needed} bytes are needed for {what}, and {left} are left")]
+    Truncated {
+        /// What should have been there.
+        what: &'static str,
+        /// How long that is.
+        needed: u64,
+        /// How many bytes there are.
+        left: usize,
+    },
+    /// They are of another schema.
+    #[error("schema id {found}, where that of the schema is {expected}")]
+    SchemaId {
+        /// The id in the header.
+        found: u64,
+        /// The id of the schema.
+        expected: u64,
+    },
+    /// They are of no message of the schema.
+    #[error("the schema has no message with template id {0}")]
+    TemplateId(u64),
+    /// A block that ends before a field which its version has.
+    #[error(
+        "the block has {block} bytes, but in version {version} the field needs it to have {needed}"
+    )]
+    BlockTooShort {
+        /// The length of the block.
+        block: usize,
+        /// The version of the message.
+        version: u64,
+        /// Where the field ends.
+        needed: u64,
+    },
+    /// A group with a negative number of entries.
+    #[error("the group has {0} entries")]
+    NegativeCount(i64),
+    /// More values than the decoder is willing to build.
+    #[error("the message has more than {0} values")]
+    TooManyValues(usize),
+}

@@ -1,0 +1,219 @@
+//! The lines of a table.
+
+use std::fmt::Write;
+
+use super::{Row, What};
+use crate::model::{
+    Block, Composite, Constant, DataLayout, Enum, Field, Member, Presence, Scalar, Set, Simple,
+    Type, TypeKind, ValueRef,
+};
+
+/// A composite with more values than this is not taken apart: nobody reads that.
+const MOST_MEMBERS: u32 = 512;
+
+pub(super) fn of_block(block: &Block) -> Vec<Row> {
+    let mut rows = Rows::default();
+    rows.block(block);
+    rows.rows
+}
+
+pub(super) fn of_composite(kind: &Type) -> Vec<Row> {
+    let mut rows = Rows::default();
+    if let TypeKind::Composite(composite) = &kind.kind {
+        rows.members(composite, 0);
+    }
+    rows.rows
+}
+
+#[derive(Default)]
+struct Rows {
+    rows: Vec<Row>,
+    depth: usize,
+}
+
+impl Rows {
+    fn block(&mut self, block: &Block) {
+        let mut end = 0;
+        for field in &block.fields {
+            self.gap(end, field.offset);
+            end = field.offset + field.encoded_length();
+            self.field(field);
+        }
+        self.gap(end, block.length);
+        for group in &block.groups {
+            let mut row = self.row(What::Group, &group.name, group.block.length);
+            row.id = Some(group.id);
+            row.kind.clone_from(&group.dimensions.kind.name);
+            row.since_version = group.since;
+            row.deprecated = group.deprecated;
+            row.description.clone_from(&group.description);
+            self.rows.push(row);
+            self.depth += 1;
+            self.block(&group.block);
+            self.depth -= 1;
+        }
+        for data in &block.data {
+            let mut row = self.row(What::Data, &data.name, data.encoding.start);
+            row.id = Some(data.id);
+            row.kind = data_kind(&data.encoding);
+            row.since_version = data.since;
+            row.deprecated = data.deprecated;
+            row.description.clone_from(&data.description);
+            self.rows.push(row);
+        }
+    }
+
+    fn field(&mut self, field: &Field) {
+        let mut row = self.row(What::Field, &field.name, field.encoded_length());
+        row.id = Some(field.id);
+        row.offset = Some(field.offset);
+        row.kind = kind(&field.kind);
+        row.since_version = field.since;
+        row.deprecated = field.deprecated;
+        row.note = note(
+            field.presence,
+            &field.kind,
+            field.constant.as_ref(),
+            field.value_ref.as_ref(),
+        );
+        let described = field.description.as_ref();
+        row.description = described.or(field.kind.description.as_ref()).cloned();
+        self.rows.push(row);
+        if let TypeKind::Composite(composite) = &field.kind.kind {
+            self.depth += 1;
+            self.members(composite, field.offset);
+            self.depth -= 1;
+        }
+    }
+
+    fn members(&mut self, composite: &Composite, start: u32) {
+        if composite.leaves > MOST_MEMBERS {
+            return;
+        }
+        let mut end = 0;
+        for member in &composite.members {
+            self.gap(start + end, start + member.offset);
+            end = member.offset + member.kind.encoded_length();
+            self.member(member, start);
+        }
+    }
+
+    fn member(&mut self, member: &Member, start: u32) {
+        let offset = start.saturating_add(member.offset);
+        let mut row = self.row(What::Member, &member.name, member.kind.encoded_length());
+        row.offset = Some(offset);
+        row.kind = kind(&member.kind);
+        row.since_version = member.since;
+        row.deprecated = member.deprecated;
+        let (constant, value_ref) = match &member.kind.kind {
+            TypeKind::Simple(simple) => (simple.constant.as_ref(), simple.value_ref.as_ref()),
+            _ => (None, None),
+        };
+        let presence = member.kind.presence();
+        row.note = note(presence, &member.kind, constant, value_ref);
+        let described = member.description.as_ref();
+        row.description = described.or(member.kind.description.as_ref()).cloned();
+        self.rows.push(row);
+        if let TypeKind::Composite(composite) = &member.kind.kind {
+            self.depth += 1;
+            self.members(composite, offset);
+            self.depth -= 1;
+        }
+    }
+
+    fn gap(&mut self, from: u32, to: u32) {
+        if from < to {
+            let mut row = self.row(What::Gap, "", to - from);
+            row.offset = Some(from);
+            self.rows.push(row);
+        }
+    }
+
+    fn row(&self, what: What, name: &str, length: u32) -> Row {
+        Row {
+            depth: self.depth,
+            what,
+            name: name.to_owned(),
+            id: None,
+            offset: None,
+            length,
+            kind: String::new(),
+            since_version: 0,
+            deprecated: None,
+            note: None,
+            description: None,
+        }
+    }
+}
+
+/// What a type is, with its name where that says more.
+fn kind(kind: &Type) -> String {
+    let made_of = match &kind.kind {
+        TypeKind::Simple(simple) => array(simple),
+        TypeKind::Composite(_) => "composite".to_owned(),
+        TypeKind::Enum(Enum { encoding, .. }) => format!("enum of {encoding}"),
+        TypeKind::Set(Set { encoding, .. }) => format!("set of {encoding}"),
+    };
+    if kind.built_in || kind.name == made_of {
+        return made_of;
+    }
+    format!("{} ({made_of})", kind.name)
+}
+
+fn array(simple: &Simple) -> String {
+    if simple.is_array {
+        return format!("{}[{}]", simple.primitive, simple.length);
+    }
+    simple.primitive.name().to_owned()
+}
+
+fn data_kind(layout: &DataLayout) -> String {
+    let mut kind = format!(
+        "{} ({} of length {}",
+        layout.kind.name, layout.primitive, layout.length.primitive
+    );
+    if let Some(encoding) = &layout.character_encoding {
+        let _ = write!(kind, ", {encoding}");
+    }
+    kind.push(')');
+    kind
+}
+
+fn note(
+    presence: Presence,
+    kind: &Type,
+    constant: Option<&Constant>,
+    value_ref: Option<&ValueRef>,
+) -> Option<String> {
+    match (presence, &kind.kind) {
+        (Presence::Required, _) => None,
+        (Presence::Optional, TypeKind::Simple(simple)) => {
+            Some(format!("optional, null is {}", simple.null))
+        }
+        (Presence::Optional, TypeKind::Enum(kind)) => {
+            Some(format!("optional, null is {}", kind.null))
+        }
+        (Presence::Optional, _) => Some("optional".to_owned()),
+        (Presence::Constant, _) => Some(match (value_ref, constant) {
+            (Some(ValueRef { enumeration, value }), _) => format!("always {enumeration}.{value}"),
+            (None, Some(constant)) => format!("always {}", shown(constant, kind)),
+            (None, None) => "constant".to_owned(),
+        }),
+    }
+}
+
+fn shown(constant: &Constant, kind: &Type) -> String {
+    use crate::model::Primitive::Char;
+    match (constant, &kind.kind) {
+        (Constant::Bytes(bytes), _) => {
+            format!("\"{}\"", bytes.trim_ascii_end().escape_ascii())
+        }
+        (Constant::Scalar(Scalar::Integer(code)), TypeKind::Simple(simple))
+            if simple.primitive == Char =>
+        {
+            let code = u8::try_from(*code).unwrap_or_default();
+            format!("'{}'", code.escape_ascii())
+        }
+        (Constant::Scalar(value), _) => value.to_string(),
+    }
+}

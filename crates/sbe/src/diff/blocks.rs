@@ -1,0 +1,283 @@
+//! Blocks: fields, groups, data.
+
+use super::report::{Report, step};
+use super::{Impact, composites, types};
+use crate::model::{Block, Constant, Data, Field, Group, Position, Presence};
+
+/// Something with an id and a name.
+trait Numbered {
+    fn id(&self) -> u32;
+    fn name(&self) -> &str;
+    fn since(&self) -> u32;
+    fn deprecated(&self) -> Option<u32>;
+    fn position(&self) -> &Position;
+}
+
+macro_rules! numbered {
+    ($($kind:ty),*) => {$(
+        impl Numbered for $kind {
+            fn id(&self) -> u32 {
+                self.id
+            }
+            fn name(&self) -> &str {
+                &self.name
+            }
+            fn since(&self) -> u32 {
+                self.since
+            }
+            fn deprecated(&self) -> Option<u32> {
+                self.deprecated
+            }
+            fn position(&self) -> &Position {
+                &self.position
+            }
+        }
+    )*};
+}
+
+numbered!(Field, Group, Data);
+
+/// The blocks of two messages or groups.
+pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, report: &mut Report) {
+    if old.length != new.length
+        && let Some(place) = new.fields.last().or(old.fields.last())
+    {
+        let what = format!(
+            "the block took {} bytes, and takes {}",
+            old.length, new.length
+        );
+        report.add(Impact::Extension, path, &place.position, what);
+    }
+    let fields = Pairs::of(&old.fields, &new.fields);
+    for (one, two) in fields.both {
+        let path = step(path, &two.name);
+        both(&path, one, two, report);
+        field(&path, one, two, report);
+    }
+    for one in fields.gone {
+        let (path, place) = (step(path, &one.name), &one.position);
+        let impact = match one.presence {
+            Presence::Constant => Impact::Code,
+            _ => Impact::Breaking,
+        };
+        report.add(impact, &path, place, "is gone; deprecate it instead");
+    }
+    for two in fields.new {
+        new_field(&step(path, &two.name), two, old, report);
+    }
+
+    let groups = Pairs::of(&old.groups, &new.groups);
+    in_sequence(path, "groups", &old.groups, &new.groups, report);
+    for (one, two) in groups.both {
+        let path = step(path, &two.name);
+        both(&path, one, two, report);
+        let (was, is) = (&one.dimensions.kind, &two.dimensions.kind);
+        composites::frame(&path, was, is, report);
+        compare(&path, &one.block, &two.block, true, report);
+    }
+    gone(path, &groups.gone, report);
+    // Data lies behind the groups, and so would be taken for one.
+    appended(path, &groups.new, in_group, !old.data.is_empty(), report);
+
+    let data = Pairs::of(&old.data, &new.data);
+    in_sequence(path, "data", &old.data, &new.data, report);
+    for (one, two) in data.both {
+        let path = step(path, &two.name);
+        both(&path, one, two, report);
+        types::data(&path, &one.encoding, &two.encoding, &two.position, report);
+    }
+    gone(path, &data.gone, report);
+    appended(path, &data.new, in_group, false, report);
+}
+
+/// What of the old is in the new.
+struct Pairs<'schema, Thing> {
+    both: Vec<(&'schema Thing, &'schema Thing)>,
+    gone: Vec<&'schema Thing>,
+    new: Vec<&'schema Thing>,
+}
+
+impl<'schema, Thing: Numbered> Pairs<'schema, Thing> {
+    fn of(old: &'schema [Thing], new: &'schema [Thing]) -> Self {
+        let mut pairs = Self {
+            both: Vec::new(),
+            gone: Vec::new(),
+            new: Vec::new(),
+        };
+        for one in old {
+            match counterpart(one, old, new) {
+                Some(two) => pairs.both.push((one, two)),
+                None => pairs.gone.push(one),
+            }
+        }
+        pairs.new = new
+            .iter()
+            .filter(|two| counterpart(*two, new, old).is_none())
+            .collect();
+        pairs
+    }
+}
+
+/// The one with the same id among the others, or else the one with the same name whose id is not in use over here.
+fn counterpart<'schema, Thing: Numbered>(
+    thing: &Thing,
+    own: &[Thing],
+    others: &'schema [Thing],
+) -> Option<&'schema Thing> {
+    let by_id = others.iter().find(|other| other.id() == thing.id());
+    by_id.or_else(|| {
+        others.iter().find(|other| {
+            other.name() == thing.name() && own.iter().all(|mine| mine.id() != other.id())
+        })
+    })
+}
+
+/// What holds for fields, groups and data.
+fn both(path: &str, old: &impl Numbered, new: &impl Numbered, report: &mut Report) {
+    let place = new.position();
+    report.renamed(path, place, old.name(), new.name());
+    if old.id() != new.id() {
+        let what = format!("had the id {}, and has {}", old.id(), new.id());
+        report.add(Impact::Code, path, place, what);
+    }
+    report.came(path, place, old.since(), new.since());
+    report.deprecated(path, place, old.deprecated(), new.deprecated());
+}
+
+fn field(path: &str, old: &Field, new: &Field, report: &mut Report) {
+    let place = &new.position;
+    let is_sent = |field: &Field| field.presence != Presence::Constant;
+    if is_sent(old) && is_sent(new) && old.offset != new.offset {
+        let what = format!("was at offset {}, and is at {}", old.offset, new.offset);
+        report.add(Impact::Breaking, path, place, what);
+    }
+    if old.presence != new.presence {
+        let what = match (old.presence, new.presence) {
+            (Presence::Constant, _) => "was constant and not sent, and is sent",
+            (_, Presence::Constant) => "was sent, and is constant and not sent",
+            (_, Presence::Optional) => {
+                "is optional now: older readers take its null value for a value"
+            }
+            (_, Presence::Required) => {
+                "is required now: readers take the null value of older writers for a value"
+            }
+        };
+        report.add(Impact::Breaking, path, place, what);
+    }
+    constant(
+        path,
+        old.constant.as_ref(),
+        new.constant.as_ref(),
+        place,
+        report,
+    );
+    if old.epoch.as_deref().unwrap_or("unix") != new.epoch.as_deref().unwrap_or("unix") {
+        let what = "the time counts from another moment";
+        report.add(Impact::Breaking, path, place, what);
+    }
+    if old.time_unit != new.time_unit {
+        let what = "the time counts in another unit";
+        report.add(Impact::Breaking, path, place, what);
+    }
+    if old.semantic_type != new.semantic_type {
+        report.add(Impact::None, path, place, "the semantic type changed");
+    }
+    types::used(path, &old.kind, &new.kind, place, report);
+}
+
+pub(super) fn constant(
+    path: &str,
+    old: Option<&Constant>,
+    new: Option<&Constant>,
+    place: &Position,
+    report: &mut Report,
+) {
+    if let (Some(old), Some(new)) = (old, new)
+        && old != new
+    {
+        let what = "is another constant: each side takes its own for what the other means";
+        report.add(Impact::Breaking, path, place, what);
+    }
+}
+
+/// A new field has to lie where older messages have nothing, and to say since when.
+fn new_field(path: &str, new: &Field, old: &Block, report: &mut Report) {
+    if new.presence == Presence::Constant {
+        report.add(Impact::Extension, path, &new.position, "is new, a constant");
+        return;
+    }
+    if !report.is_marked_new(path, &new.position, new.since) {
+        return;
+    }
+    let (from, to) = (new.offset, new.offset + new.encoded_length());
+    let covered = old.fields.iter().find(|field| {
+        let length = field.encoded_length();
+        from < field.offset + length && field.offset < to
+    });
+    match covered {
+        Some(field) => {
+            let what = format!("is new, and lies where {} was", field.name);
+            report.add(Impact::Breaking, path, &new.position, what);
+        }
+        None => report.add(Impact::Extension, path, &new.position, "is new"),
+    }
+}
+
+/// Groups and data lie one behind the other: the old ones have to come first, in their old order.
+fn in_sequence<Thing: Numbered>(
+    path: &str,
+    what: &str,
+    old: &[Thing],
+    new: &[Thing],
+    report: &mut Report,
+) {
+    let places: Vec<_> = old
+        .iter()
+        .filter_map(|one| {
+            let two = counterpart(one, old, new)?;
+            new.iter().position(|other| other.id() == two.id())
+        })
+        .collect();
+    let in_order = places.windows(2).all(|pair| pair[0] < pair[1]);
+    // Where one of them is gone the others have moved up, which is told with the one that is.
+    let nothing_between = places.last().is_none_or(|last| *last < places.len());
+    if !(in_order && nothing_between) {
+        let place = new.first().or(old.first()).map(Numbered::position);
+        if let Some(place) = place {
+            let what = format!("the old {what} are not the first ones, in their old order");
+            report.add(Impact::Breaking, path, place, what);
+        }
+    }
+}
+
+fn gone<Thing: Numbered>(path: &str, things: &[&Thing], report: &mut Report) {
+    for one in things {
+        let (path, place) = (step(path, one.name()), one.position());
+        let what = "is gone; deprecate it, and send it empty";
+        report.add(Impact::Breaking, &path, place, what);
+    }
+}
+
+fn appended<Thing: Numbered>(
+    path: &str,
+    things: &[&Thing],
+    in_group: bool,
+    data_follows: bool,
+    report: &mut Report,
+) {
+    for two in things {
+        let (path, place) = (step(path, two.name()), two.position());
+        if !report.is_marked_new(&path, place, two.since()) {
+            continue;
+        }
+        if in_group {
+            let what = "is new in the entries of a group: older readers look for the next entry where it is";
+            report.add(Impact::Breaking, &path, place, what);
+        } else if data_follows {
+            let what = "is new in front of data: older readers look for the data where it is";
+            report.add(Impact::Breaking, &path, place, what);
+        } else {
+            report.add(Impact::Extension, &path, place, "is new");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The changes that were found so far.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::{Change, Impact};
+use crate::model::{Position, Type};
+
+pub(super) struct Report {
+    /// The version of the old schema: whatever is new has to come after it.
+    pub(super) old_version: u32,
+    pub(super) changes: Vec<Change>,
+    /// Pairs of types that were compared, so that what changed in a type is told once.
+    compared: HashSet<(*const Type, *const Type)>,
+}
+
+impl Report {
+    pub(super) fn new(old_version: u32) -> Self {
+        Self {
+            old_version,
+            changes: Vec::new(),
+            compared: HashSet::new(),
+        }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        impact: Impact,
+        path: &str,
+        position: &Position,
+        what: impl Into<String>,
+    ) {
+        self.changes.push(Change {
+            impact,
+            path: path.to_owned(),
+            what: what.into(),
+            position: position.to_string(),
+        });
+    }
+
+    /// Whether these two were not compared before.
+    pub(super) fn first_time(&mut self, old: &Arc<Type>, new: &Arc<Type>) -> bool {
+        self.compared.insert((Arc::as_ptr(old), Arc::as_ptr(new)))
+    }
+
+    /// Tells what a name became.
+    pub(super) fn renamed(&mut self, path: &str, position: &Position, old: &str, new: &str) {
+        if old != new {
+            self.add(
+                Impact::Code,
+                path,
+                position,
+                format!("was called {old}, is called {new}"),
+            );
+        }
+    }
+
+    /// Tells when something is said to have come at another time than before.
+    pub(super) fn came(&mut self, path: &str, position: &Position, old: u32, new: u32) {
+        if old != new {
+            self.add(
+                Impact::Breaking,
+                path,
+                position,
+                format!(
+                    "came in version {old}, and now in {new}: for versions between them it is there for the one and \
+                     missing for the other"
+                ),
+            );
+        }
+    }
+
+    /// Tells when something is given up, or taken back into favour.
+    pub(super) fn deprecated(
+        &mut self,
+        path: &str,
+        position: &Position,
+        old: Option<u32>,
+        new: Option<u32>,
+    ) {
+        let what = match (old, new) {
+            (old, new) if old == new => return,
+            (None, Some(version)) => format!("is deprecated since version {version}"),
+            (Some(_), None) => "is deprecated no more".to_owned(),
+            _ => "is deprecated since another version".to_owned(),
+        };
+        self.add(Impact::None, path, position, what);
+    }
+
+    /// Whether something new says that it came after the old version; told if not.
+    pub(super) fn is_marked_new(&mut self, path: &str, position: &Position, since: u32) -> bool {
+        let version = self.old_version;
+        if since > version {
+            return true;
+        }
+        self.add(
+            Impact::Breaking,
+            path,
+            position,
+            format!(
+                "is new, but says that it came in version {since}: where a message of version {version} has something \
+                 else or nothing, it is read; sinceVersion has to be at least {}",
+                version.saturating_add(1)
+            ),
+        );
+        false
+    }
+}
+
+/// A path with one step more.
+pub(super) fn step(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        return name.to_owned();
+    }
+    format!("{path}.{name}")
+}

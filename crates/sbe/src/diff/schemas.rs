@@ -1,0 +1,102 @@
+//! Two schemas as a whole.
+
+use std::collections::{HashMap, HashSet};
+
+use super::report::Report;
+use super::{Impact, blocks, composites, types};
+use crate::model::{Message, Schema};
+
+pub(super) fn compare(old: &Schema, new: &Schema, report: &mut Report) {
+    root(old, new, report);
+    let (one, two) = (&old.header, &new.header);
+    report.renamed("header", &two.kind.position, &one.kind.name, &two.kind.name);
+    composites::frame("header", &one.kind, &two.kind, report);
+    messages(old, new, report);
+    unused_types(old, new, report);
+}
+
+fn root(old: &Schema, new: &Schema, report: &mut Report) {
+    let place = &new.position;
+    if old.id != new.id {
+        let what = format!("the id was {}, and is {}", old.id, new.id);
+        report.add(Impact::Breaking, "schema", place, what);
+    }
+    if old.byte_order != new.byte_order {
+        report.add(Impact::Breaking, "schema", place, "the byte order changed");
+    }
+    if old.package != new.package {
+        let what = format!("the package was {}, and is {}", old.package, new.package);
+        report.add(Impact::Code, "schema", place, what);
+    }
+    if new.version < old.version {
+        let what = format!(
+            "the version went back from {} to {}",
+            old.version, new.version
+        );
+        report.add(Impact::Breaking, "schema", place, what);
+    } else if new.version > old.version {
+        let what = format!("the version was {}, and is {}", old.version, new.version);
+        report.add(Impact::Extension, "schema", place, what);
+    }
+    if old.semantic_version != new.semantic_version {
+        report.add(
+            Impact::None,
+            "schema",
+            place,
+            "the semantic version changed",
+        );
+    }
+}
+
+fn messages(old: &Schema, new: &Schema, report: &mut Report) {
+    let by_id: HashMap<u64, &Message> = new
+        .messages
+        .iter()
+        .map(|message| (message.id, message))
+        .collect();
+    for one in &old.messages {
+        let Some(two) = by_id.get(&one.id) else {
+            let moved = new.messages.iter().find(|two| two.name == one.name);
+            let (place, what) = match moved {
+                Some(two) => (
+                    &two.position,
+                    format!("had the template id {}, and has {}", one.id, two.id),
+                ),
+                None => (&one.position, "is gone".to_owned()),
+            };
+            report.add(Impact::Breaking, &one.name, place, what);
+            continue;
+        };
+        report.renamed(&one.name, &two.position, &one.name, &two.name);
+        report.came(&one.name, &two.position, one.since, two.since);
+        report.deprecated(&one.name, &two.position, one.deprecated, two.deprecated);
+        if one.semantic_type != two.semantic_type {
+            let what = "the semantic type changed";
+            report.add(Impact::None, &one.name, &two.position, what);
+        }
+        blocks::compare(&two.name, &one.block, &two.block, false, report);
+    }
+    let known: HashSet<u64> = old.messages.iter().map(|message| message.id).collect();
+    let names: HashSet<&str> = old
+        .messages
+        .iter()
+        .map(|message| message.name.as_str())
+        .collect();
+    for two in &new.messages {
+        // One that only has another id was told above.
+        if !known.contains(&two.id) && !names.contains(two.name.as_str()) {
+            // Whoever does not know it sees so by its id, whatever it says of its version.
+            report.add(Impact::Extension, &two.name, &two.position, "is new");
+        }
+    }
+}
+
+/// Types that no message uses are nothing but names for programs.
+fn unused_types(old: &Schema, new: &Schema, report: &mut Report) {
+    for one in &old.types {
+        match new.type_named(&one.name) {
+            Some(two) => types::compare(&one.name, one, two, report),
+            None => report.add(Impact::Code, &one.name, &one.position, "the type is gone"),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Types.
+
+use std::sync::Arc;
+
+use super::report::{Report, step};
+use super::{Impact, blocks, composites};
+use crate::model::{DataLayout, Enum, Position, Presence, Set, Simple, Type, TypeKind};
+
+/// The types of something that is in both schemas.
+pub(super) fn used(
+    path: &str,
+    old: &Arc<Type>,
+    new: &Arc<Type>,
+    place: &Position,
+    report: &mut Report,
+) {
+    if old.name == new.name {
+        // What changed in a type is told by the name of the type.
+        compare(&new.name, old, new, report);
+    } else {
+        let what = format!("was of type {}, and is of {}", old.name, new.name);
+        report.add(Impact::Code, path, place, what);
+        compare(path, old, new, report);
+    }
+}
+
+pub(super) fn compare(path: &str, old: &Arc<Type>, new: &Arc<Type>, report: &mut Report) {
+    if !report.first_time(old, new) {
+        return;
+    }
+    let place = &new.position;
+    match (&old.kind, &new.kind) {
+        (TypeKind::Simple(one), TypeKind::Simple(two)) => simple(path, one, two, place, report),
+        (TypeKind::Enum(one), TypeKind::Enum(two)) => enumeration(path, one, two, place, report),
+        (TypeKind::Set(one), TypeKind::Set(two)) => set(path, one, two, place, report),
+        (TypeKind::Composite(one), TypeKind::Composite(two)) => {
+            composites::compare(path, one, two, place, report);
+        }
+        _ => {
+            let impact = match (as_primitive(old), as_primitive(new)) {
+                (Some(one), Some(two)) if one == two => Impact::Code,
+                _ => Impact::Breaking,
+            };
+            report.add(impact, path, place, "is another kind of type");
+        }
+    }
+    report.deprecated(path, place, old.deprecated, new.deprecated);
+    if old.package != new.package {
+        report.add(Impact::Code, path, place, "is in another package");
+    }
+}
+
+/// How a type is sent, where that is a single value: a number may get names without becoming another one.
+fn as_primitive(kind: &Type) -> Option<crate::model::Primitive> {
+    match &kind.kind {
+        TypeKind::Simple(simple) if simple.is_array || simple.presence == Presence::Constant => {
+            None
+        }
+        TypeKind::Simple(simple) => Some(simple.primitive),
+        TypeKind::Enum(kind) => Some(kind.encoding),
+        TypeKind::Set(set) => Some(set.encoding),
+        TypeKind::Composite(_) => None,
+    }
+}
+
+fn simple(path: &str, old: &Simple, new: &Simple, place: &Position, report: &mut Report) {
+    let mut breaking = |what: String| report.add(Impact::Breaking, path, place, what);
+    let are_constant = old.presence == Presence::Constant && new.presence == Presence::Constant;
+    if old.primitive != new.primitive {
+        breaking(format!("was {}, and is {}", old.primitive, new.primitive));
+    }
+    if (old.length, old.is_array) != (new.length, new.is_array) && !are_constant {
+        breaking(format!(
+            "had {} elements, and has {}",
+            old.length, new.length
+        ));
+    }
+    if old.presence != new.presence {
+        breaking("another presence".to_owned());
+    }
+    if old.presence == Presence::Optional && old.null != new.null {
+        breaking(format!("null was {}, and is {}", old.null, new.null));
+    }
+    if !same_encoding(
+        old.character_encoding.as_deref(),
+        new.character_encoding.as_deref(),
+    ) {
+        breaking("the characters have another encoding".to_owned());
+    }
+    if (old.min, old.max) != (new.min, new.max) {
+        let what = format!(
+            "went from {} to {}, and goes from {} to {}",
+            old.min, old.max, new.min, new.max
+        );
+        report.add(Impact::Code, path, place, what);
+    }
+    let (one, two) = (old.constant.as_ref(), new.constant.as_ref());
+    blocks::constant(path, one, two, place, report);
+}
+
+fn same_encoding(old: Option<&str>, new: Option<&str>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => old.eq_ignore_ascii_case(new),
+        (old, new) => old == new,
+    }
+}
+
+fn enumeration(path: &str, old: &Enum, new: &Enum, place: &Position, report: &mut Report) {
+    if old.encoding != new.encoding {
+        let what = format!("was sent as {}, and is as {}", old.encoding, new.encoding);
+        report.add(Impact::Breaking, path, place, what);
+    }
+    if old.null != new.null {
+        let what = format!("null was {}, and is {}", old.null, new.null);
+        report.add(Impact::Breaking, path, place, what);
+    }
+    for one in &old.values {
+        let path = step(path, &one.name);
+        let same_value = new.values.iter().find(|two| two.value == one.value);
+        match (same_value, new.value(&one.name)) {
+            (_, Some(two)) if two.value != one.value => {
+                let what = format!("was {}, and is {}", one.value, two.value);
+                report.add(Impact::Breaking, &path, &two.position, what);
+            }
+            (Some(two), _) => {
+                report.renamed(&path, &two.position, &one.name, &two.name);
+                report.deprecated(&path, &two.position, one.deprecated, two.deprecated);
+            }
+            (None, _) => {
+                let what = "is gone; deprecate it instead";
+                report.add(Impact::Breaking, &path, &one.position, what);
+            }
+        }
+    }
+    for two in &new.values {
+        let is_known =
+            |one: &crate::model::ValidValue| one.value == two.value || one.name == two.name;
+        if !old.values.iter().any(is_known) {
+            let path = step(path, &two.name);
+            let what = "is new: older readers see a value that they do not know";
+            report.add(Impact::Extension, &path, &two.position, what);
+        }
+    }
+}
+
+fn set(path: &str, old: &Set, new: &Set, place: &Position, report: &mut Report) {
+    if old.encoding != new.encoding {
+        let what = format!("was sent as {}, and is as {}", old.encoding, new.encoding);
+        report.add(Impact::Breaking, path, place, what);
+    }
+    for one in &old.choices {
+        let path = step(path, &one.name);
+        let same_name = new.choices.iter().find(|two| two.name == one.name);
+        let same_bit = new.choices.iter().find(|two| two.bit == one.bit);
+        match (same_name, same_bit) {
+            (Some(two), _) if two.bit != one.bit => {
+                let what = format!("was bit {}, and is {}", one.bit, two.bit);
+                report.add(Impact::Breaking, &path, &two.position, what);
+            }
+            (Some(two), _) => {
+                report.deprecated(&path, &two.position, one.deprecated, two.deprecated);
+            }
+            (None, Some(two)) => report.renamed(&path, &two.position, &one.name, &two.name),
+            (None, None) => {
+                let what = "is gone; deprecate it instead";
+                report.add(Impact::Breaking, &path, &one.position, what);
+            }
+        }
+    }
+    for two in &new.choices {
+        let is_known = |one: &crate::model::Choice| one.bit == two.bit || one.name == two.name;
+        if !old.choices.iter().any(is_known) {
+            let path = step(path, &two.name);
+            let what = "is new: older readers see a flag that they do not know";
+            report.add(Impact::Extension, &path, &two.position, what);
+        }
+    }
+}
+
+/// How data is sent.
+pub(super) fn data(
+    path: &str,
+    old: &DataLayout,
+    new: &DataLayout,
+    place: &Position,
+    report: &mut Report,
+) {
+    if old.kind.name != new.kind.name {
+        let what = format!("was of type {}, and is of {}", old.kind.name, new.kind.name);
+        report.add(Impact::Code, path, place, what);
+    }
+    let frame = |layout: &DataLayout| {
+        let length = layout.length;
+        (length.offset, length.primitive, layout.start)
+    };
+    if frame(old) != frame(new) {
+        let what = "the length is sent otherwise";
+        report.add(Impact::Breaking, path, place, what);
+    }
+    if new.length.max < old.length.max {
+        let what = format!(
+            "had up to {} bytes, and has up to {}",
+            old.length.max, new.length.max
+        );
+        report.add(Impact::Code, path, place, what);
+    }
+    if !same_encoding(
+        old.character_encoding.as_deref(),
+        new.character_encoding.as_deref(),
+    ) {
+        let what = "the characters have another encoding";
+        report.add(Impact::Breaking, path, place, what);
+    }
+}

@@ -1,0 +1,216 @@
+//! What becomes of old readers and writers when a schema changes.
+
+use taran_sbe::compile;
+use taran_sbe::diff::{Change, Impact, diff, worst};
+use taran_sbe::model::Schema;
+use taran_sbe::xml::NoFiles;
+
+use crate::text_of_version;
+
+const TYPES: &str = r#"<enum name="Side" encodingType="uint8"><validValue name="Buy">1</validValue>
+    <validValue name="Sell">2</validValue></enum>
+  <set name="Flags" encodingType="uint8"><choice name="a">0</choice><choice name="b">1</choice></set>
+  <composite name="Price"><type name="mantissa" primitiveType="int64"/><type name="exponent" primitiveType="int8"/>
+  </composite>
+  <type name="Tag" primitiveType="char" length="4"/>
+"#;
+const MESSAGE: &str = r#"<message name="M" id="1">
+    <field name="side" id="1" type="Side"/>
+    <field name="flags" id="2" type="Flags"/>
+    <field name="tag" id="3" type="Tag"/>
+    <field name="price" id="4" type="Price"/>
+    <group name="legs" id="5"><field name="size" id="1" type="uint32"/></group>
+    <data name="text" id="6" type="varText"/>
+  </message>
+"#;
+
+fn read(version: u32, types: &str, messages: &str) -> Schema {
+    compile("", &NoFiles(&text_of_version(version, types, messages)))
+        .unwrap_or_else(|rejected| panic!("{rejected}"))
+        .schema
+}
+
+/// What changes from version 0 to version 1 when something in it is replaced.
+fn replaced(from: &str, to: &str) -> Vec<Change> {
+    let both = format!("{TYPES}|{MESSAGE}");
+    assert_eq!(both.matches(from).count(), 1, "{from}");
+    let both = both.replace(from, to);
+    let (types, message) = both.split_once('|').expect("it was put in");
+    let changes = diff(&read(0, TYPES, MESSAGE), &read(1, types, message));
+    changes
+        .into_iter()
+        .filter(|change| change.path != "schema")
+        .collect()
+}
+
+fn told(changes: &[Change]) -> Vec<(Impact, &str)> {
+    changes
+        .iter()
+        .map(|change| (change.impact, change.path.as_str()))
+        .collect()
+}
+
+#[test]
+fn a_schema_is_like_itself() {
+    let schema = read(0, TYPES, MESSAGE);
+    assert_eq!(diff(&schema, &schema), []);
+    let changes = diff(&schema, &read(1, TYPES, MESSAGE));
+    assert_eq!(told(&changes), [(Impact::Extension, "schema")]);
+    let changes = diff(&read(1, TYPES, MESSAGE), &schema);
+    assert_eq!(told(&changes), [(Impact::Breaking, "schema")]);
+    assert_eq!(worst(&[]), None);
+    assert_eq!(worst(&changes), Some(Impact::Breaking));
+}
+
+#[test]
+fn what_may_be_done_is_an_extension() {
+    for (from, to, path) in [
+        (
+            "type=\"Price\"/>",
+            "type=\"Price\"/><field name=\"new\" id=\"9\" type=\"int16\" sinceVersion=\"1\"/>",
+            "M.new",
+        ),
+        (
+            "type=\"uint32\"/>",
+            "type=\"uint32\"/><field name=\"new\" id=\"9\" type=\"int16\" sinceVersion=\"1\"/>",
+            "M.legs.new",
+        ),
+        (
+            "type=\"varText\"/>",
+            "type=\"varText\"/><data name=\"new\" id=\"9\" type=\"varText\" sinceVersion=\"1\"/>",
+            "M.new",
+        ),
+        (
+            ">2</validValue>",
+            ">2</validValue><validValue name=\"Cross\" sinceVersion=\"1\">3</validValue>",
+            "Side.Cross",
+        ),
+        (
+            ">1</choice>",
+            ">1</choice><choice name=\"c\" sinceVersion=\"1\">2</choice>",
+            "Flags.c",
+        ),
+        (
+            "</message>",
+            "</message><message name=\"N\" id=\"2\" sinceVersion=\"1\"/>",
+            "N",
+        ),
+        (
+            "<message name=\"M\" id=\"1\">",
+            "<message name=\"M\" id=\"1\" blockLength=\"64\">",
+            "M",
+        ),
+    ] {
+        let changes = replaced(from, to);
+        assert_eq!(worst(&changes), Some(Impact::Extension), "{changes:?}");
+        let told = told(&changes);
+        assert!(told.contains(&(Impact::Extension, path)), "{told:?}");
+    }
+}
+
+#[test]
+fn new_names_for_old_things_change_programs_only() {
+    for (from, to, path) in [
+        ("name=\"size\"", "name=\"quantity\"", "M.legs.quantity"),
+        ("name=\"M\"", "name=\"Order\"", "M"),
+        ("name=\"Buy\"", "name=\"Bid\"", "Side.Buy"),
+        ("<choice name=\"b\"", "<choice name=\"z\"", "Flags.b"),
+        ("name=\"mantissa\"", "name=\"value\"", "Price.mantissa"),
+        ("name=\"tag\" id=\"3\"", "name=\"tag\" id=\"33\"", "M.tag"),
+    ] {
+        let changes = replaced(from, to);
+        assert_eq!(told(&changes), [(Impact::Code, path)], "{changes:?}");
+    }
+}
+
+#[test]
+fn what_one_side_would_take_for_something_else_is_breaking() {
+    for (from, to, path) in [
+        // Fields.
+        ("<field name=\"tag\" id=\"3\" type=\"Tag\"/>", "", "M.tag"),
+        ("type=\"uint32\"/>", "type=\"int32\"/>", "M.legs.size"),
+        (
+            "<field name=\"side\"",
+            "<field name=\"new\" id=\"9\" type=\"uint8\" sinceVersion=\"1\"/><field name=\"side\"",
+            "M.side",
+        ),
+        (
+            "type=\"Price\"/>",
+            "type=\"Price\"/><field name=\"new\" id=\"9\" type=\"int16\"/>",
+            "M.new",
+        ),
+        (
+            "type=\"uint32\"/>",
+            "type=\"uint32\" presence=\"optional\"/>",
+            "M.legs.size",
+        ),
+        (
+            "type=\"Flags\"/>",
+            "type=\"Flags\" sinceVersion=\"1\"/>",
+            "M.flags",
+        ),
+        // Groups and data.
+        (
+            "<data name=\"text\" id=\"6\" type=\"varText\"/>",
+            "",
+            "M.text",
+        ),
+        (
+            "<data name=\"text\"",
+            "<data name=\"new\" id=\"9\" type=\"varText\" sinceVersion=\"1\"/><data name=\"text\"",
+            "M",
+        ),
+        (
+            "<data name=\"text\"",
+            "<group name=\"new\" id=\"9\" sinceVersion=\"1\"/><data name=\"text\"",
+            "M.new",
+        ),
+        (
+            "type=\"uint32\"/>",
+            "type=\"uint32\"/><data name=\"new\" id=\"9\" type=\"varText\" sinceVersion=\"1\"/>",
+            "M.legs.new",
+        ),
+        // Types.
+        (">1</validValue>", ">3</validValue>", "Side.Buy"),
+        ("<validValue name=\"Sell\">2</validValue>", "", "Side.Sell"),
+        (
+            "<enum name=\"Side\" encodingType=\"uint8\">",
+            "<enum name=\"Side\" encodingType=\"int8\">",
+            "Side",
+        ),
+        (">1</choice>", ">5</choice>", "Flags.b"),
+        ("<choice name=\"b\">1</choice>", "", "Flags.b"),
+        ("length=\"4\"", "length=\"5\"", "Tag"),
+        (
+            "name=\"mantissa\" primitiveType=\"int64\"",
+            "name=\"mantissa\" primitiveType=\"int32\"",
+            "Price.mantissa",
+        ),
+        (
+            "<type name=\"exponent\"",
+            "<type name=\"new\" primitiveType=\"int8\" sinceVersion=\"1\"/><type name=\"exponent\"",
+            "Price.exponent",
+        ),
+        // Messages.
+        ("name=\"M\" id=\"1\"", "name=\"M\" id=\"2\"", "M"),
+        (MESSAGE, "<message name=\"Z\" id=\"8\"/>", "M"),
+    ] {
+        let changes = replaced(from, to);
+        let told = told(&changes);
+        assert!(told.contains(&(Impact::Breaking, path)), "{to}: {told:?}");
+    }
+}
+
+#[test]
+fn a_change_in_a_type_is_told_once_with_its_place() {
+    let changes = replaced("length=\"4\"", "length=\"5\"");
+    let lines: Vec<_> = changes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            ":31:5: extension: M: the block took 15 bytes, and takes 16",
+            ":24:3: breaking: Tag: had 4 elements, and has 5",
+            ":31:5: breaking: M.price: was at offset 6, and is at 7",
+        ]
+    );
+}

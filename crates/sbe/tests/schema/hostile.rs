@@ -1,0 +1,210 @@
+//! Schemas and messages from somebody who means harm: an answer each time, soon, and no more memory than it is worth.
+
+use proptest::prelude::*;
+use taran_sbe::compile;
+use taran_sbe::decode::Decoder;
+use taran_sbe::describe::describe;
+use taran_sbe::diff::diff;
+use taran_sbe::xml::NoFiles;
+
+use crate::{problems, text};
+
+fn told(types: &str, messages: &str) -> String {
+    let problems = problems(types, messages);
+    problems
+        .iter()
+        .map(|problem| format!("{problem}\n"))
+        .collect()
+}
+
+#[test]
+fn entities_do_not_explode() {
+    let mut bomb = "<!DOCTYPE messageSchema [<!ENTITY a0 \"aaaaaaaaaaaaaaaaaaaa\">".to_owned();
+    for level in 1..12 {
+        let before = format!("&a{};", level - 1).repeat(10);
+        bomb.push_str(&format!("<!ENTITY a{level} \"{before}\">"));
+    }
+    bomb.push_str("]><messageSchema package=\"&a11;\" id=\"1\"/>");
+    assert!(compile("", &NoFiles(&bomb)).is_err());
+    let endless =
+        "<!DOCTYPE m [<!ENTITY a \"&b;\"><!ENTITY b \"&a;\">]><messageSchema package=\"&a;\"/>";
+    assert!(compile("", &NoFiles(endless)).is_err());
+}
+
+#[test]
+fn elements_are_not_nested_without_end() {
+    for depth in [100, 1_000, 200_000] {
+        let deep = "<composite name=\"c\">".repeat(depth) + &"</composite>".repeat(depth);
+        let told = told(&deep, "");
+        assert!(told.contains("nested more than"), "{depth}: {told}");
+        let deep = "<group name=\"g\" id=\"1\">".repeat(depth) + &"</group>".repeat(depth);
+        let told = self::told(
+            "",
+            &format!("<message name=\"m\" id=\"1\">{deep}</message>"),
+        );
+        assert!(told.contains("nested more than"), "{depth}: {told}");
+    }
+    let open = "<a>".repeat(1_000_000);
+    assert!(compile("", &NoFiles(&open)).is_err());
+}
+
+#[test]
+fn types_do_not_contain_themselves_or_each_other_without_end() {
+    let told_of = |types: &str| told(types, "");
+    let cycle = r#"<composite name="A"><ref name="b" type="B"/></composite>
+                   <composite name="B"><ref name="a" type="A"/></composite>"#;
+    assert!(told_of(cycle).contains("type A contains itself"));
+    let own = r#"<composite name="A"><composite name="A"><ref name="a" type="A"/></composite></composite>"#;
+    assert!(told_of(own).contains("type A contains itself"));
+    let chain = |count: usize| -> String {
+        (0..count)
+            .map(|index| {
+                let next = index + 1;
+                format!(r#"<composite name="T{index}"><ref name="n" type="T{next}"/></composite>"#)
+            })
+            .collect::<String>()
+            + &format!(r#"<type name="T{count}" primitiveType="uint8"/>"#)
+    };
+    assert!(!told_of(&chain(31)).contains("error: nested"));
+    assert!(told_of(&chain(33)).contains("nested more than 32 deep"));
+    assert!(told_of(&chain(20_000)).contains("nested more than 32 deep"));
+    let doubling: String = (0..30)
+        .map(|index| {
+            let next = index + 1;
+            format!(
+                r#"<composite name="T{index}"><ref name="n" type="T{next}"/><ref name="m" type="T{next}"/></composite>"#
+            )
+        })
+        .collect::<String>()
+        + r#"<type name="T30" primitiveType="uint8" presence="constant">1</type>"#;
+    assert!(told_of(&doubling).contains("more than 65536 values"));
+}
+
+#[test]
+fn numbers_are_not_larger_than_they_may_be() {
+    for (types, expected) in [
+        (
+            r#"<type name="T" primitiveType="uint64" length="4294967295"/>"#,
+            "longer than",
+        ),
+        (
+            r#"<type name="T" primitiveType="uint64" length="99999999999999999999"/>"#,
+            "is not a whole number",
+        ),
+        (
+            r#"<type name="T" primitiveType="uint64" length="-1"/>"#,
+            "is not a whole number",
+        ),
+        (
+            r#"<composite name="T"><type name="a" primitiveType="char" length="2147483647"/>
+               <type name="b" primitiveType="char"/></composite>"#,
+            "longer than",
+        ),
+        (
+            r#"<composite name="T"><type name="a" primitiveType="char" offset="4294967295"/></composite>"#,
+            "longer than",
+        ),
+        (
+            r#"<type name="T" primitiveType="char" presence="constant" length="4294967295">A</type>"#,
+            "longer than",
+        ),
+    ] {
+        let told = told(types, "");
+        assert!(told.contains(expected), "{types}: {told}");
+    }
+    let told = told(
+        "",
+        r#"<message name="m" id="1"><field name="f" id="1" type="uint8" offset="4294967295"/></message>
+           <message name="n" id="2" blockLength="4294967295"/>"#,
+    );
+    assert!(told.contains("longer than"), "{told}");
+}
+
+#[test]
+fn no_more_than_a_thousand_problems_are_told() {
+    let many = "<type/>".repeat(100_000);
+    assert_eq!(problems(&many, "").len(), 1_000);
+}
+
+/// Pieces of schemas, in any order.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "<types>",
+        "</types>",
+        "<type name=\"A\" primitiveType=\"uint8\"/>",
+        "<type name=\"B\" primitiveType=\"char\" length=\"3\" presence=\"constant\">xyz</type>",
+        "<composite name=\"C\">",
+        "</composite>",
+        "<ref name=\"r\" type=\"C\" offset=\"9\"/>",
+        "<ref name=\"q\" type=\"E\"/>",
+        "<enum name=\"E\" encodingType=\"A\" nullValue=\"7\">",
+        "<validValue name=\"V\">1</validValue>",
+        "</enum>",
+        "<set name=\"S\" encodingType=\"uint64\">",
+        "<choice name=\"c\">63</choice>",
+        "</set>",
+        "<message name=\"M\" id=\"1\">",
+        "<message name=\"N\" id=\"65535\" blockLength=\"3\" sinceVersion=\"4\">",
+        "</message>",
+        "<field name=\"f\" id=\"1\" type=\"C\"/>",
+        "<field name=\"g\" id=\"2\" type=\"E\" presence=\"constant\" valueRef=\"E.V\"/>",
+        "<field name=\"h\" id=\"3\" type=\"S\" offset=\"100\"/>",
+        "<group name=\"o\" id=\"4\">",
+        "</group>",
+        "<data name=\"d\" id=\"5\" type=\"varText\"/>",
+        "&amp;",
+        "<![CDATA[",
+        "]]>",
+        "<!-- -->",
+    ]);
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn any_text_gets_an_answer(text: String) {
+        let _ = compile("", &NoFiles(&text));
+    }
+
+    #[test]
+    fn any_pieces_get_an_answer_and_what_is_accepted_can_be_used(pieces in pieces(), bytes: Vec<u8>) {
+        if let Ok(compiled) = compile("", &NoFiles(&text("", &pieces))) {
+            let schema = compiled.schema;
+            let _ = describe(&schema).to_string();
+            prop_assert_eq!(diff(&schema, &schema), vec![]);
+            for message in &schema.messages {
+                let mut whole = vec![0; 8];
+                whole[..2].copy_from_slice(&(message.block.length as u16).to_le_bytes());
+                whole[2..4].copy_from_slice(&(message.id as u16).to_le_bytes());
+                whole[4] = 7;
+                whole.extend(&bytes);
+                let _ = Decoder::new(&schema).message(&whole);
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_get_an_answer(
+        bytes: Vec<u8>,
+        header in (0_u16..40, 1_u16..3, 0_u16..5),
+    ) {
+        let schema = compile("", &NoFiles(&text(
+            "",
+            r#"<message name="A" id="1"><field name="f" id="1" type="uint32"/>
+               <field name="s" id="2" type="uint64" sinceVersion="2"/>
+               <group name="g" id="3"><field name="f" id="1" type="uint8"/>
+                 <group name="h" id="2"><data name="d" id="1" type="varText"/></group>
+                 <data name="d" id="3" type="varText"/></group>
+               <group name="n" id="4" sinceVersion="1"/>
+               <data name="d" id="5" type="varText" sinceVersion="3"/></message>"#,
+        ))).unwrap().schema;
+        let (block_length, template_id, version) = header;
+        let mut whole: Vec<u8> =
+            [block_length, template_id, 7, version].into_iter().flat_map(u16::to_le_bytes).collect();
+        whole.extend(bytes);
+        match Decoder::new(&schema).message(&whole) {
+            Ok(message) => prop_assert!(message.length <= whole.len()),
+            Err(error) => prop_assert!(error.offset <= whole.len(), "{}", error),
+        }
+    }
+}
