@@ -3,6 +3,8 @@
 //! The compiler's coverage pass is a pass like any other, and libFuzzer comes as source with `libfuzzer-sys` (it needs a
 //! C++ compiler): neither a nightly toolchain nor cargo-fuzz is needed. With AddressSanitizer a nightly one is.
 
+mod options;
+
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,20 +15,18 @@ use crate::sanitizers::has_nightly;
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// What makes a program tell libFuzzer where it has been and what it compares.
-const COVERAGE: [&str; 6] = [
+/// What makes a program tell libFuzzer where it has been.
+const COVERAGE: [&str; 5] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
     "--cfg=fuzzing",
 ];
+/// And what it compares. That finds words and magic numbers, and is a third of the time.
+const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
 
-const USAGE: &str = "cargo xtask fuzz [TARGET...] [--runs N] [--seconds S] [--seed N] [--asan] [--minimise] [--story FILE]";
-
-/// New inputs of a target that nothing more is said about, after its corpus.
-const DEFAULT_RUNS: u64 = 20_000;
+const USAGE: &str = "cargo xtask fuzz [TARGET...] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]";
 
 /// What was asked for.
 #[derive(Debug, Default)]
@@ -36,6 +36,8 @@ struct Asked {
     seconds: Option<u64>,
     /// Where chance starts from; without it, each run tries other inputs.
     seed: Option<u64>,
+    /// Many inputs rather than well-guided ones.
+    fast: bool,
     asan: bool,
     minimise: bool,
     /// Inputs of one driver, to be tried before anything else.
@@ -88,6 +90,7 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
             "--seconds" => asked.seconds = Some(number(value()?)?),
             "--seed" => asked.seed = Some(number(value()?)?),
             "--story" => asked.story = Some(PathBuf::from(value()?)),
+            "--fast" => asked.fast = true,
             "--asan" => asked.asan = true,
             "--minimise" => asked.minimise = true,
             option if option.starts_with('-') => {
@@ -117,13 +120,16 @@ fn root() -> PathBuf {
 
 /// Builds the programs of the targets; the folder in which they are.
 fn build(asked: &Asked) -> Result<PathBuf, String> {
-    let folder = if asked.asan {
-        "../target/fuzz-asan"
-    } else {
-        "../target/fuzz"
+    let folder = match (asked.asan, asked.fast) {
+        (true, _) => "../target/fuzz-asan",
+        (false, true) => "../target/fuzz-fast",
+        (false, false) => "../target/fuzz",
     };
     let folder = root().join(folder);
     let mut flags = COVERAGE.to_vec();
+    if !asked.fast {
+        flags.push(COMPARES);
+    }
     let mut command = Command::new("cargo");
     if asked.asan {
         flags.push("-Zsanitizer=address");
@@ -144,29 +150,23 @@ fn build(asked: &Asked) -> Result<PathBuf, String> {
 }
 
 /// Replays the corpus, then tries new inputs. What is new in them goes to `fuzz/findings`, what fails to
-/// `fuzz/artifacts`.
+/// `fuzz/artifacts`. With a seed, nothing but the corpus and the seed decides what is tried.
 fn fuzz(programs: &Path, target: &str, asked: &Asked) -> Result<(), String> {
-    let findings = made("findings", target)?;
+    let findings = match asked.seed {
+        None => made("findings", target)?,
+        Some(_) => emptied(&format!("{target}.seeded"))?,
+    };
     let artifacts = made("artifacts", target)?;
     let corpus = made("corpus", target)?;
-    let runs = match (asked.runs, asked.seconds) {
-        (None, None) => Some(DEFAULT_RUNS),
-        (runs, _) => runs,
-    };
     let mut command = Command::new(programs.join(target));
     if let Some(story) = &asked.story {
         command.env("TARAN_FUZZ_STORY", story);
     }
     command
         .env("TARAN_FUZZ_STORY_FILE", artifacts.join("story"))
-        .args(limits(target))
+        .args(options::limits(target))
+        .args(options::course(target, asked))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
-        .args(runs.map(|runs| format!("-runs={runs}")))
-        .args(
-            asked
-                .seconds
-                .map(|seconds| format!("-max_total_time={seconds}")),
-        )
         .args([findings, corpus]);
     run_command(&mut command)
 }
@@ -198,7 +198,7 @@ fn minimise(programs: &Path, target: &str) -> Result<(), String> {
     let small = emptied(&format!("{target}.small"))?;
     let mut command = Command::new(programs.join(target));
     command
-        .args(limits(target))
+        .args(options::limits(target))
         // The fewest inputs that reach all code that is reached, however often.
         .args(["-set_cover_merge=1", "-use_counters=0"])
         .args([&small, &corpus, &findings]);
@@ -215,24 +215,6 @@ fn emptied(name: &str) -> Result<PathBuf, String> {
     let folder = made("findings", name)?;
     fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     made("findings", name)
-}
-
-/// What no input may need more of: seconds, of a machine that has other things to do, and megabytes of the whole process;
-/// and how long inputs get. Texts have limits
-/// of some thousand bytes that are worth to be reached, longer stories only take longer.
-fn limits(target: &str) -> Vec<String> {
-    let max_len = if matches!(target, "uri" | "options") {
-        5000
-    } else {
-        512
-    };
-    vec![
-        "-timeout=60".to_owned(),
-        "-rss_limit_mb=1024".to_owned(),
-        format!("-max_len={max_len}"),
-        "-print_final_stats=1".to_owned(),
-        "-verbosity=0".to_owned(),
-    ]
 }
 
 fn made(kind: &str, target: &str) -> Result<PathBuf, String> {
