@@ -108,6 +108,8 @@ pub enum Problem {
     TooManyFiles(usize),
     #[error("the files have more than {0} bytes together")]
     TooLong(usize),
+    #[error("entities of its own are more than a schema may have")]
+    Entities,
     #[error("elements are nested more than {0} deep")]
     NestedElements(usize),
     #[error(
@@ -268,6 +270,14 @@ pub enum Problem {
         composite: String,
         max: u64,
     },
+    #[error("{what} {value} is not what {member} of {composite} always is, {constant}")]
+    NotTheConstant {
+        what: &'static str,
+        value: u64,
+        member: &'static str,
+        composite: String,
+        constant: u64,
+    },
     #[error("composite {0} holds varData and is for <data> only")]
     VarDataInField(String),
     #[error("{what} is of no use in composite {composite}, behind varData")]
@@ -304,6 +314,7 @@ impl Problem {
             | Self::NoMessages
             | Self::PrimitiveReplaced(_)
             | Self::SameBit { .. }
+            | Self::ValueIsNull { .. }
             | Self::ValueRefNotConstant
             | Self::TypeIsConstant
             | Self::SemanticTypes { .. }

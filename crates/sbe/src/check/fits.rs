@@ -67,7 +67,16 @@ fn check(
     position: &Position,
     problems: &mut Problems,
 ) {
-    if value > slot.max {
+    if let Some(constant) = slot.constant.filter(|constant| *constant != value) {
+        let problem = Problem::NotTheConstant {
+            what,
+            value,
+            member,
+            composite: composite.to_owned(),
+            constant,
+        };
+        problems.add(position, problem);
+    } else if value > slot.max {
         let problem = Problem::DoesNotFit {
             what,
             value,

@@ -274,6 +274,9 @@ impl<'data> Reader<'data> {
     }
 
     fn slot(&self, part: Part<'_>, slot: Slot) -> u64 {
+        if let Some(constant) = slot.constant {
+            return constant;
+        }
         let value = self.scalar(part, slot.offset, slot.primitive).as_integer();
         // Slots are unsigned, but for counts, which are not read here.
         u64::try_from(value.unwrap_or(0)).unwrap_or(0)

@@ -58,6 +58,9 @@ pub enum Reason {
         /// Where the field ends.
         needed: u64,
     },
+    /// A frame that is said to be shorter than what says so.
+    #[error("the length of the frame is {0}, shorter than its own header")]
+    FrameTooShort(u64),
     /// A group with a negative number of entries.
     #[error("the group has {0} entries")]
     NegativeCount(i64),

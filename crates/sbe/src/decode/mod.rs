@@ -9,12 +9,14 @@
 
 mod block;
 mod error;
+mod frames;
 mod json;
 mod number;
 mod text;
 mod value;
 
 pub use error::{DecodeError, Reason};
+pub use frames::{Frame, Framing, LengthSize, frames};
 pub use value::{Message, Numbers, Value};
 
 use crate::model::Schema;

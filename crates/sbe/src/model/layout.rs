@@ -13,13 +13,18 @@ pub struct Slot {
     pub primitive: Primitive,
     /// The greatest value that the schema allows.
     pub max: u64,
+    /// The value that it always has, where the schema says so: then it is not sent.
+    pub constant: Option<u64>,
 }
 
 impl Slot {
     /// Where it ends.
     #[must_use]
     pub const fn end(&self) -> u32 {
-        self.offset + self.primitive.size()
+        match self.constant {
+            Some(_) => self.offset,
+            None => self.offset + self.primitive.size(),
+        }
     }
 }
 

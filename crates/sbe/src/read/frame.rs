@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::types::{Types, wrong_kind};
 use crate::model::{
-    Composite, DataLayout, GroupLayout, HeaderLayout, MAX_LENGTH, Position, Presence, Primitive,
-    Scalar, Simple, Slot, Type, TypeKind,
+    Composite, Constant, DataLayout, GroupLayout, HeaderLayout, MAX_LENGTH, Position, Presence,
+    Primitive, Scalar, Simple, Slot, Type, TypeKind,
 };
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
@@ -47,6 +47,26 @@ pub(super) fn header(
         data,
         kind,
     })
+}
+
+/// A header that anything fits into, where the schema has none that can be used.
+pub(super) fn placeholder(types: &Types<'_>) -> HeaderLayout {
+    let slot = Slot {
+        offset: 0,
+        primitive: Primitive::Uint64,
+        max: u64::MAX,
+        constant: None,
+    };
+    HeaderLayout {
+        kind: types.built_in(Primitive::Uint64),
+        length: 0,
+        block_length: slot,
+        template_id: slot,
+        schema_id: slot,
+        version: slot,
+        groups: None,
+        data: None,
+    }
 }
 
 /// What comes before the entries of a group.
@@ -94,7 +114,7 @@ pub(super) fn data(
 ) -> Option<DataLayout> {
     let kind = types.find(name, position, problems)?;
     let mut frame = Frame::new(&kind, DATA, position, problems)?;
-    let length = frame.unsigned("length");
+    let length = frame.sent("length").and_then(|()| frame.unsigned("length"));
     frame.usually(
         length,
         "the length of data",
@@ -177,12 +197,18 @@ impl<'kind, 'problems> Frame<'kind, 'problems> {
             self.problems.add(&member.position, problem);
             return None;
         };
+        Some((simple, member.offset))
+    }
+
+    /// Tells of a member that has to be sent, and is not.
+    fn sent(&mut self, name: &'static str) -> Option<()> {
+        let (simple, _) = self.simple(name)?;
         if simple.presence == Presence::Constant {
             let problem = Problem::NotConstant { what: name };
-            self.problems.add(&member.position, problem);
+            self.problems.add(&self.kind.position, problem);
             return None;
         }
-        Some((simple, member.offset))
+        Some(())
     }
 
     fn unsigned(&mut self, name: &'static str) -> Option<Slot> {
@@ -196,6 +222,7 @@ impl<'kind, 'problems> Frame<'kind, 'problems> {
 
     /// A number of things, which may have a sign if it says that it never uses it.
     fn count(&mut self, name: &'static str) -> Option<(Slot, u64)> {
+        self.sent(name)?;
         let (simple, offset) = self.simple(name)?;
         let min = u64::try_from(simple.min.as_integer().unwrap_or(-1));
         match min {
@@ -277,9 +304,14 @@ impl<'kind, 'problems> Frame<'kind, 'problems> {
 
 fn slot(simple: &Simple, offset: u32) -> Slot {
     let max = simple.max.as_integer().unwrap_or(0);
+    let constant = match simple.constant {
+        Some(Constant::Scalar(Scalar::Integer(value))) => u64::try_from(value).ok(),
+        _ => None,
+    };
     Slot {
         offset,
         primitive: simple.primitive,
         max: u64::try_from(max).unwrap_or(0),
+        constant,
     }
 }

@@ -74,7 +74,8 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
         semantic_version,
         description,
         byte_order,
-        header: header?,
+        // Without one there is an error, and this is good for finding more.
+        header: header.unwrap_or_else(|| frame::placeholder(&types)),
         types: all_types,
         messages,
         position: root.position.clone(),

@@ -20,7 +20,7 @@ const MAX_READS: usize = MAX_DEPTH + 3;
 pub(super) struct Types<'tree> {
     by_name: HashMap<&'tree str, Definition<'tree>>,
     in_order: Vec<&'tree str>,
-    built_in: HashMap<&'static str, Arc<Type>>,
+    built_in: HashMap<Primitive, Arc<Type>>,
     /// How many types are being read, each for the one before it.
     depth: usize,
 }
@@ -46,7 +46,7 @@ impl<'tree> Types<'tree> {
             in_order: Vec::new(),
             built_in: Primitive::ALL
                 .into_iter()
-                .map(|primitive| (primitive.name(), Arc::new(built_in(primitive))))
+                .map(|primitive| (primitive, Arc::new(built_in(primitive))))
                 .collect(),
             depth: 0,
         };
@@ -123,11 +123,19 @@ impl<'tree> Types<'tree> {
                 Err(None) => None,
             };
         }
-        if let Some(kind) = self.built_in.get(name) {
-            return Some(Arc::clone(kind));
+        if let Some(primitive) = Primitive::named(name) {
+            return Some(self.built_in(primitive));
         }
         problems.add(position, Problem::NoSuchType(name.to_owned()));
         None
+    }
+
+    /// The type that a primitive is without any definition.
+    pub(super) fn built_in(&self, primitive: Primitive) -> Arc<Type> {
+        match self.built_in.get(&primitive) {
+            Some(kind) => Arc::clone(kind),
+            None => Arc::new(built_in(primitive)),
+        }
     }
 
     /// The type that the schema defines by that name; the inner error is for whoever asks, and none where the type

@@ -2,6 +2,9 @@
 
 use taran_sbe::model::{Constant, Presence, Primitive, Scalar, TypeKind};
 
+use taran_sbe::compile;
+use taran_sbe::xml::NoFiles;
+
 use crate::accepted;
 
 #[test]
@@ -167,4 +170,34 @@ fn primitives_have_the_values_of_the_standard() {
         integers(Primitive::Uint64),
         [0, i128::from(u64::MAX) - 1, u64::MAX.into()]
     );
+}
+
+#[test]
+fn what_frames_messages_may_be_constant_in_part() {
+    let text = crate::text("", r#"<message name="M" id="1"/>"#);
+    let told = |id: u32| {
+        let member = format!(
+            r#"<type name="schemaId" primitiveType="uint16" presence="constant">{id}</type>"#
+        );
+        let plain = r#"<type name="schemaId" primitiveType="uint16"/>"#;
+        compile("", &NoFiles(&text.replace(plain, &member)))
+    };
+    let header = told(7).expect("it is right").schema.header;
+    assert_eq!(header.schema_id.constant, Some(7));
+    assert_eq!((header.length, header.version.offset), (6, 4));
+    let wrong = told(8).expect_err("it is another one").to_string();
+    assert!(
+        wrong.ends_with("the id 7 is not what schemaId of messageHeader always is, 8"),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn a_document_type_that_says_nothing_is_passed_over() {
+    let text = format!(
+        "<!DOCTYPE messageSchema>\n{}",
+        crate::text("", r#"<message name="M" id="1"/>"#)
+    );
+    let compiled = compile("", &NoFiles(&text)).expect("it is right");
+    assert_eq!(compiled.schema.position.line, 2);
 }

@@ -6,6 +6,7 @@ mod describe;
 mod diff;
 mod hostile;
 mod includes;
+mod protocols;
 mod refused;
 
 use taran_sbe::model::Schema;
