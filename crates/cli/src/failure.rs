@@ -50,6 +50,9 @@ pub(crate) enum Failure {
     /// A log that cannot be shown.
     #[error(transparent)]
     Log(#[from] LogFailure),
+    /// A schema that cannot be used, with all that is wrong with it.
+    #[error("the schema cannot be used:\n{}", crate::printable::lines(&.0.to_string()))]
+    Schema(#[from] taran_sbe::Rejected),
     /// A signal ended it.
     #[error("interrupted")]
     Interrupted,

@@ -16,6 +16,7 @@ mod log;
 mod loss;
 mod output;
 mod printable;
+mod sbe;
 mod stat;
 mod streams;
 mod values;
@@ -58,6 +59,8 @@ enum Command {
     DriverInfo(driver_info::Arguments),
     /// Explain and print options
     Config(config::Arguments),
+    /// Check, describe, compare and decode with schemas of Simple Binary Encoding
+    Sbe(sbe::Arguments),
     /// Show what this program is and what it speaks
     Version(version::Arguments),
 }
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Command::Log(arguments) => failure::exit_code(log::run(&arguments)),
         Command::DriverInfo(arguments) => failure::exit_code(driver_info::run(&arguments)),
         Command::Config(arguments) => failure::exit_code(config::run(&arguments)),
+        Command::Sbe(arguments) => failure::exit_code(sbe::run(&arguments)),
         Command::Version(arguments) => failure::exit_code(version::run(&arguments)),
     }
 }

@@ -9,6 +9,7 @@ mod hostile;
 mod metrics;
 mod process;
 mod running;
+mod sbe;
 mod streams;
 mod tools;
 mod traffic;

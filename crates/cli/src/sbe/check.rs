@@ -1,0 +1,124 @@
+//! `taran sbe check`: everything that is wrong with schemas.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use taran_sbe::compile_file;
+use taran_sbe::problem::{Diagnostic, Severity};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::printable;
+
+/// The arguments.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+All problems of a schema, and of the files that it includes, are told at once, each in a line: FILE:LINE:COLUMN, whether it
+is an error or a warning, and what is wrong.
+
+  taran sbe check schema.xml
+  taran sbe check --deny-warnings schemas/*.xml
+
+Exit status: 0 all schemas can be used, 1 one cannot (or has warnings, with --deny-warnings), 2 wrong usage.")]
+pub(crate) struct Arguments {
+    /// The schemas
+    #[arg(value_name = "SCHEMA", required = true)]
+    schemas: Vec<PathBuf>,
+
+    /// Take warnings for errors
+    #[arg(long)]
+    deny_warnings: bool,
+
+    /// Print a JSON document for each schema, one a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Checked {
+    schema: String,
+    errors: usize,
+    warnings: usize,
+    problems: Vec<Told>,
+}
+
+#[derive(Serialize)]
+struct Told {
+    file: String,
+    line: u32,
+    column: u32,
+    severity: String,
+    problem: String,
+}
+
+/// Checks them.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let mut all_good = true;
+    for path in &arguments.schemas {
+        let found = match compile_file(path) {
+            Ok(compiled) => compiled.warnings,
+            Err(rejected) => rejected.problems,
+        };
+        let checked = checked(path, &found);
+        all_good &= checked.errors == 0 && !(arguments.deny_warnings && checked.warnings > 0);
+        if arguments.json {
+            output::json(&checked)?;
+        } else {
+            output::text(&report(&checked, &found))?;
+        }
+    }
+    Ok(if all_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn checked(path: &Path, found: &[Diagnostic]) -> Checked {
+    let count = |severity| {
+        let same = found.iter().filter(|found| found.severity() == severity);
+        same.count()
+    };
+    Checked {
+        schema: path.display().to_string(),
+        errors: count(Severity::Error),
+        warnings: count(Severity::Warning),
+        problems: found.iter().map(told).collect(),
+    }
+}
+
+fn told(found: &Diagnostic) -> Told {
+    Told {
+        file: found.position.file.to_string(),
+        line: found.position.line,
+        column: found.position.column,
+        severity: found.severity().to_string(),
+        problem: found.problem.to_string(),
+    }
+}
+
+fn report(checked: &Checked, found: &[Diagnostic]) -> String {
+    let mut text = String::new();
+    for problem in found {
+        let _ = writeln!(text, "{}", printable::one_line(&problem.to_string()));
+    }
+    let _ = writeln!(
+        text,
+        "{}: {}, {}",
+        printable::one_line(&checked.schema),
+        many(checked.errors, "error"),
+        many(checked.warnings, "warning"),
+    );
+    text
+}
+
+fn many(count: usize, what: &str) -> String {
+    match count {
+        0 => format!("no {what}s"),
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}

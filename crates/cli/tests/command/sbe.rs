@@ -1,0 +1,191 @@
+//! `taran sbe`: schemas and messages, as files and on the command line.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use crate::process::{Directory, Outcome, run, taran};
+
+const SCHEMA: &str = r#"<messageSchema package="shop" id="7" version="0">
+<types>
+<composite name="messageHeader">
+  <type name="blockLength" primitiveType="uint16"/><type name="templateId" primitiveType="uint16"/>
+  <type name="schemaId" primitiveType="uint16"/><type name="version" primitiveType="uint16"/>
+</composite>
+<enum name="Side" encodingType="uint8"><validValue name="Buy">1</validValue></enum>
+</types>
+<message name="Order" id="1">
+  <field name="id" id="1" type="uint32"/>
+  <field name="side" id="2" type="Side"/>
+</message>
+</messageSchema>
+"#;
+const ORDERS: &[u8] = b"\x05\0\x01\0\x07\0\0\0\x2A\0\0\0\x01\x05\0\x01\0\x07\0\0\0\x2B\0\0\0\xFF";
+
+fn sbe(directory: &Directory, arguments: &[&str]) -> Outcome {
+    let mut command = taran(&["sbe"]);
+    run(command.args(arguments).current_dir(directory.path()))
+}
+
+fn orders(directory: &Directory) {
+    directory.file("shop.xml", SCHEMA);
+    std::fs::write(directory.path().join("orders.bin"), ORDERS).expect("the file can be written");
+}
+
+#[test]
+fn check_tells_every_problem_with_its_place() {
+    let directory = Directory::new("sbe-check");
+    directory.file("good.xml", SCHEMA);
+    directory.file("dubious.xml", &SCHEMA.replace("name=\"id\"", "name=\"9\""));
+    let broken = SCHEMA
+        .replace("\"uint32\"", "\"uint33\"")
+        .replace(">1</validValue>", ">one</validValue>");
+    directory.file("broken.xml", &broken);
+
+    let good = sbe(&directory, &["check", "good.xml"]);
+    good.assert_code(0).assert_silent();
+    assert_eq!(good.stdout, "good.xml: no errors, no warnings\n");
+
+    let dubious = sbe(&directory, &["check", "dubious.xml"]);
+    dubious.assert_code(0);
+    assert!(
+        dubious.stdout.starts_with("dubious.xml:10:10: warning: "),
+        "{dubious:?}"
+    );
+    sbe(&directory, &["check", "--deny-warnings", "dubious.xml"]).assert_code(1);
+
+    let both = sbe(&directory, &["check", "good.xml", "broken.xml"]);
+    both.assert_code(1);
+    assert_eq!(
+        both.stdout,
+        "good.xml: no errors, no warnings\n\
+         broken.xml:7:40: error: Buy=\"one\" is not a value of uint8\n\
+         broken.xml:10:3: error: there is no type uint33\n\
+         broken.xml: 2 errors, no warnings\n"
+    );
+
+    let json = sbe(&directory, &["check", "--json", "broken.xml", "none.xml"]);
+    json.assert_code(1);
+    let lines: Vec<serde_json::Value> = json
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines[0]["problems"][1]["line"], 10);
+    assert_eq!(lines[0]["problems"][1]["severity"], "error");
+    assert_eq!(lines[1]["errors"], 1);
+
+    sbe(&directory, &["check"]).assert_code(2);
+}
+
+#[test]
+fn describe_shows_offsets() {
+    let directory = Directory::new("sbe-describe");
+    orders(&directory);
+    let all = sbe(&directory, &["describe", "shop.xml"]);
+    all.assert_code(0).assert_silent();
+    assert!(all.stdout.contains("1 Order, block of 5\n"), "{all:?}");
+    assert!(all.stdout.contains("       4       1  side"), "{all:?}");
+    let one = sbe(&directory, &["describe", "--json", "-m", "1", "shop.xml"]);
+    let json: serde_json::Value = serde_json::from_str(&one.stdout).expect("JSON");
+    assert_eq!(json["messages"][0]["rows"][1]["offset"], 4);
+    let none = sbe(&directory, &["describe", "-m", "Offer", "shop.xml"]);
+    none.assert_code(1);
+    assert!(
+        none.stderr.contains("there is no message Offer"),
+        "{none:?}"
+    );
+}
+
+#[test]
+fn diff_says_whether_versions_understand_each_other() {
+    let directory = Directory::new("sbe-diff");
+    directory.file("old.xml", SCHEMA);
+    let newer = SCHEMA.replace("version=\"0\"", "version=\"1\"");
+    let field = "<field name=\"size\" id=\"3\" type=\"int32\" sinceVersion=\"1\"/>\n</message>";
+    directory.file("new.xml", &newer.replace("</message>", field));
+    directory.file(
+        "bad.xml",
+        &newer.replace("type=\"uint32\"", "type=\"int64\""),
+    );
+
+    let same = sbe(&directory, &["diff", "old.xml", "old.xml"]);
+    same.assert_code(0);
+    assert_eq!(same.stdout, "equal on the wire and in names\n");
+    let new = sbe(&directory, &["diff", "old.xml", "new.xml"]);
+    new.assert_code(0);
+    assert!(
+        new.stdout
+            .contains("new.xml:12:1: extension: Order.size: is new\n"),
+        "{new:?}"
+    );
+    assert!(new.stdout.ends_with("\ncompatible\n"), "{new:?}");
+    let bad = sbe(&directory, &["diff", "--json", "old.xml", "bad.xml"]);
+    bad.assert_code(3);
+    let json: serde_json::Value = serde_json::from_str(&bad.stdout).expect("JSON");
+    assert_eq!(json["compatible"], false);
+    assert_eq!(json["worst"], "breaking");
+    sbe(&directory, &["diff", "old.xml", "none.xml"]).assert_code(1);
+}
+
+#[test]
+fn decode_shows_messages_until_one_is_broken() {
+    let directory = Directory::new("sbe-decode");
+    orders(&directory);
+    let shown = sbe(&directory, &["decode", "shop.xml", "orders.bin"]);
+    shown.assert_code(0).assert_silent();
+    assert_eq!(
+        shown.stdout,
+        "0: Order (template 1), version 0, 13 bytes\n  id: 42\n  side: Buy\n\
+         13: Order (template 1), version 0, 13 bytes\n  id: 43\n  side: null\n"
+    );
+    let json = sbe(
+        &directory,
+        &["decode", "--json", "--skip", "13", "shop.xml", "orders.bin"],
+    );
+    let message: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(message["offset"], 13);
+    assert_eq!(message["fields"]["id"], 43);
+
+    let broken = sbe(
+        &directory,
+        &["decode", "--skip", "1", "shop.xml", "orders.bin"],
+    );
+    broken.assert_code(1);
+    assert_eq!(
+        broken.stderr,
+        "taran: at byte 1: schema id 0, where that of the schema is 7\n"
+    );
+    let beyond = ["decode", "--skip", "27", "shop.xml", "orders.bin"];
+    sbe(&directory, &beyond).assert_code(2);
+}
+
+#[test]
+fn decode_goes_on_behind_a_frame_that_is_no_message() {
+    let directory = Directory::new("sbe-frames");
+    orders(&directory);
+    let mut framed = Vec::new();
+    for message in [&ORDERS[..13], b"junk", &ORDERS[13..]] {
+        framed.push(message.len() as u8);
+        framed.push(0);
+        framed.extend_from_slice(message);
+    }
+    let mut child = taran(&["sbe", "decode", "--framing", "u16le", "shop.xml", "-"])
+        .current_dir(directory.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("taran starts");
+    let mut stdin = child.stdin.take().expect("it was asked for");
+    stdin.write_all(&framed).expect("taran reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("taran ends");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout.contains("2: Order"), "{stdout}");
+    assert!(stdout.contains("23: Order"), "{stdout}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "taran: at byte 17: 8 bytes are needed for the header of a message, and 4 are left\n"
+    );
+}
