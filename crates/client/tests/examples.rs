@@ -2,8 +2,14 @@
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use taran::Context;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use taran::{Context, Lost};
 use taran_driver::{DriverContext, MediaDriver};
+use taran_protocol::option::ThreadingMode;
 
 macro_rules! examples {
     ($($path:literal $name:ident;)*) => {
@@ -82,4 +88,65 @@ fn requests_are_answered() {
     let control = socket.local_addr().unwrap().to_string();
     drop(socket);
     responses::run(context(&driver), &control).unwrap();
+}
+
+#[path = "../examples/reconnecting.rs"]
+#[allow(dead_code, reason = "its main uses the driver of the environment")]
+mod reconnecting;
+
+/// Each driver works as long as somebody turns it. Then it is as dead as one that was killed, and the next one begins.
+#[test]
+fn a_client_outlives_its_drivers() {
+    const LIVES: u64 = 3;
+    const MESSAGES: u64 = 1_000;
+    let launch = |context: DriverContext| {
+        let context = context.threading_mode(ThreadingMode::Invoker);
+        MediaDriver::launch_embedded(context).unwrap()
+    };
+    let mut driver = launch(DriverContext::new());
+    let directory = driver.aeron_dir().to_path_buf();
+    let (received, losses) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let client = {
+        let (directory, received) = (directory.clone(), Arc::clone(&received));
+        let losses = Arc::clone(&losses);
+        let context = move || {
+            let context = Context::with_environment::<&str, &str>([]).aeron_dir(&directory);
+            context
+                .driver_timeout(Duration::from_secs(1))
+                .on_error(|_| ())
+        };
+        let on_message = move |number| received.store(number + 1, Ordering::Relaxed);
+        let on_lost = move |lost| {
+            if matches!(lost, Lost::DriverTimeout { .. }) {
+                losses.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        thread::spawn(move || {
+            let run = reconnecting::run(context, LIVES * MESSAGES, on_message, on_lost);
+            run.map_err(|error| error.to_string())
+        })
+    };
+    let patience = Instant::now() + Duration::from_secs(120);
+    for life in 1..=LIVES {
+        while received.load(Ordering::Relaxed) < life * MESSAGES && !client.is_finished() {
+            driver.invoke();
+            assert!(Instant::now() < patience, "the client does not go on");
+        }
+        if life < LIVES {
+            // Nobody turns it any more, and it says no good-bye.
+            std::mem::forget(driver);
+            let context = DriverContext::new().aeron_dir(&directory);
+            driver = launch(
+                context
+                    .delete_dir_on_start(true)
+                    .delete_dir_on_shutdown(true),
+            );
+        }
+    }
+    while !client.is_finished() {
+        driver.invoke();
+        assert!(Instant::now() < patience, "the client does not end");
+    }
+    client.join().unwrap().unwrap();
+    assert!(losses.load(Ordering::Relaxed) >= LIVES - 1);
 }
