@@ -19,5 +19,6 @@ mod observer;
 mod pool;
 mod stopped;
 mod subject;
+mod time_namespaces;
 mod victim;
 mod witness;

@@ -25,10 +25,22 @@ pub(crate) struct Subject {
 impl Subject {
     /// Starts one that publishes on this stream, as producer 0.
     pub(crate) fn start(directory: &Path, channel: &str, stream_id: i32) -> Subject {
+        Subject::begin(&mut Subject::command(directory, channel, stream_id))
+    }
+
+    /// How to start one, for who wants to change that.
+    pub(crate) fn command(directory: &Path, channel: &str, stream_id: i32) -> Command {
         let order = format!("{}\n{channel}\n{stream_id}", directory.display());
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .args(["--exact", "subject::publishes", "--ignored", "--nocapture"])
-            .env(ORDER, order)
+            .env(ORDER, order);
+        command
+    }
+
+    /// Starts it by that command.
+    pub(crate) fn begin(command: &mut Command) -> Subject {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
