@@ -1,0 +1,15 @@
+//! Makes the codecs.
+
+use taran_sbe::build::{Build, BuildError};
+
+fn main() -> Result<(), BuildError> {
+    // Much in these schemas is dubious, which is what they are for.
+    Build::new()
+        .schema("schema/garage_v0.xml")
+        .schema("schema/garage_v1.xml")
+        .schema("schema/garage_v2.xml")
+        .schema("schema/ticks.xml")
+        .quiet()
+        .run()?;
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Codecs for the schemas in `schema/`, which use all that there is in SBE.
+//!
+//! Groups and data have one order, and types keep it. In that order it compiles:
+//!
+//! ```
+//! use taran_sbe::runtime::EncodeError;
+//! use taran_sbe_codecs::garage_v0::car::CarEncoder;
+//!
+//! fn encode(buffer: &mut [u8]) -> Result<usize, EncodeError> {
+//!     let owners = CarEncoder::encode(buffer)?.repairs()?.done().owners()?;
+//!     Ok(owners.done().maker("Ford")?.notes([])?.finish())
+//! }
+//! # encode(&mut [0; 256]).unwrap();
+//! ```
+//!
+//! With data before it, a group cannot be written any more:
+//!
+//! ```compile_fail,E0599
+//! # use taran_sbe::runtime::EncodeError;
+//! # use taran_sbe_codecs::garage_v0::car::CarEncoder;
+//! fn encode(buffer: &mut [u8]) -> Result<usize, EncodeError> {
+//!     Ok(CarEncoder::encode(buffer)?.maker("Ford")?.notes([])?.finish())
+//! }
+//! ```
+//!
+//! nor can the message be finished while something is missing:
+//!
+//! ```compile_fail,E0599
+//! # use taran_sbe::runtime::EncodeError;
+//! # use taran_sbe_codecs::garage_v0::car::CarEncoder;
+//! fn encode(buffer: &mut [u8]) -> Result<usize, EncodeError> {
+//!     let owners = CarEncoder::encode(buffer)?.repairs()?.done().owners()?;
+//!     Ok(owners.done().maker("Ford")?.finish())
+//! }
+//! ```
+//!
+//! nor can the next entry begin before the last one is done:
+//!
+//! ```compile_fail,E0382
+//! # use taran_sbe::runtime::EncodeError;
+//! # use taran_sbe_codecs::garage_v0::car::CarEncoder;
+//! fn encode(buffer: &mut [u8]) -> Result<(), EncodeError> {
+//!     let owners = CarEncoder::encode(buffer)?.repairs()?.done().owners()?;
+//!     let first = owners.entry()?;
+//!     let second = owners.entry()?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Who reads is held to the order too:
+//!
+//! ```
+//! use taran_sbe::runtime::DecodeError;
+//! use taran_sbe_codecs::garage_v0::car::CarDecoder;
+//!
+//! fn decode(bytes: &[u8]) -> Result<(), DecodeError> {
+//!     let (repairs, car) = CarDecoder::decode(bytes)?.repairs()?;
+//!     let (owners, car) = car.owners()?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # use taran_sbe::runtime::DecodeError;
+//! # use taran_sbe_codecs::garage_v0::car::CarDecoder;
+//! fn decode(bytes: &[u8]) -> Result<(), DecodeError> {
+//!     let (owners, car) = CarDecoder::decode(bytes)?.owners()?;
+//!     let (repairs, car) = car.repairs()?;
+//!     Ok(())
+//! }
+//! ```
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+/// A garage in the first version of its schema.
+pub mod garage_v0 {
+    include!(concat!(env!("OUT_DIR"), "/garage_v0.rs"));
+}
+
+/// The same garage, with something added to every block, and to what follows it.
+pub mod garage_v1 {
+    include!(concat!(env!("OUT_DIR"), "/garage_v1.rs"));
+}
+
+/// And once more.
+pub mod garage_v2 {
+    include!(concat!(env!("OUT_DIR"), "/garage_v2.rs"));
+}
+
+/// Prices, big-endian, with headers and dimensions of unusual widths.
+pub mod ticks {
+    include!(concat!(env!("OUT_DIR"), "/ticks.rs"));
+}

@@ -1,0 +1,190 @@
+//! Fields of each kind, groups, data: what was written is read again.
+
+use taran_sbe_codecs::garage_v2::car::{CarDecoder, CarEncoder};
+use taran_sbe_codecs::garage_v2::types::{
+    EngineBoosterFlags, EngineBoosterKind, EngineState, Extras, Fuel, Priority, Wide, YesNo,
+};
+use taran_sbe_codecs::ticks;
+
+use crate::garage;
+
+#[test]
+#[allow(deprecated)]
+fn each_kind_of_field_is_read_as_it_was_written() {
+    let bytes = garage::bytes(garage::v2);
+    let car = CarDecoder::decode(&bytes).unwrap();
+    assert_eq!(car.acting_version(), 2);
+    assert_eq!(car.serial(), 0x0102_0304_0506_0708);
+    assert_eq!(car.model_year(), 1998);
+    assert_eq!(car.available(), YesNo::Yes);
+    assert_eq!(car.fuel(), Fuel::Diesel);
+    assert_eq!(car.plate(), "B TR 1");
+    assert_eq!(car.plate().field(), b"B TR 1\0\0");
+    assert_eq!(car.extras(), Extras::SUN_ROOF.with(Extras::CRUISE_CONTROL));
+    assert!(!car.extras().contains(Extras::SPORTS_PACK));
+    assert_eq!(car.extras().raw(), 0x81);
+    assert_eq!(car.wide().raw(), 1 << 63);
+    assert_eq!(car.wide(), Wide::LAST);
+    assert_eq!(car.hash(), &[0xDE, 0xAD, 0xBE, 0xEF]);
+    assert_eq!(car.trips(), [-1, 0, i32::MAX]);
+    assert_eq!(car.offsets(), [-128, 0, 127]);
+    assert_eq!(car.percent(), 100);
+    assert_eq!(car.debt(), Some(-250));
+    assert_eq!(car.odd(), None);
+    assert_eq!(car.mass(), Some(1.5));
+    assert_eq!(car.drag().to_bits(), (-0.25_f32).to_bits());
+    assert_eq!(car.initial(), b'Q');
+    assert_eq!(car.priority(), Some(Priority::LowAtAll));
+    assert_eq!(car.wheels(), 4);
+    assert_eq!(car.motto(), "As good as new");
+    assert_eq!(car.cheap(), YesNo::No);
+    assert_eq!(car.type_(), 9);
+    let engine = car.engine();
+    assert_eq!(engine.capacity(), 1968);
+    assert_eq!(engine.cylinders(), 4);
+    assert_eq!(engine.max_rpm(), 9000);
+    assert_eq!(engine.maker(), "VAG");
+    assert_eq!(engine.burns(), Fuel::Petrol);
+    assert_eq!(engine.state(), EngineState::Running);
+    assert_eq!(engine.booster().kind(), EngineBoosterKind::Nitrous);
+    assert_eq!(engine.booster().power(), 210);
+    assert_eq!(engine.booster().flags(), EngineBoosterFlags::HOT);
+    assert_eq!(engine.worth().mantissa(), Some(123_456));
+    assert_eq!(engine.worth().exponent(), -2);
+    assert_eq!(car.doors(), Some(3));
+    assert_eq!(car.colour(), None);
+    assert_eq!(car.backup().unwrap().worth().mantissa(), None);
+    assert_eq!(car.nickname().unwrap(), "Käfer");
+    assert_eq!(car.second(), Some(Fuel::Electric));
+    assert_eq!(car.seats(), Some([1, 2, 3]));
+}
+
+#[test]
+fn groups_and_data_are_read_in_their_order() {
+    let bytes = garage::bytes(garage::v2);
+    let car = CarDecoder::decode(&bytes).unwrap();
+    let (repairs, car) = car.repairs().unwrap();
+    assert_eq!(repairs.len(), 3);
+    let repairs: Vec<_> = repairs
+        .map(|repair| (repair.day(), repair.cost().mantissa(), repair.guarantee()))
+        .collect();
+    assert_eq!(
+        repairs,
+        [
+            (10, Some(1000), Some(YesNo::No)),
+            (20, Some(2000), Some(YesNo::No)),
+            (30, Some(3000), Some(YesNo::No)),
+        ]
+    );
+    let (owners, car) = car.owners().unwrap();
+    let mut names = Vec::new();
+    for owner in owners {
+        let (drivers, owner) = owner.drivers().unwrap();
+        let drivers: Vec<_> = drivers
+            .map(|driver| {
+                let (licence, _) = driver.licence().unwrap();
+                (driver.age(), licence.to_str().unwrap())
+            })
+            .collect();
+        assert_eq!(drivers, [(18, "A1"), (81, "")]);
+        let (fines, owner) = owner.fines().unwrap();
+        let fines: Vec<_> = fines.map(|fine| (fine.amount(), fine.paid())).collect();
+        let (name, owner) = owner.name().unwrap();
+        // Fields can be read wherever one stands.
+        names.push((owner.since(), fines, name.to_str().unwrap()));
+    }
+    assert_eq!(
+        names,
+        [
+            (1999, vec![], "Ada"),
+            (2010, vec![(-40, None)], "Grace"),
+            (2020, vec![], ""),
+        ]
+    );
+    let (maker, car) = car.maker().unwrap();
+    assert_eq!(maker, "Würth");
+    let (notes, car) = car.notes().unwrap();
+    assert_eq!(notes, [0, 1, 2, 255]);
+    let (slogan, car) = car.slogan().unwrap();
+    assert_eq!(slogan.unwrap(), "Läuft");
+    assert_eq!(car.serial(), 0x0102_0304_0506_0708);
+}
+
+#[test]
+fn what_nobody_sets_is_null_where_it_can_be_and_zero_elsewhere() {
+    let mut buffer = [0xAA; 512];
+    let car = CarEncoder::encode(&mut buffer).unwrap();
+    let owners = car.repairs().unwrap().done().owners().unwrap();
+    let car = owners.done().maker("").unwrap().notes("").unwrap();
+    let length = car.slogan("").unwrap().finish();
+    let car = CarDecoder::decode(&buffer[..length]).unwrap();
+    assert_eq!(car.serial(), 0);
+    assert_eq!(car.plate(), "");
+    assert_eq!(car.available(), YesNo::NULL);
+    assert_eq!(car.available(), YesNo::Unknown(255));
+    assert_eq!((car.debt(), car.odd(), car.mass()), (None, None, None));
+    assert_eq!(car.priority(), None);
+    assert_eq!(car.engine().worth().mantissa(), None);
+    assert_eq!(car.engine().booster().flags(), EngineBoosterFlags::NONE);
+    assert_eq!(car.colour(), None);
+    // The gap before `wide` is not left as it was found.
+    assert_eq!(car.block_bytes()[21..24], [0, 0, 0]);
+}
+
+#[test]
+fn big_endian_messages_with_unusual_headers_are_laid_out_as_their_schema_says() {
+    use ticks::quote::{QuoteDecoder, QuoteEncoder};
+    use ticks::types::{Marks, Side};
+
+    let mut buffer = [0xAA; 256];
+    let mut quote = QuoteEncoder::encode(&mut buffer).unwrap();
+    quote
+        .time(0x0102_0304_0506_0708)
+        .price(None)
+        .depth(&[1.0, -2.0])
+        .side(Side::Unknown_)
+        .marks(Marks::OPEN | Marks::LAST)
+        .gap(None);
+    let mut levels = quote.levels().unwrap();
+    for (price, tag) in [(1, "a"), (-1, "bc")] {
+        let mut level = levels.entry().unwrap();
+        level.price(price).size(7);
+        levels = level.tag(tag).unwrap().done();
+    }
+    let mut legs = levels.done().legs().unwrap();
+    legs.entry().unwrap().ratio(-3);
+    let length = legs.done().unwrap().raw([9; 3]).unwrap().finish();
+    let bytes = &buffer[..length];
+    // version, blockLength, magic, schemaId, templateId, numGroups, numVarDataFields.
+    assert_eq!(
+        bytes[..ticks::HEADER_LENGTH],
+        [5, 0, 0, 0, 64, 0, 0, 0, 1, 0x11, 0x70, 200, 2, 1]
+    );
+    assert_eq!(bytes[14..18], [0; 4]);
+    assert_eq!(bytes[18..26], [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(bytes[26..34], i64::MAX.to_be_bytes());
+    assert_eq!(bytes[34..42], 1.0_f64.to_be_bytes());
+    assert_eq!(bytes[50..52], [0, 3]);
+    assert_eq!(bytes[52..56], [0x80, 0, 0, 1]);
+    assert_eq!(bytes[56..60], (-1.5_f32).to_be_bytes());
+    // numInGroup, a gap, blockLength, numGroups, numVarDataFields.
+    assert_eq!(bytes[78..90], [0, 0, 0, 2, 0, 0, 0, 12, 0, 0, 0, 1]);
+
+    let quote = QuoteDecoder::decode(bytes).unwrap();
+    assert_eq!((quote.price(), quote.gap()), (None, None));
+    assert_eq!(quote.side(), Side::Unknown_);
+    let (levels, quote) = quote.levels().unwrap();
+    let levels: Vec<_> = levels
+        .map(|level| (level.price(), level.size(), level.tag().unwrap().0))
+        .collect();
+    assert_eq!(
+        levels,
+        [
+            (Some(1), 7, b"a".as_slice()),
+            (Some(-1), 7, b"bc".as_slice())
+        ]
+    );
+    let (legs, quote) = quote.legs().unwrap();
+    assert_eq!(legs.map(|leg| leg.ratio()).collect::<Vec<_>>(), [-3]);
+    assert_eq!(quote.raw().unwrap().0, [9; 3]);
+}

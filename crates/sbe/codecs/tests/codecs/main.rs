@@ -1,0 +1,11 @@
+//! Messages go through generated codecs and come out as they went in, or not at all.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod garage;
+
+mod evolution;
+mod fields;
+mod refused;
+mod shown;
+mod text;

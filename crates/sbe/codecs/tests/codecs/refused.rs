@@ -1,0 +1,186 @@
+//! What cannot be a message, or does not fit into one, is refused with the reason.
+
+use taran_sbe::runtime::{DecodeError, EncodeError};
+use taran_sbe_codecs::garage_v2::album::{AlbumDecoder, AlbumEncoder};
+use taran_sbe_codecs::garage_v2::car::{CarDecoder, CarEncoder};
+use taran_sbe_codecs::garage_v2::{Message, ping};
+use taran_sbe_codecs::ticks::quote::{QuoteDecoder, QuoteEncoder};
+
+use crate::garage;
+
+/// Reads all of a car.
+fn read(bytes: &[u8]) -> Result<(), DecodeError> {
+    let (_, car) = CarDecoder::decode(bytes)?.repairs()?;
+    let (owners, car) = car.owners()?;
+    for owner in owners {
+        let (_, owner) = owner.drivers()?;
+        let (_, owner) = owner.fines()?;
+        owner.name()?;
+    }
+    let (_, car) = car.maker()?;
+    let (_, car) = car.notes()?;
+    car.slogan().map(drop)
+}
+
+#[test]
+fn a_message_that_ends_too_early_is_short_wherever_it_ends() {
+    let bytes = garage::bytes(garage::v2);
+    read(&bytes).unwrap();
+    for length in 0..bytes.len() {
+        match read(&bytes[..length]) {
+            Err(DecodeError::Short { needed, actual, .. }) => assert!(needed > actual as u64),
+            other => panic!("{length} bytes: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_message_into_a_buffer_that_is_too_small_is_short_wherever_it_ends() {
+    let length = garage::bytes(garage::v2).len();
+    for length in 0..length {
+        match garage::v2(&mut vec![0; length]) {
+            Err(EncodeError::Short { needed, actual, .. }) => assert!(needed > actual),
+            other => panic!("{length} bytes: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn other_messages_and_other_schemas_are_told_apart() {
+    let bytes = garage::bytes(garage::v2);
+    let error = ping::PingDecoder::decode(&bytes).unwrap_err();
+    assert_eq!(
+        error,
+        DecodeError::WrongTemplate {
+            expected: 2,
+            actual: 1
+        }
+    );
+    assert_eq!(
+        error.to_string(),
+        "message 2 was expected, and message 1 came"
+    );
+    let mut other = bytes.clone();
+    other[4] = 8;
+    let wrong = DecodeError::WrongSchema {
+        expected: 7,
+        actual: 8,
+    };
+    assert_eq!(CarDecoder::decode(&other).unwrap_err(), wrong);
+    assert_eq!(Message::decode(&other).unwrap_err(), wrong);
+    let mut other = bytes;
+    other[2] = 77;
+    let unknown = DecodeError::UnknownTemplate { actual: 77 };
+    assert_eq!(Message::decode(&other).unwrap_err(), unknown);
+}
+
+#[test]
+fn a_block_that_was_never_so_short_is_refused() {
+    let mut bytes = garage::bytes(garage::v2);
+    bytes[0] = 96;
+    let error = CarDecoder::decode(&bytes).unwrap_err();
+    let expected = DecodeError::BlockTooShort {
+        what: "Car",
+        needed: 97,
+        actual: 96,
+    };
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn groups_have_no_more_entries_than_their_schema_allows() {
+    let mut buffer = [0; 64];
+    let album = AlbumEncoder::encode(&mut buffer).unwrap();
+    let mut photos = album.pages().unwrap().done().photos().unwrap();
+    for width in 0..4 {
+        photos.entry().unwrap().width(width);
+    }
+    let error = photos.entry().map(drop).unwrap_err();
+    let full = EncodeError::TooManyEntries {
+        what: "photos",
+        max: 4,
+    };
+    assert_eq!(error, full);
+    let length = photos.done().finish();
+    // The dimensions of `photos` are before its eight bytes.
+    buffer[length - 9] = 5;
+    let (_, album) = AlbumDecoder::decode(&buffer).unwrap().pages().unwrap();
+    let error = album.photos().unwrap_err();
+    let many = DecodeError::BadCount {
+        what: "photos",
+        min: 0,
+        max: 4,
+        actual: 5,
+    };
+    assert_eq!(error, many);
+}
+
+#[test]
+fn groups_have_no_fewer_entries_than_their_schema_wants() {
+    let mut buffer = [0; 256];
+    let quote = QuoteEncoder::encode(&mut buffer).unwrap();
+    let legs = quote.levels().unwrap().done().legs().unwrap();
+    let few = EncodeError::TooFewEntries {
+        what: "legs",
+        min: 1,
+        actual: 0,
+    };
+    assert_eq!(legs.done().unwrap_err(), few);
+    // Header, block, dimensions of `levels`, block length of `legs`: then how many there are.
+    let at = 14 + 64 + 12 + 2;
+    for count in [0_i16, -1, 4] {
+        buffer[at..at + 2].copy_from_slice(&count.to_be_bytes());
+        let (_, quote) = QuoteDecoder::decode(&buffer).unwrap().levels().unwrap();
+        match quote.legs().unwrap_err() {
+            DecodeError::BadCount { min: 1, max: 3, .. } => {}
+            other => panic!("{count}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn texts_and_data_are_no_longer_than_their_fields() {
+    let mut buffer = [0; 1024];
+    let mut car = CarEncoder::encode(&mut buffer).unwrap();
+    let long = EncodeError::TooLong {
+        what: "plate",
+        max: 8,
+        actual: 9,
+    };
+    assert_eq!(car.plate("123456789").unwrap_err(), long);
+    car.plate("12345678").unwrap();
+    let owners = car.repairs().unwrap().done().owners().unwrap();
+    let drivers = owners.entry().unwrap().drivers().unwrap();
+    let long = EncodeError::TooLong {
+        what: "licence",
+        max: 200,
+        actual: 201,
+    };
+    let driver = drivers.entry().unwrap();
+    assert_eq!(driver.licence([b'x'; 201]).unwrap_err(), long);
+    let car = CarDecoder::decode(&buffer).unwrap();
+    assert_eq!(car.plate(), "12345678");
+}
+
+#[test]
+fn data_that_says_to_be_longer_than_allowed_is_refused() {
+    let mut buffer = vec![0; 256];
+    let mut quote = QuoteEncoder::encode(&mut buffer)
+        .unwrap()
+        .levels()
+        .unwrap()
+        .done()
+        .legs()
+        .unwrap();
+    quote.entry().unwrap();
+    let length = quote.done().unwrap().raw([]).unwrap().finish();
+    buffer[length - 8..length].copy_from_slice(&65_537_u64.to_be_bytes());
+    let (_, quote) = QuoteDecoder::decode(&buffer).unwrap().levels().unwrap();
+    let (_, quote) = quote.legs().unwrap();
+    let long = DecodeError::TooLong {
+        what: "raw",
+        max: 65_536,
+        actual: 65_537,
+    };
+    assert_eq!(quote.raw().unwrap_err(), long);
+}

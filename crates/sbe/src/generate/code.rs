@@ -1,0 +1,168 @@
+//! Lines of Rust, as rustfmt would set them.
+//!
+//! Written by hand rather than by a formatter: `prettyplease` leaves no blank line between methods and drops comments,
+//! and the shapes that are needed here are few.
+
+/// The longest line.
+const WIDTH: usize = 100;
+
+/// Text that grows line by line.
+#[derive(Debug, Default)]
+pub(super) struct Code {
+    text: String,
+    depth: usize,
+    /// Whether the last line opened a block, so that no blank line belongs here.
+    fresh: bool,
+}
+
+impl Code {
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+
+    /// One line, or several that are indented against each other already.
+    pub(super) fn line(&mut self, text: impl AsRef<str>) {
+        for line in text.as_ref().lines() {
+            if !line.is_empty() {
+                self.indent();
+                self.text.push_str(line);
+            }
+            self.text.push('\n');
+        }
+        self.fresh = false;
+    }
+
+    fn indent(&mut self) {
+        for _ in 0..self.depth {
+            self.text.push_str("    ");
+        }
+    }
+
+    /// A blank line between two things.
+    pub(super) fn blank(&mut self) {
+        if !self.fresh {
+            self.text.push('\n');
+        }
+    }
+
+    /// A line that ends in `{`, and what is in the braces.
+    pub(super) fn block(&mut self, head: impl AsRef<str>, body: impl FnOnce(&mut Self)) {
+        self.open(head);
+        body(self);
+        self.close("}");
+    }
+
+    pub(super) fn open(&mut self, head: impl AsRef<str>) {
+        self.line(head);
+        self.depth += 1;
+        self.fresh = true;
+    }
+
+    pub(super) fn close(&mut self, end: &str) {
+        self.depth -= 1;
+        self.line(end);
+    }
+
+    /// Ends a block that is a statement.
+    pub(super) fn semicolon(&mut self) {
+        if self.text.ends_with("}\n") {
+            self.text.pop();
+            self.text.push_str(";\n");
+        }
+    }
+
+    /// Documentation.
+    pub(super) fn doc(&mut self, text: &str) {
+        for line in text.lines() {
+            let line = line.trim_end();
+            if line.is_empty() {
+                self.line("///");
+            } else {
+                self.line(format!("/// {line}"));
+            }
+        }
+    }
+
+    /// Whether a line of so many characters fits here.
+    pub(super) const fn fits(&self, length: usize) -> bool {
+        self.depth * 4 + length <= WIDTH
+    }
+
+    /// A function, on one line where that fits, else with a line for each argument; its body is one line or more.
+    pub(super) fn function(
+        &mut self,
+        name: &str,
+        arguments: &[&str],
+        result: &str,
+        body: impl FnOnce(&mut Self),
+    ) {
+        let result = if result.is_empty() {
+            String::new()
+        } else {
+            format!(" -> {result}")
+        };
+        let head = format!("{name}({}){result} {{", arguments.join(", "));
+        if self.fits(head.len()) {
+            self.open(head);
+        } else {
+            self.open(format!("{name}("));
+            for argument in arguments {
+                self.line(format!("{argument},"));
+            }
+            self.depth -= 1;
+            self.open(format!("){result} {{"));
+        }
+        body(self);
+        self.close("}");
+    }
+
+    /// A list in braces with a name before it, on one line where that fits and is short enough for rustfmt.
+    pub(super) fn structure(&mut self, before: &str, fields: &[&str], after: &str) {
+        let short = format!("{before} {{ {} }}{after}", fields.join(", "));
+        let inner = fields.iter().map(|field| field.len() + 2).sum::<usize>();
+        if inner <= 20 && self.fits(short.len()) {
+            self.line(short);
+            return;
+        }
+        self.open(format!("{before} {{"));
+        for field in fields {
+            self.line(format!("{field},"));
+        }
+        self.close(&format!("}}{after}"));
+    }
+
+    /// A call, on one line where that fits, else with a line for each argument.
+    pub(super) fn call(&mut self, before: &str, arguments: &[&str], after: &str) {
+        let short = format!("{before}({}){after}", arguments.join(", "));
+        let inner = arguments.iter().map(|each| each.len() + 2).sum::<usize>();
+        if inner <= 60 && self.fits(short.len()) {
+            self.line(short);
+            return;
+        }
+        self.open(format!("{before}("));
+        for argument in arguments {
+            self.line(format!("{argument},"));
+        }
+        self.close(&format!("){after}"));
+    }
+}
+
+/// What a schema says of something, as documentation: nothing in it is taken for markup.
+pub(super) fn prose(text: &str) -> String {
+    let mut prose = String::with_capacity(text.len());
+    for line in text.lines() {
+        for character in line.trim().chars() {
+            if matches!(
+                character,
+                '[' | ']' | '<' | '>' | '`' | '*' | '_' | '\\' | '#'
+            ) {
+                prose.push('\\');
+            }
+            if !character.is_control() {
+                prose.push(character);
+            }
+        }
+        prose.push('\n');
+    }
+    prose.trim_end().to_owned()
+}

@@ -1,0 +1,210 @@
+//! Composites, and whatever types are written inside of them.
+
+use super::code::{Code, prose};
+use super::names::{self, Scope};
+use super::value::{self, Place, Value};
+use super::{Collision, enumeration, set};
+use crate::model::{ByteOrder, Composite, Constant, Presence, Type, TypeKind, ValueRef};
+
+/// What a type is for, and since when it should not be used.
+pub(super) fn documented(code: &mut Code, kind: &Type, otherwise: &str) {
+    match &kind.description {
+        Some(text) => code.doc(&prose(text)),
+        None => code.doc(otherwise),
+    }
+    if let Some(version) = kind.deprecated {
+        value::deprecated(code, version);
+    }
+}
+
+/// The types of a schema, in the order in which they were written.
+pub(super) struct Types<'a> {
+    pub(super) code: &'a mut Code,
+    pub(super) order: ByteOrder,
+    pub(super) scope: Scope,
+    pub(super) collisions: &'a mut Vec<Collision>,
+}
+
+impl Types<'_> {
+    /// A type that is called `name` in Rust; simple ones need nothing.
+    pub(super) fn write(&mut self, kind: &Type, name: &str) {
+        match &kind.kind {
+            TypeKind::Simple(_) => {}
+            TypeKind::Enum(kind_of) => {
+                self.take(name, kind);
+                self.code.blank();
+                enumeration::write(self.code, kind, kind_of, name, self.collisions);
+            }
+            TypeKind::Set(kind_of) => {
+                self.take(name, kind);
+                self.code.blank();
+                set::write(self.code, kind, kind_of, name, self.collisions);
+            }
+            TypeKind::Composite(composite) => {
+                self.take(&format!("{name}Decoder"), kind);
+                self.take(&format!("{name}Encoder"), kind);
+                for member in composite.members.iter().filter(|member| !member.is_ref) {
+                    self.write(&member.kind, &inside(name, &member.kind));
+                }
+                self.composite(kind, composite, name);
+            }
+        }
+    }
+
+    fn take(&mut self, identifier: &str, kind: &Type) {
+        self.scope
+            .take(identifier, &kind.name, &kind.position, self.collisions);
+    }
+
+    fn composite(&mut self, kind: &Type, composite: &Composite, name: &str) {
+        let values = self.values(composite, name);
+        let length = composite.length;
+        let order = self.order;
+        let code = &mut *self.code;
+        let decoder = format!("{name}Decoder");
+        code.blank();
+        documented(code, kind, &format!("Reads the composite `{}`.", kind.name));
+        code.line("#[derive(Clone, Copy)]");
+        code.block(format!("pub struct {decoder}<'a> {{"), |code| {
+            code.line(format!("block: &'a [u8; {length}],"));
+        });
+        code.blank();
+        code.block(format!("impl<'a> {decoder}<'a> {{"), |code| {
+            code.doc("How many bytes it takes.");
+            code.line(format!("pub const ENCODED_LENGTH: usize = {length};"));
+            code.blank();
+            code.doc("Reads from these bytes.");
+            code.line("#[inline]");
+            code.line("#[must_use]");
+            let argument = format!("block: &'a [u8; {length}]");
+            code.function("pub const fn wrap", &[&argument], "Self", |code| {
+                code.line("Self { block }");
+            });
+            code.blank();
+            code.doc("All its bytes.");
+            code.line("#[inline]");
+            code.line("#[must_use]");
+            let result = format!("&'a [u8; {length}]");
+            code.function("pub const fn block_bytes", &["&self"], &result, |code| {
+                code.line("self.block");
+            });
+            for value in values.iter().filter(|value| value::is_shown(value)) {
+                code.blank();
+                value::getter(code, value, order);
+            }
+        });
+        code.blank();
+        value::show(code, &decoder, ("", "<'_>"), &kind.name, &values, |_| {});
+        encoder(code, kind, name, length, &values, order);
+    }
+
+    fn values<'k>(&mut self, composite: &'k Composite, name: &str) -> Vec<Value<'k>> {
+        let mut scope = Scope::default();
+        let mut values = Vec::new();
+        for member in &composite.members {
+            let (constant, value_ref) = constant(&member.kind);
+            let value = Value {
+                name: &member.name,
+                method: names::method(&member.name),
+                description: member
+                    .description
+                    .as_deref()
+                    .or(member.kind.description.as_deref()),
+                deprecated: member.deprecated,
+                kind: &member.kind,
+                path: if member.is_ref {
+                    names::kind(&member.kind.name)
+                } else {
+                    inside(name, &member.kind)
+                },
+                presence: member.kind.presence(),
+                constant,
+                value_ref,
+                offset: member.offset,
+                place: Place::Fixed,
+            };
+            scope.take(
+                &value.method,
+                &member.name,
+                &member.position,
+                self.collisions,
+            );
+            values.push(value);
+        }
+        values
+    }
+}
+
+/// What a type that is written inside of a composite is called.
+fn inside(composite: &str, kind: &Type) -> String {
+    format!("{composite}{}", names::kind(&kind.name))
+}
+
+fn constant(kind: &Type) -> (Option<&Constant>, Option<&ValueRef>) {
+    match &kind.kind {
+        TypeKind::Simple(simple) if simple.presence == Presence::Constant => {
+            (simple.constant.as_ref(), simple.value_ref.as_ref())
+        }
+        _ => (None, None),
+    }
+}
+
+fn encoder(
+    code: &mut Code,
+    kind: &Type,
+    name: &str,
+    length: u32,
+    values: &[Value<'_>],
+    order: ByteOrder,
+) {
+    let encoder = format!("{name}Encoder");
+    code.blank();
+    documented(
+        code,
+        kind,
+        &format!("Writes the composite `{}`.", kind.name),
+    );
+    code.block(format!("pub struct {encoder}<'a> {{"), |code| {
+        code.line(format!("block: &'a mut [u8; {length}],"));
+    });
+    code.blank();
+    code.block(format!("impl<'a> {encoder}<'a> {{"), |code| {
+        code.doc("Writes to these bytes.");
+        code.line("#[inline]");
+        code.line("#[must_use]");
+        let argument = format!("block: &'a mut [u8; {length}]");
+        code.function("pub const fn wrap", &[&argument], "Self", |code| {
+            code.line("Self { block }");
+        });
+        code.blank();
+        code.doc("All its bytes.");
+        code.line("#[inline]");
+        let result = format!("&mut [u8; {length}]");
+        code.function(
+            "pub const fn block_bytes",
+            &["&mut self"],
+            &result,
+            |code| {
+                code.line("self.block");
+            },
+        );
+        for value in values {
+            if value.presence == Presence::Constant {
+                continue;
+            }
+            code.blank();
+            value::setter(code, value, order);
+        }
+        let blanks: Vec<String> = values.iter().filter_map(value::blank).collect();
+        if !blanks.is_empty() {
+            code.blank();
+            code.doc("Makes null what can be null, where zeros do not say so.");
+            code.line("#[inline]");
+            code.function("pub(super) fn blank", &["&mut self"], "", |code| {
+                for blank in blanks {
+                    code.line(blank);
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,278 @@
+//! Decoders of messages and of entries of groups.
+
+use super::block::{Plan, Tail, TailKind};
+use super::code::{Code, prose};
+use super::number;
+use super::value;
+use crate::model::{ByteOrder, Data, Primitive};
+
+const ERROR: &str = "runtime::DecodeError";
+
+/// The decoder of a block; `more` is what a message has besides.
+pub(super) fn write(
+    code: &mut Code,
+    plan: &Plan<'_>,
+    order: ByteOrder,
+    more: impl FnOnce(&mut Code),
+) {
+    let name = &plan.decoder;
+    structure(code, plan);
+    code.blank();
+    code.block(format!("impl<'a> {name}<'a> {{"), |code| {
+        more(code);
+        wrap(code, plan);
+    });
+    let (declared, used) = generics(plan);
+    code.blank();
+    code.block(format!("impl{declared} {name}{used} {{"), |code| {
+        code.doc("The version of the schema that the sender has.");
+        code.line("#[inline]");
+        code.line("#[must_use]");
+        code.function("pub const fn acting_version", &["&self"], "u64", |code| {
+            code.line("self.version");
+        });
+        code.blank();
+        code.doc("The bytes that the block has in every version.");
+        code.line("#[inline]");
+        code.line("#[must_use]");
+        let result = format!("&'a [u8; {}]", plan.fixed);
+        code.function("pub const fn block_bytes", &["&self"], &result, |code| {
+            code.line("self.block");
+        });
+        for value in plan.values.iter().filter(|value| value::is_shown(value)) {
+            code.blank();
+            value::getter(code, value, order);
+        }
+        if plan.has_tails() {
+            code.blank();
+            moved(code, plan);
+        }
+    });
+    for (index, tail) in plan.tails.iter().enumerate() {
+        code.blank();
+        let at = format!("impl<'a> {name}<'a, at::{}> {{", tail.marker);
+        code.block(at, |code| read_tail(code, plan, index, tail, order));
+    }
+    if plan.has_tails() && plan.parent.is_some() {
+        code.blank();
+        code.block(format!("impl<'a> {name}<'a> {{"), |code| pass(code, plan));
+    }
+    code.blank();
+    let used = if plan.has_tails() { "<'_, At>" } else { "<'_>" };
+    let declared = if plan.has_tails() { "<At>" } else { "" };
+    value::show(
+        code,
+        name,
+        (declared, used),
+        plan.name,
+        &plan.values,
+        |code| show_tails(code, plan),
+    );
+}
+
+fn generics(plan: &Plan<'_>) -> (&'static str, &'static str) {
+    if plan.has_tails() {
+        ("<'a, At>", "<'a, At>")
+    } else {
+        ("<'a>", "<'a>")
+    }
+}
+
+fn structure(code: &mut Code, plan: &Plan<'_>) {
+    let name = &plan.decoder;
+    code.line("#[derive(Clone, Copy)]");
+    let generics = match plan.tails.first() {
+        Some(first) => format!("<'a, At = at::{}>", first.marker),
+        None => "<'a>".to_owned(),
+    };
+    code.block(format!("pub struct {name}{generics} {{"), |code| {
+        code.line(format!("block: &'a [u8; {}],", plan.fixed));
+        if plan.is_added_to() {
+            code.line("added: &'a [u8],");
+        }
+        code.line("version: u64,");
+        if plan.has_tails() {
+            code.line("tail: runtime::Tail<'a>,");
+            code.line("at: core::marker::PhantomData<At>,");
+        }
+    });
+}
+
+fn fields(plan: &Plan<'_>, tail: &'static str) -> Vec<&'static str> {
+    let mut fields = vec!["block"];
+    if plan.is_added_to() {
+        fields.push("added");
+    }
+    fields.push("version");
+    if plan.has_tails() {
+        fields.push(tail);
+        fields.push("at: core::marker::PhantomData");
+    }
+    fields
+}
+
+fn wrap(code: &mut Code, plan: &Plan<'_>) {
+    code.blank();
+    code.doc("Reads from bytes that begin with the block, which is as long, and of the version, as its sender says.");
+    code.doc("\n# Errors\n\nWhen the bytes are fewer than the block takes, or the block is shorter than it ever was.");
+    code.line("#[inline]");
+    let arguments = ["bytes: &'a [u8]", "block_length: u64", "version: u64"];
+    let result = format!("Result<Self, {ERROR}>");
+    code.function("pub fn wrap", &arguments, &result, |code| {
+        let added = if plan.is_added_to() { "added" } else { "_" };
+        let rest = if plan.has_tails() { "rest" } else { "_" };
+        code.line(format!(
+            "let (block, {added}, {rest}) = runtime::block(bytes, block_length, {:?})?;",
+            plan.name
+        ));
+        let fields = fields(plan, "tail: runtime::Tail::new(rest)");
+        code.structure("Ok(Self", &fields, ")");
+    });
+}
+
+fn moved(code: &mut Code, plan: &Plan<'_>) {
+    code.line("#[inline]");
+    let result = format!("{}<'a, Next>", plan.decoder);
+    let arguments = ["&self", "tail: runtime::Tail<'a>"];
+    code.function("const fn moved<Next>", &arguments, &result, |code| {
+        let mut fields = vec!["block: self.block"];
+        if plan.is_added_to() {
+            fields.push("added: self.added");
+        }
+        fields.extend([
+            "version: self.version",
+            "tail",
+            "at: core::marker::PhantomData",
+        ]);
+        code.structure(&plan.decoder, &fields, "");
+    });
+}
+
+/// The method that reads a group or data, and leads to what follows it.
+fn read_tail(code: &mut Code, plan: &Plan<'_>, index: usize, tail: &Tail<'_>, order: ByteOrder) {
+    match tail.description {
+        Some(text) => code.doc(&prose(text)),
+        None => code.doc(&format!("Reads `{}`.", tail.name)),
+    }
+    if let Some(since) = tail.since {
+        let nothing = match tail.kind {
+            TailKind::Group(_) => "Empty",
+            TailKind::Data(_) => "`None`",
+        };
+        code.doc(&format!(
+            "\n{nothing} in messages of versions before {since}."
+        ));
+    }
+    code.doc("\n# Errors\n\nWhen the message ends before it does, or it is larger than the schema allows.");
+    if let Some(version) = tail.deprecated {
+        value::deprecated(code, version);
+    }
+    let after = format!("{}<'a, at::{}>", plan.decoder, plan.after(index));
+    let what = match &tail.kind {
+        TailKind::Group(group) => format!("{}<'a>", group.decoder),
+        TailKind::Data(data) if tail.since.is_some() => format!("Option<{}>", data_type(data)),
+        TailKind::Data(data) => data_type(data).to_owned(),
+    };
+    code.line("#[inline]");
+    let name = format!("pub fn {}", tail.method);
+    let result = format!("runtime::Then<{what}, {after}>");
+    code.function(&name, &["self"], &result, |code| {
+        if let Some(since) = tail.since {
+            code.block(
+                format!("if self.version < {since} {{"),
+                |code| match &tail.kind {
+                    TailKind::Group(group) => code.line(format!(
+                        "return Ok(({}::empty(self.version), self.moved(self.tail)));",
+                        group.decoder
+                    )),
+                    TailKind::Data(_) => code.line("return Ok((None, self.moved(self.tail)));"),
+                },
+            );
+        }
+        code.line("let mut tail = self.tail;");
+        match &tail.kind {
+            TailKind::Group(group) => {
+                code.line(format!(
+                    "let group = {}::read(&mut tail, self.version)?;",
+                    group.decoder
+                ));
+                code.line("Ok((group, self.moved(tail)))");
+            }
+            TailKind::Data(data) => {
+                let lead = data.encoding.start.max(data.encoding.length.end());
+                code.line(format!(
+                    "let lead: &[u8; {lead}] = tail.chunk({:?})?;",
+                    data.name
+                ));
+                let length = number::read_slot(&data.encoding.length, order, "lead");
+                code.line(format!("let length = {length};"));
+                let max = data.encoding.length.max;
+                code.line(format!(
+                    "let data = tail.data(length, {max}, {:?})?;",
+                    data.name
+                ));
+                let mut value = match data_type(data) {
+                    "&'a [u8]" => "data",
+                    _ => "runtime::Text::new(data)",
+                }
+                .to_owned();
+                if tail.since.is_some() {
+                    value = format!("Some({value})");
+                }
+                code.line(format!("Ok(({value}, self.moved(tail)))"));
+            }
+        }
+    });
+}
+
+fn data_type(data: &Data) -> &'static str {
+    if data.encoding.primitive == Primitive::Char || data.encoding.character_encoding.is_some() {
+        "runtime::Text<'a>"
+    } else {
+        "&'a [u8]"
+    }
+}
+
+/// The bytes behind an entry.
+fn pass(code: &mut Code, plan: &Plan<'_>) {
+    code.line("#[inline]");
+    let result = format!("Result<&'a [u8], {ERROR}>");
+    code.function("fn pass", &["self"], &result, |code| {
+        code.line("let entry = self;");
+        for tail in &plan.tails {
+            code.line(format!("let (_, entry) = entry.{}()?;", tail.method));
+        }
+        code.line("Ok(entry.tail.rest())");
+    });
+}
+
+/// Shows what follows the block from its beginning, wherever the decoder stands.
+fn show_tails(code: &mut Code, plan: &Plan<'_>) {
+    let Some(first) = plan.tails.first() else {
+        return;
+    };
+    code.line(format!(
+        "let here = self.moved::<at::{}>(self.tail.from_start());",
+        first.marker
+    ));
+    for (index, tail) in plan.tails.iter().enumerate() {
+        let next = if index + 1 < plan.tails.len() {
+            "here"
+        } else {
+            "_"
+        };
+        code.block(
+            format!("let (value, {next}) = match here.{}() {{", tail.method),
+            |code| {
+                code.line("Ok(read) => read,");
+                code.line(format!(
+                    "Err(error) => return shown.field({:?}, &error).finish_non_exhaustive(),",
+                    tail.name
+                ));
+            },
+        );
+        // A `match` with `let` before it ends in a semicolon.
+        code.semicolon();
+        code.line(format!("shown.field({:?}, &value);", tail.name));
+    }
+}

@@ -1,0 +1,85 @@
+//! Enumerations.
+
+use super::code::{Code, prose};
+use super::names::{self, Scope};
+use super::value::deprecated;
+use super::{Collision, number};
+use crate::model::{Enum, Scalar, Type};
+
+pub(super) fn write(
+    code: &mut Code,
+    kind: &Type,
+    enumeration: &Enum,
+    name: &str,
+    collisions: &mut Vec<Collision>,
+) {
+    let raw = number::rust_type(enumeration.encoding);
+    let null = match enumeration.null {
+        Scalar::Integer(null) => null,
+        Scalar::Real(_) => 0,
+    };
+    let mut scope = Scope::default();
+    let values: Vec<_> = enumeration
+        .values
+        .iter()
+        .map(|value| (names::variant(&value.name), value))
+        .collect();
+    super::composite::documented(code, kind, &format!("The enumeration `{}`.", kind.name));
+    code.line("#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]");
+    code.block(format!("pub enum {name} {{"), |code| {
+        for (variant, value) in &values {
+            scope.take(variant, &value.name, &value.position, collisions);
+            match &value.description {
+                Some(text) => code.doc(&prose(text)),
+                None => code.doc(&format!("`{}`.", value.name)),
+            }
+            if let Some(version) = value.deprecated {
+                deprecated(code, version);
+            }
+            code.line(format!("{variant},"));
+        }
+        code.doc("A value that this version of the schema has no name for.");
+        code.line(format!("Unknown({raw}),"));
+    });
+    code.blank();
+    code.block(format!("impl {name} {{"), |code| {
+        code.doc("What is sent where there is no value.");
+        code.line(format!("pub const NULL: Self = Self::from_raw({null});"));
+        code.blank();
+        code.doc("The value that is sent as `raw`.");
+        code.line("#[inline]");
+        code.line("#[must_use]");
+        code.function(
+            "pub const fn from_raw",
+            &[&format!("raw: {raw}")],
+            "Self",
+            |code| {
+                code.block("match raw {", |code| {
+                    for (variant, value) in &values {
+                        code.line(format!("{} => Self::{variant},", value.value));
+                    }
+                    code.line("_ => Self::Unknown(raw),");
+                });
+            },
+        );
+        code.blank();
+        code.doc("What is sent for this value.");
+        code.line("#[inline]");
+        code.line("#[must_use]");
+        code.function("pub const fn raw", &["self"], raw, |code| {
+            code.block("match self {", |code| {
+                for (variant, value) in &values {
+                    code.line(format!("Self::{variant} => {},", value.value));
+                }
+                code.line("Self::Unknown(raw) => raw,");
+            });
+        });
+    });
+    code.blank();
+    code.block(format!("impl core::fmt::Display for {name} {{"), |code| {
+        let arguments = ["&self", "out: &mut core::fmt::Formatter<'_>"];
+        code.function("fn fmt", &arguments, "core::fmt::Result", |code| {
+            code.line("core::fmt::Debug::fmt(self, out)");
+        });
+    });
+}

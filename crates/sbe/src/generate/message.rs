@@ -1,0 +1,147 @@
+//! The module of a message.
+
+use super::Collision;
+use super::block::{DONE, Plan, Plans, TailKind};
+use super::code::{Code, prose};
+use super::{decoder, encoder, group, names};
+use crate::model::{Message, Schema};
+
+/// The module; its name is given.
+pub(super) fn write(
+    code: &mut Code,
+    schema: &Schema,
+    message: &Message,
+    module: &str,
+    collisions: &mut Vec<Collision>,
+) {
+    let order = schema.byte_order;
+    let plan = Plan::message(message, &mut Plans::new(collisions));
+    code.doc(&format!("The message `{}`.", message.name));
+    code.line(super::root::ALLOWED);
+    code.block(format!("pub mod {module} {{"), |code| {
+        code.line("use super::types;");
+        code.line("use taran_sbe::runtime;");
+        code.blank();
+        documented(code, message, "Reads");
+        decoder::write(code, &plan, order, |code| decode(code, message));
+        code.blank();
+        documented(code, message, "Writes");
+        encoder::write(code, &plan, order, |code| encode(code, schema, message));
+        for tail in &plan.tails {
+            if let TailKind::Group(inner) = &tail.kind {
+                group::write(code, inner, tail.since.is_some(), order);
+            }
+        }
+        if plan.has_tails() {
+            code.blank();
+            markers(code, &plan);
+        }
+    });
+}
+
+fn documented(code: &mut Code, message: &Message, verb: &str) {
+    code.doc(&format!("{verb} the message `{}`.", message.name));
+    if let Some(text) = &message.description {
+        code.doc(&format!("\n{}", prose(text)));
+    }
+    if let Some(version) = message.deprecated {
+        super::value::deprecated(code, version);
+    }
+}
+
+fn decode(code: &mut Code, message: &Message) {
+    code.doc("What is in the header of this message to tell which one it is.");
+    code.line(format!("pub const TEMPLATE_ID: u64 = {};", message.id));
+    code.doc("How many bytes the block takes in this version of the schema.");
+    code.line(format!(
+        "pub const BLOCK_LENGTH: u64 = {};",
+        message.block.length
+    ));
+    code.blank();
+    code.doc("Reads a message that begins with its header.");
+    code.doc("\n# Errors\n\nWhen it is another message, or ends too early.");
+    code.line("#[inline]");
+    let result = "Result<Self, runtime::DecodeError>";
+    code.function("pub fn decode", &["bytes: &'a [u8]"], result, |code| {
+        code.line("let (header, bytes) = super::header(bytes)?;");
+        code.line("runtime::schema_is(super::SCHEMA_ID, &header)?;");
+        code.line("runtime::template_is(Self::TEMPLATE_ID, &header)?;");
+        code.line("Self::wrap(bytes, header.block_length, header.version)");
+    });
+}
+
+fn encode(code: &mut Code, schema: &Schema, message: &Message) {
+    code.doc("Writes a message that begins with its header.");
+    code.doc("\nFields that nobody sets are null where they can be, else zero.");
+    code.doc("\n# Errors\n\nWhen the buffer is too small.");
+    code.line("#[inline]");
+    let result = "Result<Self, runtime::EncodeError>";
+    let argument = "buffer: &'a mut [u8]";
+    code.function("pub fn encode", &[argument], result, |code| {
+        let header = &schema.header;
+        let length = header.length;
+        code.line("let mut tail = runtime::Writer::new(buffer);");
+        code.line(format!(
+            "let header: &mut [u8; {length}] = tail.chunk({:?})?;",
+            header.kind.name
+        ));
+        code.line(format!("*header = [0; {length}];"));
+        let mut slot = |slot, value: u64| {
+            let value = group::typed(value, slot);
+            code.line(super::number::write_slot(
+                slot,
+                schema.byte_order,
+                "header",
+                &value,
+            ));
+        };
+        slot(&header.block_length, message.block.length.into());
+        slot(&header.template_id, message.id);
+        slot(&header.schema_id, schema.id);
+        slot(&header.version, schema.version.into());
+        if let Some(groups) = &header.groups {
+            slot(groups, message.block.groups.len() as u64);
+        }
+        if let Some(data) = &header.data {
+            slot(data, message.block.data.len() as u64);
+        }
+        code.line("Self::start(tail)");
+    });
+    code.blank();
+    code.doc("Writes a message without its header.");
+    code.doc("\n# Errors\n\nWhen the buffer is too small.");
+    code.line("#[inline]");
+    code.function("pub fn wrap", &[argument], result, |code| {
+        code.line("Self::start(runtime::Writer::new(buffer))");
+    });
+}
+
+/// The types that say where a decoder or an encoder stands.
+fn markers(code: &mut Code, plan: &Plan<'_>) {
+    code.doc("Where a decoder or an encoder stands: before what these are called after.");
+    code.block("pub mod at {", |code| {
+        each_marker(code, plan);
+        code.doc("Behind everything.");
+        code.line("#[derive(Debug, Clone, Copy)]");
+        code.line(format!("pub enum {DONE} {{}}"));
+    });
+}
+
+fn each_marker(code: &mut Code, plan: &Plan<'_>) {
+    for tail in &plan.tails {
+        code.doc(&format!("Before `{}`.", tail.name));
+        code.line("#[derive(Debug, Clone, Copy)]");
+        code.line(format!("pub enum {} {{}}", tail.marker));
+        code.blank();
+        if let TailKind::Group(inner) = &tail.kind {
+            each_marker(code, &inner.entry);
+        }
+    }
+}
+
+/// The message's module and its decoder.
+pub(super) fn path(message: &Message) -> (String, String) {
+    let module = names::module(&message.name);
+    let decoder = format!("{}Decoder", names::kind(&message.name));
+    (module, decoder)
+}

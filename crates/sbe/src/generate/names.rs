@@ -1,0 +1,201 @@
+//! Names of schemas as names of Rust.
+
+use std::collections::HashMap;
+
+use super::Collision;
+use crate::model::Position;
+
+/// Words of Rust, those that are only kept for later among them.
+const KEYWORDS: &[&str] = &[
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
+    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
+/// Methods that decoders and encoders have besides their fields.
+const METHODS: &[&str] = &[
+    "acting_version",
+    "blank",
+    "block_bytes",
+    "decode",
+    "done",
+    "encode",
+    "finish",
+    "moved",
+    "pass",
+    "start",
+    "wrap",
+    "writer",
+];
+
+/// Modules that stand beside those of messages.
+const MODULES: &[&str] = &["core", "taran_sbe", "types", "runtime"];
+
+/// Types that generated code means when it says them.
+const TYPES: &[&str] = &[
+    "AsRef", "Clone", "Copy", "Default", "Done", "Err", "From", "Into", "Iterator", "None", "Ok",
+    "Option", "Result", "Self", "Some",
+];
+
+/// `usage_description`, for a method.
+pub(super) fn method(name: &str) -> String {
+    unless(snake(name), METHODS)
+}
+
+/// `fuel_figures`, for a module.
+pub(super) fn module(name: &str) -> String {
+    unless(snake(name), MODULES)
+}
+
+/// `FuelFigures`, for a type.
+pub(super) fn kind(name: &str) -> String {
+    unless(pascal(name), TYPES)
+}
+
+/// `NoChange`, for a value of an enumeration.
+pub(super) fn variant(name: &str) -> String {
+    unless(pascal(name), &["Self", "Unknown"])
+}
+
+/// `SUN_ROOF`, for a flag of a set.
+pub(super) fn constant(name: &str) -> String {
+    unless(snake(name).to_ascii_uppercase(), &["ALL", "NONE"])
+}
+
+fn unless(name: String, taken: &[&str]) -> String {
+    if taken.contains(&name.as_str()) || KEYWORDS.contains(&name.as_str()) {
+        name + "_"
+    } else {
+        name
+    }
+}
+
+fn snake(name: &str) -> String {
+    let characters: Vec<char> = name.chars().collect();
+    let mut snake = String::new();
+    for (index, &character) in characters.iter().enumerate() {
+        if !character.is_ascii_alphanumeric() {
+            snake.push('_');
+            continue;
+        }
+        let before = index.checked_sub(1).map(|index| characters[index]);
+        let after = characters.get(index + 1);
+        let starts_word = character.is_ascii_uppercase()
+            && before.is_some_and(|before| {
+                before.is_ascii_lowercase()
+                    || before.is_ascii_digit()
+                    || before.is_ascii_uppercase() && after.is_some_and(char::is_ascii_lowercase)
+            });
+        if starts_word {
+            snake.push('_');
+        }
+        snake.push(character.to_ascii_lowercase());
+    }
+    started(snake, 'n')
+}
+
+fn pascal(name: &str) -> String {
+    let words: Vec<&str> = name
+        .split(|character: char| !character.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let shouted = words.len() > 1 && !name.chars().any(|character| character.is_ascii_lowercase());
+    let mut pascal = String::new();
+    for word in words {
+        let (first, rest) = word.split_at(1);
+        // `LEVEL_1_2` and `LEVEL_12` are not the same.
+        let after_digit = pascal.ends_with(|last: char| last.is_ascii_digit());
+        if after_digit && first.starts_with(|first: char| first.is_ascii_digit()) {
+            pascal.push('_');
+        }
+        pascal.push_str(&first.to_ascii_uppercase());
+        if shouted {
+            pascal.push_str(&rest.to_ascii_lowercase());
+        } else {
+            pascal.push_str(rest);
+        }
+    }
+    started(pascal, 'N')
+}
+
+/// A name does not begin with a digit, nor is it empty or `_` alone.
+fn started(name: String, prefix: char) -> String {
+    let nameless = name.chars().all(|character| character == '_');
+    if nameless || name.starts_with(|first: char| first.is_ascii_digit()) {
+        format!("{prefix}{name}")
+    } else {
+        name
+    }
+}
+
+/// Where each name may be used once.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    taken: HashMap<String, (String, Position)>,
+}
+
+impl Scope {
+    /// Takes a name for something that the schema calls otherwise.
+    pub(super) fn take(
+        &mut self,
+        identifier: &str,
+        original: &str,
+        position: &Position,
+        collisions: &mut Vec<Collision>,
+    ) {
+        let taken = (original.to_owned(), position.clone());
+        if let Some((first, first_position)) = self.taken.insert(identifier.to_owned(), taken) {
+            collisions.push(Collision {
+                identifier: identifier.to_owned(),
+                first: first.clone(),
+                first_position: first_position.clone(),
+                second: original.to_owned(),
+                position: position.clone(),
+            });
+            self.taken
+                .insert(identifier.to_owned(), (first, first_position));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_parted_where_a_reader_would_part_them() {
+        for (name, expected) in [
+            ("serialNumber", "serial_number"),
+            ("MDEntryPx", "md_entry_px"),
+            ("OrderID", "order_id"),
+            ("already_snake", "already_snake"),
+            ("x", "x"),
+            ("type", "type_"),
+            ("Self", "self_"),
+            ("wrap", "wrap_"),
+            ("1st", "n1st"),
+            ("a.b", "a_b"),
+            ("_", "n_"),
+        ] {
+            assert_eq!(method(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn types_and_values_begin_with_a_capital() {
+        for (name, expected) in [
+            ("booleanType", "BooleanType"),
+            ("NO_CHANGE", "NoChange"),
+            ("GTC", "GTC"),
+            ("group_size", "GroupSize"),
+            ("Option", "Option_"),
+            ("LEVEL_1_2", "Level1_2"),
+        ] {
+            assert_eq!(kind(name), expected, "{name}");
+        }
+        assert_eq!(variant("unknown"), "Unknown_");
+        assert_eq!(constant("sunRoof"), "SUN_ROOF");
+    }
+}

@@ -1,0 +1,17 @@
+//! What generated codecs need when they run: no allocation, no standard library, no panic whatever the bytes.
+//!
+//! Generated code holds the fixed part of a block as a reference to an array of its exact length. That one conversion
+//! is the check of the bounds; the offsets of fields are constants, and [`part`] proves them when the codec is
+//! compiled.
+
+mod error;
+mod read;
+mod text;
+mod write;
+
+pub use error::{DecodeError, EncodeError};
+pub use read::{
+    Cut, Header, Tail, Then, added, block, count, entries, numbers, part, schema_is, template_is,
+};
+pub use text::{FixedText, ShownSet, Text};
+pub use write::{Writer, fill, length, part_mut, set_numbers};

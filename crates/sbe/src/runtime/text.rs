@@ -1,0 +1,186 @@
+//! Text, which in a message is bytes that are hoped to be text.
+
+use core::fmt;
+use core::str::Utf8Error;
+
+/// A text of any length.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Text<'a>(&'a [u8]);
+
+impl<'a> Text<'a> {
+    /// The text that these bytes are.
+    #[inline]
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    #[inline]
+    #[must_use]
+    pub const fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The text.
+    ///
+    /// # Errors
+    ///
+    /// When it is not UTF-8, of which ASCII is a part.
+    pub const fn to_str(self) -> Result<&'a str, Utf8Error> {
+        core::str::from_utf8(self.0)
+    }
+}
+
+/// A text in a field of `N` bytes; it ends where the first zero is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FixedText<'a, const N: usize>(&'a [u8; N]);
+
+impl<'a, const N: usize> FixedText<'a, N> {
+    /// The text in that field.
+    #[inline]
+    #[must_use]
+    pub const fn new(field: &'a [u8; N]) -> Self {
+        Self(field)
+    }
+
+    /// The whole field, zeros and what is behind them too.
+    #[inline]
+    #[must_use]
+    pub const fn field(self) -> &'a [u8; N] {
+        self.0
+    }
+
+    /// The bytes of the text.
+    #[inline]
+    #[must_use]
+    pub fn as_bytes(self) -> &'a [u8] {
+        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(N);
+        self.0.get(..end).unwrap_or(self.0)
+    }
+
+    /// The text.
+    ///
+    /// # Errors
+    ///
+    /// When it is not UTF-8, of which ASCII is a part.
+    pub fn to_str(self) -> Result<&'a str, Utf8Error> {
+        core::str::from_utf8(self.as_bytes())
+    }
+}
+
+/// What is no text is shown as `U+FFFD`, so that showing a message never fails.
+fn lossy(bytes: &[u8], out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for chunk in bytes.utf8_chunks() {
+        fmt::Write::write_str(out, chunk.valid())?;
+        if !chunk.invalid().is_empty() {
+            fmt::Write::write_char(out, char::REPLACEMENT_CHARACTER)?;
+        }
+    }
+    Ok(())
+}
+
+fn quoted(bytes: &[u8], out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    use fmt::Write;
+    out.write_char('"')?;
+    for chunk in bytes.utf8_chunks() {
+        write!(out, "{}", chunk.valid().escape_debug())?;
+        write!(out, "{}", chunk.invalid().escape_ascii())?;
+    }
+    out.write_char('"')
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        lossy(self.0, out)
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        quoted(self.0, out)
+    }
+}
+
+impl<const N: usize> fmt::Display for FixedText<'_, N> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        lossy(self.as_bytes(), out)
+    }
+}
+
+impl<const N: usize> fmt::Debug for FixedText<'_, N> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        quoted(self.as_bytes(), out)
+    }
+}
+
+impl AsRef<[u8]> for Text<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.0
+    }
+}
+
+impl<const N: usize> AsRef<[u8]> for FixedText<'_, N> {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl PartialEq<str> for Text<'_> {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for Text<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == other.as_bytes()
+    }
+}
+
+impl<const N: usize> PartialEq<str> for FixedText<'_, N> {
+    fn eq(&self, other: &str) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl<const N: usize> PartialEq<&str> for FixedText<'_, N> {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+/// Shows the flags of a set that are set: by name, and the bits that have none as a number.
+#[expect(missing_debug_implementations, reason = "it is how others are shown")]
+pub struct ShownSet<'a, 'b> {
+    bits: u64,
+    shown: fmt::DebugSet<'a, 'b>,
+}
+
+impl<'a, 'b> ShownSet<'a, 'b> {
+    /// Shows these bits.
+    pub fn new(bits: u64, out: &'a mut fmt::Formatter<'b>) -> Self {
+        let shown = out.debug_set();
+        Self { bits, shown }
+    }
+
+    /// Shows a flag if its bit is set and has not been shown.
+    pub fn flag(&mut self, name: &str, bit: u64) {
+        if self.bits & bit != 0 {
+            self.shown.entry(&format_args!("{name}"));
+            self.bits &= !bit;
+        }
+    }
+
+    /// Shows the bits that have no name.
+    ///
+    /// # Errors
+    ///
+    /// Those of the formatter.
+    pub fn finish(mut self) -> fmt::Result {
+        if self.bits != 0 {
+            self.shown.entry(&format_args!("{:#x}", self.bits));
+        }
+        self.shown.finish()
+    }
+}

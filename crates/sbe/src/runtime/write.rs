@@ -1,0 +1,143 @@
+//! Putting messages together.
+
+use super::EncodeError;
+
+/// The `LEN` bytes at `AT` of a block, to be written. That they are inside of it is checked when the codec is compiled.
+#[inline]
+#[must_use]
+pub const fn part_mut<const AT: usize, const LEN: usize, const N: usize>(
+    block: &mut [u8; N],
+) -> &mut [u8; LEN] {
+    const { assert!(AT + LEN <= N, "a field lies outside of its block") };
+    match block.split_at_mut(AT).1.first_chunk_mut() {
+        Some(part) => part,
+        None => unreachable!(),
+    }
+}
+
+/// Writes a text into a field of a fixed length, and zeros behind it.
+///
+/// # Errors
+///
+/// [`EncodeError::TooLong`] when it is longer than the field.
+#[inline]
+pub fn fill<const N: usize>(
+    field: &mut [u8; N],
+    text: &[u8],
+    what: &'static str,
+) -> Result<(), EncodeError> {
+    let Some((start, rest)) = field.split_at_mut_checked(text.len()) else {
+        return Err(EncodeError::TooLong {
+            what,
+            max: N as u64,
+            actual: text.len(),
+        });
+    };
+    start.copy_from_slice(text);
+    rest.fill(0);
+    Ok(())
+}
+
+/// Writes each number of an array.
+#[inline]
+pub fn set_numbers<T: Copy, const SIZE: usize, const N: usize, const LEN: usize>(
+    field: &mut [u8; LEN],
+    values: &[T; N],
+    write: impl Fn(T) -> [u8; SIZE],
+) {
+    const { assert!(SIZE * N == LEN, "an array takes what its numbers take") };
+    let (numbers, _) = field.as_chunks_mut();
+    for (number, value) in numbers.iter_mut().zip(values) {
+        *number = write(*value);
+    }
+}
+
+/// The length of data, when it is not too long.
+///
+/// # Errors
+///
+/// [`EncodeError::TooLong`] when it is longer than the schema allows.
+#[inline]
+pub const fn length(data: &[u8], max: u64, what: &'static str) -> Result<u64, EncodeError> {
+    let length = data.len() as u64;
+    if length <= max {
+        return Ok(length);
+    }
+    Err(EncodeError::TooLong {
+        what,
+        max,
+        actual: data.len(),
+    })
+}
+
+/// A buffer that is written from front to back.
+#[derive(Debug)]
+pub struct Writer<'a> {
+    rest: &'a mut [u8],
+    written: usize,
+}
+
+impl<'a> Writer<'a> {
+    /// Starts at the front of `buffer`.
+    #[inline]
+    #[must_use]
+    pub const fn new(buffer: &'a mut [u8]) -> Self {
+        Self {
+            rest: buffer,
+            written: 0,
+        }
+    }
+
+    /// How many bytes have been written.
+    #[inline]
+    #[must_use]
+    pub const fn written(&self) -> usize {
+        self.written
+    }
+
+    /// The next bytes, for somebody to write.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::Short`] when the buffer has fewer left.
+    #[inline]
+    pub fn chunk<const N: usize>(
+        &mut self,
+        what: &'static str,
+    ) -> Result<&'a mut [u8; N], EncodeError> {
+        let rest = core::mem::take(&mut self.rest);
+        let actual = rest.len();
+        let Some((chunk, rest)) = rest.split_first_chunk_mut() else {
+            return Err(EncodeError::Short {
+                what,
+                needed: N,
+                actual,
+            });
+        };
+        self.rest = rest;
+        self.written += N;
+        Ok(chunk)
+    }
+
+    /// Writes bytes; that they are not too many for their field has to be known.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::Short`] when the buffer has not enough left.
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8], what: &'static str) -> Result<(), EncodeError> {
+        let rest = core::mem::take(&mut self.rest);
+        let actual = rest.len();
+        let Some((here, rest)) = rest.split_at_mut_checked(bytes.len()) else {
+            return Err(EncodeError::Short {
+                what,
+                needed: bytes.len(),
+                actual,
+            });
+        };
+        here.copy_from_slice(bytes);
+        self.rest = rest;
+        self.written += bytes.len();
+        Ok(())
+    }
+}
