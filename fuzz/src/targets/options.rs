@@ -8,10 +8,10 @@ use taran_protocol::option::{
 
 use crate::allocation;
 
-/// Three sets of some 150 options are made for every input. A line may be as short as `a=`, and each name that nobody knows
-/// is compared with all that there are, some 200 bytes each time; a text is copied a few times, into errors too.
-const COST: usize = 1 << 20;
-const COST_PER_BYTE: usize = 64 * 1024;
+/// Five sets of some 150 options are made for every input. A line may be as short as `a=`, and a text is copied a few times,
+/// into errors too.
+const COST: usize = 1 << 18;
+const COST_PER_BYTE: usize = 256;
 
 thread_local! {
     static FRESH: [OptionSet; 2] = [OptionSet::driver(), OptionSet::client()];

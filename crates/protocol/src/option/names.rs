@@ -58,26 +58,35 @@ const FOREIGN: &[&str] = &[
     "TARAN_TEST_",
 ];
 
-/// The form in which names are compared: that of environment variables.
-pub(super) fn normalised(name: &str) -> String {
-    name.chars()
-        .map(|c| {
-            if c == '.' {
-                '_'
-            } else {
-                c.to_ascii_uppercase()
-            }
-        })
-        .collect()
+/// A byte of a name in the form in which names are compared: that of environment variables.
+fn normal(byte: u8) -> u8 {
+    if byte == b'.' {
+        b'_'
+    } else {
+        byte.to_ascii_uppercase()
+    }
+}
+
+/// Whether two names are the same one, as a property or as a variable.
+pub(super) fn same(a: &str, b: &str) -> bool {
+    a.len() == b.len() && begins(a, b)
+}
+
+fn begins(name: &str, prefix: &str) -> bool {
+    let (name, prefix) = (name.as_bytes(), prefix.as_bytes());
+    name.len() >= prefix.len()
+        && name
+            .iter()
+            .zip(prefix)
+            .all(|(a, b)| normal(*a) == normal(*b))
 }
 
 /// The option with this name: a property, its variable, or the variable that belongs to the property by the rule
 /// (upper case, `.` becomes `_`) even if the official variable is another one.
 pub(super) fn find(name: &str) -> Option<&'static OptionSpec> {
-    let name = normalised(name);
     OptionId::ALL
         .iter()
-        .find(|spec| spec.variable == name || normalised(spec.property) == name)
+        .find(|spec| same(spec.variable, name) || same(spec.property, name))
 }
 
 /// The option with this name, that of its property or of its environment variable.
@@ -89,40 +98,41 @@ pub fn find_option(name: &str) -> Option<&'static OptionSpec> {
 /// The property whose name is nearest to one that no option has, if one is near.
 #[must_use]
 pub fn nearest_option(name: &str) -> Option<&'static str> {
-    let wanted = normalised(name);
-    OptionId::ALL
-        .iter()
-        .map(|spec| (distance(&wanted, &normalised(spec.property)), spec.property))
-        .filter(|(edits, _)| *edits <= MAX_EDITS)
+    nearest(name, MAX_EDITS, |spec| spec.property)
+}
+
+/// What `spelled` makes of the option for which that is nearest to `name`, at most `most` edits away.
+fn nearest(
+    name: &str,
+    most: usize,
+    spelled: fn(&'static OptionSpec) -> &'static str,
+) -> Option<&'static str> {
+    let known = OptionId::ALL.iter().map(spelled);
+    known
+        .filter_map(|known| Some((distance(name, known)?, known)))
+        .filter(|(edits, _)| *edits <= most)
         .min_by_key(|(edits, _)| *edits)
-        .map(|(_, property)| property)
+        .map(|(_, known)| known)
 }
 
 /// Whether an unknown name concerns this program at all.
-pub(super) fn is_ours(normalised: &str) -> bool {
-    (normalised.starts_with("AERON_") || normalised.starts_with("TARAN_"))
-        && !FOREIGN.iter().any(|prefix| normalised.starts_with(prefix))
+fn is_ours(name: &str) -> bool {
+    (begins(name, "AERON_") || begins(name, "TARAN_"))
+        && !FOREIGN.iter().any(|prefix| begins(name, prefix))
 }
 
 /// Reports a name that [`find`] does not know; `None` if it is none of our business.
 pub(super) fn unknown(name: &str, source: &Source) -> Option<UnknownOption> {
-    let wanted = normalised(name);
-    if !is_ours(&wanted) {
+    if !is_ours(name) {
         return None;
     }
     let environment = *source == Source::Environment;
-    let (most, spelled): (usize, fn(&'static OptionSpec) -> &'static str) = if environment {
-        (MAX_EDITS_IN_ENVIRONMENT, |spec| spec.variable)
+    let nearest = if environment {
+        nearest(name, MAX_EDITS_IN_ENVIRONMENT, |spec| spec.variable)
     } else {
-        (MAX_EDITS, |spec| spec.property)
+        nearest(name, MAX_EDITS, |spec| spec.property)
     };
-    let nearest = OptionId::ALL
-        .iter()
-        .map(|spec| (distance(&wanted, &normalised(spelled(spec))), spec))
-        .filter(|(edits, _)| *edits <= most)
-        .min_by_key(|(edits, _)| *edits)
-        .map(|(_, spec)| spelled(spec));
-    if environment && (nearest.is_none() || wanted.len() < MIN_LENGTH_IN_ENVIRONMENT) {
+    if environment && (nearest.is_none() || name.len() < MIN_LENGTH_IN_ENVIRONMENT) {
         return None;
     }
     Some(UnknownOption {
@@ -132,26 +142,57 @@ pub(super) fn unknown(name: &str, source: &Source) -> Option<UnknownOption> {
     })
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that make one text the other.
-fn distance(a: &str, b: &str) -> usize {
+/// Insertions, deletions, replacements and swaps of neighbours that make one name the other, if at most [`MAX_EDITS`] do.
+///
+/// A file may hold thousands of names that nobody knows, and each is compared with all that there are: only the cells
+/// within that many edits of the diagonal are looked at, and no further than the first row in which all have more.
+fn distance(a: &str, b: &str) -> Option<usize> {
+    const WIDTH: usize = 2 * MAX_EDITS + 1;
+    const FAR: usize = MAX_EDITS + 1;
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len().abs_diff(b.len()) > MAX_EDITS {
-        return usize::MAX;
+        return None;
     }
-    let mut before_last = vec![0; b.len() + 1];
-    let mut last: Vec<usize> = (0..=b.len()).collect();
+    // In row `i`, the cell of the first `j` bytes of `b` is at `j + MAX_EDITS - i`.
+    let mut before_last = [FAR; WIDTH];
+    let mut last: [usize; WIDTH] = std::array::from_fn(|at| match at.checked_sub(MAX_EDITS) {
+        Some(j) => j,
+        None => FAR,
+    });
     for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before_last[j - 2] + 1);
+        let mut row = [FAR; WIDTH];
+        for at in 0..WIDTH {
+            let Some(j) = (i + at).checked_sub(MAX_EDITS) else {
+                continue;
+            };
+            if j > b.len() {
+                break;
             }
+            if j == 0 {
+                row[at] = i.min(FAR);
+                continue;
+            }
+            let (x, y) = (normal(a[i - 1]), normal(b[j - 1]));
+            let mut edits = last[at] + usize::from(x != y);
+            if let Some(without_x) = last.get(at + 1) {
+                edits = edits.min(without_x + 1);
+            }
+            if at > 0 {
+                edits = edits.min(row[at - 1] + 1);
+            }
+            if i > 1 && j > 1 && x == normal(b[j - 2]) && y == normal(a[i - 2]) {
+                edits = edits.min(before_last[at] + 1);
+            }
+            row[at] = edits.min(FAR);
+        }
+        if row.iter().all(|edits| *edits == FAR) {
+            return None;
         }
         before_last = std::mem::replace(&mut last, row);
     }
-    last[b.len()]
+    // The lengths differ by so little that the last cell is among them.
+    let edits = last[b.len() + MAX_EDITS - a.len()];
+    (edits <= MAX_EDITS).then_some(edits)
 }
 
 #[cfg(test)]
@@ -161,17 +202,71 @@ mod tests {
     #[test]
     fn distances() {
         for (a, b, edits) in [
-            ("", "", 0),
-            ("abc", "abc", 0),
-            ("abc", "acb", 1),
-            ("abc", "abd", 1),
-            ("abc", "abcd", 1),
-            ("abcd", "acd", 1),
-            ("abc", "xyz", 3),
+            ("", "", Some(0)),
+            ("", "abc", Some(3)),
+            ("", "abcd", None),
+            ("abc", "abc", Some(0)),
+            ("a.b", "A_B", Some(0)),
+            ("abc", "acb", Some(1)),
+            ("abc", "abd", Some(1)),
+            ("abc", "abcd", Some(1)),
+            ("abcd", "acd", Some(1)),
+            ("abc", "xyz", Some(3)),
+            ("abcd", "wxyz", None),
+            ("badcfe", "abcdef", Some(3)),
+            ("badcfehg", "abcdefgh", None),
+            ("xxxabc", "abc", Some(3)),
+            ("abcdefgh", "defghxyz", None),
+            ("a", "abcdef", None),
         ] {
             assert_eq!(distance(a, b), edits, "{a} {b}");
+            assert_eq!(distance(b, a), edits, "{b} {a}");
         }
-        assert_eq!(distance("a", "abcdef"), usize::MAX);
+    }
+
+    /// The definition, cell by cell.
+    fn whole_distance(a: &[u8], b: &[u8]) -> usize {
+        let mut cells = vec![vec![0; b.len() + 1]; a.len() + 1];
+        for i in 0..=a.len() {
+            for j in 0..=b.len() {
+                let mut ways = Vec::new();
+                if i > 0 {
+                    ways.push(cells[i - 1][j] + 1);
+                }
+                if j > 0 {
+                    ways.push(cells[i][j - 1] + 1);
+                }
+                if i > 0 && j > 0 {
+                    ways.push(cells[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]));
+                }
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    ways.push(cells[i - 2][j - 2] + 1);
+                }
+                cells[i][j] = ways.into_iter().min().unwrap_or(0);
+            }
+        }
+        cells[a.len()][b.len()]
+    }
+
+    #[test]
+    fn what_is_near_is_as_near_as_defined() {
+        // All words of up to five letters, each of two kinds: all ways to lose the diagonal and to find it again.
+        let words: Vec<String> = (0..=5)
+            .flat_map(|length| {
+                (0..1 << length).map(move |bits: u32| {
+                    (0..length)
+                        .map(|at| if bits >> at & 1 == 0 { 'A' } else { 'B' })
+                        .collect()
+                })
+            })
+            .collect();
+        for a in &words {
+            for b in &words {
+                let whole = whole_distance(a.as_bytes(), b.as_bytes());
+                let near = (whole <= MAX_EDITS).then_some(whole);
+                assert_eq!(distance(a, b), near, "{a} {b}");
+            }
+        }
     }
 
     #[test]
