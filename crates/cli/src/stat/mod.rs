@@ -5,6 +5,7 @@ mod frame;
 mod json;
 mod openmetrics;
 mod places;
+mod request;
 mod serve;
 
 use std::io::{self, IsTerminal};

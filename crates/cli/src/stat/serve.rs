@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::filter::Filter;
 use super::openmetrics;
 use super::places::{Place, Places};
+use super::request::{Head, Request, head};
 use crate::attach::{Attached, Target};
 use crate::failure::Failure;
 use crate::output;
@@ -25,8 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PARTING: Duration = Duration::from_millis(500);
 /// Longest request, in bytes.
 const REQUEST_LENGTH: usize = 8 * 1024;
-/// Most headers of a request.
-const HEADERS: usize = 64;
 /// After an accept that failed, for example because there are too many open files.
 const RECOVERY: Duration = Duration::from_millis(100);
 
@@ -87,13 +86,6 @@ impl Answer {
             headers: "",
         }
     }
-}
-
-/// A method and a path.
-struct Request {
-    is_head: bool,
-    is_get: bool,
-    path: String,
 }
 
 /// A connection, and when it has to be over.
@@ -182,33 +174,15 @@ fn read_request(connection: &mut Limited) -> io::Result<Result<Request, Answer>>
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             read => length += read,
         }
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS];
-        let mut request = httparse::Request::new(&mut headers);
-        match request.parse(&buffer[..length]) {
-            Ok(httparse::Status::Complete(_)) => {
-                let method = request.method.unwrap_or("");
-                return Ok(Ok(Request {
-                    is_head: method == "HEAD",
-                    is_get: method == "GET",
-                    path: path_of(request.path.unwrap_or("")).to_owned(),
-                }));
-            }
-            Ok(httparse::Status::Partial) => {}
-            Err(httparse::Error::TooManyHeaders) => return Ok(Err(too_large())),
-            Err(error) => {
+        match head(&buffer[..length]) {
+            Head::Whole(request) => return Ok(Ok(request)),
+            Head::Begun => {}
+            Head::TooLarge => return Ok(Err(too_large())),
+            Head::Bad(error) => {
                 return Ok(Err(Answer::text("400 Bad Request", format!("{error}\n"))));
             }
         }
     }
-}
-
-/// The path of a request target, which proxies write with the server before it (RFC 9112 §3.2.2).
-fn path_of(target: &str) -> &str {
-    let path = match target.strip_prefix("http://") {
-        Some(rest) => rest.find('/').map_or("/", |start| &rest[start..]),
-        None => target,
-    };
-    path.split('?').next().unwrap_or("")
 }
 
 fn too_large() -> Answer {
@@ -254,21 +228,4 @@ fn turn_away(stream: Arc<TcpStream>) {
     };
     let answer = Answer::text("503 Service Unavailable", "too many connections\n");
     let _ = send(&mut connection, &answer, false);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn targets_may_name_the_server() {
-        for (target, path) in [
-            ("/metrics", "/metrics"),
-            ("/metrics?a=b", "/metrics"),
-            ("http://localhost:9464/metrics?a", "/metrics"),
-            ("http://localhost", "/"),
-        ] {
-            assert_eq!(path_of(target), path);
-        }
-    }
 }
