@@ -1,5 +1,6 @@
 //! What a hostile process writes into a log buffer, from scripts.
 
+use taran::{Header, Subscription};
 use taran_core::memory::Region;
 use taran_protocol::log::LOG_METADATA_LENGTH;
 
@@ -47,4 +48,20 @@ pub fn metadata(log: &Region, script: &mut Script<'_>) {
         }
     };
     log.write(start + at, &value.to_le_bytes());
+}
+
+/// Takes what has come. Whoever sent it, and whatever it is, it comes in bounds.
+///
+/// # Panics
+/// If it does not.
+pub fn poll(subscription: &mut Subscription, mut each: impl FnMut(&Header<'_>)) {
+    let polled = subscription.poll(
+        |part, header| {
+            assert_eq!(header.frame_length() as usize, part.len() + 32);
+            assert!(part.len() <= TERM_LENGTH as usize);
+            each(header);
+        },
+        32,
+    );
+    assert!(polled.is_ok());
 }

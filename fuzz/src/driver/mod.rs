@@ -51,7 +51,48 @@ pub const TIMES: [Duration; 6] = [
     Duration::from_millis(250),
 ];
 
-/// Short timeouts, so that whatever strangers began is over soon, and small buffers.
+/// Short timeouts, so that whatever strangers began is over soon.
+const TIMEOUTS: [(&str, Duration); 11] = [
+    ("aeron.image.liveness.timeout", IMAGE_TIMEOUT),
+    ("aeron.rcv.status.message.timeout", STATUS_TIMEOUT),
+    (
+        "aeron.publication.linger.timeout",
+        Duration::from_millis(40),
+    ),
+    (
+        "aeron.publication.connection.timeout",
+        Duration::from_millis(200),
+    ),
+    ("aeron.client.liveness.timeout", CLIENT_TIMEOUT),
+    ("aeron.publication.unblock.timeout", Duration::from_secs(2)),
+    (
+        "aeron.counters.free.to.reuse.timeout",
+        Duration::from_millis(20),
+    ),
+    (
+        "aeron.untethered.window.limit.timeout",
+        Duration::from_millis(200),
+    ),
+    (
+        "aeron.untethered.linger.timeout",
+        Duration::from_millis(100),
+    ),
+    (
+        "aeron.untethered.resting.timeout",
+        Duration::from_millis(100),
+    ),
+    ("aeron.retransmit.unicast.linger", Duration::from_millis(20)),
+];
+/// After which a silent client is given up, and a command that nobody finishes.
+pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
+const IMAGE_TIMEOUT: Duration = Duration::from_millis(100);
+const STATUS_TIMEOUT: Duration = Duration::from_millis(20);
+/// Turns after which a driver whose time stands still must have done everything: one command of thousands in each.
+const TURNS_MAX: usize = 100_000;
+/// Between two looks at what is left.
+const PAUSE: Duration = Duration::from_millis(80);
+
+/// The smallest buffers: those of a new driver are filled with zeros.
 const OPTIONS: &[(&str, &str)] = &[
     ("aeron.term.buffer.length", "64k"),
     ("aeron.ipc.term.buffer.length", "64k"),
@@ -59,17 +100,6 @@ const OPTIONS: &[(&str, &str)] = &[
     ("aeron.loss.report.buffer.length", "64k"),
     ("aeron.low.file.store.warning.threshold", "0"),
     ("aeron.timer.interval", "20ms"),
-    ("aeron.image.liveness.timeout", "100ms"),
-    ("aeron.rcv.status.message.timeout", "20ms"),
-    ("aeron.publication.linger.timeout", "40ms"),
-    ("aeron.publication.connection.timeout", "200ms"),
-    ("aeron.client.liveness.timeout", "1s"),
-    ("aeron.publication.unblock.timeout", "2s"),
-    ("aeron.counters.free.to.reuse.timeout", "20ms"),
-    ("aeron.untethered.window.limit.timeout", "200ms"),
-    ("aeron.untethered.linger.timeout", "100ms"),
-    ("aeron.untethered.resting.timeout", "100ms"),
-    ("aeron.retransmit.unicast.linger", "20ms"),
 ];
 
 /// Knows every name that starts with `host`.
@@ -131,10 +161,13 @@ impl Bench {
         let here = network.host(&[HERE.into()]);
         let there = network.host(&STRANGERS.map(IpAddr::from));
         let storage = MemoryStorage::with_capacity(CAPACITY);
-        let context = OPTIONS.iter().chain(options).fold(
-            DriverContext::new().aeron_dir(DIRECTORY),
-            |context, (name, value)| context.option(name, value),
-        );
+        let mut context = DriverContext::new().aeron_dir(DIRECTORY);
+        for (name, timeout) in TIMEOUTS {
+            context = context.option(name, format!("{}ms", timeout.as_millis()));
+        }
+        for (name, value) in OPTIONS.iter().chain(options) {
+            context = context.option(name, value);
+        }
         let environment = Environment {
             storage: Arc::new(storage.clone()),
             network: Box::new(here),
@@ -163,7 +196,7 @@ impl Bench {
             parts,
             client,
             strangers,
-            heard: ReceiveBatch::new(16),
+            heard: ReceiveBatch::new(1),
             good: GoodStream::default(),
             calm: None,
             held: 0,
@@ -192,13 +225,27 @@ impl Bench {
         assert!(held < most, "{held} bytes are held");
     }
 
-    /// One turn of everybody at the present time.
-    pub fn turn(&mut self) {
+    /// One turn of everybody at the present time; how much was done.
+    pub fn turn(&mut self) -> usize {
         let now = self.clock.read();
-        self.client.do_work(now);
-        self.parts.conductor.do_work(now);
-        self.parts.sender.do_work(now);
-        self.parts.receiver.do_work(now);
+        self.client.do_work(now)
+            + self.parts.conductor.do_work(now)
+            + self.parts.sender.do_work(now)
+            + self.parts.receiver.do_work(now)
+    }
+
+    /// Turns at the present time until nobody has anything to do: an agent takes few commands in a turn, and has many
+    /// turns between two timer ticks.
+    ///
+    /// # Panics
+    /// If there is always something to do.
+    pub fn settle(&mut self) {
+        for _ in 0..TURNS_MAX {
+            if self.turn() == 0 {
+                return;
+            }
+        }
+        panic!("after {TURNS_MAX} turns there still is something to do");
     }
 
     /// Lets time go by, then gives everybody a turn.
@@ -317,13 +364,18 @@ impl Bench {
         );
     }
 
-    /// Checks that nothing is left of what strangers began, some time after they have been quiet.
+    /// Checks that nothing is left of what strangers began, who are quiet from now on: not beyond the time that all
+    /// timeouts take one after the other.
     ///
     /// # Panics
     /// If something is left.
-    pub fn check_calm(&mut self, ticks: usize) {
-        for _ in 0..ticks.div_ceil(4) {
-            self.step(4 * TICK);
+    pub fn check_calm(&mut self) {
+        self.settle();
+        let mut left = quiet();
+        while Some(&self.belongings()) != self.calm.as_ref() && !left.is_zero() {
+            self.clock.advance(PAUSE);
+            self.settle();
+            left = left.saturating_sub(PAUSE);
         }
         let calm = self.calm.as_ref().map_or(0, |calm| calm.counters);
         let now = self.belongings();
@@ -361,6 +413,14 @@ impl Bench {
     }
 }
 
+/// How long what strangers began may last when they are quiet: each timeout once, an image's twice (for its publisher and
+/// for its subscribers) and that of status messages five times more (for the last of them), and each is noticed a pause
+/// late.
+fn quiet() -> Duration {
+    let timeouts = TIMEOUTS.iter().map(|(_, timeout)| *timeout + PAUSE);
+    timeouts.sum::<Duration>() + IMAGE_TIMEOUT + 5 * STATUS_TIMEOUT + 2 * PAUSE
+}
+
 /// A client of the driver, without a thread of its own.
 fn connect(storage: &MemoryStorage, clock: &ManualClock) -> Client {
     let nothing: [(&str, &str); 0] = [];
@@ -369,6 +429,8 @@ fn connect(storage: &MemoryStorage, clock: &ManualClock) -> Client {
         .storage(Arc::new(storage.clone()))
         .clock(clock.clone())
         .on_error(|_| ())
+        // What a client keeps mapped for a while would count as held.
+        .resource_linger(Duration::ZERO)
         .invoker(true);
     match context.connecting().poll(clock.read()) {
         Ok(Progress::Connected(client)) => client,

@@ -12,7 +12,7 @@ use taran_protocol::cnc::Cnc;
 use taran_protocol::command::Command;
 use taran_protocol::response::Response;
 
-use crate::driver::{Bench, TICK};
+use crate::driver::{Bench, CLIENT_TIMEOUT, TICK};
 use crate::script::Script;
 use crate::story::Hero;
 
@@ -23,10 +23,6 @@ const QUIET_EVERY: usize = 8;
 const STEPS_MAX: usize = 24;
 /// Of this driver: publications and subscriptions of eight inputs, and an error record for each text.
 const HELD_MAX: isize = 64 << 20;
-/// Timer ticks after which a silent client, and all that was its, is gone.
-const QUIET_TICKS: usize = 400;
-/// Timer ticks after which a driver has mended its ring.
-const MENDED_TICKS: usize = 400;
 
 const CHANNELS: [&str; 22] = [
     "aeron:ipc",
@@ -77,7 +73,8 @@ struct Commanding {
 /// What an input has damaged beyond commands.
 #[derive(Clone, Copy, Debug, Default)]
 struct Damage {
-    ring: bool,
+    /// Words of the ring: each may be the beginning of a record that holds up the driver.
+    ring: u32,
     rest: bool,
 }
 
@@ -142,7 +139,7 @@ impl Commanding {
         }
         self.bench.turn();
         self.bench.turn();
-        if damage.ring || damage.rest {
+        if damage.ring > 0 || damage.rest {
             self.bench.rest(3);
             self.check_alive(damage);
             return false;
@@ -151,14 +148,7 @@ impl Commanding {
         self.bench.check_held(HELD_MAX);
         self.inputs += 1;
         if self.inputs.is_multiple_of(QUIET_EVERY) {
-            // A turn takes one command: what is still in the ring would be begun when all should be at rest.
-            for _ in 0..STEPS_MAX * QUIET_EVERY {
-                if self.producer.size() == 0 {
-                    break;
-                }
-                self.bench.turn();
-            }
-            self.bench.check_calm(QUIET_TICKS);
+            self.bench.check_calm();
         }
         true
     }
@@ -306,7 +296,7 @@ impl Commanding {
     }
 
     fn write(&self, type_id: i32, payload: &[u8]) {
-        if !self.is_about_good_things(payload) {
+        if !self.is_about_good_things(payload) && !asks_for_time(payload) {
             // A full ring is what a hostile client gets from its haste.
             let _ = self.producer.write(type_id, payload);
         }
@@ -326,7 +316,6 @@ impl Commanding {
         let area = script.u8();
         let (region, starts): (&Region, [usize; 4]) = match area % 6 {
             0 | 1 => {
-                damage.ring = true;
                 let capacity = self.producer.capacity();
                 let near = self.producer.size() & (capacity - 1);
                 (
@@ -358,6 +347,9 @@ impl Commanding {
         let start = starts[script.below(4)] + usize::from(script.u16() & 0x1FFF) * 4;
         let length = script.below(33);
         let bytes = script.take(length);
+        if area % 6 < 2 {
+            damage.ring += 1 + bytes.len() as u32 / 8;
+        }
         let start = start % region.len();
         region.copy_racing_in(start & !7, &bytes[..bytes.len().min(region.len() - start)]);
     }
@@ -371,8 +363,11 @@ impl Commanding {
         }
         let mut responses = Receiver::open(&self.cnc.to_clients).expect("nobody damaged it");
         let mut asked = None;
-        for _ in 0..MENDED_TICKS {
-            self.bench.step(TICK);
+        let patience = damage.ring * (CLIENT_TIMEOUT + 2 * TICK) + CLIENT_TIMEOUT;
+        let end = self.bench.clock.read().nanos + patience.as_nanos() as i64;
+        while self.bench.clock.read().nanos < end {
+            self.bench.clock.advance(TICK);
+            self.bench.settle();
             if asked.is_none() {
                 let mut payload = Vec::new();
                 let command = Command::NextAvailableSessionId {
@@ -416,4 +411,15 @@ impl Commanding {
             "the last heartbeat is {age} ms old"
         );
     }
+}
+
+/// True if a record may ask that something outlives its client by more than the driver's own timeouts.
+fn asks_for_time(payload: &[u8]) -> bool {
+    let behind = |text: &'static [u8]| {
+        let found = payload.windows(text.len()).enumerate();
+        found.filter_map(move |(at, part)| (part == text).then(|| &payload[at + text.len()..]))
+    };
+    behind(b"timeout").next().is_some()
+        || behind(b",t:").next().is_some()
+        || behind(b"linger=").any(|value| !value.starts_with(b"0|"))
 }

@@ -147,7 +147,8 @@ impl Sending {
         self.bench.check_good_stream();
         self.inputs += 1;
         if self.inputs.is_multiple_of(QUIET_EVERY) {
-            self.bench.check_calm(QUIET_TICKS);
+            self.bench.rest(QUIET_TICKS);
+            self.bench.check_calm();
             self.bench.take_heard();
             self.bench.check_counts(2, &["onPublicationError"]);
         }
