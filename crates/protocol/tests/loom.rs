@@ -11,17 +11,22 @@
 use loom::thread;
 use taran_core::memory::Region;
 use taran_core::sync::{Arc, AtomicI64, Ordering};
+use taran_protocol::frame::{DataHeader, Frame, FrameHeader, FrameType, IntoBytes as _};
 use taran_protocol::log::{
-    AppendError, ExclusiveAppender, LogBuffers, LogKind, LogSpec, SharedAppender, poll,
+    AppendError, ExclusiveAppender, LogBuffers, LogKind, LogSpec, SharedAppender, insert, poll,
 };
 
 const TERM_LENGTH: i32 = 128;
 const FRAME: i64 = 64;
 
 fn new_log(start_position: i64) -> LogBuffers {
+    log_of(LogKind::Concurrent, start_position)
+}
+
+fn log_of(kind: LogKind, start_position: i64) -> LogBuffers {
     let spec = LogSpec {
         mtu: 64,
-        ..LogSpec::new(LogKind::Concurrent, 7, 8, -1, TERM_LENGTH)
+        ..LogSpec::new(kind, 7, 8, -1, TERM_LENGTH)
     };
     let region = Region::anonymous(spec.file_length()).expect("memory");
     LogBuffers::create(&region, &spec, start_position).expect("a log")
@@ -217,6 +222,7 @@ fn driver_and_publisher_turn_a_full_log() {
             append(&appender, 2);
         }
         assert_eq!(messages(&log, start), (vec![1, 2], start + 2 * FRAME));
+        assert_eq!(log.producer_position(), start + 2 * FRAME);
     });
 }
 
@@ -265,5 +271,156 @@ fn a_used_term_is_clean_when_the_limit_allows_it() {
         driver.join().expect("no panic");
         assert_eq!(publisher.join().expect("no panic"), used + FRAME);
         assert_eq!(messages(&log, used), (vec![2], used + FRAME));
+    });
+}
+
+/// An aborted claim becomes padding: a reader sees nothing of it, or passes over all of it.
+#[test]
+fn an_aborted_claim_is_passed_over() {
+    loom::model(|| {
+        let log = new_log(0);
+        let publisher = {
+            let appender = SharedAppender::new(log.clone());
+            thread::spawn(move || {
+                let tail = appender.tail().expect("no rotation");
+                appender.claim(tail, 4).expect("room").abort();
+                append(&appender, 1);
+            })
+        };
+        let reader = {
+            let log = log.clone();
+            thread::spawn(move || messages(&log, 0))
+        };
+        publisher.join().expect("no panic");
+        let (seen, position) = reader.join().expect("no panic");
+        let (rest, end) = messages(&log, position);
+        assert_eq!(([seen, rest].concat(), end), (vec![1], 2 * FRAME));
+    });
+}
+
+/// Somebody took room and died before he began a frame. The driver pads over it as soon as it sees a frame behind it, and
+/// never over the frames of those who live. (They are as quick as the model has them: whoever takes room and waits for
+/// the whole unblock timeout is taken for dead, too.)
+#[test]
+fn room_that_was_taken_and_not_begun_is_padded_over() {
+    const SHORT: i64 = 32;
+    loom::model(|| {
+        let log = new_log(0);
+        log.metadata().tails[0].fetch_add(SHORT, Ordering::AcqRel);
+        let publisher = {
+            let appender = SharedAppender::new(log.clone());
+            thread::spawn(move || {
+                for _ in 0..3 {
+                    let tail = appender.tail().expect("no rotation");
+                    appender.append(tail, &[], None).expect("room");
+                }
+            })
+        };
+        let driver = {
+            let log = log.clone();
+            thread::spawn(move || {
+                // All is taken; of the last frame alone it may not be known whether it was begun.
+                let all_taken = log.producer_position() == i64::from(TERM_LENGTH);
+                all_taken && log.unblock(0)
+            })
+        };
+        publisher.join().expect("no panic");
+        if !driver.join().expect("no panic") {
+            assert!(log.unblock(0));
+        }
+        let mut frames = Vec::new();
+        poll(log.term(0), 0, 4, |frame| frames.push(frame.offset())).expect("sound frames");
+        assert_eq!(frames, [32, 64, 96], "what was written is there");
+        assert_eq!(
+            log.term(0).atomic_i32(0).load(Ordering::Acquire),
+            SHORT as i32
+        );
+    });
+}
+
+/// A datagram with message `number` for the frame at a position.
+fn datagram(log: &LogBuffers, position: i64, number: u8) -> Vec<u8> {
+    let header = DataHeader {
+        header: FrameHeader::new(36, DataHeader::UNFRAGMENTED, FrameType::DATA),
+        term_offset: log.geometry().term_offset(position).into(),
+        session_id: 7.into(),
+        stream_id: 8.into(),
+        term_id: log.geometry().term_id(position).into(),
+        reserved_value: 0.into(),
+    };
+    let mut bytes = [header.as_bytes(), &[number; 4]].concat();
+    bytes.resize(FRAME as usize, 0);
+    bytes
+}
+
+/// What the receiver does with a datagram.
+fn receive(log: &LogBuffers, position: i64, number: u8) -> bool {
+    let bytes = datagram(log, position, number);
+    let Ok(Frame::Data(frame)) = Frame::parse(&bytes) else {
+        panic!("a data frame");
+    };
+    let walk = frame.walk(TERM_LENGTH).expect("whole frames");
+    insert(log.term_at(position), &walk)
+}
+
+/// Datagrams come in any order and twice; a reader sees nothing of a frame, or all of it, and frames in order.
+#[test]
+fn what_is_inserted_is_seen_whole_and_in_order() {
+    loom::model(|| {
+        let log = log_of(LogKind::Image, 0);
+        let receiver = {
+            let log = log.clone();
+            thread::spawn(move || {
+                assert!(receive(&log, FRAME, 2));
+                assert!(receive(&log, 0, 1));
+                assert!(!receive(&log, FRAME, 3), "the first copy wins");
+            })
+        };
+        let reader = {
+            let log = log.clone();
+            thread::spawn(move || {
+                let (first, position) = messages(&log, 0);
+                let (second, position) = messages(&log, position);
+                ([first, second].concat(), position)
+            })
+        };
+        receiver.join().expect("no panic");
+        let (seen, position) = reader.join().expect("no panic");
+        let (rest, end) = messages(&log, position);
+        assert_eq!(([seen, rest].concat(), end), (vec![1, 2], 2 * FRAME));
+    });
+}
+
+/// The conductor cleans a used term from frame to frame; the receiver inserts what ends before the cleaned part does, and
+/// a reader follows: it meets what was inserted or nothing, never what was there before.
+#[test]
+fn a_reader_that_follows_into_a_used_term_meets_no_old_frame() {
+    const LOG: i64 = 3 * TERM_LENGTH as i64;
+    loom::model(|| {
+        let log = log_of(LogKind::Image, 0);
+        assert!(receive(&log, 0, 8) && receive(&log, FRAME, 9));
+        let cleaned = Arc::new(AtomicI64::new(0));
+        let receiver = {
+            let (log, cleaned) = (log.clone(), Arc::clone(&cleaned));
+            thread::spawn(move || {
+                for (position, number) in [(LOG - FRAME, 1), (LOG, 2)] {
+                    // As the driver has it: some of what follows is clean as well.
+                    if position + FRAME < cleaned.load(Ordering::Acquire) + LOG {
+                        assert!(receive(&log, position, number));
+                    }
+                }
+            })
+        };
+        let reader = {
+            let log = log.clone();
+            thread::spawn(move || messages(&log, LOG - FRAME).0)
+        };
+        for end in [FRAME, 2 * FRAME] {
+            assert_eq!(log.clean(end - FRAME, end), end);
+            cleaned.store(end, Ordering::Release);
+        }
+        receiver.join().expect("no panic");
+        let seen = reader.join().expect("no panic");
+        assert!([&[][..], &[1], &[1, 2]].contains(&&seen[..]), "{seen:?}");
     });
 }
