@@ -9,6 +9,12 @@ fn main() -> Result<(), BuildError> {
         .schema("schema/garage_v1.xml")
         .schema("schema/garage_v2.xml")
         .schema("schema/ticks.xml")
+        .schema("schema/vast.xml")
+        .schema("../../archive/schema/archive.xml")
+        .schema_as("../../archive/schema/mark.xml", "archive_mark")
+        .schema("../../cluster/schema/cluster.xml")
+        .schema_as("../../cluster/schema/mark.xml", "cluster_mark")
+        .schema("../../cluster/schema/node.xml")
         .quiet()
         .run()?;
     Ok(())

@@ -15,6 +15,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -158,7 +159,7 @@ impl Sources for Watched {
 }
 
 /// Why there are no codecs.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A schema cannot be used.
@@ -191,4 +192,11 @@ pub enum BuildError {
     /// Nobody said where files go.
     #[error("OUT_DIR is not set, as build scripts have it; say where files go with `out`")]
     NoOutDir,
+}
+
+/// As it is shown to people: build scripts often return it from `main`, which shows it so.
+impl fmt::Debug for BuildError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
 }

@@ -92,3 +92,33 @@ pub mod garage_v2 {
 pub mod ticks {
     include!(concat!(env!("OUT_DIR"), "/ticks.rs"));
 }
+
+/// Headers, groups and data with lengths of eight bytes.
+pub mod vast {
+    include!(concat!(env!("OUT_DIR"), "/vast.rs"));
+}
+
+/// The archive's protocol.
+pub mod archive {
+    include!(concat!(env!("OUT_DIR"), "/archive.rs"));
+}
+
+/// The archive's mark file.
+pub mod archive_mark {
+    include!(concat!(env!("OUT_DIR"), "/archive_mark.rs"));
+}
+
+/// The cluster's protocol.
+pub mod cluster {
+    include!(concat!(env!("OUT_DIR"), "/cluster.rs"));
+}
+
+/// The cluster's mark file.
+pub mod cluster_mark {
+    include!(concat!(env!("OUT_DIR"), "/cluster_mark.rs"));
+}
+
+/// What a node of the cluster keeps.
+pub mod node {
+    include!(concat!(env!("OUT_DIR"), "/node.rs"));
+}

@@ -67,6 +67,9 @@ pub(super) fn is_zero(value: Scalar) -> bool {
 
 /// Reads a number that frames something: as a `u64`, unless it has a sign.
 pub(super) fn read_slot(slot: &Slot, order: ByteOrder, from: &str) -> String {
+    if let Some(constant) = slot.constant {
+        return format!("{constant}_u64");
+    }
     let (at, size) = (slot.offset, slot.primitive.size());
     let number = format!(
         "{}(*runtime::part::<{at}, {size}, _>({from}))",
@@ -82,8 +85,11 @@ pub(super) fn read_slot(slot: &Slot, order: ByteOrder, from: &str) -> String {
     }
 }
 
-/// Writes a number that frames something.
+/// Writes a number that frames something; nothing where it is not sent.
 pub(super) fn write_slot(slot: &Slot, order: ByteOrder, to: &str, value: &str) -> String {
+    if slot.constant.is_some() {
+        return String::new();
+    }
     let (at, size) = (slot.offset, slot.primitive.size());
     let method = to_bytes_method(order);
     format!("*runtime::part_mut::<{at}, {size}, _>({to}) = {value}.{method}();")

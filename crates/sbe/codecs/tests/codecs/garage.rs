@@ -108,7 +108,7 @@ pub(crate) fn v2(buffer: &mut [u8]) -> Result<usize, EncodeError> {
         |car: &mut CarEncoder<'_>| {
             car.doors(3).colour(None);
             car.second(Fuel::Electric).seats(&[1, 2, 3]);
-            assert!(car.nickname("Käfer").is_ok());
+            assert!(car.nickname("Bug").is_ok());
         },
         |repair: &mut RepairsEntryEncoder<'_>| {
             repair.guarantee(YesNo::No);

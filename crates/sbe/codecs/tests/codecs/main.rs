@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod garage;
+mod quote;
 
 mod evolution;
 mod fields;

@@ -5,6 +5,8 @@ use taran_sbe_codecs::garage_v2::album::{AlbumDecoder, AlbumEncoder};
 use taran_sbe_codecs::garage_v2::car::{CarDecoder, CarEncoder};
 use taran_sbe_codecs::garage_v2::{Message, ping};
 use taran_sbe_codecs::ticks::quote::{QuoteDecoder, QuoteEncoder};
+use taran_sbe_codecs::vast::few::{FewDecoder, FewEncoder};
+use taran_sbe_codecs::vast::vast::VastDecoder;
 
 use crate::garage;
 
@@ -118,20 +120,17 @@ fn groups_have_no_more_entries_than_their_schema_allows() {
 #[test]
 fn groups_have_no_fewer_entries_than_their_schema_wants() {
     let mut buffer = [0; 256];
-    let quote = QuoteEncoder::encode(&mut buffer).unwrap();
-    let legs = quote.levels().unwrap().done().legs().unwrap();
+    let legs = FewEncoder::encode(&mut buffer).unwrap().legs().unwrap();
     let few = EncodeError::TooFewEntries {
         what: "legs",
         min: 1,
         actual: 0,
     };
     assert_eq!(legs.done().unwrap_err(), few);
-    // Header, block, dimensions of `levels`, block length of `legs`: then how many there are.
-    let at = 14 + 64 + 12 + 2;
+    // Behind the header, and the block length of `legs`.
     for count in [0_i16, -1, 4] {
-        buffer[at..at + 2].copy_from_slice(&count.to_be_bytes());
-        let (_, quote) = QuoteDecoder::decode(&buffer).unwrap().levels().unwrap();
-        match quote.legs().unwrap_err() {
+        buffer[34..36].copy_from_slice(&count.to_be_bytes());
+        match FewDecoder::decode(&buffer).unwrap().legs().unwrap_err() {
             DecodeError::BadCount { min: 1, max: 3, .. } => {}
             other => panic!("{count}: {other:?}"),
         }
@@ -165,16 +164,11 @@ fn texts_and_data_are_no_longer_than_their_fields() {
 #[test]
 fn data_that_says_to_be_longer_than_allowed_is_refused() {
     let mut buffer = vec![0; 256];
-    let mut quote = QuoteEncoder::encode(&mut buffer)
-        .unwrap()
-        .levels()
-        .unwrap()
-        .done()
-        .legs()
-        .unwrap();
-    quote.entry().unwrap();
-    let length = quote.done().unwrap().raw([]).unwrap().finish();
-    buffer[length - 8..length].copy_from_slice(&65_537_u64.to_be_bytes());
+    let quote = QuoteEncoder::encode(&mut buffer).unwrap();
+    let mut legs = quote.levels().unwrap().done().legs().unwrap();
+    legs.entry().unwrap();
+    let length = legs.done().unwrap().raw([]).unwrap().finish();
+    buffer[length - 4..length].copy_from_slice(&65_537_u32.to_be_bytes());
     let (_, quote) = QuoteDecoder::decode(&buffer).unwrap().levels().unwrap();
     let (_, quote) = quote.legs().unwrap();
     let long = DecodeError::TooLong {
@@ -183,4 +177,51 @@ fn data_that_says_to_be_longer_than_allowed_is_refused() {
         actual: 65_537,
     };
     assert_eq!(quote.raw().unwrap_err(), long);
+}
+
+/// The lengths of a message of `Vast`: its block, and of each group the block and how many entries there are.
+fn vast(lengths: [u64; 7]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for number in [lengths[0], 4_000_000_000, 1, 0] {
+        bytes.extend_from_slice(&number.to_be_bytes());
+    }
+    for length in &lengths[1..] {
+        bytes.extend_from_slice(&length.to_be_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn lengths_beyond_all_memory_are_refused() {
+    let most = u64::MAX - 1;
+    let read = |bytes: &[u8]| {
+        let (_, vast) = VastDecoder::decode(bytes)?.empty()?;
+        let (_, vast) = vast.flat()?;
+        let (_, vast) = vast.deep()?;
+        vast.raw().map(drop)
+    };
+    let mut whole = vast([0, 0, 65_535, 1, 0, 0, 0]);
+    whole.extend_from_slice(&0_u64.to_be_bytes());
+    read(&whole).unwrap();
+    for (lengths, what) in [
+        ([most, 0, 0, 0, 0, 0, 0], "Vast"),
+        ([0, 0, most, 0, 0, 0, 0], "empty"),
+        ([0, 1, most, 0, 0, 0, 0], "empty"),
+        ([0, most, most, 0, 0, 0, 0], "empty"),
+        ([0, 0, 0, 1, most, 0, 0], "flat"),
+        ([0, 0, 0, most, most, 0, 0], "flat"),
+        ([0, 0, 0, 0, 1, 0, 0], "flat"),
+        ([0, 0, 0, 1, 0, 0, most], "deep"),
+        ([0, 0, 0, 1, 0, most, most], "deep"),
+        ([0, 0, 0, 1, 0, 0, 1], "inner"),
+    ] {
+        let error = read(&vast(lengths)).unwrap_err();
+        let at = match error {
+            DecodeError::Short { what, .. }
+            | DecodeError::BlockTooShort { what, .. }
+            | DecodeError::BadCount { what, .. } => what,
+            other => panic!("{lengths:?}: {other:?}"),
+        };
+        assert_eq!(at, what, "{lengths:?}: {error}");
+    }
 }
