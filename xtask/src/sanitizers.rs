@@ -82,7 +82,8 @@ pub(crate) fn miri(arguments: &[String]) -> Result<(), String> {
 /// Whether there is a nightly toolchain, with this subcommand if one is named.
 pub(crate) fn has_nightly(subcommand: &str) -> bool {
     let mut command = Command::new("cargo");
-    command.arg("+nightly");
+    // Asking for a toolchain must not install it.
+    command.arg("+nightly").env("RUSTUP_AUTO_INSTALL", "0");
     if !subcommand.is_empty() {
         command.arg(subcommand);
     }

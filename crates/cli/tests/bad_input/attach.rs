@@ -68,7 +68,8 @@ pub(crate) fn own_address() -> Ipv4Addr {
     Ipv4Addr::new(127, 64 | (high & 0x3f), low, number)
 }
 
-/// The same with a port.
+/// The same with a port, below those that the system gives to sockets that name none.
 pub(crate) fn own_socket_address() -> SocketAddrV4 {
-    SocketAddrV4::new(own_address(), 40_123)
+    const PORT: u16 = 9_458;
+    SocketAddrV4::new(own_address(), PORT)
 }

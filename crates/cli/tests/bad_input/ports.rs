@@ -1,6 +1,7 @@
 //! Ports and addresses that cannot be had.
 
 use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use taran::ErrorCode;
 
@@ -8,10 +9,16 @@ use crate::attach::{connect, own_socket_address, wait_until};
 use crate::process::{Directory, Driver};
 use crate::texts::assert_refused;
 
-/// A UDP port of 127.0.0.1 that was free a moment ago.
+/// A UDP port of 127.0.0.1 that nobody uses. It is not one of those that the system gives to sockets that name none, so
+/// nobody comes by it by chance.
 pub(crate) fn free_port() -> u16 {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    socket.local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = std::process::id() as u16;
+    let ports = std::iter::repeat_with(|| {
+        10_000 + start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000
+    });
+    let is_free = |port: &u16| UdpSocket::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    ports.take(20_000).find(is_free).expect("a port is free")
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! `taran bench`: roles, exit codes, texts, files. No figure is judged: the machine may be busy with anything.
 
-use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use taran::{Action, Context};
 
 use crate::process::{Directory, Driver, Outcome, Process, run, taran};
+use crate::traffic::{PORT, own_address};
 
 /// A rate that a busy machine holds, or nearly.
 const GENTLE: &[&str] = &[
@@ -27,11 +27,7 @@ const SERVER_TO_CLIENT: i32 = 1_002;
 
 /// Two channels that nobody uses.
 fn channels() -> [String; 2] {
-    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a port is free"));
-    sockets.map(|socket| {
-        let address = socket.local_addr().expect("a bound socket has an address");
-        format!("aeron:udp?endpoint={address}")
-    })
+    [(); 2].map(|()| format!("aeron:udp?endpoint={}:{PORT}|term-length=1m", own_address()))
 }
 
 /// `taran bench echo` at a gentle rate; its histogram goes to `directory`.
@@ -252,7 +248,7 @@ fn lost_messages_and_silence_have_exit_codes_of_their_own() {
             "--aeron-dir",
             &dir,
             "--patience",
-            "2s",
+            "10s",
             "--warmup",
             "0",
         ];

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use taran::{Client, Context, Publication, Subscription};
 
+/// Where streams are received. Below the ports that the system gives to sockets that name none.
+pub(crate) const PORT: u16 = 9_457;
+
 const PATIENCE: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(1);
 
@@ -24,7 +27,10 @@ impl Traffic {
     /// Sends `messages` messages over UDP through the driver in `directory`, and reads them.
     pub(crate) fn over_udp(directory: &Path, stream_id: i32, messages: usize) -> Traffic {
         // A port that no other test of this machine has, without a wildcard: both ends name it.
-        let channel = format!("aeron:udp?endpoint={}:40123|term-length=64k", own_address());
+        let channel = format!(
+            "aeron:udp?endpoint={}:{PORT}|term-length=64k",
+            own_address()
+        );
         Traffic::new(directory, &channel, stream_id, messages)
     }
 
@@ -36,7 +42,7 @@ impl Traffic {
         messages: usize,
     ) -> Traffic {
         let channel = format!(
-            "aeron:udp?endpoint={}:40123|term-length=64k|init-term-id={term}|term-id={term}|term-offset=0",
+            "aeron:udp?endpoint={}:{PORT}|term-length=64k|init-term-id={term}|term-id={term}|term-offset=0",
             own_address()
         );
         Traffic::new(directory, &channel, stream_id, messages)
@@ -95,7 +101,7 @@ pub(crate) fn await_true(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// A loopback address that no other test of this machine has.
-fn own_address() -> Ipv4Addr {
+pub(crate) fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let [_, _, high, low] = std::process::id().to_be_bytes();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -87,6 +87,8 @@ pub(crate) fn start_with(program: &str, options: &[String], arguments: &[String]
     Program::start(
         program,
         Command::new("java")
+            // A virtual machine that picks these up says so among its output.
+            .env_remove("JAVA_TOOL_OPTIONS")
             .args(["-XX:+UseSerialGC", "-Xmx512m", "-XX:+PerfDisableSharedMem"])
             .args(["--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED"])
             .args(["--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED"])

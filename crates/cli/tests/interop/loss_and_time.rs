@@ -126,7 +126,8 @@ fn an_unreliable_subscriber_gets_over_provoked_loss() {
             last
         };
         for number in 0..200u64 {
-            let mut message = [0; 480];
+            // No frame of this length begins where a gap does: a heartbeat there would be lost in place of the frame.
+            let mut message = [0; 1_000];
             message[..8].copy_from_slice(&number.to_le_bytes());
             await_true("room", || {
                 poll();
@@ -134,15 +135,15 @@ fn an_unreliable_subscriber_gets_over_provoked_loss() {
             });
         }
         await_true("the last message", || poll() == Some(199));
-        // Each gap takes at least one message of 512 bytes with it.
+        // Each gap takes at least one message with it.
         assert!((1..=190).contains(&received), "{received}");
         assert!(counter(&subscribing, "Loss gap fills").unwrap() >= 10);
         assert_eq!(counter(&subscribing, "NAKs sent"), Some(0));
     }
 }
 
-/// Our driver loses, the official one asks, and the other way round: one NAK and one retransmission for each gap, more or
-/// less.
+/// Our driver loses, the official one asks, and the other way round: a NAK and a retransmission for each gap, and
+/// none that was not asked for.
 #[test]
 fn every_gap_is_repaired_once() {
     require_java!();
@@ -163,8 +164,9 @@ fn every_gap_is_repaired_once() {
         );
         let naks = counter(&connect(subscriber.dir()), "NAKs sent").unwrap();
         let resent = counter(&connect(publisher.dir()), "Retransmits sent").unwrap();
-        assert!((15..=60).contains(&naks), "{naks}");
-        assert!((15..=60).contains(&resent), "{resent}");
+        // One for each gap, and one more for each 5 ms in which the other side had no time to answer.
+        assert!(naks >= 15, "{naks}");
+        assert!((15..=naks).contains(&resent), "{resent} of {naks}");
     }
 }
 

@@ -20,7 +20,7 @@ fn named(kind: Kind, name: &str, start: Option<&str>) -> Driver {
     let mut settings = vec![
         ("aeron.driver.resolver.name", name),
         ("aeron.driver.resolver.interface", "127.0.0.1:0"),
-        ("aeron.driver.resolver.neighbor.timeout", "4s"),
+        ("aeron.driver.resolver.neighbor.timeout", "10s"),
         ("aeron.publication.linger.timeout", "1s"),
     ];
     settings.extend(start.map(|start| ("aeron.driver.resolver.bootstrap.neighbor", start)));

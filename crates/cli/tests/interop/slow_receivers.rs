@@ -345,12 +345,27 @@ fn every_case(from: &Driver, to: [&Driver; 2]) {
     }
 }
 
+/// An image that was left behind stays until the test has looked at it.
+const AS_LONG_AS_IT_TAKES: &str = "60s";
+
 fn ours(name: &str) -> Driver {
-    Driver::taran(name, &[("AERON_PUBLICATION_LINGER_TIMEOUT", "1s")])
+    Driver::taran(
+        name,
+        &[
+            ("AERON_PUBLICATION_LINGER_TIMEOUT", "1s"),
+            ("AERON_IMAGE_LIVENESS_TIMEOUT", AS_LONG_AS_IT_TAKES),
+        ],
+    )
 }
 
 fn official(name: &str) -> Driver {
-    Driver::official(name, &[("aeron.publication.linger.timeout", "1s")])
+    Driver::official(
+        name,
+        &[
+            ("aeron.publication.linger.timeout", "1s"),
+            ("aeron.image.liveness.timeout", AS_LONG_AS_IT_TAKES),
+        ],
+    )
 }
 
 #[test]

@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What starves within this time of each other starves of the same.
+const ONE_PAUSE: Duration = Duration::from_secs(15);
 
 /// Of one flow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,6 +15,7 @@ struct Done {
     messages: u64,
     bytes: u64,
     missed: u64,
+    starved: u64,
 }
 
 /// Counts of flows, and what went wrong in them.
@@ -23,8 +28,9 @@ pub(crate) struct Tally {
 struct State {
     flows: BTreeMap<&'static str, Done>,
     complaints: Vec<String>,
-    /// Rounds in which the machine had no time for a client or a driver.
-    starved: u64,
+    /// When the machine last had no time for a client or a driver, and how often it was so.
+    last_starved: Option<Instant>,
+    pauses: u64,
 }
 
 impl Tally {
@@ -53,16 +59,24 @@ impl Tally {
     /// A round came to nothing, as the machine had no time for a client or a driver: it proves nothing.
     pub(crate) fn starved(&self, flow: &'static str, what: &str) {
         eprintln!("soak: starved: {flow}: {what}");
-        self.state().starved += 1;
+        let mut state = self.state();
+        state.flows.entry(flow).or_default().starved += 1;
+        // A machine that stands still does so for all flows, which find out one after the other.
+        let now = Instant::now();
+        if state.last_starved.is_none_or(|last| now - last > ONE_PAUSE) {
+            state.pauses += 1;
+        }
+        state.last_starved = Some(now);
     }
 
     /// What to say if that happened too often: once in twenty rounds is an accident.
     pub(crate) fn starvation(&self) -> Option<String> {
         let state = self.state();
         let rounds: u64 = state.flows.values().map(|done| done.rounds).sum();
-        let starved = state.starved;
-        (starved > 2 + rounds / 20)
-            .then(|| format!("{starved} rounds starved, {rounds} were told to their end"))
+        let pauses = state.pauses;
+        (pauses > 2 + rounds / 20).then(|| {
+            format!("clients starved {pauses} times, {rounds} rounds were told to their end")
+        })
     }
 
     pub(crate) fn complain(&self, flow: &'static str, what: &str) {
@@ -79,10 +93,13 @@ impl Tally {
         self.state().complaints.clone()
     }
 
-    /// Flows that have not told a single round to its end.
+    /// Flows that have not told a single round to its end, and not for want of time.
     pub(crate) fn idle(&self, flows: &[&'static str]) -> Vec<String> {
         let state = self.state();
-        let rounds = |flow| state.flows.get(flow).map_or(0, |done: &Done| done.rounds);
+        let rounds = |flow| {
+            let done = state.flows.get(flow);
+            done.map_or(0, |done: &Done| done.rounds + done.starved)
+        };
         let idle = flows.iter().filter(|flow| rounds(**flow) == 0);
         idle.map(|flow| format!("{flow}: no round came to its end"))
             .collect()
@@ -111,6 +128,7 @@ impl Tally {
                 messages,
                 bytes,
                 missed,
+                starved: _,
             } = done;
             let missed = match missed {
                 0 => String::new(),
@@ -129,18 +147,20 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state();
         let all = state.flows.values();
-        let (rounds, messages, bytes) = all.fold((0, 0, 0), |(rounds, messages, bytes), done| {
-            (
-                rounds + done.rounds,
-                messages + done.messages,
-                bytes + done.bytes,
-            )
-        });
+        let (rounds, messages, bytes) =
+            all.clone()
+                .fold((0, 0, 0), |(rounds, messages, bytes), done| {
+                    (
+                        rounds + done.rounds,
+                        messages + done.messages,
+                        bytes + done.bytes,
+                    )
+                });
         write!(
             f,
             "{} flows, {rounds} rounds ({} starved), {messages} messages, {} MB, {} complaints",
             state.flows.len(),
-            state.starved,
+            all.map(|done| done.starved).sum::<u64>(),
             bytes / 1_000_000,
             state.complaints.len()
         )
