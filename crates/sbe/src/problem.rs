@@ -110,6 +110,10 @@ pub enum Problem {
     TooLong(usize),
     #[error("entities of its own are more than a schema may have")]
     Entities,
+    #[error("more than {0} attributes")]
+    TooManyAttributes(usize),
+    #[error("more than {0} declarations of namespaces")]
+    TooManyNamespaces(usize),
     #[error("elements are nested more than {0} deep")]
     NestedElements(usize),
     #[error(
@@ -125,6 +129,8 @@ pub enum Problem {
     },
     #[error("<{element}> has no meaning in <{within}> and is ignored")]
     UnknownElement { element: String, within: String },
+    #[error("<{0}> cannot be in a composite")]
+    NotInComposite(String),
     #[error("attribute {attribute} has no meaning on <{element}> and is ignored")]
     UnknownAttribute { element: String, attribute: String },
     #[error("<{element}> needs the attribute {attribute}")]

@@ -4,6 +4,7 @@ mod check;
 mod decode;
 mod describe;
 mod diff;
+mod generate;
 mod show;
 
 use std::path::Path;
@@ -30,6 +31,8 @@ enum Command {
     Describe(describe::Arguments),
     /// Tell what changed between two versions of a schema, and whether they understand each other
     Diff(diff::Arguments),
+    /// Make Rust of schemas
+    Generate(generate::Arguments),
     /// Show what is in messages
     Decode(decode::Arguments),
 }
@@ -40,6 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Check(arguments) => check::run(arguments),
         Command::Describe(arguments) => describe::run(arguments),
         Command::Diff(arguments) => diff::run(arguments),
+        Command::Generate(arguments) => generate::run(arguments),
         Command::Decode(arguments) => decode::run(arguments),
     }
 }

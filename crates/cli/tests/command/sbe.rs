@@ -189,3 +189,29 @@ fn decode_goes_on_behind_a_frame_that_is_no_message() {
         "taran: at byte 17: 8 bytes are needed for the header of a message, and 4 are left\n"
     );
 }
+
+#[test]
+fn generate_writes_rust_that_is_the_same_each_time() {
+    let directory = Directory::new("sbe-generate");
+    orders(&directory);
+    let read = |folder: &str| {
+        let path = directory.path().join(folder).join("shop.rs");
+        std::fs::read_to_string(path).expect("it was written")
+    };
+    for folder in ["one", "two/deep"] {
+        let written = sbe(&directory, &["generate", "shop.xml", "-o", folder]);
+        written.assert_code(0).assert_silent();
+        assert_eq!(written.stdout, format!("{folder}/shop.rs\n"));
+    }
+    assert!(read("one").contains("OrderDecoder"));
+    assert_eq!(read("one"), read("two/deep"));
+
+    let twice = sbe(
+        &directory,
+        &["generate", "shop.xml", "shop.xml", "-o", "three"],
+    );
+    twice.assert_code(2);
+    assert!(!directory.path().join("three").exists());
+    // A file is where the folder should be.
+    sbe(&directory, &["generate", "shop.xml", "-o", "shop.xml"]).assert_code(1);
+}

@@ -1,5 +1,7 @@
 //! Blocks: fields, groups, data.
 
+use std::collections::HashMap;
+
 use super::report::{Report, step};
 use super::{Impact, composites, types};
 use crate::model::{Block, Constant, Data, Field, Group, Position, Presence};
@@ -67,7 +69,7 @@ pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, repo
     }
 
     let groups = Pairs::of(&old.groups, &new.groups);
-    in_sequence(path, "groups", &old.groups, &new.groups, report);
+    sequence(path, "groups", &groups, report);
     for (one, two) in groups.both {
         let path = step(path, &two.name);
         both(&path, one, two, report);
@@ -80,7 +82,7 @@ pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, repo
     appended(path, &groups.new, in_group, !old.data.is_empty(), report);
 
     let data = Pairs::of(&old.data, &new.data);
-    in_sequence(path, "data", &old.data, &new.data, report);
+    sequence(path, "data", &data, report);
     for (one, two) in data.both {
         let path = step(path, &two.name);
         both(&path, one, two, report);
@@ -95,41 +97,62 @@ struct Pairs<'schema, Thing> {
     both: Vec<(&'schema Thing, &'schema Thing)>,
     gone: Vec<&'schema Thing>,
     new: Vec<&'schema Thing>,
+    /// Whether the old that are in the new are the first ones there, in their old order.
+    in_sequence: bool,
 }
 
 impl<'schema, Thing: Numbered> Pairs<'schema, Thing> {
     fn of(old: &'schema [Thing], new: &'schema [Thing]) -> Self {
+        let (of_old, of_new) = (Index::of(old), Index::of(new));
         let mut pairs = Self {
             both: Vec::new(),
             gone: Vec::new(),
             new: Vec::new(),
+            in_sequence: true,
         };
         for one in old {
-            match counterpart(one, old, new) {
-                Some(two) => pairs.both.push((one, two)),
+            match of_new.counterpart(one, &of_old) {
+                Some(place) => {
+                    pairs.in_sequence &= place == pairs.both.len();
+                    pairs.both.push((one, &new[place]));
+                }
+                // The others have moved up, which is told with the one that is gone.
                 None => pairs.gone.push(one),
             }
         }
         pairs.new = new
             .iter()
-            .filter(|two| counterpart(*two, new, old).is_none())
+            .filter(|two| of_old.counterpart(*two, &of_new).is_none())
             .collect();
         pairs
     }
 }
 
-/// The one with the same id among the others, or else the one with the same name whose id is not in use over here.
-fn counterpart<'schema, Thing: Numbered>(
-    thing: &Thing,
-    own: &[Thing],
-    others: &'schema [Thing],
-) -> Option<&'schema Thing> {
-    let by_id = others.iter().find(|other| other.id() == thing.id());
-    by_id.or_else(|| {
-        others.iter().find(|other| {
-            other.name() == thing.name() && own.iter().all(|mine| mine.id() != other.id())
-        })
-    })
+/// Where to find things.
+struct Index<'schema> {
+    by_id: HashMap<u32, usize>,
+    by_name: HashMap<&'schema str, (usize, u32)>,
+}
+
+impl<'schema> Index<'schema> {
+    fn of(things: &'schema [impl Numbered]) -> Self {
+        let places = things.iter().enumerate();
+        Self {
+            by_id: places.clone().map(|(at, thing)| (thing.id(), at)).collect(),
+            by_name: places
+                .map(|(at, thing)| (thing.name(), (at, thing.id())))
+                .collect(),
+        }
+    }
+
+    /// The one with the same id in here, or else the one with the same name whose id is not in use over there.
+    fn counterpart(&self, thing: &impl Numbered, over_there: &Self) -> Option<usize> {
+        if let Some(place) = self.by_id.get(&thing.id()) {
+            return Some(*place);
+        }
+        let (place, id) = self.by_name.get(thing.name())?;
+        (!over_there.by_id.contains_key(id)).then_some(*place)
+    }
 }
 
 /// What holds for fields, groups and data.
@@ -210,10 +233,14 @@ fn new_field(path: &str, new: &Field, old: &Block, report: &mut Report) {
         return;
     }
     let (from, to) = (new.offset, new.offset + new.encoded_length());
-    let covered = old.fields.iter().find(|field| {
-        let length = field.encoded_length();
-        from < field.offset + length && field.offset < to
-    });
+    // They lie in their order, so the first that ends behind the start is the only one to look at.
+    let first = old
+        .fields
+        .partition_point(|field| field.offset + field.encoded_length() <= from);
+    let covered = old.fields[first..]
+        .iter()
+        .take_while(|field| field.offset < to)
+        .find(|field| field.encoded_length() > 0);
     match covered {
         Some(field) => {
             let what = format!("is new, and lies where {} was", field.name);
@@ -224,29 +251,15 @@ fn new_field(path: &str, new: &Field, old: &Block, report: &mut Report) {
 }
 
 /// Groups and data lie one behind the other: the old ones have to come first, in their old order.
-fn in_sequence<Thing: Numbered>(
+fn sequence<Thing: Numbered>(
     path: &str,
     what: &str,
-    old: &[Thing],
-    new: &[Thing],
+    pairs: &Pairs<'_, Thing>,
     report: &mut Report,
 ) {
-    let places: Vec<_> = old
-        .iter()
-        .filter_map(|one| {
-            let two = counterpart(one, old, new)?;
-            new.iter().position(|other| other.id() == two.id())
-        })
-        .collect();
-    let in_order = places.windows(2).all(|pair| pair[0] < pair[1]);
-    // Where one of them is gone the others have moved up, which is told with the one that is.
-    let nothing_between = places.last().is_none_or(|last| *last < places.len());
-    if !(in_order && nothing_between) {
-        let place = new.first().or(old.first()).map(Numbered::position);
-        if let Some(place) = place {
-            let what = format!("the old {what} are not the first ones, in their old order");
-            report.add(Impact::Breaking, path, place, what);
-        }
+    if let (false, Some((_, two))) = (pairs.in_sequence, pairs.both.first()) {
+        let what = format!("the old {what} are not the first ones, in their old order");
+        report.add(Impact::Breaking, path, two.position(), what);
     }
 }
 

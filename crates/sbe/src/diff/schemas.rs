@@ -1,10 +1,11 @@
 //! Two schemas as a whole.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::report::Report;
 use super::{Impact, blocks, composites, types};
-use crate::model::{Message, Schema};
+use crate::model::{Message, Schema, Type};
 
 pub(super) fn compare(old: &Schema, new: &Schema, report: &mut Report) {
     root(old, new, report);
@@ -54,10 +55,14 @@ fn messages(old: &Schema, new: &Schema, report: &mut Report) {
         .iter()
         .map(|message| (message.id, message))
         .collect();
+    let by_name: HashMap<&str, &Message> = new
+        .messages
+        .iter()
+        .map(|message| (message.name.as_str(), message))
+        .collect();
     for one in &old.messages {
         let Some(two) = by_id.get(&one.id) else {
-            let moved = new.messages.iter().find(|two| two.name == one.name);
-            let (place, what) = match moved {
+            let (place, what) = match by_name.get(one.name.as_str()) {
                 Some(two) => (
                     &two.position,
                     format!("had the template id {}, and has {}", one.id, two.id),
@@ -93,8 +98,13 @@ fn messages(old: &Schema, new: &Schema, report: &mut Report) {
 
 /// Types that no message uses are nothing but names for programs.
 fn unused_types(old: &Schema, new: &Schema, report: &mut Report) {
+    let by_name: HashMap<&str, &Arc<Type>> = new
+        .types
+        .iter()
+        .map(|two| (two.name.as_str(), two))
+        .collect();
     for one in &old.types {
-        match new.type_named(&one.name) {
+        match by_name.get(one.name.as_str()) {
             Some(two) => types::compare(&one.name, one, two, report),
             None => report.add(Impact::Code, &one.name, &one.position, "the type is gone"),
         }

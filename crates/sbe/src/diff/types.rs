@@ -1,5 +1,6 @@
 //! Types.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::report::{Report, step};
@@ -114,10 +115,12 @@ fn enumeration(path: &str, old: &Enum, new: &Enum, place: &Position, report: &mu
         let what = format!("null was {}, and is {}", old.null, new.null);
         report.add(Impact::Breaking, path, place, what);
     }
+    let (of_old, of_new) = (Names::of_enum(old), Names::of_enum(new));
     for one in &old.values {
         let path = step(path, &one.name);
-        let same_value = new.values.iter().find(|two| two.value == one.value);
-        match (same_value, new.value(&one.name)) {
+        let same_value = of_new.by_number.get(&one.value).map(|at| &new.values[*at]);
+        let same_name = of_new.by_name.get(&*one.name).map(|at| &new.values[*at]);
+        match (same_value, same_name) {
             (_, Some(two)) if two.value != one.value => {
                 let what = format!("was {}, and is {}", one.value, two.value);
                 report.add(Impact::Breaking, &path, &two.position, what);
@@ -133,9 +136,7 @@ fn enumeration(path: &str, old: &Enum, new: &Enum, place: &Position, report: &mu
         }
     }
     for two in &new.values {
-        let is_known =
-            |one: &crate::model::ValidValue| one.value == two.value || one.name == two.name;
-        if !old.values.iter().any(is_known) {
+        if !of_old.know(&two.name, two.value) {
             let path = step(path, &two.name);
             let what = "is new: older readers see a value that they do not know";
             report.add(Impact::Extension, &path, &two.position, what);
@@ -148,10 +149,12 @@ fn set(path: &str, old: &Set, new: &Set, place: &Position, report: &mut Report) 
         let what = format!("was sent as {}, and is as {}", old.encoding, new.encoding);
         report.add(Impact::Breaking, path, place, what);
     }
+    let (of_old, of_new) = (Names::of_set(old), Names::of_set(new));
     for one in &old.choices {
         let path = step(path, &one.name);
-        let same_name = new.choices.iter().find(|two| two.name == one.name);
-        let same_bit = new.choices.iter().find(|two| two.bit == one.bit);
+        let same_name = of_new.by_name.get(&*one.name).map(|at| &new.choices[*at]);
+        let bit = i128::from(one.bit);
+        let same_bit = of_new.by_number.get(&bit).map(|at| &new.choices[*at]);
         match (same_name, same_bit) {
             (Some(two), _) if two.bit != one.bit => {
                 let what = format!("was bit {}, and is {}", one.bit, two.bit);
@@ -168,12 +171,46 @@ fn set(path: &str, old: &Set, new: &Set, place: &Position, report: &mut Report) 
         }
     }
     for two in &new.choices {
-        let is_known = |one: &crate::model::Choice| one.bit == two.bit || one.name == two.name;
-        if !old.choices.iter().any(is_known) {
+        if !of_old.know(&two.name, two.bit.into()) {
             let path = step(path, &two.name);
             let what = "is new: older readers see a flag that they do not know";
             report.add(Impact::Extension, &path, &two.position, what);
         }
+    }
+}
+
+/// Where to find what has a name and a number.
+struct Names<'schema> {
+    by_name: HashMap<&'schema str, usize>,
+    by_number: HashMap<i128, usize>,
+}
+
+impl<'schema> Names<'schema> {
+    fn of_enum(kind: &'schema Enum) -> Self {
+        let values = kind.values.iter();
+        Self::of(values.map(|value| (value.name.as_str(), value.value)))
+    }
+
+    fn of_set(set: &'schema Set) -> Self {
+        let choices = set.choices.iter();
+        Self::of(choices.map(|choice| (choice.name.as_str(), choice.bit.into())))
+    }
+
+    fn of(things: impl Iterator<Item = (&'schema str, i128)>) -> Self {
+        let mut names = Self {
+            by_name: HashMap::new(),
+            by_number: HashMap::new(),
+        };
+        for (at, (name, number)) in things.enumerate() {
+            names.by_name.insert(name, at);
+            // Of several flags that are the same bit, the first.
+            names.by_number.entry(number).or_insert(at);
+        }
+        names
+    }
+
+    fn know(&self, name: &str, number: i128) -> bool {
+        self.by_name.contains_key(name) || self.by_number.contains_key(&number)
     }
 }
 

@@ -4,6 +4,8 @@ use crate::model::{Presence, ValueRef};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 
+/// What everything that has a name may say of itself.
+const OF_ALL: &[&str] = &["name", "description", "sinceVersion", "deprecated"];
 /// The longest name that the standard allows.
 const LONGEST_NAME: usize = 64;
 
@@ -21,10 +23,20 @@ pub(super) struct Common {
 }
 
 impl<'tree> Attributes<'tree> {
+    /// Those of something with a name: what all such things have, and these; any others are told.
+    pub(super) fn of(element: &'tree Element, own: &[&str], problems: &mut Problems) -> Self {
+        Self::only(element, &[OF_ALL, own], problems)
+    }
+
     /// Those of that element; any that are not known are told.
-    pub(super) fn of(element: &'tree Element, known: &[&str], problems: &mut Problems) -> Self {
+    pub(super) fn only(
+        element: &'tree Element,
+        known: &[&[&str]],
+        problems: &mut Problems,
+    ) -> Self {
         for attribute in &element.attributes {
-            if !known.contains(&attribute.name.as_str()) {
+            let is_known = |known: &&[&str]| known.contains(&attribute.name.as_str());
+            if !known.iter().any(is_known) {
                 let problem = Problem::UnknownAttribute {
                     element: element.name.clone(),
                     attribute: attribute.name.clone(),

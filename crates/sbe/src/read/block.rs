@@ -1,14 +1,11 @@
 //! What is in messages and groups: `<field>`, `<group>`, `<data>`, and where the fields lie.
 
-use std::collections::HashMap;
-
 use super::attributes::{self, Attributes};
 use super::frame;
 use super::message;
+use super::taken::Taken;
 use super::types::Types;
-use crate::model::{
-    Block, Constant, Data, Field, MAX_LENGTH, Position, Presence, Type, TypeKind, ValueRef,
-};
+use crate::model::{Block, Constant, Data, Field, MAX_LENGTH, Presence, Type, TypeKind, ValueRef};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 
@@ -30,7 +27,7 @@ pub(super) fn block(
         groups: Vec::new(),
         data: Vec::new(),
     };
-    let mut taken = Taken::default();
+    let (mut names, mut ids) = (Taken::default(), Taken::default());
     let mut last = "field";
     for child in &element.children {
         let (name, id) = match child.name.as_str() {
@@ -69,7 +66,8 @@ pub(super) fn block(
                 continue;
             }
         };
-        taken.take(name, id, &child.position, problems);
+        names.take("name", &name, &child.position, problems);
+        ids.take("id", &id.to_string(), &child.position, problems);
     }
     if let Some(given) = given {
         if given < block.length {
@@ -84,30 +82,6 @@ pub(super) fn block(
         return None;
     }
     Some(block)
-}
-
-/// The names and ids of one block.
-#[derive(Default)]
-struct Taken {
-    names: HashMap<String, Position>,
-    ids: HashMap<u32, Position>,
-}
-
-impl Taken {
-    fn take(&mut self, name: String, id: u32, position: &Position, problems: &mut Problems) {
-        if let Some(first) = self.names.get(&name).cloned() {
-            let what = "name";
-            problems.add(position, Problem::Duplicate { what, name, first });
-        } else {
-            self.names.insert(name, position.clone());
-        }
-        if let Some(first) = self.ids.get(&id).cloned() {
-            let (what, name) = ("id", id.to_string());
-            problems.add(position, Problem::Duplicate { what, name, first });
-        } else {
-            self.ids.insert(id, position.clone());
-        }
-    }
 }
 
 fn in_order(
@@ -133,11 +107,7 @@ fn in_order(
 }
 
 const KNOWN: &[&str] = &[
-    "name",
     "id",
-    "description",
-    "sinceVersion",
-    "deprecated",
     "semanticType",
     "type",
     "offset",

@@ -3,20 +3,11 @@
 use std::sync::Arc;
 
 use super::attributes::{self, Attributes};
+use super::taken::Taken;
 use super::types::Types;
 use crate::model::{Composite, MAX_DEPTH, MAX_LEAVES, MAX_LENGTH, Member, Type, TypeKind};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
-
-const KNOWN_ON_REF: &[&str] = &[
-    "name",
-    "type",
-    "offset",
-    "description",
-    "sinceVersion",
-    "deprecated",
-    "semanticType",
-];
 
 pub(super) fn composite<'tree>(
     element: &'tree Element,
@@ -30,10 +21,16 @@ pub(super) fn composite<'tree>(
         depth: 1,
         leaves: 0,
     };
+    let mut names = Taken::default();
     for child in &element.children {
         let member = match child.name.as_str() {
             "type" | "enum" | "set" | "composite" => nested(child, package, types, problems),
             "ref" => reference(child, types, problems),
+            "field" | "group" | "data" => {
+                let problem = Problem::NotInComposite(child.name.clone());
+                problems.add(&child.position, problem);
+                continue;
+            }
             _ => {
                 attributes::unknown_element(child, element, problems);
                 continue;
@@ -42,13 +39,7 @@ pub(super) fn composite<'tree>(
         let Some((member, offset)) = member else {
             continue;
         };
-        if let Some(first) = composite.member(&member.name) {
-            let problem = Problem::Duplicate {
-                what: "member",
-                name: member.name,
-                first: first.position.clone(),
-            };
-            problems.add(&child.position, problem);
+        if !names.take("member", &member.name, &child.position, problems) {
             continue;
         }
         if let Err(problem) = place(&mut composite, member, offset) {
@@ -84,7 +75,7 @@ fn nested<'tree>(
 }
 
 fn reference(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> Option<Wanted> {
-    let attributes = Attributes::of(element, KNOWN_ON_REF, problems);
+    let attributes = Attributes::of(element, &["type", "offset", "semanticType"], problems);
     let name = attributes.name(problems)?;
     let kind = attributes.required("type", problems)?;
     let kind = types.find(kind, &element.position, problems)?;

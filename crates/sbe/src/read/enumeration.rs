@@ -1,12 +1,13 @@
 //! `<enum>` and `<set>`: values that have names.
 
+use std::collections::HashMap;
+
 use super::attributes::{self, Attributes};
+use super::taken::Taken;
 use super::types::{Types, wrong_kind};
 use crate::model::{Choice, Enum, Presence, Primitive, Scalar, Set, Simple, TypeKind, ValidValue};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
-
-const KNOWN: &[&str] = &["name", "description", "sinceVersion", "deprecated"];
 
 pub(super) fn enumeration(
     element: &Element,
@@ -35,7 +36,8 @@ pub(super) fn enumeration(
             ),
         }
     }
-    let mut values: Vec<ValidValue> = Vec::new();
+    let mut values = Vec::new();
+    let (mut names, mut numbers) = (Taken::default(), Taken::default());
     for child in &element.children {
         if child.name != "validValue" {
             attributes::unknown_element(child, element, problems);
@@ -44,13 +46,10 @@ pub(super) fn enumeration(
         let Some(value) = valid_value(child, &simple, null, problems) else {
             continue;
         };
-        let same_name = values.iter().find(|known| known.name == value.name);
-        let same_value = values.iter().find(|known| known.value == value.value);
-        if let Some(first) = same_name {
-            duplicate("value", value.name, first, child, problems);
-        } else if let Some(first) = same_value {
-            duplicate("value", value.value.to_string(), first, child, problems);
-        } else {
+        let (name, number) = (value.name.clone(), value.value.to_string());
+        if names.take("value", &name, &child.position, problems)
+            && numbers.take("value", &number, &child.position, problems)
+        {
             values.push(value);
         }
     }
@@ -63,24 +62,13 @@ pub(super) fn enumeration(
     })
 }
 
-fn duplicate(
-    what: &'static str,
-    name: String,
-    first: &ValidValue,
-    element: &Element,
-    problems: &mut Problems,
-) {
-    let first = first.position.clone();
-    problems.add(&element.position, Problem::Duplicate { what, name, first });
-}
-
 fn valid_value(
     element: &Element,
     simple: &Simple,
     null: Scalar,
     problems: &mut Problems,
 ) -> Option<ValidValue> {
-    let attributes = Attributes::of(element, KNOWN, problems);
+    let attributes = Attributes::of(element, &[], problems);
     let name = attributes.name(problems)?;
     let common = attributes.common(problems);
     let Some(Scalar::Integer(value)) = Scalar::parse(&element.text, simple.primitive) else {
@@ -132,7 +120,9 @@ pub(super) fn set(
         attributes.at("encodingType", problems, problem);
         return None;
     }
-    let mut choices: Vec<Choice> = Vec::new();
+    let mut choices = Vec::new();
+    let mut names = Taken::default();
+    let mut bits: HashMap<u8, String> = HashMap::new();
     for child in &element.children {
         if child.name != "choice" {
             attributes::unknown_element(child, element, problems);
@@ -141,17 +131,11 @@ pub(super) fn set(
         let Some(choice) = choice(child, simple.primitive, problems) else {
             continue;
         };
-        if let Some(first) = choices.iter().find(|known| known.name == choice.name) {
-            let problem = Problem::Duplicate {
-                what: "choice",
-                name: choice.name,
-                first: first.position.clone(),
-            };
-            problems.add(&child.position, problem);
+        if !names.take("choice", &choice.name, &child.position, problems) {
             continue;
         }
-        if let Some(other) = choices.iter().find(|known| known.bit == choice.bit) {
-            let (name, other) = (choice.name.clone(), other.name.clone());
+        let name = choice.name.clone();
+        if let Some(other) = bits.insert(choice.bit, name.clone()) {
             problems.add(&child.position, Problem::SameBit { name, other });
         }
         choices.push(choice);
@@ -164,7 +148,7 @@ pub(super) fn set(
 }
 
 fn choice(element: &Element, encoding: Primitive, problems: &mut Problems) -> Option<Choice> {
-    let attributes = Attributes::of(element, KNOWN, problems);
+    let attributes = Attributes::of(element, &[], problems);
     let name = attributes.name(problems)?;
     let common = attributes.common(problems);
     let bits = encoding.size() * 8;

@@ -13,16 +13,7 @@ pub(super) fn message(
     types: &mut Types<'_>,
     problems: &mut Problems,
 ) -> Option<Message> {
-    const KNOWN: &[&str] = &[
-        "name",
-        "id",
-        "description",
-        "sinceVersion",
-        "deprecated",
-        "semanticType",
-        "blockLength",
-    ];
-    let attributes = Attributes::of(element, KNOWN, problems);
+    let attributes = Attributes::of(element, &["id", "semanticType", "blockLength"], problems);
     let name = attributes.name(problems);
     let id = attributes.required_number("id", problems);
     let common = attributes.common(problems);
@@ -46,21 +37,15 @@ pub(super) fn group(
     types: &mut Types<'_>,
     problems: &mut Problems,
 ) -> Option<Group> {
-    const KNOWN: &[&str] = &[
-        "name",
-        "id",
-        "description",
-        "sinceVersion",
-        "deprecated",
-        "semanticType",
-        "blockLength",
-        "dimensionType",
-    ];
     if depth >= MAX_DEPTH {
         problems.add(&element.position, Problem::TooDeep);
         return None;
     }
-    let attributes = Attributes::of(element, KNOWN, problems);
+    let attributes = Attributes::of(
+        element,
+        &["id", "semanticType", "blockLength", "dimensionType"],
+        problems,
+    );
     let name = attributes.name(problems);
     let id = attributes.required_number("id", problems);
     let common = attributes.common(problems);

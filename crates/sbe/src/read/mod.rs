@@ -10,6 +10,7 @@ mod enumeration;
 mod frame;
 mod message;
 mod simple;
+mod taken;
 mod types;
 
 use crate::model::{ByteOrder, Schema};
@@ -38,7 +39,7 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
         problems.add(&root.position, problem);
         return None;
     }
-    let attributes = Attributes::of(root, KNOWN, problems);
+    let attributes = Attributes::only(root, &[KNOWN], problems);
     let package = attributes.text("package").unwrap_or_default();
     let id = attributes.required_number("id", problems).unwrap_or(0);
     let version = attributes.number("version", problems).unwrap_or(0);

@@ -21,6 +21,8 @@ pub(super) struct Types<'tree> {
     by_name: HashMap<&'tree str, Definition<'tree>>,
     in_order: Vec<&'tree str>,
     built_in: HashMap<Primitive, Arc<Type>>,
+    /// The values of the enumerations that constants have asked for.
+    values: HashMap<String, HashMap<String, i128>>,
     /// How many types are being read, each for the one before it.
     depth: usize,
 }
@@ -48,10 +50,11 @@ impl<'tree> Types<'tree> {
                 .into_iter()
                 .map(|primitive| (primitive, Arc::new(built_in(primitive))))
                 .collect(),
+            values: HashMap::new(),
             depth: 0,
         };
         for group in root.children.iter().filter(|child| child.name == "types") {
-            let package = Attributes::of(group, &["package"], problems).value("package");
+            let package = Attributes::only(group, &[&["package"]], problems).value("package");
             for element in &group.children {
                 match element.name.as_str() {
                     "type" | "composite" | "enum" | "set" => types.add(element, package, problems),
@@ -230,7 +233,13 @@ impl<'tree> Types<'tree> {
     ) -> Option<(Primitive, Constant)> {
         let kind = self.find(&value_ref.enumeration, position, problems)?;
         let enumeration = as_enum(&kind, position, problems)?;
-        let Some(value) = enumeration.value(&value_ref.value) else {
+        let values = self.values.entry(kind.name.clone()).or_insert_with(|| {
+            let values = enumeration.values.iter();
+            values
+                .map(|value| (value.name.clone(), value.value))
+                .collect()
+        });
+        let Some(value) = values.get(&value_ref.value) else {
             let problem = Problem::NoSuchValue {
                 enumeration: kind.name.clone(),
                 value: value_ref.value.clone(),
@@ -238,7 +247,7 @@ impl<'tree> Types<'tree> {
             problems.add(position, problem);
             return None;
         };
-        let constant = Constant::Scalar(crate::model::Scalar::Integer(value.value));
+        let constant = Constant::Scalar(crate::model::Scalar::Integer(*value));
         Some((enumeration.encoding, constant))
     }
 }
@@ -247,10 +256,6 @@ impl<'tree> Types<'tree> {
 fn known(element: &Element) -> &'static [&'static str] {
     match element.name.as_str() {
         "type" => &[
-            "name",
-            "description",
-            "sinceVersion",
-            "deprecated",
             "semanticType",
             "offset",
             "presence",
@@ -263,36 +268,15 @@ fn known(element: &Element) -> &'static [&'static str] {
             "maxValue",
             "nullValue",
         ],
-        "composite" => &[
-            "name",
-            "description",
-            "sinceVersion",
-            "deprecated",
-            "semanticType",
-            "offset",
-            "presence",
-        ],
+        "composite" => &["semanticType", "offset", "presence"],
         "enum" => &[
-            "name",
-            "description",
-            "sinceVersion",
-            "deprecated",
             "semanticType",
             "offset",
             "presence",
             "encodingType",
             "nullValue",
         ],
-        _ => &[
-            "name",
-            "description",
-            "sinceVersion",
-            "deprecated",
-            "semanticType",
-            "offset",
-            "presence",
-            "encodingType",
-        ],
+        _ => &["semanticType", "offset", "presence", "encodingType"],
     }
 }
 

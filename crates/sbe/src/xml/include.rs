@@ -4,7 +4,7 @@ use roxmltree::{Document, Node, ParsingOptions};
 
 use super::place::Places;
 use super::sources::Sources;
-use super::{Attribute, Element, MAX_NESTING, MAX_NODES, text};
+use super::{Attribute, Element, MAX_NESTING, MAX_NODES, bounds, text};
 use crate::model::Position;
 use crate::problem::{Problem, Problems};
 
@@ -59,8 +59,9 @@ impl<'sources> Loader<'sources> {
         self.bytes += bytes.len();
         let text = match text::decode(bytes) {
             Ok(text) => text,
-            Err(problem) => {
-                problems.add(&start, problem);
+            Err(readable) => {
+                let place = Places::new(name, &readable).at(readable.len());
+                problems.add(&place, Problem::NotText);
                 return Ok(None);
             }
         };
@@ -71,10 +72,8 @@ impl<'sources> Loader<'sources> {
     }
 
     fn parse(&mut self, name: &str, text: &str, problems: &mut Problems) -> Option<Element> {
-        // No schema needs entities of its own, and they make a small file a large one.
-        if let Some(start) = text.find("<!ENTITY") {
-            let place = Places::new(name, text).at(start);
-            problems.add(&place, Problem::Entities);
+        if let Err((start, problem)) = bounds::check(text) {
+            problems.add(&Places::new(name, text).at(start), problem);
             return None;
         }
         let options = ParsingOptions {

@@ -3,6 +3,7 @@
 //! The parser is `roxmltree`; this module turns what it finds into a tree that outlives the texts, and that several
 //! files can be part of. How deep and how large that may become is bounded.
 
+mod bounds;
 mod include;
 mod place;
 mod sources;
@@ -17,7 +18,7 @@ use include::Loader;
 /// How deep elements may be nested: more than any schema needs, and less than any stack has.
 const MAX_NESTING: usize = 256;
 /// The most elements, attributes and texts in one file.
-const MAX_NODES: u32 = 2_000_000;
+const MAX_NODES: u32 = 1_000_000;
 
 /// An element.
 #[derive(Debug, Clone)]

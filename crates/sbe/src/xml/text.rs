@@ -1,25 +1,32 @@
 //! Bytes to text.
 
-use crate::problem::Problem;
-
 /// The text of an XML file in one of the encodings that schemas come in.
-pub(super) fn decode(bytes: Vec<u8>) -> Result<String, Problem> {
+///
+/// The error is how much of it can be read.
+pub(super) fn decode(bytes: Vec<u8>) -> Result<String, String> {
     match *bytes.as_slice() {
         [0xFE, 0xFF, ref rest @ ..] => utf16(rest, u16::from_be_bytes),
         [0xFF, 0xFE, ref rest @ ..] => utf16(rest, u16::from_le_bytes),
         _ if declares_latin_1(&bytes) => Ok(bytes.into_iter().map(char::from).collect()),
-        _ => String::from_utf8(bytes).map_err(|_| Problem::NotText),
+        _ => String::from_utf8(bytes).map_err(|error| {
+            let valid = error.utf8_error().valid_up_to();
+            let mut bytes = error.into_bytes();
+            bytes.truncate(valid);
+            String::from_utf8(bytes).unwrap_or_default()
+        }),
     }
 }
 
-fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, Problem> {
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, String> {
     let (pairs, rest) = bytes.as_chunks();
-    if !rest.is_empty() {
-        return Err(Problem::NotText);
+    let mut text = String::new();
+    for character in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
+        match character {
+            Ok(character) => text.push(character),
+            Err(_) => return Err(text),
+        }
     }
-    char::decode_utf16(pairs.iter().map(|pair| unit(*pair)))
-        .collect::<Result<_, _>>()
-        .map_err(|_| Problem::NotText)
+    if rest.is_empty() { Ok(text) } else { Err(text) }
 }
 
 /// Whether the first line says so, as in `<?xml version="1.0" encoding="ISO-8859-1"?>`.
@@ -54,7 +61,7 @@ mod tests {
         assert_eq!(decode(big).unwrap(), text);
         let latin = b"<?xml version='1.0' encoding='iso-8859-1'?><a b='\xE9'/>".to_vec();
         assert!(decode(latin).unwrap().contains('é'));
-        assert_eq!(decode(vec![b'<', 0xE9]), Err(Problem::NotText));
-        assert_eq!(decode(vec![0xFF, 0xFE, 1]), Err(Problem::NotText));
+        assert_eq!(decode(vec![b'<', 0xE9]), Err("<".to_owned()));
+        assert_eq!(decode(vec![0xFF, 0xFE, b'<', 0, 1]), Err("<".to_owned()));
     }
 }

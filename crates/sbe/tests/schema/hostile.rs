@@ -127,6 +127,40 @@ fn no_more_than_a_thousand_problems_are_told() {
     assert_eq!(problems(&many, "").len(), 1_000);
 }
 
+#[test]
+fn many_of_a_thing_cost_no_more_than_their_number() {
+    // With each compared to each other this would not end.
+    let attributes: String = (0..50_000).map(|index| format!(" a{index}='1'")).collect();
+    let told = told(&format!("<type name=\"T\"{attributes}/>"), "");
+    assert!(told.contains("more than 64 attributes"), "{told}");
+    let spaces: String = (0..50_000)
+        .map(|index| format!("<a xmlns:a{index}='b{index}'/>"))
+        .collect();
+    let told = self::told(&spaces, "");
+    assert!(
+        told.contains("more than 1000 declarations of namespaces"),
+        "{told}"
+    );
+
+    let numbers = 0..50_000;
+    let values: String = numbers
+        .clone()
+        .map(|number| format!("<validValue name=\"V{number}\">{number}</validValue>"))
+        .collect();
+    let fields: String = numbers
+        .map(|number| {
+            format!(
+                "<field name=\"f{number}\" id=\"{number}\" type=\"E\" presence=\"constant\" valueRef=\"E.V0\"/>"
+            )
+        })
+        .collect();
+    let schema = crate::accepted(
+        &format!("<enum name=\"E\" encodingType=\"uint32\">{values}</enum>"),
+        &format!("<message name=\"M\" id=\"1\">{fields}</message>"),
+    );
+    assert_eq!(diff(&schema, &schema), []);
+}
+
 /// Pieces of schemas, in any order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![

@@ -308,8 +308,8 @@ fn composites() {
         ),
         (
             r#"<composite name="C"><group name="a" id="1"/></composite>"#,
-            Warning,
-            "<group> has no meaning in <composite> and is ignored",
+            Error,
+            "<group> cannot be in a composite",
         ),
     ]);
 }

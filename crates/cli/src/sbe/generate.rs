@@ -1,0 +1,71 @@
+//! `taran sbe generate`: Rust for schemas.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use taran_sbe::generate::{GeneratedFile, rust};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::printable;
+
+/// The arguments.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+One file for each schema, to be used as a module of a crate that depends on taran-sbe (default-features = false is enough).
+A build script does the same with taran_sbe::build. The same schema makes the same text each time.
+
+  taran sbe generate schema.xml -o src/codecs
+
+Exit status: 0 written, 1 a schema cannot be used or a file not be written, 2 wrong usage.")]
+pub(crate) struct Arguments {
+    /// The schemas
+    #[arg(value_name = "SCHEMA", required = true)]
+    schemas: Vec<PathBuf>,
+
+    /// Where the files go; it is made where it is missing
+    #[arg(short = 'o', long, value_name = "DIR")]
+    output: PathBuf,
+}
+
+/// Generates it: nothing is written unless all schemas can be used.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let mut files: Vec<GeneratedFile> = Vec::new();
+    for path in &arguments.schemas {
+        let schema = super::schema(path)?;
+        let generated = rust(&schema).map_err(|error| {
+            let told = error.to_string();
+            Failure::Other(format!(
+                "there is no Rust for {}:\n{}",
+                path.display(),
+                printable::lines(&told)
+            ))
+        })?;
+        for file in generated {
+            if files.iter().any(|other| other.path == file.path) {
+                return Err(Failure::Usage(format!(
+                    "two schemas would be written to {}; generate them into folders of their own",
+                    printable::one_line(&file.path)
+                )));
+            }
+            files.push(file);
+        }
+    }
+    for file in &files {
+        let path = arguments.output.join(&file.path);
+        write(&path, &file.text)
+            .map_err(|error| Failure::Other(format!("cannot write {}: {error}", path.display())))?;
+        output::text(&format!("{}\n", path.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text)
+}
