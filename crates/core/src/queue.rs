@@ -228,7 +228,8 @@ mod tests {
 
     #[test]
     fn two_threads_see_every_value_in_order() {
-        const COUNT: u64 = 200_000;
+        // Miri takes a thousand times as long for each.
+        const COUNT: u64 = if cfg!(miri) { 200 } else { 200_000 };
         let (mut sender, mut receiver) = spsc(64);
         let sending = thread::spawn(move || {
             for value in 0..COUNT {
@@ -252,6 +253,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[cfg_attr(miri, ignore = "properties take hours there")]
         fn behaves_as_a_bounded_deque(capacity in 1_usize..9, sends in prop::collection::vec(any::<bool>(), 0..200)) {
             let (mut sender, mut receiver) = spsc(capacity);
             let mut model = VecDeque::new();

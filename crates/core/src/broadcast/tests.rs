@@ -223,7 +223,8 @@ fn message(number: u32) -> Vec<u8> {
 
 #[test]
 fn receivers_on_other_threads_see_whole_messages_in_order_or_are_lapped() {
-    const COUNT: u32 = 60_000;
+    // Miri takes a thousand times as long for each.
+    const COUNT: u32 = if cfg!(miri) { 100 } else { 60_000 };
     let region = buffer(512);
     let mut transmitter = Transmitter::open(&region).unwrap();
     let receivers = [0; 2].map(|_| Receiver::open(&region).unwrap());
@@ -261,6 +262,7 @@ fn receivers_on_other_threads_see_whole_messages_in_order_or_are_lapped() {
 
 proptest! {
     #[test]
+    #[cfg_attr(miri, ignore = "properties take hours there")]
     fn a_receiver_sees_each_message_once_or_hears_that_it_was_lapped(
         calls in prop::collection::vec(prop::option::of(0_usize..33), 0..200),
     ) {
@@ -288,6 +290,7 @@ proptest! {
 
     /// The sanitizer's run of this test sees that nothing outside of the buffer is touched.
     #[test]
+    #[cfg_attr(miri, ignore = "properties take hours there")]
     fn garbage_is_survived(
         damage in prop::collection::vec((0_usize..35, prop_oneof![any::<i32>(), -2..40]), 0..60),
         misaligned in any::<bool>(),

@@ -7,10 +7,13 @@ use super::{
     mapping::Mapping,
     view::{Claim, Shared},
 };
-use crate::sync::{AtomicI32, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use crate::sync::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, Ordering};
 
 /// Alignment of every region's first byte.
 const ALIGN: usize = 8;
+
+/// Bytes that are copied at once while a peer may be there.
+const WORD: usize = 4;
 
 /// A view of `len` bytes of a mapping, which lives as long as any view of it. The first byte is aligned to 8 bytes; the
 /// first byte of a whole mapping to 64.
@@ -214,40 +217,54 @@ impl Region {
     /// When the range is not inside, or the offset not a multiple of 8.
     pub fn copy_racing_out(&self, offset: usize, target: &mut [u8]) {
         self.require(offset, target.len(), 8);
-        let (words, rest) = target.as_chunks_mut::<8>();
-        let tail = offset + words.len() * 8;
-        for (index, word) in words.iter_mut().enumerate() {
-            // SAFETY: checked above: inside, and aligned to 8. Atomic, as a peer may be writing.
-            let source: &AtomicU64 = unsafe { self.at(offset + index * 8).cast().as_ref() };
-            *word = source.load(Ordering::Relaxed).to_ne_bytes();
-        }
-        for (index, byte) in rest.iter_mut().enumerate() {
-            // SAFETY: checked above.
-            let source: &AtomicU8 = unsafe { self.at(tail + index).cast().as_ref() };
-            *byte = source.load(Ordering::Relaxed);
+        for (index, chunk) in target.chunks_mut(WORD).enumerate() {
+            let at = offset + index * WORD;
+            if let Some(word) = self.racing_word(at) {
+                let word = word.load(Ordering::Relaxed).to_ne_bytes();
+                chunk.copy_from_slice(&word[..chunk.len()]);
+                continue;
+            }
+            for (index, byte) in chunk.iter_mut().enumerate() {
+                // SAFETY: checked above: inside. Atomic, as a peer may be writing.
+                let source: &AtomicU8 = unsafe { self.at(at + index).cast().as_ref() };
+                *byte = source.load(Ordering::Relaxed);
+            }
         }
     }
 
     /// Copies bytes into a range that a peer may be reading at this moment through
-    /// [`copy_racing_out`](Self::copy_racing_out). `offset` is a multiple of 8.
+    /// [`copy_racing_out`](Self::copy_racing_out); nobody else writes there, or to the rest of the last four bytes.
+    /// `offset` is a multiple of 8.
     ///
     /// # Panics
     ///
     /// When the range is not inside, or the offset not a multiple of 8.
     pub fn copy_racing_in(&self, offset: usize, source: &[u8]) {
         self.require(offset, source.len(), 8);
-        let (words, rest) = source.as_chunks::<8>();
-        let tail = offset + words.len() * 8;
-        for (index, word) in words.iter().enumerate() {
-            // SAFETY: checked above: inside, and aligned to 8. Atomic, as a peer may be reading.
-            let target: &AtomicU64 = unsafe { self.at(offset + index * 8).cast().as_ref() };
-            target.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+        for (index, chunk) in source.chunks(WORD).enumerate() {
+            let at = offset + index * WORD;
+            if let Some(target) = self.racing_word(at) {
+                let mut word = target.load(Ordering::Relaxed).to_ne_bytes();
+                word[..chunk.len()].copy_from_slice(chunk);
+                target.store(u32::from_ne_bytes(word), Ordering::Relaxed);
+                continue;
+            }
+            for (index, byte) in chunk.iter().enumerate() {
+                // SAFETY: checked above: inside. Atomic, as a peer may be reading.
+                let target: &AtomicU8 = unsafe { self.at(at + index).cast().as_ref() };
+                target.store(*byte, Ordering::Relaxed);
+            }
         }
-        for (index, byte) in rest.iter().enumerate() {
-            // SAFETY: checked above.
-            let target: &AtomicU8 = unsafe { self.at(tail + index).cast().as_ref() };
-            target.store(*byte, Ordering::Relaxed);
-        }
+    }
+
+    /// Four bytes that are copied while a peer is there, if the region has them all. They are as wide as the lengths and
+    /// types of records that lie at the same place in another round: accesses that race have to be of one width.
+    #[inline]
+    fn racing_word(&self, offset: usize) -> Option<&AtomicU32> {
+        let is_inside = offset + WORD <= self.len;
+        // SAFETY: inside, and aligned to 4, as the callers start at a multiple of 8 (checked, as regions are aligned to
+        // that) and go on by 4.
+        is_inside.then(|| unsafe { self.at(offset).cast().as_ref() })
     }
 
     /// Maps all pages of the region for writing now (`MADV_POPULATE_WRITE`), so that nobody meets a page fault later.

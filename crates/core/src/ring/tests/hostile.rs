@@ -133,6 +133,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 proptest! {
     /// The sanitizer's run of this test sees that nothing outside of the ring is touched.
     #[test]
+    #[cfg_attr(miri, ignore = "properties take hours there")]
     fn garbage_never_stops_a_ring_for_good(calls in calls()) {
         let region = ring(128);
         let (producer, mut consumer) = many_to_one(&region);
