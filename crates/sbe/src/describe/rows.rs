@@ -102,7 +102,12 @@ impl Rows {
         let offset = start.saturating_add(member.offset);
         let mut row = self.row(What::Member, &member.name, member.kind.encoded_length());
         row.offset = Some(offset);
-        row.kind = kind(&member.kind);
+        // A type that is written in the composite is called what the member is.
+        row.kind = if member.is_ref {
+            kind(&member.kind)
+        } else {
+            made_of(&member.kind)
+        };
         row.since_version = member.since;
         row.deprecated = member.deprecated;
         let (constant, value_ref) = match &member.kind.kind {
@@ -148,16 +153,20 @@ impl Rows {
 
 /// What a type is, with its name where that says more.
 fn kind(kind: &Type) -> String {
-    let made_of = match &kind.kind {
-        TypeKind::Simple(simple) => array(simple),
-        TypeKind::Composite(_) => "composite".to_owned(),
-        TypeKind::Enum(Enum { encoding, .. }) => format!("enum of {encoding}"),
-        TypeKind::Set(Set { encoding, .. }) => format!("set of {encoding}"),
-    };
+    let made_of = made_of(kind);
     if kind.built_in || kind.name == made_of {
         return made_of;
     }
     format!("{} ({made_of})", kind.name)
+}
+
+fn made_of(kind: &Type) -> String {
+    match &kind.kind {
+        TypeKind::Simple(simple) => array(simple),
+        TypeKind::Composite(_) => "composite".to_owned(),
+        TypeKind::Enum(Enum { encoding, .. }) => format!("enum of {encoding}"),
+        TypeKind::Set(Set { encoding, .. }) => format!("set of {encoding}"),
+    }
 }
 
 fn array(simple: &Simple) -> String {

@@ -27,8 +27,8 @@ fn a_table_says_what_lies_where() {
        0       4  id            uint32
        4       4  -
        8       8  price         Price (composite)
-       8       8    mantissa    mantissa (int64)
-      16       0    exponent    exponent (int8)                          always -2
+       8       8    mantissa    int64
+      16       0    exponent    int8                                     always -2
       16       2  count         Count (uint16)                           optional, null is 65535, since version 2
       18       6  -
                1  legs [group]  groupSizeEncoding
