@@ -180,6 +180,8 @@ impl Agent for Conductor {
         self.cycles.begin_turn(now.nanos);
         self.owners.at(now);
         let free_limit = self.owners.settings.timers.resource_free_limit;
+        // What had no room in an earlier turn goes on, whether clients speak or not.
+        self.owners.networking.flush_lines();
         self.on_timer()
             + self.take_files()
             + self.take_answers()

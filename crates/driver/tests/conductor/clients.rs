@@ -194,3 +194,33 @@ fn a_client_that_dies_within_a_command_does_not_stop_the_others() {
         |m| matches!(m.get(), Response::SubscriptionReady { correlation_id, .. } if correlation_id == claimed)
     ));
 }
+
+/// The sender takes one command in a turn, so most of these wait for room on the way to it.
+#[test]
+fn a_client_that_leaves_with_all_it_has_leaves_nothing_behind() {
+    let mut bench = Bench::with(&[
+        ("aeron.publication.linger.timeout", "1ms"),
+        ("aeron.counters.free.to.reuse.timeout", "0"),
+    ]);
+    let client_id = bench.client();
+    let channel = "aeron:udp?endpoint=localhost:40123";
+    for stream_id in 0..400 {
+        bench
+            .add_publication(client_id, channel, stream_id)
+            .unwrap();
+    }
+    assert_eq!(bench.log_files().len(), 400);
+    bench.kill(client_id);
+    bench.send(&Command::ClientClose {
+        client_id,
+        correlation_id: bench.id(),
+    });
+    bench.run_for(Duration::from_secs(10));
+    assert!(
+        bench.system(SystemCounter::SenderProxyFails) > 0,
+        "nothing waited"
+    );
+    assert_eq!(bench.log_files().len(), 0);
+    assert!(bench.counters().is_empty(), "{:?}", bench.labels());
+    assert!(bench.wires.open_ports().is_empty());
+}
