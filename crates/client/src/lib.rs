@@ -73,6 +73,7 @@ mod image;
 mod life;
 mod linger;
 mod link;
+mod mapped_logs;
 mod pending;
 mod publication;
 mod registry;

@@ -44,22 +44,24 @@ impl Lingering {
 
     /// Lets go of the logs whose time is over.
     pub(crate) fn release(&self, now_ns: i64) {
-        loop {
-            let over = {
-                let mut logs = self.lock();
-                for log in &mut *logs {
-                    log.since_ns.get_or_insert(now_ns);
+        let over: Vec<Kept> = {
+            let mut logs = self.lock();
+            // Those that are new are the last ones.
+            for log in logs.iter_mut().rev() {
+                if log.since_ns.is_some() {
+                    break;
                 }
-                let is_over = |since: i64| now_ns.saturating_sub(since) >= self.time_ns;
-                let first = logs.front().and_then(|log| log.since_ns);
-                if !first.is_some_and(is_over) {
-                    return;
-                }
-                logs.pop_front()
+                log.since_ns = Some(now_ns);
+            }
+            let is_over = |log: &Kept| {
+                log.since_ns
+                    .is_some_and(|since| now_ns.saturating_sub(since) >= self.time_ns)
             };
-            // Unmapped here, not under the lock.
-            drop(over);
-        }
+            let count = logs.iter().take_while(|log| is_over(log)).count();
+            logs.drain(..count).collect()
+        };
+        // Unmapped here, not under the lock.
+        drop(over);
     }
 
     /// Lets go of all.

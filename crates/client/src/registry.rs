@@ -4,15 +4,14 @@
 //! of those may come back for the lock. Ordered maps, so that a simulated client does the same in every run.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use taran_protocol::command::Command;
-use taran_protocol::log::LogBuffers;
 
 use crate::counter::{Counter, CounterHandle, CounterState};
 use crate::error::AddError;
 use crate::handlers::ImageHandlers;
+use crate::mapped_logs::MappedLogs;
 use crate::pending::Promise;
 use crate::publication::{ExclusivePublication, Publication, PublicationHandle, PublicationState};
 use crate::subscription::{Subscription, SubscriptionState};
@@ -26,8 +25,7 @@ pub(crate) struct Registry {
     pub(crate) subscriptions: BTreeMap<i64, Arc<SubscriptionState>>,
     pub(crate) counters: BTreeMap<i64, CounterEntry>,
     pub(crate) static_counters: Vec<Weak<CounterState>>,
-    /// Mapped logs, shared by all that use the same file.
-    pub(crate) logs: BTreeMap<PathBuf, Weak<LogBuffers>>,
+    pub(crate) logs: MappedLogs,
     /// Commands for which the driver's buffer had no room, in order.
     pub(crate) unsent: VecDeque<Encoded>,
 }

@@ -28,12 +28,7 @@ pub(super) fn open(link: &Link, name: &str) -> Result<Opened, Unusable> {
     };
     let path = locate(link, Path::new(name))
         .ok_or_else(|| unusable(Path::new(name), "this is not the name of a log".to_owned()))?;
-    if let Some(log) = link
-        .registry()
-        .logs
-        .get(&path)
-        .and_then(std::sync::Weak::upgrade)
-    {
+    if let Some(log) = link.registry().logs.find(&path) {
         return Ok(Opened { path, log });
     }
     // Not under the lock: mapping takes its time. Only the conductor maps logs, so nobody is faster.
@@ -48,9 +43,7 @@ pub(super) fn open(link: &Link, name: &str) -> Result<Opened, Unusable> {
     }
     let log = LogBuffers::open(&region).map_err(|error| unusable(&path, error.to_string()))?;
     let log = Arc::new(log);
-    let mut registry = link.registry();
-    registry.logs.retain(|_, log| log.strong_count() != 0);
-    registry.logs.insert(path.clone(), Arc::downgrade(&log));
+    link.registry().logs.insert(path.clone(), &log);
     Ok(Opened { path, log })
 }
 

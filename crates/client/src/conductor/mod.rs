@@ -26,6 +26,9 @@ use crate::link::Link;
 
 /// Responses taken in one turn at most, so that the other duties get their turn.
 const RESPONSES_PER_TURN: usize = 32;
+/// So many commands in flight are looked at in each turn; more of them now and then.
+const FEW_COMMANDS: usize = 16;
+const LOOK_INTERVAL_NS: i64 = 1_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Conductor {
@@ -33,6 +36,8 @@ pub(crate) struct Conductor {
     /// When the turn before this one was.
     last_turn_ns: Option<i64>,
     next_check_ns: i64,
+    /// When it is looked again which of many commands are late.
+    next_look_ns: i64,
     /// The driver's last sign of life, and when it was first seen.
     driver_heartbeat: Option<(i64, i64)>,
     /// The counter that shows the driver that this client lives, once the driver has made it.
@@ -47,6 +52,7 @@ impl Conductor {
             responses,
             last_turn_ns: None,
             next_check_ns: i64::MIN,
+            next_look_ns: i64::MIN,
             driver_heartbeat: None,
             heartbeat: None,
             overwritten: 0,
@@ -77,7 +83,7 @@ impl Conductor {
             work += 1;
         }
         // After the check: if the driver is dead, that is what happened to the commands.
-        work += give_up(link, now);
+        work += self.give_up(link, now);
         Ok(work)
     }
 
@@ -101,27 +107,32 @@ impl Conductor {
         }
         Ok(RESPONSES_PER_TURN)
     }
-}
 
-/// Fails commands whose answer has not come within the driver timeout.
-fn give_up(link: &Arc<Link>, now: Now) -> usize {
-    let timeout = link.settings.driver_timeout;
-    let mut late = Vec::new();
-    {
-        let mut registry = link.registry();
-        for (id, in_flight) in &mut registry.in_flight {
-            let since = *in_flight.since_ns.get_or_insert(now.nanos);
-            if now.nanos.saturating_sub(since) >= nanos(timeout) {
-                late.push(*id);
+    /// Fails commands whose answer has not come within the driver timeout. Many of them are not looked at in each turn.
+    fn give_up(&mut self, link: &Arc<Link>, now: Now) -> usize {
+        let timeout = link.settings.driver_timeout;
+        let mut late = Vec::new();
+        {
+            let mut registry = link.registry();
+            if registry.in_flight.len() > FEW_COMMANDS && now.nanos < self.next_look_ns {
+                link.note_in_flight(&registry);
+                return 0;
+            }
+            self.next_look_ns = now.nanos.saturating_add(LOOK_INTERVAL_NS);
+            for (id, in_flight) in &mut registry.in_flight {
+                let since = *in_flight.since_ns.get_or_insert(now.nanos);
+                if now.nanos.saturating_sub(since) >= nanos(timeout) {
+                    late.push(*id);
+                }
+            }
+            if late.is_empty() {
+                link.note_in_flight(&registry);
+                return 0;
             }
         }
-        if late.is_empty() {
-            link.note_in_flight(&registry);
-            return 0;
-        }
+        abandon(link, &late, &AddError::Timeout { after: timeout });
+        late.len()
     }
-    abandon(link, &late, &AddError::Timeout { after: timeout });
-    late.len()
 }
 
 /// Fails commands, and gives back what the driver may have made for them or may yet make.
