@@ -70,6 +70,11 @@ impl Hasher for IdHasher {
         self.mix(u64::from(id.cast_unsigned()));
     }
 
+    #[inline]
+    fn write_i64(&mut self, id: i64) {
+        self.mix(id.cast_unsigned());
+    }
+
     fn write(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.mix(u64::from(byte));

@@ -24,6 +24,7 @@ mod park;
 pub mod receiver;
 #[cfg(test)]
 mod road_tests;
+mod rounds;
 pub mod sender;
 #[cfg(test)]
 mod testing;

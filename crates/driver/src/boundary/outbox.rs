@@ -41,6 +41,11 @@ impl Outbox {
         self.flush();
     }
 
+    /// The next command for the agent, if everything that it may have to answer can be told.
+    pub(crate) fn next_command<T>(&mut self, commands: &mut queue::Receiver<T>) -> Option<T> {
+        self.flush().then(|| commands.try_recv()).flatten()
+    }
+
     /// Moves what waits into the queue, as far as there is room. True when nothing waits any more.
     pub(crate) fn flush(&mut self) -> bool {
         while let Some(event) = self.waiting.pop_front() {
@@ -51,5 +56,34 @@ impl Outbox {
             }
         }
         true
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::boundary::EndpointId;
+
+    #[test]
+    fn an_agent_gets_one_command_at_a_time_and_none_while_it_has_to_tell() {
+        let (sender, mut events) = queue::spsc(1);
+        let mut outbox = Outbox::new(sender, Counter::detached());
+        let (mut conductor, mut commands) = queue::spsc(4);
+        for command in 1..=3 {
+            conductor.try_send(command).unwrap();
+        }
+        let event = || ConductorEvent::SendEndpointUnheard(EndpointId(1));
+        assert_eq!(outbox.next_command(&mut commands), Some(1));
+        outbox.post(event());
+        assert_eq!(outbox.next_command(&mut commands), Some(2));
+        outbox.post(event());
+        assert_eq!(
+            outbox.next_command(&mut commands),
+            None,
+            "the queue is full"
+        );
+        assert!(events.try_recv().is_some());
+        assert_eq!(outbox.next_command(&mut commands), Some(3));
+        assert_eq!(outbox.next_command(&mut commands), None);
     }
 }

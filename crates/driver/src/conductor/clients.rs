@@ -14,16 +14,8 @@ pub(crate) struct Client {
     sign: i64,
     since_ns: i64,
     closed: bool,
-    /// One per add command: several may name the same shared publication.
-    links: Vec<PublicationLink>,
-}
-
-/// One `add publication` of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PublicationLink {
-    /// Correlation id of the add command: what the client calls its publication.
-    pub(crate) id: i64,
-    pub(crate) publication: Publication,
+    /// One per add command: several may name the same shared publication. By its id, and how many have had that before.
+    links: BTreeMap<(i64, u32), Publication>,
 }
 
 /// Which publication, by the registration id of the command that made it.
@@ -55,8 +47,15 @@ impl Client {
         &self.heartbeat
     }
 
-    pub(crate) fn into_links(self) -> Vec<PublicationLink> {
-        self.links
+    /// All that it holds, one for each of its add commands.
+    pub(crate) fn into_publications(self) -> impl Iterator<Item = Publication> {
+        self.links.into_values()
+    }
+
+    /// The last link with an id: an id should name one, but clients choose it.
+    fn last_link(&self, id: i64) -> Option<(i64, u32)> {
+        let mut links = self.links.range((id, 0)..=(id, u32::MAX));
+        links.next_back().map(|(&key, _)| key)
     }
 }
 
@@ -78,23 +77,25 @@ impl Clients {
             since_ns: now_ns,
             heartbeat,
             closed: false,
-            links: Vec::new(),
+            links: BTreeMap::new(),
         };
         self.entries.insert(client_id, client);
     }
 
     /// Notes that a client holds a publication under the id of its command.
-    pub(crate) fn link(&mut self, client_id: i64, link: PublicationLink) {
+    pub(crate) fn link(&mut self, client_id: i64, link_id: i64, publication: Publication) {
         if let Some(client) = self.entries.get_mut(&client_id) {
-            client.links.push(link);
+            let last = client.last_link(link_id);
+            let count = last.map_or(0, |(_, count)| count + 1);
+            client.links.insert((link_id, count), publication);
         }
     }
 
     /// Forgets that link; the publication it named is returned.
     pub(crate) fn unlink(&mut self, client_id: i64, link_id: i64) -> Option<Publication> {
-        let links = &mut self.entries.get_mut(&client_id)?.links;
-        let index = links.iter().position(|l| l.id == link_id)?;
-        Some(links.remove(index).publication)
+        let client = self.entries.get_mut(&client_id)?;
+        let link = client.last_link(link_id)?;
+        client.links.remove(&link)
     }
 
     /// The client sent a keepalive command. An unknown one is no client of ours yet.

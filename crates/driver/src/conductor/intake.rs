@@ -1,7 +1,5 @@
 //! Commands of clients: out of the ring, in order for each client, run or set aside until they can be run.
 
-use std::collections::VecDeque;
-
 use taran_core::ring::Action;
 use taran_core::ring::many_to_one::Consumer;
 use taran_protocol::command::{Command, CommandError};
@@ -9,11 +7,12 @@ use taran_protocol::counter::SystemCounter;
 use taran_protocol::error_code::ErrorCode;
 
 use super::failure::Failure;
+use super::foresight::Outlook;
 use super::log_files::LogFile;
 use super::names::Answer;
 use super::owners::Owners;
 use super::stop::Stop;
-use super::waiting::{Answers, Need, Share, StoredCommand, WaitingRoom};
+use super::waiting::{Answers, Need, Queue, Share, StoredCommand, WaitingRoom};
 
 /// Most commands taken from the ring in one duty cycle, and most of those that waited, so that limits are moved in
 /// between.
@@ -66,9 +65,9 @@ impl Intake {
         };
         let mut work = 0;
         let mut answers = ready.answers;
-        while let Some(stored) = ready.commands.pop_front() {
+        while let Some(stored) = ready.commands.next() {
             if work == COMMANDS_PER_CYCLE || !owners.networking.flush_lines() {
-                ready.commands.push_front(stored);
+                ready.commands.put_back(stored);
                 let names = &mut owners.names;
                 self.waiting
                     .wait(ready.client_id, ready.commands, answers, None, names);
@@ -78,8 +77,10 @@ impl Intake {
             let Ok(command) = Command::decode(stored.type_id, &stored.payload) else {
                 continue;
             };
-            if let Some(need) = run(owners, &command, &mut answers) {
-                ready.commands.push_front(stored);
+            let need = self.foreseen(stored.foreseen, &mut answers);
+            let need = need.or_else(|| run(owners, &command, &mut answers));
+            if let Some(need) = need {
+                ready.commands.put_back(stored);
                 let names = &mut owners.names;
                 self.waiting
                     .wait(ready.client_id, ready.commands, answers, Some(need), names);
@@ -89,6 +90,17 @@ impl Intake {
             answers = Answers::default();
         }
         work
+    }
+
+    /// Hands a command the log file that was made for it, if there is one; a need to wait for it if it is under way.
+    fn foreseen(&mut self, ticket: Option<u64>, answers: &mut Answers) -> Option<Need> {
+        let ticket = ticket.filter(|_| answers.log.is_none())?;
+        match self.waiting.foresight.take(ticket) {
+            Outlook::Made(file) => answers.log = Some(Ok(file)),
+            Outlook::UnderWay => return Some(Need::Log(ticket)),
+            Outlook::Nothing => {}
+        }
+        None
     }
 
     /// What was found out about a host that a command names.
@@ -163,8 +175,16 @@ fn take_one(
                 return Action::Continue;
             }
             _ => {
-                let payload = payload.to_vec();
-                waiting.push(client_id, StoredCommand { type_id, payload });
+                let foreseen = owners.foresee(&waiting.foresight, &command);
+                if let Some(foreseen) = foreseen {
+                    waiting.foresight.expect(foreseen);
+                }
+                let stored = StoredCommand {
+                    type_id,
+                    payload: payload.to_vec(),
+                    foreseen: foreseen.map(|of| of.ticket),
+                };
+                waiting.push(client_id, stored);
                 return Action::Continue;
             }
         }
@@ -173,8 +193,12 @@ fn take_one(
     match run(owners, &command, &mut answers) {
         None => {}
         Some(need) if waiting.has_room(client_id, payload.len(), Share::Ordinary) => {
-            let payload = payload.to_vec();
-            let commands = VecDeque::from([StoredCommand { type_id, payload }]);
+            let stored = StoredCommand {
+                type_id,
+                payload: payload.to_vec(),
+                foreseen: None,
+            };
+            let commands = Queue::of(stored);
             waiting.wait(client_id, commands, answers, Some(need), &mut owners.names);
         }
         Some(_) => owners.fail(command.correlation_id(), &crowded()),
@@ -197,7 +221,7 @@ fn run(owners: &mut Owners, command: &Command<'_>, answers: &mut Answers) -> Opt
 }
 
 fn forget(waiting: &mut WaitingRoom, owners: &mut Owners, client_id: i64) {
-    if let Some(unused) = waiting.forget(client_id, &mut owners.names) {
+    for unused in waiting.forget(client_id, &mut owners.names) {
         owners.logs.retire(unused);
     }
 }

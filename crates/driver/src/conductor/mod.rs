@@ -2,8 +2,8 @@
 //!
 //! It takes commands of clients from the to-driver ring and events of sender and receiver from a queue, routes each to
 //! the owner of the resource concerned, and answers through the to-clients broadcast buffer. Once per timer interval it
-//! looks after lives: its own heartbeat, clients, publications, images. Every cycle it moves publisher limits and cleans
-//! terms before they are written again.
+//! looks after lives: its own heartbeat, clients, publications, images. Every cycle it moves limits of publishers that
+//! publish and cleans terms before they are written again; at those that do not it looks in turn (`rounds`).
 //!
 //! Contract: `do_work(now)` as often as possible. Time comes in as an argument, sockets, files, names and chance through
 //! what [`Conductor`] was built from; the conductor reads no clock. It waits for no name and for no log file. Short calls
@@ -16,11 +16,13 @@ mod events;
 mod failure;
 mod file_worker;
 mod flow_controls;
+mod foresight;
 mod intake;
 mod ipc;
 mod line;
 mod links;
 mod log_files;
+mod motion;
 mod names;
 mod network;
 mod owners;
@@ -35,6 +37,7 @@ mod session_ids;
 mod setup;
 mod stop;
 mod storage_space;
+mod streams;
 mod subscribers;
 mod subscriptions;
 mod termination;
@@ -64,6 +67,7 @@ use intake::Intake;
 use owners::Owners;
 
 use crate::boundary::ConductorEvent;
+use crate::rounds::Pace;
 
 /// Most events of sender and receiver taken in one duty cycle.
 const EVENTS_PER_CYCLE: usize = 16;
@@ -86,6 +90,7 @@ pub struct Conductor {
     owners: Owners,
     cycles: DutyCycle,
     timer: Timer,
+    pace: Pace,
 }
 
 #[derive(Debug)]
@@ -116,6 +121,7 @@ impl Conductor {
                 interval_ns: timers.interval_ns,
                 last_ns: now.nanos,
             },
+            pace: Pace::AtRest,
             intake: Intake::new(spec.commands, now.nanos),
             cnc: spec.cnc,
             events: spec.events,
@@ -163,7 +169,7 @@ impl Conductor {
     fn on_timer(&mut self) -> usize {
         let now = self.owners.now;
         if now.nanos - self.timer.last_ns < self.timer.interval_ns {
-            return 0;
+            return self.owners.go_on_ticking();
         }
         self.timer.last_ns = now.nanos;
         self.intake.set_heartbeat_ms(now.epoch_millis);
@@ -182,15 +188,17 @@ impl Agent for Conductor {
         let free_limit = self.owners.settings.timers.resource_free_limit;
         // What had no room in an earlier turn goes on, whether clients speak or not.
         self.owners.networking.flush_lines();
-        self.on_timer()
+        let work = self.on_timer()
             + self.take_files()
             + self.take_answers()
             + self.intake.resume(&mut self.owners)
             + self.intake.take(&mut self.owners)
             + self.take_events()
             + self.owners.begin_image()
-            + self.owners.update_limits()
-            + self.owners.logs.free_some(free_limit)
+            + self.owners.update_limits(self.pace)
+            + self.owners.logs.free_some(free_limit);
+        self.pace = Pace::after(work);
+        work
     }
 
     fn role_name(&self) -> &'static str {

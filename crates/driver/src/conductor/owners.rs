@@ -36,6 +36,7 @@ use super::replies::Replies;
 use super::session_ids::SessionIds;
 use super::subscriptions::Subscriptions;
 use super::termination::{Termination, TerminationHook, TerminationValidator};
+use super::timer::Ticking;
 use crate::boundary::{ReceiverCommand, SenderCommand};
 use crate::congestion::Supplier;
 use crate::context::Settings;
@@ -74,6 +75,7 @@ pub(crate) struct Owners {
     pub(crate) correlation_ids: Producer,
     pub(crate) random: fastrand::Rng,
     pub(crate) events: EventLog,
+    pub(crate) ticking: Ticking,
     peer_details: PeerDetails,
 }
 
@@ -176,6 +178,7 @@ impl Owners {
             correlation_ids: spec.correlation_ids,
             random,
             events: spec.events,
+            ticking: Ticking::default(),
             peer_details: PeerDetails::new(settings.buffers.error_log, now.nanos),
             settings,
             now,

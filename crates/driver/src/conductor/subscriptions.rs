@@ -1,6 +1,6 @@
 //! Who wants which stream: the subscriptions of all clients, and which of them match a stream that appears.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use taran_protocol::uri::{Channel, SubscriptionParams};
@@ -88,6 +88,10 @@ impl Subscription {
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     entries: BTreeMap<i64, Subscription>,
+    /// Stream id and id of each.
+    streams: BTreeSet<(i32, i64)>,
+    /// Registration id and id of each.
+    registrations: BTreeSet<(i64, i64)>,
 }
 
 impl Subscriptions {
@@ -106,9 +110,8 @@ impl Subscriptions {
         if !matches!(subscription.source, Source::Network(_)) {
             return Ok(());
         }
-        let companion = self.entries.values().find(|other| {
+        let companion = self.of_stream(subscription.stream_id).find(|other| {
             other.source == subscription.source
-                && other.stream_id == subscription.stream_id
                 && other.params.session_id == subscription.params.session_id
         });
         match companion {
@@ -130,11 +133,26 @@ impl Subscriptions {
     }
 
     pub(crate) fn insert(&mut self, subscription: Subscription) {
-        self.entries.insert(subscription.id, subscription);
+        let id = subscription.id;
+        self.streams.insert((subscription.stream_id, id));
+        self.registrations
+            .insert((subscription.registration_id, id));
+        self.entries.insert(id, subscription);
     }
 
     pub(crate) fn remove(&mut self, id: i64) -> Option<Subscription> {
-        self.entries.remove(&id)
+        let removed = self.entries.remove(&id)?;
+        self.streams.remove(&(removed.stream_id, id));
+        self.registrations.remove(&(removed.registration_id, id));
+        Some(removed)
+    }
+
+    /// Those of a stream on whatever channel, oldest first.
+    fn of_stream(&self, stream_id: i32) -> impl Iterator<Item = &Subscription> {
+        let ids = self
+            .streams
+            .range((stream_id, i64::MIN)..=(stream_id, i64::MAX));
+        ids.filter_map(|(_, id)| self.entries.get(id))
     }
 
     /// The subscriptions that take a stream, oldest first.
@@ -144,33 +162,29 @@ impl Subscriptions {
         stream_id: i32,
         session_id: i32,
     ) -> impl Iterator<Item = &Subscription> {
-        self.entries
-            .values()
+        self.of_stream(stream_id)
             .filter(move |s| s.matches(source, stream_id, session_id))
     }
 
     /// The spies that read a stream, oldest first.
     pub(crate) fn spying(&self, stream: SpiedStream<'_>) -> impl Iterator<Item = &Subscription> {
-        self.entries.values().filter(move |s| s.spies_on(&stream))
+        self.of_stream(stream.stream_id)
+            .filter(move |s| s.spies_on(&stream))
     }
 
     /// Ids of what was added to a subscription: itself, and its sources.
     pub(crate) fn of_registration(&self, registration_id: i64) -> Vec<i64> {
-        self.entries
-            .values()
-            .filter(|s| s.registration_id == registration_id)
-            .map(|s| s.id)
-            .collect()
+        let parts = (registration_id, i64::MIN)..=(registration_id, i64::MAX);
+        self.registrations.range(parts).map(|&(_, id)| id).collect()
     }
 
     /// The oldest source of a subscription that was added with this text and needs no network.
     pub(crate) fn local_source(&self, registration_id: i64, text: &str) -> Option<i64> {
-        self.entries
-            .values()
-            .find(|s| {
-                s.registration_id == registration_id && s.id != registration_id && *s.text == *text
-            })
-            .map(|s| s.id)
+        let mut parts = self.of_registration(registration_id).into_iter();
+        parts.find(|id| {
+            let part = self.entries.get(id);
+            *id != registration_id && part.is_some_and(|part| *part.text == *text)
+        })
     }
 
     /// Whether somebody still subscribes on an endpoint.
@@ -186,12 +200,10 @@ impl Subscriptions {
         stream_id: i32,
         session_id: Option<i32>,
     ) -> usize {
-        self.entries
-            .values()
+        self.of_stream(stream_id)
             .filter(|s| {
                 s.source == Source::Network(endpoint)
                     && !s.awaits_session
-                    && s.stream_id == stream_id
                     && s.params.session_id == session_id
             })
             .count()

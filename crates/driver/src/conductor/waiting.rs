@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
 use super::failure::Failure;
+use super::foresight::Foresight;
 use super::log_files::LogFile;
 use super::names::{Answer, Asker, Found, Names};
 
@@ -17,12 +18,47 @@ use super::names::{Answer, Asker, Found, Names};
 pub(crate) struct StoredCommand {
     pub(crate) type_id: i32,
     pub(crate) payload: Vec<u8>,
+    /// The log file that is made for it meanwhile.
+    pub(crate) foreseen: Option<u64>,
 }
 
 impl StoredCommand {
     /// Bytes of memory that it takes while it waits.
     fn cost(&self) -> usize {
         cost(self.payload.len())
+    }
+}
+
+/// Commands of one client, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    commands: VecDeque<StoredCommand>,
+    /// What they cost together.
+    bytes: usize,
+}
+
+impl Queue {
+    pub(crate) fn of(command: StoredCommand) -> Self {
+        let mut queue = Self::default();
+        queue.put_back(command);
+        queue
+    }
+
+    pub(crate) fn next(&mut self) -> Option<StoredCommand> {
+        let command = self.commands.pop_front()?;
+        self.bytes -= command.cost();
+        Some(command)
+    }
+
+    /// Makes it the next one again.
+    pub(crate) fn put_back(&mut self, command: StoredCommand) {
+        self.bytes += command.cost();
+        self.commands.push_front(command);
+    }
+
+    fn push(&mut self, command: StoredCommand) {
+        self.bytes += command.cost();
+        self.commands.push_back(command);
     }
 }
 
@@ -74,9 +110,7 @@ const CLIENTS: usize = 1024;
 
 #[derive(Debug)]
 struct Waiting {
-    commands: VecDeque<StoredCommand>,
-    /// What the commands cost together.
-    bytes: usize,
+    commands: Queue,
     answers: Answers,
     /// Tickets of the hosts that were asked about and not answered.
     hosts: Vec<u64>,
@@ -93,7 +127,7 @@ impl Waiting {
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) client_id: i64,
-    pub(crate) commands: VecDeque<StoredCommand>,
+    pub(crate) commands: Queue,
     pub(crate) answers: Answers,
 }
 
@@ -105,6 +139,7 @@ pub(crate) struct WaitingRoom {
     bytes: usize,
     /// The client whose turn was last.
     last: i64,
+    pub(crate) foresight: Foresight,
 }
 
 impl WaitingRoom {
@@ -113,6 +148,7 @@ impl WaitingRoom {
             clients: BTreeMap::new(),
             bytes: 0,
             last: i64::MIN,
+            foresight: Foresight::default(),
         }
     }
 
@@ -132,17 +168,15 @@ impl WaitingRoom {
             Share::Ordinary => 1,
             Share::Reserve => 2,
         };
-        waiting.map_or(0, |waiting| waiting.bytes) + cost <= BYTES_PER_CLIENT * times
+        waiting.map_or(0, |waiting| waiting.commands.bytes) + cost <= BYTES_PER_CLIENT * times
             && self.bytes + cost <= BYTES * times
     }
 
     /// Stores a command behind the one that waits.
     pub(crate) fn push(&mut self, client_id: i64, command: StoredCommand) {
         if let Some(waiting) = self.clients.get_mut(&client_id) {
-            let cost = command.cost();
-            waiting.bytes += cost;
-            self.bytes += cost;
-            waiting.commands.push_back(command);
+            self.bytes += command.cost();
+            waiting.commands.push(command);
         }
     }
 
@@ -150,15 +184,14 @@ impl WaitingRoom {
     pub(crate) fn wait(
         &mut self,
         client_id: i64,
-        commands: VecDeque<StoredCommand>,
+        commands: Queue,
         answers: Answers,
         need: Option<Need>,
         names: &mut Names,
     ) {
-        let bytes = commands.iter().map(StoredCommand::cost).sum();
+        self.bytes += commands.bytes;
         let mut waiting = Waiting {
             commands,
-            bytes,
             answers,
             hosts: Vec::new(),
             log: None,
@@ -171,11 +204,10 @@ impl WaitingRoom {
                 waiting.hosts.extend(tickets);
             }
         }
-        self.bytes += bytes;
         self.clients.insert(client_id, waiting);
     }
 
-    /// A log file was made, or not. Gives it back if nobody waits for it any more.
+    /// A log file was made, or not. Gives it back if nobody waits for it any more, nor is going to.
     pub(crate) fn log_made(
         &mut self,
         ticket: u64,
@@ -189,9 +221,11 @@ impl WaitingRoom {
             Some(waiting) => {
                 waiting.log = None;
                 waiting.answers.log = Some(file);
+                self.foresight.forget(ticket);
                 None
             }
-            None => Some(file),
+            // A command whose file could not be made foresightedly asks for it again in its turn.
+            None => self.foresight.made(ticket, file.ok()).map(Ok),
         }
     }
 
@@ -200,12 +234,9 @@ impl WaitingRoom {
         let client_id = self.next_ready()?;
         self.last = client_id;
         let Waiting {
-            commands,
-            bytes,
-            answers,
-            ..
+            commands, answers, ..
         } = self.clients.remove(&client_id)?;
-        self.bytes -= bytes;
+        self.bytes -= commands.bytes;
         Some(Ready {
             client_id,
             commands,
@@ -235,13 +266,20 @@ impl WaitingRoom {
         }
     }
 
-    /// The client is gone: what it waited for is of no interest. A log file that it had got already is given back.
-    pub(crate) fn forget(&mut self, client_id: i64, names: &mut Names) -> Option<LogFile> {
-        let waiting = self.clients.remove(&client_id)?;
-        self.bytes -= waiting.bytes;
+    /// The client is gone: what it waited for is of no interest. Log files that were made for it are given back.
+    pub(crate) fn forget(&mut self, client_id: i64, names: &mut Names) -> Vec<LogFile> {
+        let Some(waiting) = self.clients.remove(&client_id) else {
+            return Vec::new();
+        };
+        self.bytes -= waiting.commands.bytes;
         for ticket in &waiting.hosts {
             names.cancel(*ticket);
         }
-        waiting.answers.log?.ok()
+        let commands = waiting.commands.commands.iter();
+        let foreseen = commands.filter_map(|command| self.foresight.forget(command.foreseen?));
+        let foreseen = foreseen.collect::<Vec<LogFile>>().into_iter();
+        foreseen
+            .chain(waiting.answers.log.and_then(Result::ok))
+            .collect()
     }
 }

@@ -8,10 +8,7 @@ use crate::boundary::{ConductorEvent, EndpointId, ImageId, ReceiverCommand, Tran
 impl Receiver {
     /// Takes one command, if everything that it may have to answer can be told.
     pub(super) fn take_command(&mut self, now: Now) -> usize {
-        if !self.outbox.flush() {
-            return 0;
-        }
-        let Some(command) = self.commands.try_recv() else {
+        let Some(command) = self.outbox.next_command(&mut self.commands) else {
             return 0;
         };
         match command {

@@ -13,6 +13,7 @@ use super::wire::Wire;
 use crate::allowance::{Allowance, complaints, response_setups};
 use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SendEndpointSpec};
 use crate::ids::{IdHash, IdMap};
+use crate::rounds::{Pace, Rounds, Seat};
 
 /// A send endpoint: built by the conductor, owned by the sender.
 #[derive(Debug)]
@@ -20,11 +21,10 @@ pub struct SendEndpoint {
     id: EndpointId,
     wire: Wire,
     control: Option<Box<dyn Transport>>,
-    #[expect(clippy::vec_box, reason = "arrives and leaves as a box")]
-    publications: Vec<Box<SenderPublication>>,
-    /// Where in `publications` each is, by session and stream: the oldest where several have the same.
-    places: IdMap<(i32, i32), usize>,
-    first: usize,
+    publications: Rounds<SenderPublication>,
+    seats: IdMap<PublicationId, Seat>,
+    /// Whose control frames are those of a session and stream: the oldest where several have the same.
+    addressees: IdMap<(i32, i32), PublicationId>,
     heard_ns: i64,
     unheard_timeout_ns: Option<i64>,
     complaints: Allowance,
@@ -39,9 +39,9 @@ impl SendEndpoint {
             id: spec.id,
             wire: Wire::new(spec.data, spec.destination, spec.channel),
             control: spec.control,
-            publications: Vec::new(),
-            places: IdMap::with_hasher(IdHash::new(spec.seed)),
-            first: 0,
+            publications: Rounds::default(),
+            seats: IdMap::with_hasher(IdHash::new(spec.seed)),
+            addressees: IdMap::with_hasher(IdHash::new(spec.seed)),
             heard_ns: 0,
             unheard_timeout_ns: spec.unheard_timeout_ns,
             complaints: complaints(),
@@ -60,25 +60,20 @@ impl SendEndpoint {
         self.heard_ns = now.nanos;
     }
 
-    /// A turn for each publication, beginning with another one each time. Returns the bytes of data sent.
-    pub(super) fn send(&mut self, desk: &mut Desk<'_>) -> usize {
+    /// A turn for each publication that sends, and for some that do not. Returns the bytes of data sent.
+    pub(super) fn send(&mut self, pace: Pace, desk: &mut Desk<'_>) -> usize {
         let mut turn = Turn {
             now: desk.now,
             wire: &mut self.wire,
             counters: desk.counters,
             faults: desk.faults,
         };
-        let (later, sooner) = self.publications.split_at_mut(self.first);
-        let sent = sooner
-            .iter_mut()
-            .chain(later)
-            .map(|publication| publication.turn(&mut turn))
-            .sum();
-        self.first = if self.first + 1 < self.publications.len() {
-            self.first + 1
-        } else {
-            0
-        };
+        let mut sent = 0;
+        self.publications.turn(desk.now.nanos, pace, |publication| {
+            let bytes = publication.turn(&mut turn);
+            sent += bytes;
+            bytes > 0
+        });
         sent
     }
 
@@ -121,15 +116,17 @@ impl SendEndpoint {
         }
     }
 
-    /// The publication of a control frame, with what it needs to act.
+    /// The publication of a control frame, with what it needs to act. It has a turn soon.
     pub(super) fn addressee<'a>(
         &'a mut self,
         session_id: i32,
         stream_id: i32,
         desk: &'a mut Desk<'_>,
     ) -> Option<(&'a mut SenderPublication, Turn<'a>)> {
-        let place = *self.places.get(&(session_id, stream_id))?;
-        let publication = self.publications.get_mut(place)?;
+        let id = self.addressees.get(&(session_id, stream_id))?;
+        let publication = self
+            .publications
+            .wake(*self.seats.get(id)?, desk.now.nanos)?;
         let turn = Turn {
             now: desk.now,
             wire: &mut self.wire,
@@ -170,51 +167,40 @@ impl SendEndpoint {
 
     pub(super) fn add(&mut self, mut publication: Box<SenderPublication>, now: Now) {
         publication.start(now);
-        let place = self.publications.len();
-        self.places.entry(publication.key()).or_insert(place);
-        self.publications.push(publication);
+        let (id, key) = (publication.id(), publication.key());
+        self.addressees.entry(key).or_insert(id);
+        self.seats.insert(id, self.publications.enter(publication));
     }
 
     pub(super) fn remove(&mut self, id: PublicationId) -> Option<Box<SenderPublication>> {
-        let index = self
-            .publications
-            .iter()
-            .position(|publication| publication.id() == id)?;
-        let removed = self.publications.remove(index);
-        self.first = 0;
-        self.leave_place(index, removed.key());
+        let removed = self.publications.leave(self.seats.remove(&id)?)?;
+        self.pass_on(id, removed.key());
         Some(removed)
     }
 
     /// Takes one after the other, when the endpoint goes.
     pub(super) fn remove_any(&mut self) -> Option<Box<SenderPublication>> {
-        self.places.clear();
-        self.first = 0;
-        self.publications.pop()
+        let id = self.publications.any()?.id();
+        self.remove(id)
     }
 
-    /// One that is gone leaves its place to the next of its key, if there is one, and moves those behind it.
-    fn leave_place(&mut self, index: usize, key: (i32, i32)) {
-        if self.places.get(&key) == Some(&index) {
-            self.places.remove(&key);
+    /// One that is gone leaves its control frames to the oldest of its key, if there is one.
+    fn pass_on(&mut self, id: PublicationId, key: (i32, i32)) {
+        if self.addressees.get(&key) != Some(&id) {
+            return;
         }
-        for place in self.places.values_mut().filter(|place| **place > index) {
-            *place -= 1;
-        }
-        // Each of the others has a place of its own, unless some share a key.
-        if self.places.len() < self.publications.len() && !self.places.contains_key(&key) {
-            let mut behind = self.publications.iter().skip(index);
-            if let Some(next) = behind.position(|publication| publication.key() == key) {
-                self.places.insert(key, index + next);
+        self.addressees.remove(&key);
+        // Each of the others has a key of its own, unless some share one.
+        if self.addressees.len() < self.publications.len() {
+            let heirs = self.publications.iter().filter(|heir| heir.key() == key);
+            if let Some(heir) = heirs.map(SenderPublication::id).min() {
+                self.addressees.insert(key, heir);
             }
         }
     }
 
     pub(super) fn publication(&mut self, id: PublicationId) -> Option<&mut SenderPublication> {
-        self.publications
-            .iter_mut()
-            .find(|publication| publication.id() == id)
-            .map(|publication| &mut **publication)
+        self.publications.get_mut(*self.seats.get(&id)?)
     }
 
     /// The descriptor on which receivers are heard.

@@ -1,11 +1,11 @@
 //! The sender: from the term buffer to the wire.
 //!
-//! One duty cycle gives a turn to every publication. A turn takes what clients have committed to the term buffer, as
-//! far as the receiver's window reaches, and hands the very bytes to the socket: one run of equal datagrams is one
-//! transmit, whatever it holds. Receivers are listened to when nothing was sent, and often enough otherwise. The order of
-//! reading is the order of the message: [`Sender::do_work`](taran_core::agent::Agent::do_work) here,
-//! [`SendEndpoint`], [`SenderPublication`], `plan` (what goes out next), `wire` (where to); then the way back: `control`,
-//! `answers`, `flow_control`, `retransmit`.
+//! One duty cycle gives a turn to every publication that sends, and to some of those that do not (`rounds`). A turn takes
+//! what clients have committed to the term buffer, as far as the receiver's window reaches, and hands the very bytes to
+//! the socket: one run of equal datagrams is one transmit, whatever it holds. Receivers are listened to when nothing was
+//! sent, and often enough otherwise. The order of reading is the order of the message:
+//! [`Sender::do_work`](taran_core::agent::Agent::do_work) here, [`SendEndpoint`], [`SenderPublication`], `plan` (what goes
+//! out next), `wire` (where to); then the way back: `control`, `answers`, `flow_control`, `retransmit`.
 
 mod announce;
 mod answers;
@@ -36,6 +36,7 @@ use crate::boundary::{ConductorEvent, Outbox, SenderCommand, SenderCounters};
 use crate::every::Every;
 use crate::faults::Faults;
 use crate::park::{may_have_arrived, wait_for_any};
+use crate::rounds::Pace;
 
 pub use endpoint::SendEndpoint;
 pub use flow_control::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};
@@ -43,6 +44,9 @@ pub(crate) use present::MAX_PRESENT;
 pub use publication::SenderPublication;
 pub use stream_log::StreamLog;
 
+/// Most commands of the conductor taken in one duty cycle: each is a matter of moments, and with many publications a cycle
+/// is not.
+const COMMANDS_PER_CYCLE: usize = 4;
 /// Control frames are short: few slots hold a burst of them.
 const CONTROL_BATCH: usize = 8;
 
@@ -84,6 +88,7 @@ pub struct Sender {
     silence_check: Every,
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
+    pace: Pace,
 }
 
 /// What the sender lends to an endpoint for a turn.
@@ -97,9 +102,10 @@ struct Desk<'a> {
 impl Agent for Sender {
     fn do_work(&mut self, now: Now) -> usize {
         self.cycle.begin_turn(now.nanos);
-        let commands = self.take_command(now);
+        let commands = self.take_commands(now);
         let short_sends = self.counters.short_sends.get();
         let sent = self.send(now);
+        self.pace = Pace::after(commands + sent);
         let is_short = self.counters.short_sends.get() != short_sends;
         let heard = if sent == 0 || is_short || self.is_poll_due(now) {
             self.poll_control(now)
@@ -140,10 +146,12 @@ impl Sender {
             silence_check: Every::new(spec.reresolution_check_interval_ns),
             batch: ReceiveBatch::new(CONTROL_BATCH),
             fds: Vec::new(),
+            pace: Pace::AtRest,
         }
     }
 
     fn send(&mut self, now: Now) -> usize {
+        let pace = self.pace;
         let mut desk = Desk {
             now,
             counters: &self.counters,
@@ -152,7 +160,7 @@ impl Sender {
         };
         self.endpoints
             .iter_mut()
-            .map(|endpoint| endpoint.send(&mut desk))
+            .map(|endpoint| endpoint.send(pace, &mut desk))
             .sum()
     }
 

@@ -279,6 +279,13 @@ mod tests {
     }
 
     #[test]
+    fn no_more_bytes_than_one_offloaded_send_carries() {
+        let whole = 65_536 / 32;
+        let plan = Plan::scan(&term(&vec![32; whole]), 0, ALL).unwrap();
+        assert_eq!(plan.bytes(), TURN_BYTES as usize);
+    }
+
+    #[test]
     fn a_frame_length_that_leads_out_of_the_term_is_not_followed() {
         for length in [65_537, i32::MAX, i32::MAX - 31, 31, 1] {
             let plan = Plan::scan(&term(&[64, length]), 0, ALL).unwrap();

@@ -68,6 +68,11 @@ impl Wires {
         self.opened.lock().unwrap().clone()
     }
 
+    /// Forgets what was asked for.
+    pub(crate) fn forget_opened(&self) {
+        *self.opened.lock().unwrap() = Vec::new();
+    }
+
     /// Puts a datagram into the inbox of a port.
     pub(crate) fn deliver(&self, from: SocketAddr, port: u16, datagram: &[u8]) {
         self.carry(
@@ -118,7 +123,7 @@ impl Network for Wires {
         opened.push(spec.clone());
         let multicast = spec.multicast.as_ref();
         sockets.push(Open {
-            id: opened.len(),
+            id: self.attempts(),
             port,
             group: multicast.and_then(|multicast| multicast.join),
             shares_port: spec.reuse_address,
@@ -130,7 +135,7 @@ impl Network for Wires {
             spec.bind.ip()
         };
         Ok(Box::new(Wire {
-            id: opened.len(),
+            id: self.attempts(),
             local: SocketAddr::new(ip, port),
             peer: spec.connect,
             multicast_ttl: multicast.map_or(0, |multicast| multicast.ttl.unwrap_or(1)),

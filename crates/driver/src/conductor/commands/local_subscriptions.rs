@@ -101,8 +101,9 @@ impl Owners {
                     .collect()
             }
             Source::Spy(_) => {
-                let publications = self.networking.publications.iter();
+                let publications = &self.networking.publications;
                 publications
+                    .of_stream(subscription.stream_id)
                     .filter(|publication| {
                         publication.accepts_spies()
                             && self
@@ -231,15 +232,18 @@ impl Owners {
     }
 
     /// Ids of the publications that a subscription reads without the network, as far as its client knows.
-    pub(super) fn read_locally_by(&self, subscription_id: i64) -> Vec<i64> {
+    pub(super) fn read_locally_by(&self, subscription: &Subscription) -> Vec<i64> {
+        let stream_id = subscription.stream_id;
         let is_reader =
-            |subscribers: &Subscribers| subscribers.with_image().any(|id| id == subscription_id);
-        let ipc = self.ipc.iter();
-        let ipc = ipc.filter(|publication| is_reader(&publication.subscribers));
-        let spied = self.networking.publications.iter();
+            |subscribers: &Subscribers| subscribers.with_image().any(|id| id == subscription.id);
+        let ipc = self.ipc.of_stream(stream_id).into_iter();
+        let ipc = ipc.filter(|id| {
+            let publication = self.ipc.get(*id);
+            publication.is_some_and(|publication| is_reader(&publication.subscribers))
+        });
+        let spied = self.networking.publications.of_stream(stream_id);
         let spied = spied.filter(|publication| is_reader(&publication.spies));
-        ipc.map(|publication| publication.registration_id)
-            .chain(spied.map(|publication| publication.id.0))
+        ipc.chain(spied.map(|publication| publication.id.0))
             .collect()
     }
 
@@ -247,15 +251,24 @@ impl Owners {
     pub(super) fn end_local(&mut self, subscription: &Subscription) {
         match subscription.source {
             Source::Ipc => {
-                for publication in self.ipc.iter_mut() {
-                    if let Some(position) = publication.remove_subscriber(subscription.id) {
+                for id in self.ipc.of_stream(subscription.stream_id) {
+                    let publication = self.ipc.find(id);
+                    let position =
+                        publication.and_then(|found| found.remove_subscriber(subscription.id));
+                    if let Some(position) = position {
                         self.counters.free(position.id());
                     }
                 }
             }
             Source::Spy(_) => {
                 let networking = &mut self.networking;
-                for publication in networking.publications.iter_mut() {
+                for id in networking
+                    .publications
+                    .ids_of_stream(subscription.stream_id)
+                {
+                    let Some(publication) = networking.publications.get_mut(id) else {
+                        continue;
+                    };
                     if let Some(position) = publication.remove_spy(subscription.id) {
                         networking.sender.post(SenderCommand::RemoveSpy {
                             endpoint: publication.endpoint,

@@ -5,6 +5,7 @@
 
 mod counters;
 mod driver;
+mod foresight;
 mod ipc_publications;
 mod local_subscriptions;
 mod network_publications;
@@ -118,26 +119,38 @@ impl Owners {
                 registration_id,
                 channel,
                 ..
-            } => {
-                let command = DestinationCommand {
-                    correlation_id,
-                    registration_id,
-                    channel,
-                };
-                self.add_send_destination(command, answers)
             }
-            Command::RemoveDestination {
+            | Command::RemoveDestination {
+                correlation_id,
+                registration_id,
+                channel,
+                ..
+            }
+            | Command::AddReceiveDestination {
+                correlation_id,
+                registration_id,
+                channel,
+                ..
+            }
+            | Command::RemoveReceiveDestination {
                 correlation_id,
                 registration_id,
                 channel,
                 ..
             } => {
-                let command = DestinationCommand {
+                let of = DestinationCommand {
                     correlation_id,
                     registration_id,
                     channel,
                 };
-                self.remove_send_destination(command, answers)
+                match command {
+                    Command::AddDestination { .. } => self.add_send_destination(of, answers),
+                    Command::RemoveDestination { .. } => self.remove_send_destination(of, answers),
+                    Command::AddReceiveDestination { .. } => {
+                        self.add_receive_destination(of, answers)
+                    }
+                    _ => self.remove_receive_destination(of, answers),
+                }
             }
             Command::RemoveDestinationById {
                 correlation_id,
@@ -149,32 +162,6 @@ impl Owners {
                 registration_id,
                 destination_id,
             )?),
-            Command::AddReceiveDestination {
-                correlation_id,
-                registration_id,
-                channel,
-                ..
-            } => {
-                let command = DestinationCommand {
-                    correlation_id,
-                    registration_id,
-                    channel,
-                };
-                self.add_receive_destination(command, answers)
-            }
-            Command::RemoveReceiveDestination {
-                correlation_id,
-                registration_id,
-                channel,
-                ..
-            } => {
-                let command = DestinationCommand {
-                    correlation_id,
-                    registration_id,
-                    channel,
-                };
-                self.remove_receive_destination(command, answers)
-            }
             Command::TerminateDriver { token, .. } => {
                 self.termination.request(token);
                 Ok(())

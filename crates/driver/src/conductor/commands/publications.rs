@@ -10,7 +10,7 @@ use taran_protocol::log::{LogBuffers, file_length};
 use taran_protocol::response::Response;
 use taran_protocol::uri::{Channel, PublicationParams, SessionChoice};
 
-use super::super::clients::{Publication, PublicationLink};
+use super::super::clients::Publication;
 use super::super::counters::StreamIdentity;
 use super::super::failure::Failure;
 use super::super::log_files::{LogFile, LogFolder, LogRequest};
@@ -76,7 +76,10 @@ impl Owners {
 
     /// What the channel says, with what it takes from the publication that its `session-id=tag:` names: one to the
     /// network, as the C driver has it, whatever the channel itself goes to.
-    fn publication_params(&self, channel: &Channel) -> Result<PublicationParams, Failure> {
+    pub(super) fn publication_params(
+        &self,
+        channel: &Channel,
+    ) -> Result<PublicationParams, Failure> {
         let defaults = &self.settings.publication_defaults;
         let SessionChoice::OfTag(tag) = SessionChoice::of(channel)? else {
             return Ok(PublicationParams::new(channel, defaults)?);
@@ -97,7 +100,7 @@ impl Owners {
     }
 
     /// Registration ids name files and counters: two publications cannot have the same.
-    fn check_registration(&self, id: i64) -> Result<(), Failure> {
+    pub(super) fn check_registration(&self, id: i64) -> Result<(), Failure> {
         let network_id = crate::boundary::PublicationId(id);
         if self.ipc.contains(id) || self.networking.publications.contains(network_id) {
             return Err(Failure::generic(format!(
@@ -134,15 +137,18 @@ impl Owners {
         if let Some(made) = answers.log.take() {
             return Ok(made?);
         }
-        let length = file_length(new.params.term_length as i32, self.settings.file_page_size);
-        let request = LogRequest {
-            folder: LogFolder::Publications,
-            id: new.correlation_id,
-            length,
-            sparse: new.params.sparse,
-        };
+        let request = self.log_request(new.correlation_id, &new.params);
         let ticket = self.logs.request(&request, self.now.epoch_millis)?;
         Err(Stop::Waits(Need::Log(ticket)))
+    }
+
+    pub(super) fn log_request(&self, id: i64, params: &PublicationParams) -> LogRequest {
+        LogRequest {
+            folder: LogFolder::Publications,
+            id,
+            length: file_length(params.term_length as i32, self.settings.file_page_size),
+            sparse: params.sparse,
+        }
     }
 
     /// Writes the log of a new publication into its file.
@@ -174,13 +180,8 @@ impl Owners {
         publication: Publication,
         notice: PublicationNotice,
     ) {
-        self.clients.link(
-            new.client_id,
-            PublicationLink {
-                id: new.correlation_id,
-                publication,
-            },
-        );
+        self.clients
+            .link(new.client_id, new.correlation_id, publication);
         let PublicationNotice {
             registration_id,
             session_id,

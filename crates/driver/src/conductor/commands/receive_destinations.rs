@@ -80,10 +80,10 @@ impl Owners {
                 ),
             ));
         };
-        let images = self.read_locally_by(id);
         let Some(source) = self.subscriptions.remove(id) else {
             return Ok(());
         };
+        let images = self.read_locally_by(&source);
         self.end_local(&source);
         self.succeed(command.correlation_id);
         for image_id in images {

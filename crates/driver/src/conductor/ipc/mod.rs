@@ -1,4 +1,4 @@
-//! The IPC publications: found for sharing, walked for limits and life cycles.
+//! The IPC publications: found by id and by stream, given turns for limits and life cycles.
 
 mod publication;
 
@@ -6,34 +6,46 @@ use std::collections::BTreeMap;
 
 use taran_protocol::uri::ResponseCorrelation;
 
+use super::streams::{Streams, Whereabouts};
+use crate::rounds::{Pace, Rounds, Seat};
+
 pub(crate) use publication::{Event, IpcPublication, PublisherCounters, State, Timeouts};
 
-/// All IPC publications of the driver, by registration id.
+/// All IPC publications of the driver.
 #[derive(Debug, Default)]
 pub(crate) struct IpcPublications {
-    entries: BTreeMap<i64, IpcPublication>,
+    rounds: Rounds<IpcPublication>,
+    /// By registration id.
+    seats: BTreeMap<i64, Seat>,
+    /// All are on one channel.
+    streams: Streams<()>,
 }
 
 impl IpcPublications {
     pub(crate) fn insert(&mut self, publication: IpcPublication) {
-        self.entries
-            .insert(publication.registration_id, publication);
+        let id = publication.registration_id;
+        self.streams.insert(whereabouts(&publication));
+        self.seats
+            .insert(id, self.rounds.enter(Box::new(publication)));
     }
 
     pub(crate) fn find(&mut self, registration_id: i64) -> Option<&mut IpcPublication> {
-        self.entries.get_mut(&registration_id)
+        self.rounds.get_mut(*self.seats.get(&registration_id)?)
     }
 
     pub(crate) fn get(&self, registration_id: i64) -> Option<&IpcPublication> {
-        self.entries.get(&registration_id)
+        self.rounds.get(*self.seats.get(&registration_id)?)
     }
 
     pub(crate) fn contains(&self, registration_id: i64) -> bool {
-        self.entries.contains_key(&registration_id)
+        self.seats.contains_key(&registration_id)
     }
 
     pub(crate) fn remove(&mut self, registration_id: i64) -> Option<IpcPublication> {
-        self.entries.remove(&registration_id)
+        let seat = self.seats.remove(&registration_id)?;
+        let publication = *self.rounds.leave(seat)?;
+        self.streams.remove(whereabouts(&publication));
+        Some(publication)
     }
 
     /// The publication that a shared add gets instead of a new one.
@@ -42,48 +54,69 @@ impl IpcPublications {
         stream_id: i32,
         response: ResponseCorrelation,
     ) -> Option<&mut IpcPublication> {
-        self.entries.values_mut().find(|p| {
-            p.terms.stream_id == stream_id
-                && p.terms.params.response == response
-                && p.is_shareable()
-        })
+        let id = self.streams.shared((), stream_id).find(|&id| {
+            self.get(id)
+                .is_some_and(|p| p.terms.params.response == response && p.is_shareable())
+        })?;
+        self.find(id)
+    }
+
+    /// Whether a shared add on a stream may get a publication that is there.
+    pub(crate) fn may_share(&self, stream_id: i32) -> bool {
+        self.streams.shared((), stream_id).next().is_some()
     }
 
     /// Whether a session id is taken on a stream.
     pub(crate) fn uses_session(&self, stream_id: i32, session_id: i32) -> bool {
-        self.entries.values().any(|p| {
-            matches!(p.state(), State::Active | State::Draining)
-                && p.terms.stream_id == stream_id
-                && p.terms.session_id == session_id
-        })
+        self.streams
+            .of_session(stream_id, session_id)
+            .filter_map(|id| self.get(id))
+            .any(|p| matches!(p.state(), State::Active | State::Draining))
     }
 
-    /// The publications that a subscriber may join now.
+    /// The publications that a subscriber may join now, oldest first.
     pub(crate) fn joinable(
         &self,
         stream_id: i32,
         session_id: Option<i32>,
     ) -> impl Iterator<Item = &IpcPublication> {
-        self.entries.values().filter(move |p| {
-            p.terms.stream_id == stream_id
-                && session_id.is_none_or(|wanted| wanted == p.terms.session_id)
-                && p.accepts_subscribers()
-        })
+        let ids = self.streams.of(stream_id, session_id).into_iter();
+        ids.filter_map(|id| self.get(id))
+            .filter(|p| p.accepts_subscribers())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &IpcPublication> {
-        self.entries.values()
+    /// Ids of the publications of a stream, oldest first.
+    pub(crate) fn of_stream(&self, stream_id: i32) -> Vec<i64> {
+        self.streams.of(stream_id, None)
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut IpcPublication> {
-        self.entries.values_mut()
+    /// For the timer: some of them, and where to go on.
+    pub(crate) fn portion(
+        &mut self,
+        from: usize,
+        count: usize,
+    ) -> (impl Iterator<Item = &mut IpcPublication>, Option<usize>) {
+        self.rounds.portion(from, count)
     }
 
     /// Every duty cycle: how many limits moved.
-    pub(crate) fn update_limits(&mut self) -> usize {
-        self.entries
-            .values_mut()
-            .map(|p| usize::from(p.update_limit()))
-            .sum()
+    pub(crate) fn update_limits(&mut self, now_ns: i64, pace: Pace) -> usize {
+        let mut raised = 0;
+        self.rounds.turn(now_ns, pace, |publication| {
+            let motion = publication.update_limit();
+            raised += motion.work();
+            motion.is_busy()
+        });
+        raised
+    }
+}
+
+fn whereabouts(publication: &IpcPublication) -> Whereabouts<()> {
+    Whereabouts {
+        registration_id: publication.registration_id,
+        channel: (),
+        stream_id: publication.terms.stream_id,
+        session_id: publication.terms.session_id,
+        exclusive: publication.terms.exclusive,
     }
 }

@@ -14,6 +14,7 @@ use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::Untethered;
 
 use super::super::log_files::LogFile;
+use super::super::motion::Motion;
 use super::super::publication_log::PublicationLog;
 use super::super::publication_terms::PublicationTerms;
 use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
@@ -73,6 +74,9 @@ pub(crate) struct IpcPublication {
     trip_limit: i64,
     /// Highest position any subscriber has reached.
     consumer_position: i64,
+    /// Nobody reads, and the publisher has come to its limit: its log need not be looked at, but once per timer interval,
+    /// for who was just about to publish.
+    is_shut: bool,
 }
 
 impl IpcPublication {
@@ -96,6 +100,7 @@ impl IpcPublication {
             cool_down_until_ns: None,
             trip_limit: start_position,
             consumer_position: start_position,
+            is_shut: false,
         }
     }
 
@@ -199,18 +204,36 @@ impl IpcPublication {
         first
     }
 
-    /// Samples the publisher's position and moves its limit; true if the limit moved. Cheap when nothing changed.
-    pub(crate) fn update_limit(&mut self) -> bool {
+    /// Samples the publisher's position and moves its limit. Cheap when nothing changed.
+    pub(crate) fn update_limit(&mut self) -> Motion {
         if self.state != State::Active || self.references == 0 {
-            return false;
+            return Motion::Still;
         }
+        let range = self.subscribers.range();
+        if range.is_none() && self.is_shut {
+            return Motion::Still;
+        }
+        let (producer, has_published) = self.sample_publisher();
+        let has_moved = match range {
+            Some(range) => self.move_limit(range, producer),
+            None => self.close_limit(),
+        };
+        self.is_shut = range.is_none() && !has_published && !has_moved;
+        Motion::of(has_published, has_moved)
+    }
+
+    /// Where the publisher is, and whether it has moved since the last look.
+    fn sample_publisher(&mut self) -> (i64, bool) {
         let producer = self.log.producer_position();
-        if self.counters.position.get_plain() != producer {
+        let has_published = self.counters.position.get_plain() != producer;
+        if has_published {
             self.counters.position.set(producer);
         }
-        let Some((min, max)) = self.subscribers.range() else {
-            return self.close_limit();
-        };
+        (producer, has_published)
+    }
+
+    /// With subscribers the limit follows the slowest, in steps.
+    fn move_limit(&mut self, (min, max): (i64, i64), producer: i64) -> bool {
         self.consumed(max);
         let min = min.min(producer);
         let limit = min.saturating_add(self.window);

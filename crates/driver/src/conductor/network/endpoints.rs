@@ -1,7 +1,7 @@
 //! The sockets that channels share: one endpoint per canonical form, for sending and for receiving apart
 //! (spec/03 §1.6).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taran_core::counters::Counter;
 use taran_protocol::error_code::ErrorCode;
@@ -53,6 +53,10 @@ pub(crate) struct Endpoint {
 #[derive(Debug, Default)]
 pub(crate) struct Endpoints {
     entries: BTreeMap<EndpointId, Endpoint>,
+    /// Those of a canonical form.
+    forms: BTreeMap<String, BTreeSet<EndpointId>>,
+    /// Channel tags, and who has them.
+    tags: BTreeSet<(i64, EndpointId)>,
     uniques: u64,
 }
 
@@ -73,10 +77,10 @@ impl Endpoints {
         canonical: &str,
     ) -> Result<Option<&Endpoint>, Failure> {
         let tag = resolved.channel.tags.channel;
-        let by_tag = tag.and_then(|_| {
-            self.entries
-                .values()
-                .find(|e| e.resolved.channel.tags.channel == tag)
+        let by_tag = tag.and_then(|tag| {
+            let tagged = (tag, EndpointId(i64::MIN))..=(tag, EndpointId(i64::MAX));
+            let (_, id) = self.tags.range(tagged).next()?;
+            self.entries.get(id)
         });
         if let Some(endpoint) = by_tag {
             let existing = &endpoint.resolved;
@@ -87,10 +91,12 @@ impl Endpoints {
             )?;
             return endpoint.usable(resolved).map(Some);
         }
-        let by_form = self.entries.values().find(|endpoint| {
+        let of_form = self.forms.get(canonical).into_iter().flatten();
+        let mut of_form = of_form.filter_map(|id| self.entries.get(id));
+        let by_form = of_form.find(|endpoint| {
             let existing_tag = endpoint.resolved.channel.tags.channel;
             let tags_differ = tag.is_some() && existing_tag.is_some() && tag != existing_tag;
-            endpoint.canonical == canonical && !tags_differ
+            !tags_differ
         });
         by_form
             .map(|endpoint| endpoint.usable(resolved))
@@ -115,7 +121,29 @@ impl Endpoints {
     }
 
     pub(crate) fn insert(&mut self, endpoint: Endpoint) {
-        self.entries.insert(endpoint.id, endpoint);
+        let id = endpoint.id;
+        self.forms
+            .entry(endpoint.canonical.clone())
+            .or_default()
+            .insert(id);
+        if let Some(tag) = endpoint.resolved.channel.tags.channel {
+            self.tags.insert((tag, id));
+        }
+        self.entries.insert(id, endpoint);
+    }
+
+    fn remove(&mut self, id: EndpointId) -> Option<Endpoint> {
+        let endpoint = self.entries.remove(&id)?;
+        if let Some(of_form) = self.forms.get_mut(&endpoint.canonical) {
+            of_form.remove(&id);
+            if of_form.is_empty() {
+                self.forms.remove(&endpoint.canonical);
+            }
+        }
+        if let Some(tag) = endpoint.resolved.channel.tags.channel {
+            self.tags.remove(&(tag, id));
+        }
+        Some(endpoint)
     }
 
     pub(crate) fn add_reference(&mut self, id: EndpointId) {
@@ -148,7 +176,7 @@ impl Endpoints {
 
     /// Its agent gave it back: the counters are for the caller to free.
     pub(crate) fn released(&mut self, id: EndpointId) -> Option<Vec<Counter>> {
-        let endpoint = self.entries.remove(&id)?;
+        let endpoint = self.remove(id)?;
         let mut counters = vec![endpoint.status];
         counters.extend(endpoint.local_address);
         counters.extend(endpoint.destination_count);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use taran_core::counters::Counter;
 
 use super::super::log_files::LogFile;
+use super::super::motion::Motion;
 use super::super::publication_log::PublicationLog;
 use super::super::publication_terms::PublicationTerms;
 use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
@@ -83,6 +84,9 @@ pub(crate) struct NetworkPublication {
     window: i64,
     limit: i64,
     linger_since_ns: i64,
+    /// Nobody receives, and the publisher has come to its limit: its log need not be looked at, but once per timer
+    /// interval, for who was just about to publish.
+    is_shut: bool,
 }
 
 impl NetworkPublication {
@@ -109,6 +113,7 @@ impl NetworkPublication {
             state: State::Active,
             references: 1,
             linger_since_ns: 0,
+            is_shut: false,
         }
     }
 
@@ -174,25 +179,42 @@ impl NetworkPublication {
         Some(self.spies.remove(subscription_id)?.position)
     }
 
-    /// Samples the publisher's position and moves its limit; true if the limit moved. Cheap when nothing changed.
-    pub(crate) fn update_limit(&mut self) -> bool {
+    /// Samples the publisher's position and moves its limit. Cheap when nothing changed.
+    pub(crate) fn update_limit(&mut self) -> Motion {
         if self.state == State::Draining && self.sender_position() >= self.log.producer_position() {
             // Said at once, so that the receiver need not wait for the next tick to learn that it has everything.
             self.shared.conductor_end_of_stream();
         }
         if self.state != State::Active || self.references == 0 {
-            return false;
+            return Motion::Still;
         }
+        let has_subscribers = self.has_subscribers();
+        if self.is_shut && !has_subscribers {
+            return Motion::Still;
+        }
+        let (producer, has_published) = self.sample_publisher();
+        let has_moved = self.move_limit(producer, has_subscribers);
+        self.is_shut = !has_subscribers && !has_published && !has_moved;
+        Motion::of(has_published, has_moved)
+    }
+
+    /// Where the publisher is, and whether it has moved since the last look.
+    fn sample_publisher(&mut self) -> (i64, bool) {
         let producer = self.log.producer_position();
-        if self.counters.publisher_position.get_plain() != producer {
+        let has_published = self.counters.publisher_position.get_plain() != producer;
+        if has_published {
             self.counters.publisher_position.set(producer);
         }
+        (producer, has_published)
+    }
+
+    fn move_limit(&mut self, producer: i64, has_subscribers: bool) -> bool {
         let sender = self.sender_position().min(producer);
         let slowest_spy = self.spies.range().map_or(sender, |(min, _)| min);
         // Clients write where their spies are.
         let consumed = sender.min(slowest_spy).max(0);
         let one_term = i64::from(self.log.geometry().term_length());
-        if !self.has_subscribers() {
+        if !has_subscribers {
             self.log.set_connected(false);
             if self.limit <= sender {
                 return false;

@@ -1,37 +1,55 @@
-//! The network publications: found for sharing, walked for limits and life cycles.
+//! The network publications: found by id, stream and tag, given turns for limits and life cycles.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taran_protocol::uri::ResponseCorrelation;
 
+use super::super::streams::{Streams, Whereabouts};
 use super::publication::NetworkPublication;
 use crate::boundary::{EndpointId, PublicationId};
+use crate::rounds::{Pace, Rounds, Seat};
 
 /// All network publications of the driver.
 #[derive(Debug, Default)]
 pub(crate) struct NetworkPublications {
-    entries: BTreeMap<PublicationId, NetworkPublication>,
+    rounds: Rounds<NetworkPublication>,
+    seats: BTreeMap<PublicationId, Seat>,
+    streams: Streams<EndpointId>,
+    /// Entity tags, and ids of who has them.
+    tags: BTreeSet<(i64, i64)>,
 }
 
 impl NetworkPublications {
     pub(crate) fn insert(&mut self, publication: NetworkPublication) {
-        self.entries.insert(publication.id, publication);
+        let id = publication.id;
+        self.streams.insert(whereabouts(&publication));
+        if let Some(tag) = publication.terms.entity_tag {
+            self.tags.insert((tag, id.0));
+        }
+        self.seats
+            .insert(id, self.rounds.enter(Box::new(publication)));
     }
 
     pub(crate) fn get(&self, id: PublicationId) -> Option<&NetworkPublication> {
-        self.entries.get(&id)
+        self.rounds.get(*self.seats.get(&id)?)
     }
 
     pub(crate) fn get_mut(&mut self, id: PublicationId) -> Option<&mut NetworkPublication> {
-        self.entries.get_mut(&id)
+        self.rounds.get_mut(*self.seats.get(&id)?)
     }
 
     pub(crate) fn contains(&self, id: PublicationId) -> bool {
-        self.entries.contains_key(&id)
+        self.seats.contains_key(&id)
     }
 
     pub(crate) fn remove(&mut self, id: PublicationId) -> Option<NetworkPublication> {
-        self.entries.remove(&id)
+        let seat = self.seats.remove(&id)?;
+        let publication = *self.rounds.leave(seat)?;
+        self.streams.remove(whereabouts(&publication));
+        if let Some(tag) = publication.terms.entity_tag {
+            self.tags.remove(&(tag, id.0));
+        }
+        Some(publication)
     }
 
     /// The publication that a shared add on an endpoint gets instead of a new one.
@@ -41,19 +59,24 @@ impl NetworkPublications {
         stream_id: i32,
         response: ResponseCorrelation,
     ) -> Option<&mut NetworkPublication> {
-        self.entries.values_mut().find(|p| {
-            p.endpoint == endpoint
-                && p.terms.stream_id == stream_id
-                && p.terms.params.response == response
-                && p.is_shareable()
-        })
+        let shared = self.streams.shared(endpoint, stream_id);
+        let id = shared.map(PublicationId).find(|&id| {
+            self.get(id)
+                .is_some_and(|p| p.terms.params.response == response && p.is_shareable())
+        })?;
+        self.get_mut(id)
+    }
+
+    /// Whether a shared add on a stream, of whatever channel, may get a publication that is there.
+    pub(crate) fn may_share(&self, stream_id: i32) -> bool {
+        self.of_stream(stream_id).any(|p| !p.terms.exclusive)
     }
 
     /// The oldest publication with an entity tag.
     pub(crate) fn find_tagged(&self, entity_tag: i64) -> Option<&NetworkPublication> {
-        self.entries
-            .values()
-            .find(|p| p.terms.entity_tag == Some(entity_tag))
+        let range = (entity_tag, i64::MIN)..=(entity_tag, i64::MAX);
+        let &(_, id) = self.tags.range(range).next()?;
+        self.get(PublicationId(id))
     }
 
     /// Whether a session id is taken on a stream of an endpoint.
@@ -63,33 +86,60 @@ impl NetworkPublications {
         stream_id: i32,
         session_id: i32,
     ) -> bool {
-        self.entries.values().any(|p| {
-            p.endpoint == endpoint
-                && p.terms.stream_id == stream_id
-                && p.terms.session_id == session_id
-        })
+        self.streams
+            .of_session(stream_id, session_id)
+            .filter_map(|id| self.get(PublicationId(id)))
+            .any(|p| p.endpoint == endpoint)
     }
 
     /// Whether a session id is taken on a stream of any endpoint.
     pub(crate) fn uses_session(&self, stream_id: i32, session_id: i32) -> bool {
-        self.entries
-            .values()
-            .any(|p| p.terms.stream_id == stream_id && p.terms.session_id == session_id)
+        let mut users = self.streams.of_session(stream_id, session_id);
+        users.next().is_some()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &NetworkPublication> {
-        self.entries.values()
+    /// Those of a stream, oldest first.
+    pub(crate) fn of_stream(&self, stream_id: i32) -> impl Iterator<Item = &NetworkPublication> {
+        let ids = self.streams.of(stream_id, None).into_iter();
+        ids.filter_map(|id| self.get(PublicationId(id)))
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut NetworkPublication> {
-        self.entries.values_mut()
+    /// Ids of those of a stream, oldest first.
+    pub(crate) fn ids_of_stream(
+        &self,
+        stream_id: i32,
+    ) -> impl Iterator<Item = PublicationId> + use<> {
+        let ids = self.streams.of(stream_id, None).into_iter();
+        ids.map(PublicationId)
+    }
+
+    /// For the timer: some of them, and where to go on.
+    pub(crate) fn portion(
+        &mut self,
+        from: usize,
+        count: usize,
+    ) -> (impl Iterator<Item = &mut NetworkPublication>, Option<usize>) {
+        self.rounds.portion(from, count)
     }
 
     /// Every duty cycle: how many limits moved.
-    pub(crate) fn update_limits(&mut self) -> usize {
-        self.entries
-            .values_mut()
-            .map(|p| usize::from(p.update_limit()))
-            .sum()
+    pub(crate) fn update_limits(&mut self, now_ns: i64, pace: Pace) -> usize {
+        let mut raised = 0;
+        self.rounds.turn(now_ns, pace, |publication| {
+            let motion = publication.update_limit();
+            raised += motion.work();
+            motion.is_busy()
+        });
+        raised
+    }
+}
+
+fn whereabouts(publication: &NetworkPublication) -> Whereabouts<EndpointId> {
+    Whereabouts {
+        registration_id: publication.id.0,
+        channel: publication.endpoint,
+        stream_id: publication.terms.stream_id,
+        session_id: publication.terms.session_id,
+        exclusive: publication.terms.exclusive,
     }
 }

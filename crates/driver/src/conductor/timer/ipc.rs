@@ -6,10 +6,15 @@ use super::super::clients::Publication;
 use super::super::events::{publication_ends, publication_revoked};
 use super::super::ipc::Event;
 use super::super::owners::Owners;
+use super::PUBLICATIONS_PER_CYCLE;
 use super::tethering::Told;
 
 impl Owners {
+    /// The next ones that the timer has not come to.
     pub(super) fn tick_ipc(&mut self) {
+        let Some(from) = self.ticking.ipc else {
+            return;
+        };
         let mut done = Vec::new();
         let mut joinable = Vec::new();
         let Self {
@@ -20,6 +25,7 @@ impl Owners {
             system,
             now,
             events,
+            ticking,
             ..
         } = self;
         let mut told = Told {
@@ -27,7 +33,9 @@ impl Owners {
             subscriptions,
             counters,
         };
-        for publication in ipc.iter_mut() {
+        let (publications, next) = ipc.portion(from, PUBLICATIONS_PER_CYCLE);
+        ticking.ipc = next;
+        for publication in publications {
             let id = publication.registration_id;
             let terms = &publication.terms;
             let (stream_id, session_id) = (terms.stream_id, terms.session_id);

@@ -11,6 +11,29 @@ use taran_protocol::response::Response;
 
 use super::clients::{Departure, Publication};
 use super::owners::Owners;
+use crate::rounds::Pace;
+
+/// Publications of each kind that the timer comes to in one duty cycle, so that ten thousand of them hold up nobody.
+const PUBLICATIONS_PER_CYCLE: usize = 128;
+
+/// Where the timer goes on with the publications; nowhere when it has come to all.
+#[derive(Debug, Default)]
+pub(crate) struct Ticking {
+    ipc: Option<usize>,
+    network: Option<usize>,
+}
+
+impl Ticking {
+    /// Begins with the first ones, unless it is not through with the last ones.
+    fn begin(&mut self) {
+        self.ipc.get_or_insert(0);
+        self.network.get_or_insert(0);
+    }
+
+    fn is_going_on(&self) -> bool {
+        self.ipc.is_some() || self.network.is_some()
+    }
+}
 
 impl Owners {
     /// Returns the clients that are gone.
@@ -21,8 +44,8 @@ impl Owners {
             self.depart(departure);
         }
         self.logs.retry_stuck();
-        self.tick_ipc();
-        self.tick_network_publications();
+        self.ticking.begin();
+        self.go_on_ticking();
         self.tick_images();
         departures
             .into_iter()
@@ -45,8 +68,8 @@ impl Owners {
             registration_id: client_id,
             counter_id: heartbeat_id,
         });
-        for link in client.into_links() {
-            self.release_publication(link.publication);
+        for publication in client.into_publications() {
+            self.release_publication(publication);
         }
         for (registration_id, counter_id) in self.counters.take_all_of_client(client_id) {
             self.end_counter(registration_id, counter_id);
@@ -69,12 +92,22 @@ impl Owners {
         }
     }
 
+    /// Every duty cycle: those publications that the timer has not come to.
+    pub(crate) fn go_on_ticking(&mut self) -> usize {
+        let is_ticking = self.ticking.is_going_on();
+        if is_ticking {
+            self.tick_ipc();
+            self.tick_network_publications();
+        }
+        usize::from(is_ticking)
+    }
+
     /// Every duty cycle: limits of publishers, and clean terms ahead of them.
-    pub(crate) fn update_limits(&mut self) -> usize {
+    pub(crate) fn update_limits(&mut self, pace: Pace) -> usize {
         let now_ns = self.now.nanos;
         self.settle_responses();
-        self.ipc.update_limits()
-            + self.networking.publications.update_limits()
+        self.ipc.update_limits(now_ns, pace)
+            + self.networking.publications.update_limits(now_ns, pace)
             + self.networking.images.update(now_ns)
     }
 }

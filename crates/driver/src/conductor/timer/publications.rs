@@ -5,11 +5,16 @@ use taran_protocol::counter::SystemCounter;
 use super::super::events::publication_revoked;
 use super::super::network::PublicationEvent;
 use super::super::owners::Owners;
+use super::PUBLICATIONS_PER_CYCLE;
 use super::tethering::{Follow, Told};
 use crate::boundary::SenderCommand;
 
 impl Owners {
+    /// The next ones that the timer has not come to.
     pub(super) fn tick_network_publications(&mut self) {
+        let Some(from) = self.ticking.network else {
+            return;
+        };
         let Self {
             networking,
             subscriptions,
@@ -18,6 +23,7 @@ impl Owners {
             system,
             now,
             events,
+            ticking,
             ..
         } = self;
         let mut told = Told {
@@ -25,7 +31,11 @@ impl Owners {
             subscriptions,
             counters,
         };
-        for found in networking.publications.iter_mut() {
+        let (publications, next) = networking
+            .publications
+            .portion(from, PUBLICATIONS_PER_CYCLE);
+        ticking.network = next;
+        for found in publications {
             let (endpoint, publication) = (found.endpoint, found.id);
             let (stream_id, session_id) = (found.terms.stream_id, found.terms.session_id);
             for event in found.tick(now.nanos) {

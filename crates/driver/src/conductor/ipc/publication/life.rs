@@ -30,7 +30,7 @@ impl IpcPublication {
     fn tick_active(&mut self, now_ns: i64) -> Vec<Event> {
         let mut events = self.tick_untethered(now_ns);
         self.log.set_connected(self.subscribers.any_counts());
-        let producer = self.log.producer_position();
+        let (producer, _) = self.sample_publisher();
         let unblock_ns = self.timeouts.unblock_ns;
         if !self.terms.exclusive
             && self

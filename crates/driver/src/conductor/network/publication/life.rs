@@ -28,7 +28,8 @@ impl NetworkPublication {
 
     fn tick_active(&mut self, now_ns: i64) -> Vec<Event> {
         let mut events = self.tick_untethered(now_ns);
-        let (sender, producer) = (self.sender_position(), self.log.producer_position());
+        let (producer, _) = self.sample_publisher();
+        let sender = self.sender_position();
         if !self.terms.exclusive
             && self
                 .log

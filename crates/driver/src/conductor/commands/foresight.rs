@@ -1,0 +1,53 @@
+//! What commands that have to wait are going to need.
+
+use taran_protocol::command::Command;
+use taran_protocol::uri::{Channel, SessionChoice};
+
+use super::super::foresight::{Foreseen, Foresight};
+use super::super::owners::Owners;
+
+impl Owners {
+    /// Asks for the log file of a command whose turn has not come, if it is likely to need one.
+    pub(in crate::conductor) fn foresee(
+        &mut self,
+        foresight: &Foresight,
+        command: &Command<'_>,
+    ) -> Option<Foreseen> {
+        let (Command::AddPublication {
+            correlation_id,
+            stream_id,
+            channel,
+            ..
+        }
+        | Command::AddExclusivePublication {
+            correlation_id,
+            stream_id,
+            channel,
+            ..
+        }) = *command
+        else {
+            return None;
+        };
+        let is_shared = matches!(command, Command::AddPublication { .. })
+            && (self.ipc.may_share(stream_id) || self.networking.publications.may_share(stream_id));
+        if is_shared || self.check_registration(correlation_id).is_err() {
+            return None;
+        }
+        let channel = Channel::for_publication(channel).ok()?;
+        // What a tag stands for may be another thing when the turn has come.
+        if let SessionChoice::OfTag(_) = SessionChoice::of(&channel).ok()? {
+            return None;
+        }
+        let params = self.publication_params(&channel).ok()?;
+        let request = self.log_request(correlation_id, &params);
+        if !foresight.has_room(stream_id, request.length) {
+            return None;
+        }
+        let ticket = self.logs.request(&request, self.now.epoch_millis).ok()?;
+        Some(Foreseen {
+            ticket,
+            stream_id,
+            length: request.length,
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! Where publications are found by their streams, instead of by looking at each.
+
+use std::collections::BTreeSet;
+
+/// The ids of publications, by what they are looked for. `C` is the channel that they share a stream on: an endpoint, or
+/// nothing where there is but one.
+#[derive(Debug)]
+pub(crate) struct Streams<C> {
+    /// Stream id, session id, registration id.
+    sessions: BTreeSet<(i32, i32, i64)>,
+    /// Those that several clients may share: channel, stream id, registration id.
+    shared: BTreeSet<(C, i32, i64)>,
+}
+
+/// What a publication is found by. It stays the same for as long as there is the publication.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Whereabouts<C> {
+    pub(crate) registration_id: i64,
+    pub(crate) channel: C,
+    pub(crate) stream_id: i32,
+    pub(crate) session_id: i32,
+    pub(crate) exclusive: bool,
+}
+
+impl<C: Ord> Default for Streams<C> {
+    fn default() -> Self {
+        Self {
+            sessions: BTreeSet::new(),
+            shared: BTreeSet::new(),
+        }
+    }
+}
+
+impl<C: Ord + Copy> Streams<C> {
+    pub(crate) fn insert(&mut self, of: Whereabouts<C>) {
+        let id = of.registration_id;
+        self.sessions.insert((of.stream_id, of.session_id, id));
+        if !of.exclusive {
+            self.shared.insert((of.channel, of.stream_id, id));
+        }
+    }
+
+    pub(crate) fn remove(&mut self, of: Whereabouts<C>) {
+        let id = of.registration_id;
+        self.sessions.remove(&(of.stream_id, of.session_id, id));
+        self.shared.remove(&(of.channel, of.stream_id, id));
+    }
+
+    /// Those that may be shared, oldest first.
+    pub(crate) fn shared(&self, channel: C, stream_id: i32) -> impl Iterator<Item = i64> {
+        let range = (channel, stream_id, i64::MIN)..=(channel, stream_id, i64::MAX);
+        self.shared.range(range).map(|&(_, _, id)| id)
+    }
+
+    /// Those of a session of a stream, oldest first.
+    pub(crate) fn of_session(&self, stream_id: i32, session_id: i32) -> impl Iterator<Item = i64> {
+        let range = (stream_id, session_id, i64::MIN)..=(stream_id, session_id, i64::MAX);
+        self.sessions.range(range).map(|&(_, _, id)| id)
+    }
+
+    /// Those of a stream, oldest first; of one session, if that is asked for.
+    pub(crate) fn of(&self, stream_id: i32, session_id: Option<i32>) -> Vec<i64> {
+        let (first, last) = match session_id {
+            Some(session_id) => (session_id, session_id),
+            None => (i32::MIN, i32::MAX),
+        };
+        let range = (stream_id, first, i64::MIN)..=(stream_id, last, i64::MAX);
+        let mut ids: Vec<i64> = self.sessions.range(range).map(|&(_, _, id)| id).collect();
+        ids.sort_unstable();
+        ids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publication(id: i64, channel: i64, stream_id: i32, session_id: i32) -> Whereabouts<i64> {
+        Whereabouts {
+            registration_id: id,
+            channel,
+            stream_id,
+            session_id,
+            exclusive: id % 2 == 1,
+        }
+    }
+
+    #[test]
+    fn publications_are_found_by_what_they_are_looked_for() {
+        let mut streams = Streams::default();
+        let all = [
+            publication(1, 7, 10, 5),
+            publication(2, 7, 10, 4),
+            publication(4, 7, 10, 3),
+            publication(6, 8, 10, 3),
+            publication(8, 7, 11, 3),
+        ];
+        for of in all {
+            streams.insert(of);
+        }
+        assert_eq!(streams.of(10, None), [1, 2, 4, 6]);
+        assert_eq!(streams.of(10, Some(3)), [4, 6]);
+        assert_eq!(streams.of(12, None), []);
+        assert!(streams.of_session(10, 3).eq([4, 6]));
+        assert!(streams.of_session(11, 4).next().is_none());
+        assert!(streams.shared(7, 10).eq([2, 4]), "exclusive ones are not");
+        for of in all {
+            streams.remove(of);
+        }
+        assert_eq!(streams.of(10, None), []);
+        assert!(streams.shared(7, 10).next().is_none());
+    }
+}

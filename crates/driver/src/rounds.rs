@@ -1,0 +1,429 @@
+//! Whom an agent looks at in a duty cycle, so that a turn costs what is busy and not what exists.
+//!
+//! Clients write into shared memory and tell nobody, so everything has to be looked at. What moved lately is *busy* and
+//! looked at in each turn. The rest is *calm*: a share of it is looked at in each turn, one after the other, so that
+//! nobody is left alone for longer than a lap takes, and all of it where there is little, or time for it.
+//!
+//! Contract: `enter` what is new, `leave` what goes, `wake` what is known to have something to do. `turn` lends
+//! whoever has a turn, and is told whether it moved.
+
+/// Who has not moved for so long is calm. Ten messages a second keep a stream busy.
+const BUSY_NS: i64 = 100_000_000;
+/// All that is calm is looked at in such a time …
+const LAP_NS: i64 = 10_000_000;
+/// … if turns are not longer than this: what takes long must not make itself take longer.
+const LONG_TURN_NS: i64 = 1_000_000;
+/// Calm ones of a turn, at least and at most, when there is something else to do …
+const SHARE_AT_WORK: (usize, usize) = (8, 64);
+/// … and at least, when there is nothing.
+const SHARE_AT_REST: usize = 64;
+
+/// Where one of them is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seat(usize);
+
+/// What the last turn of an agent was like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Something was done: what is busy must not wait for what is calm.
+    AtWork,
+    /// Nothing was.
+    AtRest,
+}
+
+impl Pace {
+    /// After a turn with so much work.
+    pub(crate) fn after(work: usize) -> Self {
+        if work == 0 {
+            Self::AtRest
+        } else {
+            Self::AtWork
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Guest<T> {
+    of: Box<T>,
+    /// Where in `order` its seat is.
+    place: usize,
+    moved_ns: i64,
+}
+
+/// Those who have turns.
+#[derive(Debug)]
+pub(crate) struct Rounds<T> {
+    seats: Vec<Option<Guest<T>>>,
+    free: Vec<Seat>,
+    /// All seats that are taken, those of the busy ones first.
+    order: Vec<Seat>,
+    busy: usize,
+    /// Which of the busy ones begins, and which of the calm ones is next.
+    first: usize,
+    next: usize,
+    turned_ns: Option<i64>,
+    /// Who changes sides after the turn.
+    changed: Vec<Seat>,
+}
+
+impl<T> Default for Rounds<T> {
+    fn default() -> Self {
+        Self {
+            seats: Vec::new(),
+            free: Vec::new(),
+            order: Vec::new(),
+            busy: 0,
+            first: 0,
+            next: 0,
+            turned_ns: None,
+            changed: Vec::new(),
+        }
+    }
+}
+
+impl<T> Rounds<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Somebody, if there is anybody.
+    pub(crate) fn any(&self) -> Option<&T> {
+        self.get(*self.order.last()?)
+    }
+
+    /// Gives somebody a seat, and a turn as soon as there is one.
+    pub(crate) fn enter(&mut self, of: Box<T>) -> Seat {
+        let guest = Guest {
+            of,
+            place: self.order.len(),
+            moved_ns: i64::MIN,
+        };
+        let seat = self.free.pop().unwrap_or_else(|| {
+            self.seats.push(None);
+            Seat(self.seats.len() - 1)
+        });
+        self.seats[seat.0] = Some(guest);
+        self.order.push(seat);
+        self.set_busy(seat);
+        seat
+    }
+
+    /// Takes somebody out.
+    pub(crate) fn leave(&mut self, seat: Seat) -> Option<Box<T>> {
+        self.seats.get(seat.0)?.as_ref()?;
+        self.set_calm(seat);
+        let guest = self.seats[seat.0].take()?;
+        self.order.swap_remove(guest.place);
+        if let Some(&moved) = self.order.get(guest.place) {
+            self.place(moved, guest.place);
+        }
+        self.free.push(seat);
+        Some(guest.of)
+    }
+
+    pub(crate) fn get(&self, seat: Seat) -> Option<&T> {
+        Some(&self.seats.get(seat.0)?.as_ref()?.of)
+    }
+
+    pub(crate) fn get_mut(&mut self, seat: Seat) -> Option<&mut T> {
+        Some(&mut self.seats.get_mut(seat.0)?.as_mut()?.of)
+    }
+
+    /// Everybody, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.seats.iter().flatten().map(|guest| &*guest.of)
+    }
+
+    /// Those of up to `count` seats from `seat` on, and where to go on; nowhere after the last seat.
+    pub(crate) fn portion(
+        &mut self,
+        seat: usize,
+        count: usize,
+    ) -> (impl Iterator<Item = &mut T>, Option<usize>) {
+        let end = seat.saturating_add(count).min(self.seats.len());
+        let next = (end < self.seats.len()).then_some(end);
+        let guests = self.seats[seat.min(end)..end].iter_mut().flatten();
+        (guests.map(|guest| &mut *guest.of), next)
+    }
+
+    /// Somebody has something to do, and a turn in each duty cycle for a while.
+    pub(crate) fn wake(&mut self, seat: Seat, now_ns: i64) -> Option<&mut T> {
+        self.seats.get_mut(seat.0)?.as_mut()?.moved_ns = now_ns;
+        self.set_busy(seat);
+        self.get_mut(seat)
+    }
+
+    /// A turn for all that are busy, beginning with another one each time, and for some that are calm. `look` tells
+    /// whether somebody moved.
+    pub(crate) fn turn(&mut self, now_ns: i64, pace: Pace, mut look: impl FnMut(&mut T) -> bool) {
+        let mut changed = std::mem::take(&mut self.changed);
+        let busy = self.busy;
+        self.first = after(self.first, busy);
+        for index in (self.first..busy).chain(0..self.first) {
+            let seat = self.order[index];
+            if let Some(guest) = &mut self.seats[seat.0] {
+                if look(&mut guest.of) {
+                    guest.moved_ns = now_ns;
+                } else if now_ns.saturating_sub(guest.moved_ns) > BUSY_NS {
+                    changed.push(seat);
+                }
+            }
+        }
+        let went_calm = changed.len();
+        let calm = self.order.len() - busy;
+        let share = self.share(calm, now_ns, pace);
+        if share == calm {
+            // All of them: another one begins.
+            self.next = after(self.next, calm);
+        }
+        for _ in 0..share {
+            self.next = after(self.next, calm);
+            let seat = self.order[busy + self.next];
+            if let Some(guest) = &mut self.seats[seat.0]
+                && look(&mut guest.of)
+            {
+                guest.moved_ns = now_ns;
+                changed.push(seat);
+            }
+        }
+        for (index, seat) in changed.drain(..).enumerate() {
+            if index < went_calm {
+                self.set_calm(seat);
+            } else {
+                self.set_busy(seat);
+            }
+        }
+        self.changed = changed;
+    }
+
+    /// How many of the calm ones have a turn now.
+    fn share(&mut self, calm: usize, now_ns: i64, pace: Pace) -> usize {
+        let last_ns = self.turned_ns.replace(now_ns).unwrap_or(now_ns);
+        let passed_ns = now_ns.saturating_sub(last_ns).clamp(0, LONG_TURN_NS);
+        let of_lap = calm.saturating_mul(passed_ns as usize) / LAP_NS as usize;
+        let share = match pace {
+            Pace::AtWork => (of_lap + 1).clamp(SHARE_AT_WORK.0, SHARE_AT_WORK.1),
+            Pace::AtRest => (of_lap + 1).max(SHARE_AT_REST),
+        };
+        share.min(calm)
+    }
+
+    fn set_busy(&mut self, seat: Seat) {
+        if self.place_of(seat).is_some_and(|place| place >= self.busy) {
+            self.exchange(seat, self.busy);
+            self.busy += 1;
+        }
+    }
+
+    fn set_calm(&mut self, seat: Seat) {
+        if self.place_of(seat).is_some_and(|place| place < self.busy) {
+            self.busy -= 1;
+            self.exchange(seat, self.busy);
+        }
+    }
+
+    fn place_of(&self, seat: Seat) -> Option<usize> {
+        Some(self.seats.get(seat.0)?.as_ref()?.place)
+    }
+
+    /// Exchanges the place of a seat with whoever has the other place.
+    fn exchange(&mut self, seat: Seat, place: usize) {
+        if let Some(own) = self.place_of(seat) {
+            let other = self.order[place];
+            self.order.swap(own, place);
+            self.place(other, own);
+            self.place(seat, place);
+        }
+    }
+
+    fn place(&mut self, seat: Seat, place: usize) {
+        if let Some(guest) = &mut self.seats[seat.0] {
+            guest.place = place;
+        }
+    }
+}
+
+/// The next one of so many in a ring.
+fn after(index: usize, count: usize) -> usize {
+    if index + 1 < count { index + 1 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TURN_NS: i64 = 1_000;
+
+    /// Whom a turn looked at.
+    fn looked(rounds: &mut Rounds<u32>, now_ns: i64, pace: Pace, moving: &[u32]) -> Vec<u32> {
+        let mut seen = Vec::new();
+        rounds.turn(now_ns, pace, |guest| {
+            seen.push(*guest);
+            moving.contains(guest)
+        });
+        seen
+    }
+
+    fn with(count: u32) -> (Rounds<u32>, Vec<Seat>) {
+        let mut rounds = Rounds::default();
+        let seats = (0..count).map(|guest| rounds.enter(Box::new(guest)));
+        let seats = seats.collect();
+        (rounds, seats)
+    }
+
+    #[test]
+    fn who_is_new_has_a_turn_at_once() {
+        let (mut rounds, _) = with(1_000);
+        assert_eq!(looked(&mut rounds, 0, Pace::AtWork, &[]).len(), 1_000);
+        let seen = looked(&mut rounds, TURN_NS, Pace::AtWork, &[]);
+        assert_eq!(seen.len(), SHARE_AT_WORK.0);
+    }
+
+    #[test]
+    fn a_turn_costs_what_is_busy() {
+        let (mut rounds, _) = with(10_000);
+        looked(&mut rounds, 0, Pace::AtRest, &[7]);
+        for turn in 1..1_000 {
+            let seen = looked(&mut rounds, turn * TURN_NS, Pace::AtWork, &[7]);
+            assert_eq!(seen[0], 7);
+            assert!(seen.len() <= 1 + SHARE_AT_WORK.0, "{}", seen.len());
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_longer_than_a_lap() {
+        let paces = [
+            (TURN_NS, Pace::AtWork),
+            (50_000, Pace::AtWork),
+            (LONG_TURN_NS, Pace::AtRest),
+        ];
+        for (turn_ns, pace) in paces {
+            let (mut rounds, _) = with(10_000);
+            looked(&mut rounds, 0, Pace::AtWork, &[]);
+            let mut seen = BTreeSet::new();
+            let turns = LAP_NS / turn_ns;
+            for turn in 1..=turns {
+                seen.extend(looked(&mut rounds, turn * turn_ns, pace, &[]));
+            }
+            assert_eq!(seen.len(), 10_000, "{turn_ns}");
+        }
+    }
+
+    #[test]
+    fn a_turn_after_a_long_one_is_bounded_too() {
+        let (mut rounds, _) = with(10_000);
+        looked(&mut rounds, 0, Pace::AtWork, &[]);
+        for (turn, pace, share) in [
+            (100, Pace::AtWork, SHARE_AT_WORK.1),
+            (200, Pace::AtRest, 10_000 / 10 + 1),
+        ] {
+            let seen = looked(&mut rounds, turn * LAP_NS, pace, &[]);
+            assert_eq!(seen.len(), share);
+        }
+    }
+
+    #[test]
+    fn few_have_a_turn_each_time_while_nobody_works() {
+        let (mut rounds, _) = with(SHARE_AT_REST as u32);
+        for turn in 0..10 {
+            let seen = looked(&mut rounds, turn, Pace::AtRest, &[]);
+            assert_eq!(seen.len(), SHARE_AT_REST);
+        }
+    }
+
+    #[test]
+    fn who_moves_is_busy_for_a_while() {
+        let (mut rounds, _) = with(100);
+        looked(&mut rounds, 0, Pace::AtWork, &[]);
+        looked(&mut rounds, 1, Pace::AtRest, &[42]);
+        let (last, over) = (1 + BUSY_NS, 2 + BUSY_NS);
+        assert_eq!(looked(&mut rounds, last, Pace::AtWork, &[])[0], 42);
+        assert_eq!(looked(&mut rounds, over, Pace::AtWork, &[])[0], 42);
+        let seen = looked(&mut rounds, over, Pace::AtWork, &[]);
+        assert_eq!(seen.len(), SHARE_AT_WORK.0);
+    }
+
+    #[test]
+    fn who_is_woken_has_the_next_turn() {
+        let (mut rounds, seats) = with(10_000);
+        looked(&mut rounds, 0, Pace::AtWork, &[]);
+        assert_eq!(rounds.wake(seats[9_999], 1), Some(&mut 9_999));
+        assert_eq!(looked(&mut rounds, 1, Pace::AtWork, &[])[0], 9_999);
+    }
+
+    #[test]
+    fn the_busy_ones_take_turns_at_being_first() {
+        let (mut rounds, _) = with(3);
+        let all = [0, 1, 2];
+        let firsts: BTreeSet<u32> = (0..3)
+            .map(|turn| looked(&mut rounds, turn, Pace::AtWork, &all)[0])
+            .collect();
+        assert_eq!(firsts.len(), 3);
+    }
+
+    #[test]
+    fn so_do_the_calm_ones_while_all_have_a_turn() {
+        let (mut rounds, _) = with(3);
+        looked(&mut rounds, 0, Pace::AtRest, &[]);
+        let firsts: BTreeSet<u32> = (1..4)
+            .map(|turn| looked(&mut rounds, turn, Pace::AtRest, &[])[0])
+            .collect();
+        assert_eq!(firsts.len(), 3);
+    }
+
+    #[test]
+    fn portions_reach_everybody_once() {
+        let (mut rounds, seats) = with(10);
+        rounds.leave(seats[4]);
+        let (mut seen, mut next) = (Vec::new(), Some(0));
+        while let Some(seat) = next {
+            let (portion, rest) = rounds.portion(seat, 3);
+            seen.extend(portion.map(|guest| *guest));
+            next = rest;
+        }
+        assert_eq!(seen, [0, 1, 2, 3, 5, 6, 7, 8, 9]);
+    }
+
+    proptest! {
+        /// Whoever comes and goes: the books are in order, and a lap reaches everybody, each busy one once a turn.
+        #[test]
+        fn books_are_in_order(steps in prop::collection::vec((0_u8..4, any::<prop::sample::Index>()), 0..200)) {
+            let mut rounds: Rounds<u32> = Rounds::default();
+            let mut seats: Vec<(Seat, u32)> = Vec::new();
+            let (mut guest, mut now_ns) = (0, 0);
+            for (step, index) in steps {
+                match step {
+                    0 => {
+                        seats.push((rounds.enter(Box::new(guest)), guest));
+                        guest += 1;
+                    }
+                    1 if !seats.is_empty() => {
+                        let (seat, guest) = seats.swap_remove(index.index(seats.len()));
+                        prop_assert_eq!(rounds.leave(seat), Some(Box::new(guest)));
+                        prop_assert!(rounds.get(seat).is_none() && rounds.leave(seat).is_none());
+                    }
+                    2 if !seats.is_empty() => {
+                        let (seat, _) = seats[index.index(seats.len())];
+                        rounds.wake(seat, now_ns);
+                    }
+                    _ => {
+                        now_ns += BUSY_NS / 2;
+                        let moving: Vec<u32> = seats.iter().map(|(_, guest)| *guest).filter(|guest| guest % 3 == 0).collect();
+                        let seen = looked(&mut rounds, now_ns, Pace::AtRest, &moving);
+                        let once: BTreeSet<u32> = seen.iter().copied().collect();
+                        prop_assert_eq!((once.len(), seen.len()), (seats.len(), seats.len()));
+                    }
+                }
+                prop_assert_eq!(rounds.len(), seats.len());
+                prop_assert_eq!(rounds.any().is_none(), seats.is_empty());
+                for (seat, guest) in &seats {
+                    prop_assert_eq!(rounds.get(*seat), Some(guest));
+                }
+            }
+        }
+    }
+}
