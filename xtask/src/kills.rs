@@ -15,6 +15,7 @@ pub(crate) fn kills(arguments: &[String]) -> Result<(), String> {
             "drivers::a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew",
             &[DRIVERS],
             arguments,
+            "test",
         );
     }
     let clients: &[Number] = &[
@@ -26,6 +27,7 @@ pub(crate) fn kills(arguments: &[String]) -> Result<(), String> {
         "kills::killed_clients_leave_nothing_behind",
         clients,
         arguments,
+        "test",
     )
 }
 
@@ -39,13 +41,20 @@ pub(crate) fn churn(arguments: &[String]) -> Result<(), String> {
         "churn::publications_come_and_go_and_nothing_grows",
         publications,
         arguments,
+        // Ten million openings are to end within the hour.
+        "sim",
     )
 }
 
-fn run_test(test: &str, numbers: &[Number], arguments: &[String]) -> Result<(), String> {
+fn run_test(
+    test: &str,
+    numbers: &[Number],
+    arguments: &[String],
+    profile: &str,
+) -> Result<(), String> {
     let mut command = Command::new("cargo");
     command
-        .args(["test", "--locked"])
+        .args(["test", "--locked", "--profile", profile])
         .args(["--package", "taran-cli", "--test", "crash"])
         .args(["--", "--nocapture", "--exact", test]);
     for (_, variable, default) in numbers {

@@ -9,6 +9,7 @@ use taran_protocol::command::Command;
 use taran_protocol::counter::{SystemCounter, type_id};
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::frame::{DataHeader, Frame, Setup, StatusMessage};
+use taran_protocol::log::LogBuffers;
 use taran_protocol::response::Response;
 use zerocopy::IntoBytes;
 
@@ -119,6 +120,30 @@ impl Sender {
             messages.collect()
         })
     }
+}
+
+/// A subscription with two sources, and a machine that sends to both.
+fn two_paths() -> (Bench, i64, Sender) {
+    let mut bench = Bench::new();
+    let subscription = subscribe(&mut bench, MANUAL);
+    add(&mut bench, subscription, FIRST).unwrap();
+    add(&mut bench, subscription, SECOND).unwrap();
+    let sender = Sender::new(&bench);
+    (bench, subscription, sender)
+}
+
+/// Two subscriptions, of which the first has a source.
+fn one_with_a_source() -> (Bench, i64, i64) {
+    let mut bench = Bench::new();
+    let (one, other) = (subscribe(&mut bench, MANUAL), subscribe(&mut bench, MANUAL));
+    add(&mut bench, one, FIRST).unwrap();
+    (bench, one, other)
+}
+
+/// The log of the image that was announced last.
+fn joined(bench: &mut Bench) -> LogBuffers {
+    let name = image_log(&bench.messages()).expect("an image is announced");
+    bench.log(&name)
 }
 
 fn image_log(messages: &[Message]) -> Option<String> {
@@ -299,16 +324,11 @@ fn what_cannot_be_a_source_is_refused() {
 
 #[test]
 fn one_stream_over_two_paths_is_one_image_that_answers_on_both() {
-    let mut bench = Bench::new();
-    let subscription = subscribe(&mut bench, MANUAL);
-    add(&mut bench, subscription, FIRST).unwrap();
-    add(&mut bench, subscription, SECOND).unwrap();
-    let mut sender = Sender::new(&bench);
+    let (mut bench, _, mut sender) = two_paths();
     Sender::send_setup(&bench, 0);
     Sender::send_setup(&bench, 1);
     bench.settle();
-    let log = image_log(&bench.messages()).unwrap();
-    let log = bench.log(&log);
+    let log = joined(&mut bench);
     Sender::send_setup(&bench, 1);
     for path in 0..2 {
         Sender::send_heartbeat(&bench, path, 0xC0, 0);
@@ -351,15 +371,10 @@ fn one_stream_over_two_paths_is_one_image_that_answers_on_both() {
 
 #[test]
 fn a_stream_ends_when_both_paths_say_so() {
-    let mut bench = Bench::new();
-    let subscription = subscribe(&mut bench, MANUAL);
-    add(&mut bench, subscription, FIRST).unwrap();
-    add(&mut bench, subscription, SECOND).unwrap();
-    let mut sender = Sender::new(&bench);
+    let (mut bench, _, mut sender) = two_paths();
     Sender::send_setup(&bench, 0);
     bench.settle();
-    let log = image_log(&bench.messages()).unwrap();
-    let log = bench.log(&log);
+    let log = joined(&mut bench);
     for path in 0..2 {
         Sender::send_heartbeat(&bench, path, 0xC0, 0);
     }
@@ -380,19 +395,14 @@ fn a_stream_ends_when_both_paths_say_so() {
 
 #[test]
 fn an_image_survives_the_removal_of_one_path() {
-    let mut bench = Bench::new();
-    let subscription = subscribe(&mut bench, MANUAL);
-    add(&mut bench, subscription, FIRST).unwrap();
-    add(&mut bench, subscription, SECOND).unwrap();
-    let mut sender = Sender::new(&bench);
+    let (mut bench, subscription, mut sender) = two_paths();
     for path in 0..2 {
         Sender::send_setup(&bench, path);
         bench.settle();
         Sender::send_heartbeat(&bench, path, 0xC0, 0);
     }
     bench.settle();
-    let log = image_log(&bench.messages()).unwrap();
-    let log = bench.log(&log);
+    let log = joined(&mut bench);
     remove(&mut bench, subscription, FIRST).unwrap();
     sender.heard();
     Sender::send_heartbeat(&bench, 1, 0xC0, 0);
@@ -414,15 +424,10 @@ fn an_image_survives_the_removal_of_one_path() {
 /// A source of which only SETUPs come is answered a few times; how many paths bring it is told as long as it is there.
 #[test]
 fn a_path_that_is_gone_does_not_count_where_only_setups_came() {
-    let mut bench = Bench::new();
-    let subscription = subscribe(&mut bench, MANUAL);
-    add(&mut bench, subscription, FIRST).unwrap();
-    add(&mut bench, subscription, SECOND).unwrap();
-    let mut sender = Sender::new(&bench);
+    let (mut bench, subscription, mut sender) = two_paths();
     Sender::send_setup(&bench, 0);
     bench.settle();
-    let log = image_log(&bench.messages()).unwrap();
-    let log = bench.log(&log);
+    let log = joined(&mut bench);
     bench.run_for(TICK * 2);
     assert_eq!(sender.heard()[0].len(), 3, "the worth of a SETUP");
     assert_eq!(log.active_transport_count(), 1);
@@ -744,9 +749,7 @@ fn a_source_that_is_about_to_go_is_to_be_asked_for_again() {
 /// What has nothing to do with the socket that is still there is told as it is: asking again does not help.
 #[test]
 fn a_source_that_cannot_be_had_anyway_is_not_to_be_asked_for_again() {
-    let mut bench = Bench::new();
-    let (one, other) = (subscribe(&mut bench, MANUAL), subscribe(&mut bench, MANUAL));
-    add(&mut bench, one, FIRST).unwrap();
+    let (mut bench, one, other) = one_with_a_source();
     bench.send(&Command::RemoveReceiveDestination {
         client_id: 1,
         correlation_id: bench.id(),
@@ -766,9 +769,7 @@ fn a_source_that_cannot_be_had_anyway_is_not_to_be_asked_for_again() {
 /// An image that drains needs the socket for a while after the subscription is gone.
 #[test]
 fn a_source_whose_image_drains_is_to_be_asked_for_again() {
-    let mut bench = Bench::new();
-    let (one, other) = (subscribe(&mut bench, MANUAL), subscribe(&mut bench, MANUAL));
-    add(&mut bench, one, FIRST).unwrap();
+    let (mut bench, one, other) = one_with_a_source();
     let _sender = Sender::new(&bench);
     Sender::send_setup(&bench, 0);
     bench.settle();
