@@ -18,7 +18,7 @@ const STATEFUL: [&str; 5] = [
 /// and how long inputs get. Texts have limits of some thousand bytes that are worth to be reached, longer stories only take
 /// longer.
 pub(super) fn limits(target: &str) -> Vec<String> {
-    let max_len = if matches!(target, "uri" | "options") {
+    let max_len = if matches!(target, "uri" | "options" | "sbe_schema") {
         5000
     } else {
         512
