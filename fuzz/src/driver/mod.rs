@@ -85,7 +85,8 @@ const TIMEOUTS: [(&str, Duration); 11] = [
 ];
 /// After which a silent client is given up, and a command that nobody finishes.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
-const IMAGE_TIMEOUT: Duration = Duration::from_millis(100);
+/// Three heartbeats of an idle publication.
+const IMAGE_TIMEOUT: Duration = Duration::from_millis(300);
 const STATUS_TIMEOUT: Duration = Duration::from_millis(20);
 /// Turns after which a driver whose time stands still must have done everything: one command of thousands in each.
 const TURNS_MAX: usize = 100_000;
@@ -248,8 +249,14 @@ impl Bench {
         panic!("after {TURNS_MAX} turns there still is something to do");
     }
 
-    /// Lets time go by, then gives everybody a turn.
-    pub fn step(&mut self, time: Duration) {
+    /// Lets time go by, then gives everybody a turn, and all turns that they have use for in between: a receiver that stood
+    /// still for as long as images live would take one batch, and give up the images whose frames are behind it.
+    pub fn step(&mut self, mut time: Duration) {
+        while time > PAUSE {
+            self.clock.advance(PAUSE);
+            self.settle();
+            time -= PAUSE;
+        }
         self.clock.advance(time);
         self.turn();
     }
