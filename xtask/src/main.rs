@@ -6,6 +6,7 @@ mod figures;
 mod fuzz;
 mod kills;
 mod sanitizers;
+mod sbe;
 mod sim;
 mod soak;
 
@@ -43,6 +44,11 @@ const TASKS: &[Task] = &[
         name: "figures",
         help: "[rounds] [threading mode]: measure our driver and the official Java driver, alternating (needs a JDK and Maven)",
         run: figures::run,
+    },
+    Task {
+        name: "sbe-peers",
+        help: "[BENCHMARK]: measure our SBE codecs beside the official tool's Rust output and prost (needs a JDK and Maven)",
+        run: sbe::peers,
     },
     Task {
         name: "kills",

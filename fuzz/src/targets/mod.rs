@@ -13,6 +13,7 @@ pub mod name_table;
 pub mod options;
 pub mod publisher_log;
 pub mod receive_endpoints;
+pub mod sbe_codecs;
 pub mod sbe_decode;
 pub mod sbe_schema;
 pub mod send_endpoints;

@@ -73,6 +73,26 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+use core::fmt::{self, Write};
+
+/// Takes the bytes for a message of each schema, and shows what each makes of them: all that they hold is looked at.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn show(bytes: &[u8], out: &mut dyn Write) -> fmt::Result {
+    macro_rules! each {
+        ($($schema:ident)*) => {
+            $(match $schema::Message::decode(bytes) {
+                Ok(message) => writeln!(out, "{}: {message}", stringify!($schema))?,
+                Err(error) => writeln!(out, "{}: {error}", stringify!($schema))?,
+            })*
+        };
+    }
+    each!(garage_v0 garage_v1 garage_v2 ticks vast archive archive_mark cluster cluster_mark node);
+    Ok(())
+}
+
 /// A garage in the first version of its schema.
 pub mod garage_v0 {
     include!(concat!(env!("OUT_DIR"), "/garage_v0.rs"));

@@ -118,6 +118,10 @@ impl<'a> Plan<'a> {
                 Ok(group) => {
                     let after = format!("{}<'a, at::{next}>", self.encoder);
                     let plan = GroupPlan::new(group, since, marker, after, plans);
+                    if plan.entry.has_tails() {
+                        let each = format!("each_{method}");
+                        methods.take(&each, name, position, plans.collisions);
+                    }
                     TailKind::Group(Box::new(plan))
                 }
                 Err(data) => TailKind::Data(data),

@@ -1,6 +1,6 @@
 //! Decoders of messages and of entries of groups.
 
-use super::block::{Plan, Tail, TailKind};
+use super::block::{DONE, GroupPlan, Plan, Tail, TailKind};
 use super::code::{Code, prose};
 use super::number;
 use super::value;
@@ -51,7 +51,15 @@ pub(super) fn write(
     for (index, tail) in plan.tails.iter().enumerate() {
         code.blank();
         let at = format!("impl<'a> {name}<'a, at::{}> {{", tail.marker);
-        code.block(at, |code| read_tail(code, plan, index, tail, order));
+        code.block(at, |code| {
+            read_tail(code, plan, index, tail, order);
+            if let TailKind::Group(group) = &tail.kind
+                && group.entry.has_tails()
+            {
+                code.blank();
+                read_each(code, plan, index, tail, group);
+            }
+        });
     }
     if plan.has_tails() && plan.parent.is_some() {
         code.blank();
@@ -222,6 +230,52 @@ fn read_tail(code: &mut Code, plan: &Plan<'_>, index: usize, tail: &Tail<'_>, or
                 code.line(format!("Ok(({value}, self.moved(tail)))"));
             }
         }
+    });
+}
+
+/// The method that reads a group in one go. Entries that end nobody knows where are otherwise gone through once to find
+/// the end of the group, once more to find each of them, and then by whoever reads them.
+fn read_each(
+    code: &mut Code,
+    plan: &Plan<'_>,
+    index: usize,
+    tail: &Tail<'_>,
+    group: &GroupPlan<'_>,
+) {
+    let entry = &group.entry.decoder;
+    code.doc(&format!(
+        "Reads `{}` in one go: `each` reads an entry to its end.",
+        tail.name
+    ));
+    code.doc("\nThat is faster than to read the entries one after the other, which has to find the ends of all of them first.");
+    code.doc("\n# Errors\n\nThose of `each`, and when the message ends too early, or it is larger than the schema allows.");
+    if let Some(version) = tail.deprecated {
+        value::deprecated(code, version);
+    }
+    code.line("#[inline]");
+    let name = format!("pub fn each_{}<E: From<{ERROR}>>", tail.method);
+    let each = format!("mut each: impl FnMut({entry}<'a>) -> Result<{entry}<'a, at::{DONE}>, E>");
+    let result = format!("Result<{}<'a, at::{}>, E>", plan.decoder, plan.after(index));
+    code.function(&name, &["self", &each], &result, |code| {
+        code.line("let mut tail = self.tail;");
+        if let Some(since) = tail.since {
+            code.block(format!("if self.version < {since} {{"), |code| {
+                code.line("return Ok(self.moved(tail));");
+            });
+        }
+        let decoder = &group.decoder;
+        code.line(format!(
+            "let (left, block_length) = {decoder}::dimensions(&mut tail)?;"
+        ));
+        code.line("let mut rest = tail.rest();");
+        code.block("for _ in 0..left {", |code| {
+            code.line(format!(
+                "let entry = {entry}::wrap(rest, block_length, self.version)?;"
+            ));
+            code.line("rest = each(entry)?.tail.rest();");
+        });
+        code.line("tail.leave(rest);");
+        code.line("Ok(self.moved(tail))");
     });
 }
 

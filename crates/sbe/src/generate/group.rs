@@ -24,98 +24,86 @@ pub(super) fn write(code: &mut Code, plan: &GroupPlan<'_>, is_added: bool, order
     }
 }
 
+/// What the decoder of a group holds besides its entries.
+#[derive(Clone, Copy, PartialEq)]
+enum Shape {
+    /// Blocks that take some bytes: they are where the entries end.
+    Flat,
+    /// Blocks that may take none, and have to be counted.
+    Counted,
+    /// Blocks with something behind them.
+    Deep,
+}
+
+impl Shape {
+    fn of(plan: &GroupPlan<'_>) -> Self {
+        if plan.entry.has_tails() {
+            Self::Deep
+        } else if plan.entry.fixed > 0 {
+            Self::Flat
+        } else {
+            Self::Counted
+        }
+    }
+
+    /// The fields of the decoder, and their types.
+    fn fields(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Flat => &[
+                ("entries", "&'a [u8]"),
+                ("block_length", "usize"),
+                ("version", "u64"),
+            ],
+            Self::Counted => &[
+                ("entries", "&'a [u8]"),
+                ("block_length", "usize"),
+                ("version", "u64"),
+                ("left", "u64"),
+            ],
+            Self::Deep => &[
+                ("entries", "&'a [u8]"),
+                ("block_length", "u64"),
+                ("version", "u64"),
+                ("left", "u64"),
+            ],
+        }
+    }
+}
+
 fn read(code: &mut Code, plan: &GroupPlan<'_>, is_added: bool, order: ByteOrder) {
-    let (name, entry) = (&plan.decoder, &plan.entry.decoder);
-    let is_flat = !plan.entry.has_tails();
+    let name = &plan.decoder;
+    let shape = Shape::of(plan);
     code.doc(&format!(
         "Reads the entries of `{}`, one after the other.",
         plan.group.name
     ));
     code.line("#[derive(Clone, Copy)]");
     code.block(format!("pub struct {name}<'a> {{"), |code| {
-        code.line("entries: &'a [u8],");
-        code.line(format!(
-            "block_length: {},",
-            if is_flat { "usize" } else { "u64" }
-        ));
-        code.line("version: u64,");
-        code.line("left: u64,");
+        for (field, kind) in shape.fields() {
+            code.line(format!("{field}: {kind},"));
+        }
     });
     code.blank();
     code.block(format!("impl<'a> {name}<'a> {{"), |code| {
         if is_added {
             code.line("#[inline]");
             code.function("const fn empty", &["version: u64"], "Self", |code| {
-                code.structure(
-                    "Self",
-                    &["entries: &[]", "block_length: 0", "version", "left: 0"],
-                    "",
-                );
+                let empty = |(field, _): &(&'static str, _)| match *field {
+                    "entries" => "entries: &[]",
+                    "block_length" => "block_length: 0",
+                    "left" => "left: 0",
+                    other => other,
+                };
+                let fields: Vec<&str> = shape.fields().iter().map(empty).collect();
+                code.structure("Self", &fields, "");
             });
+            code.blank();
         }
-        code.blank();
-        code.line("#[inline]");
-        let arguments = ["tail: &mut runtime::Tail<'a>", "version: u64"];
-        let result = "Result<Self, runtime::DecodeError>";
-        code.function("fn read", &arguments, result, |code| {
-            dimensions(code, plan, order);
-            if is_flat {
-                let least = plan.entry.fixed.to_string();
-                let name = format!("{:?}", plan.group.name);
-                let arguments = ["tail", "left", "block_length", &least, &name];
-                code.call("let cut = runtime::entries", &arguments, "?;");
-                code.line("let (entries, block_length) = cut;");
-            } else {
-                code.line("let entries = tail.rest();");
-                code.line("let mut rest = entries;");
-                code.block("for _ in 0..left {", |code| {
-                    code.line(format!(
-                        "rest = {entry}::wrap(rest, block_length, version)?.pass()?;"
-                    ));
-                });
-                code.line("tail.leave(rest);");
-            }
-            code.structure(
-                "Ok(Self",
-                &["entries", "block_length", "version", "left"],
-                ")",
-            );
-        });
+        open(code, plan, shape, order);
     });
     code.blank();
     code.block(format!("impl<'a> Iterator for {name}<'a> {{"), |code| {
-        code.line(format!("type Item = {entry}<'a>;"));
-        code.blank();
-        code.line("#[inline]");
-        code.function("fn next", &["&mut self"], "Option<Self::Item>", |code| {
-            code.line("self.left = self.left.checked_sub(1)?;");
-            if is_flat {
-                code.line("let (entry, rest) = self.entries.split_at_checked(self.block_length)?;");
-                code.line(format!(
-                    "let entry = {entry}::wrap(entry, entry.len() as u64, self.version);"
-                ));
-                code.line("self.entries = rest;");
-                code.line("entry.ok()");
-            } else {
-                code.line(format!(
-                    "let entry = {entry}::wrap(self.entries, self.block_length, self.version);"
-                ));
-                code.line("let entry = entry.ok()?;");
-                code.line("self.entries = entry.pass().ok()?;");
-                code.line("Some(entry)");
-            }
-        });
-        code.blank();
-        code.line("#[inline]");
-        code.function(
-            "fn size_hint",
-            &["&self"],
-            "(usize, Option<usize>)",
-            |code| {
-                code.line("let left = usize::try_from(self.left).ok();");
-                code.line("(left.unwrap_or(usize::MAX), left)");
-            },
-        );
+        next(code, plan, shape);
     });
     code.blank();
     code.line(format!("impl ExactSizeIterator for {name}<'_> {{}}"));
@@ -140,6 +128,90 @@ fn read(code: &mut Code, plan: &GroupPlan<'_>, is_added: bool, order: ByteOrder)
     }
 }
 
+/// The function that reads the dimensions, and finds the end of the entries.
+fn open(code: &mut Code, plan: &GroupPlan<'_>, shape: Shape, order: ByteOrder) {
+    let tail = "tail: &mut runtime::Tail<'a>";
+    code.line("#[inline]");
+    if shape == Shape::Deep {
+        let result = "Result<(u64, u64), runtime::DecodeError>";
+        code.function("fn dimensions", &[tail], result, |code| {
+            dimensions(code, plan, order);
+            code.line("Ok((left, block_length))");
+        });
+        code.blank();
+        code.line("#[inline]");
+    }
+    let result = "Result<Self, runtime::DecodeError>";
+    code.function("fn read", &[tail, "version: u64"], result, |code| {
+        if shape == Shape::Deep {
+            code.line("let (left, block_length) = Self::dimensions(tail)?;");
+            code.line("let entries = tail.rest();");
+            code.line("let mut rest = entries;");
+            let entry = &plan.entry.decoder;
+            code.block("for _ in 0..left {", |code| {
+                code.line(format!(
+                    "rest = {entry}::wrap(rest, block_length, version)?.pass()?;"
+                ));
+            });
+            code.line("tail.leave(rest);");
+        } else {
+            dimensions(code, plan, order);
+            let least = plan.entry.fixed.to_string();
+            let name = format!("{:?}", plan.group.name);
+            let arguments = ["tail", "left", "block_length", &least, &name];
+            code.call("let cut = runtime::entries", &arguments, "?;");
+            code.line("let (entries, block_length) = cut;");
+        }
+        let fields: Vec<&str> = shape.fields().iter().map(|(field, _)| *field).collect();
+        code.structure("Ok(Self", &fields, ")");
+    });
+}
+
+fn next(code: &mut Code, plan: &GroupPlan<'_>, shape: Shape) {
+    let entry = &plan.entry.decoder;
+    code.line(format!("type Item = {entry}<'a>;"));
+    code.blank();
+    code.line("#[inline]");
+    code.function("fn next", &["&mut self"], "Option<Self::Item>", |code| {
+        if shape != Shape::Flat {
+            code.line("self.left = self.left.checked_sub(1)?;");
+        }
+        if shape == Shape::Deep {
+            code.line(format!(
+                "let entry = {entry}::wrap(self.entries, self.block_length, self.version);"
+            ));
+            code.line("let entry = entry.ok()?;");
+            code.line("self.entries = entry.pass().ok()?;");
+            code.line("Some(entry)");
+        } else {
+            code.line("let (entry, rest) = self.entries.split_at_checked(self.block_length)?;");
+            code.line("self.entries = rest;");
+            let added = plan.entry.is_added_to();
+            let rest = if added { "added" } else { "_" };
+            code.line(format!("let (block, {rest}) = entry.split_first_chunk()?;"));
+            let mut fields = vec!["block", "added", "version: self.version"];
+            fields.retain(|field| *field != "added" || added);
+            code.structure(&format!("Some({entry}"), &fields, ")");
+        }
+    });
+    code.blank();
+    code.line("#[inline]");
+    code.function(
+        "fn size_hint",
+        &["&self"],
+        "(usize, Option<usize>)",
+        |code| {
+            if shape == Shape::Flat {
+                code.line("let left = self.entries.len().checked_div(self.block_length);");
+                code.line("(left.unwrap_or(0), left.or(Some(0)))");
+            } else {
+                code.line("let left = usize::try_from(self.left).ok();");
+                code.line("(left.unwrap_or(usize::MAX), left)");
+            }
+        },
+    );
+}
+
 fn dimensions(code: &mut Code, plan: &GroupPlan<'_>, order: ByteOrder) {
     let layout = &plan.group.dimensions;
     let name = format!("{:?}", plan.group.name);
@@ -156,7 +228,13 @@ fn dimensions(code: &mut Code, plan: &GroupPlan<'_>, order: ByteOrder) {
         code.line("let left = u64::try_from(left).unwrap_or(u64::MAX);");
     }
     let limits = format!("({}, {})", layout.min_count, layout.count.max);
-    let arguments = ["left", &limits, "block_length", "*tail", &name];
+    // Blocks that take some bytes are held to that where they are read.
+    let least = if plan.entry.fixed > 0 {
+        "1"
+    } else {
+        "block_length"
+    };
+    let arguments = ["left", &limits, least, "*tail", &name];
     code.call("let left = runtime::count", &arguments, "?;");
 }
 

@@ -1,7 +1,7 @@
 //! A schema with everything settled.
 //!
 //! Whoever holds a [`Schema`] need not know XML, search for types or add up lengths: references are resolved, defaults
-//! are filled in, offsets and block lengths are computed. Types are shared by [`Arc`](std::sync::Arc), nested at most
+//! are filled in, offsets and block lengths are computed. Types are shared by [`Arc`], nested at most
 //! [`MAX_DEPTH`] deep, and never contain themselves.
 
 mod block;

@@ -169,10 +169,7 @@ pub fn entries<'a>(
     least: usize,
     what: &'static str,
 ) -> Result<(&'a [u8], usize), DecodeError> {
-    if count == 0 {
-        return Ok((&[], 0));
-    }
-    if block_length < least as u64 {
+    if block_length < least as u64 && count > 0 {
         return Err(DecodeError::BlockTooShort {
             what,
             needed: least,
@@ -187,8 +184,8 @@ pub fn entries<'a>(
 /// What follows a block, and how much of it has been read.
 #[derive(Debug, Clone, Copy)]
 pub struct Tail<'a> {
-    bytes: &'a [u8],
-    at: usize,
+    all: &'a [u8],
+    rest: &'a [u8],
 }
 
 impl<'a> Tail<'a> {
@@ -196,28 +193,30 @@ impl<'a> Tail<'a> {
     #[inline]
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self {
+            all: bytes,
+            rest: bytes,
+        }
     }
 
     /// The same bytes, with nothing read.
     #[inline]
     #[must_use]
     pub const fn from_start(self) -> Self {
-        Self::new(self.bytes)
+        Self::new(self.all)
     }
 
     /// What has not been read.
     #[inline]
     #[must_use]
-    pub fn rest(self) -> &'a [u8] {
-        self.bytes.get(self.at..).unwrap_or_default()
+    pub const fn rest(self) -> &'a [u8] {
+        self.rest
     }
 
-    /// How many bytes have been read.
+    /// Goes on with what is left behind something that was read from the rest.
     #[inline]
-    #[must_use]
-    pub const fn position(self) -> usize {
-        self.at
+    pub const fn leave(&mut self, rest: &'a [u8]) {
+        self.rest = rest;
     }
 
     /// Reads that many bytes.
@@ -227,18 +226,17 @@ impl<'a> Tail<'a> {
     /// [`DecodeError::Short`] when there are fewer.
     #[inline]
     pub fn bytes(&mut self, length: u64, what: &'static str) -> Result<&'a [u8], DecodeError> {
-        let end = usize::try_from(length)
+        let cut = usize::try_from(length)
             .ok()
-            .and_then(|length| self.at.checked_add(length));
-        let bytes = end.and_then(|end| Some((self.bytes.get(self.at..end)?, end)));
-        let Some((bytes, end)) = bytes else {
+            .and_then(|length| self.rest.split_at_checked(length));
+        let Some((bytes, rest)) = cut else {
             return Err(DecodeError::Short {
                 what,
                 needed: length,
-                actual: self.rest().len(),
+                actual: self.rest.len(),
             });
         };
-        self.at = end;
+        self.rest = rest;
         Ok(bytes)
     }
 
@@ -248,19 +246,18 @@ impl<'a> Tail<'a> {
     ///
     /// [`DecodeError::Short`] when there are fewer.
     #[inline]
-    pub fn chunk<const N: usize>(
+    pub const fn chunk<const N: usize>(
         &mut self,
         what: &'static str,
     ) -> Result<&'a [u8; N], DecodeError> {
-        let rest = self.rest();
-        let Some(chunk) = rest.first_chunk() else {
+        let Some((chunk, rest)) = self.rest.split_first_chunk() else {
             return Err(DecodeError::Short {
                 what,
                 needed: N as u64,
-                actual: rest.len(),
+                actual: self.rest.len(),
             });
         };
-        self.at += N;
+        self.rest = rest;
         Ok(chunk)
     }
 
@@ -284,11 +281,5 @@ impl<'a> Tail<'a> {
             });
         }
         self.bytes(length, what)
-    }
-
-    /// Goes on behind an entry that ends where `rest` begins.
-    #[inline]
-    pub const fn leave(&mut self, rest: &'a [u8]) {
-        self.at = self.bytes.len().saturating_sub(rest.len());
     }
 }

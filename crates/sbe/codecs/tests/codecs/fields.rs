@@ -1,5 +1,6 @@
 //! Fields of each kind, groups, data: what was written is read again.
 
+use taran_sbe::runtime::DecodeError;
 use taran_sbe_codecs::garage_v2::car::{CarDecoder, CarEncoder};
 use taran_sbe_codecs::garage_v2::types::{
     EngineBoosterFlags, EngineBoosterKind, EngineState, Extras, Fuel, Priority, Wide, YesNo,
@@ -108,6 +109,64 @@ fn groups_and_data_are_read_in_their_order() {
     let (slogan, car) = car.slogan().unwrap();
     assert_eq!(slogan.unwrap(), "Läuft");
     assert_eq!(car.serial(), 0x0102_0304_0506_0708);
+}
+
+#[test]
+fn groups_are_read_in_one_go_too() {
+    let bytes = garage::bytes(garage::v2);
+    let (_, car) = CarDecoder::decode(&bytes).unwrap().repairs().unwrap();
+    let mut read = Vec::new();
+    let car = car
+        .each_owners(|owner| {
+            let mut licences = Vec::new();
+            let owner = owner.each_drivers(|driver| {
+                let (licence, driver) = driver.licence()?;
+                licences.push(licence.to_str().unwrap());
+                Ok::<_, DecodeError>(driver)
+            })?;
+            let (_, owner) = owner.fines()?;
+            let (name, owner) = owner.name()?;
+            read.push((owner.since(), licences, name.to_str().unwrap()));
+            Ok::<_, DecodeError>(owner)
+        })
+        .unwrap();
+    let expected = [(1999, "Ada"), (2010, "Grace"), (2020, "")];
+    let expected = expected.map(|(since, name)| (since, vec!["A1", ""], name));
+    assert_eq!(read, expected);
+    assert_eq!(car.maker().unwrap().0, "Würth");
+}
+
+#[test]
+fn errors_of_who_reads_in_one_go_come_out() {
+    #[derive(Debug, PartialEq)]
+    enum Error {
+        Enough,
+        Decode(DecodeError),
+    }
+    impl From<DecodeError> for Error {
+        fn from(error: DecodeError) -> Self {
+            Self::Decode(error)
+        }
+    }
+    let bytes = garage::bytes(garage::v2);
+    let (_, car) = CarDecoder::decode(&bytes).unwrap().repairs().unwrap();
+    let error = car.each_owners(|_| Err(Error::Enough)).unwrap_err();
+    assert_eq!(error, Error::Enough);
+    let (_, car) = CarDecoder::decode(&bytes[..190])
+        .unwrap()
+        .repairs()
+        .unwrap();
+    let error = car
+        .each_owners(|owner| {
+            let (_, owner) = owner.drivers()?;
+            let (_, owner) = owner.fines()?;
+            Ok::<_, Error>(owner.name()?.1)
+        })
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::Decode(DecodeError::Short { .. })),
+        "{error:?}"
+    );
 }
 
 #[test]

@@ -5,8 +5,10 @@
 mod garage;
 mod quote;
 
+mod arbitrary;
 mod evolution;
 mod fields;
+mod generic;
 mod refused;
 mod shown;
 mod text;

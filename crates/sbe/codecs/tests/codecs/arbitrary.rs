@@ -1,0 +1,46 @@
+//! Whatever the bytes, decoders say something of them and do not panic.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use taran_sbe_codecs::show;
+
+use crate::{garage, quote};
+
+/// A message, some of whose bytes are others, and that may end early.
+fn broken() -> impl Strategy<Value = Vec<u8>> {
+    let messages = [garage::v0, garage::v1, garage::v2].map(garage::bytes);
+    let messages: Vec<_> = messages.into_iter().chain([quote::bytes()]).collect();
+    let changes = vec((any::<prop::sample::Index>(), any::<u8>()), 0..6);
+    (
+        prop::sample::select(messages),
+        changes,
+        any::<prop::sample::Index>(),
+    )
+        .prop_map(|(mut bytes, changes, end)| {
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            // Half of them stay whole.
+            bytes.truncate(end.index(2 * bytes.len()) + 1);
+            bytes
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn arbitrary_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..200)) {
+        let mut shown = String::new();
+        show(&bytes, &mut shown).unwrap();
+        prop_assert_eq!(shown.lines().count(), 10);
+    }
+
+    #[test]
+    fn broken_messages_are_read_or_refused(bytes in broken()) {
+        let mut shown = String::new();
+        show(&bytes, &mut shown).unwrap();
+        prop_assert_eq!(shown.lines().count(), 10);
+    }
+}

@@ -1,0 +1,29 @@
+//! `repeat encode|decode CASE TIMES`: does one thing again and again, for `valgrind --tool=callgrind` to count.
+
+use std::hint::black_box;
+
+use taran_peers_sbe::CASES;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [verb, name, times] = arguments.as_slice() else {
+        panic!("encode|decode CASE TIMES");
+    };
+    let times: u64 = times.parse().expect("a number");
+    let case = CASES
+        .into_iter()
+        .find(|case| case.name == *name)
+        .expect("a case");
+    let mut buffer = [0; 1024];
+    let length = (case.encode)(&mut buffer, 1_700_000_000);
+    for _ in 0..times {
+        if verb == "encode" {
+            black_box((case.encode)(
+                black_box(&mut buffer),
+                black_box(1_700_000_000),
+            ));
+        } else {
+            black_box((case.decode)(black_box(&buffer[..length])));
+        }
+    }
+}
