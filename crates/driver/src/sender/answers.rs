@@ -131,13 +131,13 @@ impl SenderPublication {
             let Ok(plan) = Plan::scan(term, geometry.term_offset(rest.position), bounds) else {
                 return ControlFlow::Break(0);
             };
-            let accepted = if plan.is_empty() {
-                0
-            } else {
-                stamp(timestamp, &plan, term);
-                transmit(&plan, term, turn)
-            };
+            if plan.is_empty() {
+                return ControlFlow::Break(0);
+            }
+            stamp(timestamp, &plan, term);
+            let accepted = transmit(&plan, term, turn);
             if accepted == 0 {
+                turn.counters.short_sends.increment();
                 return ControlFlow::Break(0);
             }
             if is_start {

@@ -167,6 +167,21 @@ fn a_nak_is_answered_with_the_same_bytes() {
 }
 
 #[test]
+fn an_answer_that_finds_no_room_at_all_is_a_short_send() {
+    let mut rig = Rig::connected(32_768);
+    rig.publish(320);
+    rig.cycle();
+    rig.socket.sent();
+    let short = rig.counters.short_sends.get();
+    rig.socket.room(Some(0));
+    rig.socket
+        .arrive(nak(SESSION, STREAM, START, 320).as_bytes());
+    assert_eq!(rig.answers(), [[0; 0]; 0]);
+    assert_eq!(rig.counters.short_sends.get(), short + 1);
+    assert_eq!(rig.counters.retransmits_sent.get(), 0);
+}
+
+#[test]
 fn a_burst_of_naks_is_one_answer() {
     let mut rig = Rig::connected(32_768);
     for _ in 0..8 {
