@@ -159,9 +159,7 @@ impl Subscription {
         fragment_limit: usize,
         mut poll: impl FnMut(&mut Image, usize) -> usize,
     ) -> Result<usize, PollError> {
-        if self.version != self.state.version() {
-            self.refresh()?;
-        }
+        self.refresh()?;
         let count = self.images.len();
         let first = if self.first < count { self.first } else { 0 };
         self.first = first + 1;
@@ -176,9 +174,18 @@ impl Subscription {
         Ok(fragments)
     }
 
-    /// Takes over what the conductor has changed.
-    #[cold]
+    /// Takes over what the conductor has changed, if it has changed anything.
+    #[inline]
     fn refresh(&mut self) -> Result<(), PollError> {
+        if self.version == self.state.version() {
+            Ok(())
+        } else {
+            self.take_over()
+        }
+    }
+
+    #[cold]
+    fn take_over(&mut self) -> Result<(), PollError> {
         let version = self.state.version();
         if self.state.is_closed() {
             // The version is left behind, so that every later poll comes here.
