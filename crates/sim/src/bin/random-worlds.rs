@@ -14,9 +14,9 @@ use taran_sim::story::{self, Coverage, Failure, Plan};
 /// Random worlds, each from a seed, with everything checked that must always hold.
 #[derive(Clone, Debug, Parser)]
 struct Arguments {
-    /// How many seeds.
-    #[arg(long, default_value_t = 100)]
-    seeds: u64,
+    /// How many seeds: 100, or with --minutes as many as there is time for.
+    #[arg(long)]
+    seeds: Option<u64>,
     /// The first one.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -89,7 +89,7 @@ struct Results {
     coverage: Coverage,
     failed: Vec<(u64, Failure)>,
     said: Option<Instant>,
-    /// Time on a core of all threads together, without that for making failures short.
+    /// CPU time of all threads together, without that for making failures short.
     busy: Duration,
 }
 
@@ -107,9 +107,21 @@ fn play_many(arguments: &Arguments) -> ExitCode {
     run.conclude()
 }
 
+impl Arguments {
+    /// The seed after the last one.
+    fn end(&self) -> u64 {
+        let seeds = match (self.seeds, self.minutes) {
+            (Some(seeds), _) => seeds,
+            (None, Some(_)) => u64::MAX,
+            (None, None) => 100,
+        };
+        self.seed.saturating_add(seeds)
+    }
+}
+
 impl Run {
     fn work(&self, arguments: &Arguments) {
-        let end = arguments.seed.saturating_add(arguments.seeds);
+        let end = arguments.end();
         let until = arguments
             .minutes
             .map(|minutes| Duration::from_secs_f64(minutes * 60.0));
@@ -124,10 +136,10 @@ impl Run {
     }
 
     fn play(&self, arguments: &Arguments, seed: u64) {
-        let (plan, began) = (Plan::random(seed), time_on_core());
+        let (plan, began) = (Plan::random(seed), cpu_time());
         let played = story::attempt(&plan);
         let mut results = self.results();
-        results.busy += time_on_core().saturating_sub(began);
+        results.busy += cpu_time().saturating_sub(began);
         results.seeds += 1;
         match played {
             Ok(coverage) => results.coverage.merge(&coverage),
@@ -187,7 +199,7 @@ impl Results {
     fn summary(&self) -> String {
         let simulated = self.coverage.simulated.as_secs_f64();
         format!(
-            "{} seeds, {:.2} simulated hours ({:.0} in one hour of a core), {} events, {} failures",
+            "{} seeds, {:.2} simulated hours ({:.0} in one hour of CPU time), {} events, {} failures",
             self.seeds,
             simulated / 3_600.0,
             simulated / self.busy.as_secs_f64().max(1e-9),
@@ -197,8 +209,8 @@ impl Results {
     }
 }
 
-/// How long this thread has run on a core; Linux counts it in nanoseconds.
-fn time_on_core() -> Duration {
+/// CPU time of this thread; Linux counts it in nanoseconds.
+fn cpu_time() -> Duration {
     let counted = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = counted
         .split(' ')
@@ -212,8 +224,9 @@ fn report(arguments: &Arguments, name: &str, plan: &Plan, failure: &Failure) {
     println!("{}", failure.text);
     let mut plan = plan.clone();
     if arguments.shrink > 0 {
-        let time = Duration::from_secs(arguments.shrink);
-        let shrunk = story::shrink(&plan, failure, time, |plan| story::attempt(plan).err());
+        let until = Instant::now() + Duration::from_secs(arguments.shrink);
+        let is_over = |_| Instant::now() >= until;
+        let shrunk = story::shrink(&plan, failure, is_over, |plan| story::attempt(plan).err());
         println!(
             "made short with {} attempts, from {} events to {}; it then fails with:\n{}",
             shrunk.attempts,

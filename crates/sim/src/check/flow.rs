@@ -235,7 +235,7 @@ mod tests {
     const ID: i64 = 7;
 
     fn looked(scene: &mut Scene) -> Result<(), Violation> {
-        scene.streams.look();
+        scene.look();
         look(&scene.streams)
     }
 
@@ -422,6 +422,28 @@ mod tests {
         looked(&mut scene).unwrap();
         arrive(&log, TERM / 2 + 64, 1);
         arrived.set(TERM / 2 + 128);
+        looked(&mut scene).unwrap();
+        arrive(&log, TERM / 2 + 128, 1);
+        arrived.set(TERM / 2 + 192);
+        fails(&mut scene, "half a term");
+    }
+
+    #[test]
+    fn who_has_just_joined_does_not_count_before_the_receiver_knows_of_him() {
+        let mut scene = Scene::new();
+        let (arrived, subscriber, log) = image(&mut scene);
+        scene.streams.settle();
+        let newcomer = scene.subscriber(ID, "");
+        looked(&mut scene).unwrap();
+        arrived.set(128);
+        subscriber.set(128);
+        looked(&mut scene).unwrap();
+        arrive(&log, TERM / 2 + 64, 1);
+        arrived.set(TERM / 2 + 128);
+        looked(&mut scene).unwrap();
+        scene.streams.settle();
+        subscriber.set(256);
+        newcomer.set(64);
         looked(&mut scene).unwrap();
         arrive(&log, TERM / 2 + 128, 1);
         arrived.set(TERM / 2 + 192);

@@ -1,5 +1,6 @@
 //! What must hold, whatever happens. Each checker stands alone, and says what is wrong as a [`Violation`].
 
+pub mod counts;
 pub mod delivery;
 pub mod flow;
 pub mod leaks;

@@ -37,7 +37,7 @@ mod tests {
         let mut look = |at: i64, limited: i64| {
             position.set(at);
             limit.set(limited);
-            scene.streams.look();
+            scene.look();
             super::look(&scene.streams)
         };
         look(64, 64).unwrap();
@@ -51,12 +51,12 @@ mod tests {
         let mut scene = Scene::new();
         let first = scene.counter(type_id::SENDER_POSITION, 1);
         first.set(1000);
-        scene.streams.look();
+        scene.look();
         look(&scene.streams).unwrap();
         scene.table.free(first.id(), 0);
         let second = scene.counter(type_id::SENDER_POSITION, 2);
         assert_eq!(first.id(), second.id());
-        scene.streams.look();
+        scene.look();
         look(&scene.streams).unwrap();
     }
 }

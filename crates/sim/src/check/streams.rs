@@ -1,8 +1,9 @@
 //! What one driver's counters and logs say of its streams, read anew with each [`Streams::look`].
 //!
-//! Counters come and go, and ids are given away again: the table is compared with what is known in each look, so that a
-//! stream is watched from the first look after it was made. For what checkers have to know of the moment of a change, a
-//! look has to follow each turn of the driver.
+//! Counters come and go, and ids are given away again: [`Streams::look_for_counters`] compares the table with what is
+//! known, so that a stream is watched from the first look after it was made. It has to follow each turn of a conductor
+//! that did anything. For what checkers have to know of the moment of a change, a look has to follow each turn of a
+//! receiver, and each of others that did anything.
 
 use std::path::PathBuf;
 
@@ -29,10 +30,49 @@ pub struct Streams {
     reader: CountersReader,
     storage: MemoryStorage,
     directory: PathBuf,
-    /// State and registration id of each counter behind the system counters.
-    table: Vec<(CounterState, i64)>,
+    /// Each counter behind the system counters.
+    table: Vec<Entry>,
     positions: Vec<Position>,
     streams: Vec<Stream>,
+    ways: Ways,
+}
+
+/// What an id was given to.
+#[derive(Debug)]
+struct Entry {
+    state: CounterState,
+    registration_id: i64,
+    /// If it is in use.
+    counter: Option<Counter>,
+}
+
+/// Ways of sending one thing to several, or to whoever asked, that there ever were.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ways {
+    /// A publication that is sent to several destinations.
+    pub destinations: bool,
+    /// A subscription that answers several sources.
+    pub sources: bool,
+    /// Publications whose receiver has to show itself first.
+    pub answers: bool,
+    /// Publications that were ever spied on: spies may move them over what was not sent.
+    pub spies: bool,
+}
+
+impl Ways {
+    /// A counter of an endpoint says which channel that is of.
+    fn learn(&mut self, type_id: i32, label: &str) {
+        match type_id {
+            type_id::SEND_CHANNEL_STATUS => {
+                self.destinations |= has_destinations(label);
+                self.answers |= label.contains("control-mode=response");
+            }
+            type_id::RECEIVE_CHANNEL_STATUS => {
+                self.sources |= label.contains("control-mode=manual");
+            }
+            _ => {}
+        }
+    }
 }
 
 /// A counter that is a position.
@@ -45,6 +85,8 @@ pub struct Position {
     reference_id: i64,
     /// Whether a subscriber holds the stream back.
     pub is_tethered: bool,
+    /// Whether the receiver knows of a subscriber for certain.
+    is_settled: bool,
     /// Its value.
     pub value: i64,
     /// Its value at the look before, or at the first one.
@@ -69,6 +111,10 @@ pub struct Stream {
     pub receiver: Option<usize>,
     /// Subscribers, spies included.
     pub consumers: Vec<usize>,
+    /// Whether it ever had one.
+    pub was_consumed: bool,
+    /// Publications: whether it is sent to several destinations.
+    pub has_destinations: bool,
     /// The furthest that the slowest subscriber ever was, for all that is known.
     pub consumed: i64,
     /// Its log, while there is one.
@@ -126,19 +172,27 @@ impl Streams {
             table: Vec::new(),
             positions: Vec::new(),
             streams: Vec::new(),
+            ways: Ways::default(),
+        }
+    }
+
+    /// Finds counters that came and went. To be followed by a look.
+    pub fn look_for_counters(&mut self) {
+        if self.has_changed() {
+            self.scan();
         }
     }
 
     /// Reads everything anew.
     pub fn look(&mut self) {
-        if self.has_changed() {
-            self.scan();
-        }
         for position in &mut self.positions {
             position.before = std::mem::replace(&mut position.value, position.counter.get());
         }
         for stream in &mut self.streams {
-            let consumers = || stream.consumers.iter().map(|at| &self.positions[*at]);
+            let all = || stream.consumers.iter().map(|at| &self.positions[*at]);
+            // Whoever has just joined may be behind what is told on behalf of those whom the receiver knows.
+            let any_settled = all().any(|consumer| consumer.is_settled);
+            let consumers = || all().filter(move |it| it.is_settled || !any_settled);
             let tethered = consumers().filter(|consumer| consumer.is_tethered);
             // Who is not tethered may count, or not.
             let slowest = tethered.map(|consumer| consumer.value).min();
@@ -159,6 +213,13 @@ impl Streams {
         }
     }
 
+    /// The receiver had nothing to do, so that it has taken all that the conductor told it.
+    pub fn settle(&mut self) {
+        for position in &mut self.positions {
+            position.is_settled = true;
+        }
+    }
+
     /// All positions of all streams.
     #[must_use]
     pub fn positions(&self) -> &[Position] {
@@ -169,6 +230,12 @@ impl Streams {
     #[must_use]
     pub fn streams(&self) -> &[Stream] {
         &self.streams
+    }
+
+    /// In which ways was sent.
+    #[must_use]
+    pub fn ways(&self) -> Ways {
+        self.ways
     }
 
     /// The position at an index that a stream has.
@@ -194,21 +261,26 @@ impl Streams {
         SystemCounter::ALL.len() as i32..=self.reader.max_id()
     }
 
-    fn entry(&self, id: i32) -> (CounterState, i64) {
-        let state = self.reader.state(id);
-        (state, self.reader.registration_id(id).unwrap_or_default())
+    fn entry(&self, id: i32) -> Entry {
+        let counter = self.reader.counter(id);
+        let registration_id = counter.as_ref().map(Counter::registration_id);
+        Entry {
+            state: self.reader.state(id),
+            registration_id: registration_id.unwrap_or_default(),
+            counter,
+        }
     }
 
     fn has_changed(&self) -> bool {
-        for (index, id) in self.ids().enumerate() {
-            let entry = self.entry(id);
-            match self.table.get(index) {
-                Some(known) if *known == entry => {}
-                None if entry.0 == CounterState::Unused => return false,
-                _ => return true,
-            }
-            if entry.0 == CounterState::Unused {
-                return false;
+        let mut known = self.table.iter();
+        for id in self.ids() {
+            let state = self.reader.state(id);
+            let Some(known) = known.next() else {
+                return state != CounterState::Unused;
+            };
+            let now = known.counter.as_ref().map(Counter::registration_id);
+            if state != known.state || now.unwrap_or_default() != known.registration_id {
+                return true;
             }
         }
         false
@@ -220,11 +292,12 @@ impl Streams {
         self.table.clear();
         for id in self.ids() {
             let entry = self.entry(id);
-            if entry.0 == CounterState::Unused {
+            if entry.state == CounterState::Unused {
                 break;
             }
+            let is_in_use = entry.state == CounterState::Allocated;
             self.table.push(entry);
-            if entry.0 == CounterState::Allocated {
+            if is_in_use {
                 self.add(id, &known);
             }
         }
@@ -258,14 +331,27 @@ impl Streams {
             if let Some(before) = before.iter_mut().find(|before| before.id == stream.id) {
                 stream.consumed = before.consumed;
                 stream.log = before.log.take();
+                stream.was_consumed = before.was_consumed;
+            }
+            stream.was_consumed |= !stream.consumers.is_empty();
+            self.ways.spies |= stream.was_consumed && stream.sender.is_some();
+            if let Some(sender) = stream.sender {
+                let label = self.reader.label(self.positions[sender].counter.id());
+                let label = label.map(|label| label.to_string());
+                stream.has_destinations = label.is_some_and(|label| has_destinations(&label));
             }
         }
     }
 
     fn add(&mut self, id: i32, known: &[Position]) {
-        let Some(type_id) = self.reader.type_id(id).filter(|id| POSITIONS.contains(id)) else {
+        let Some(type_id) = self.reader.type_id(id) else {
             return;
         };
+        let label = || self.reader.label(id).map(|label| label.to_string());
+        if !POSITIONS.contains(&type_id) {
+            self.ways.learn(type_id, &label().unwrap_or_default());
+            return;
+        }
         let Some(counter) = self.reader.counter(id) else {
             return;
         };
@@ -274,9 +360,11 @@ impl Streams {
             .iter()
             .find(|known| known.counter.id() == id && known.registration_id == registration_id);
         let value = known.map_or_else(|| counter.get(), |known| known.value);
-        let label = self.reader.label(id).map(|label| label.to_string());
+        let is_settled = known.is_some_and(|known| known.is_settled);
+        let label = label();
         self.positions.push(Position {
             is_tethered: !label.is_some_and(|label| label.contains("tether=false")),
+            is_settled,
             type_id,
             registration_id,
             reference_id,
@@ -285,6 +373,13 @@ impl Streams {
             counter,
         });
     }
+}
+
+/// Whether a channel in this text is sent to several destinations.
+fn has_destinations(text: &str) -> bool {
+    ["control-mode=manual", "control-mode=dynamic"]
+        .iter()
+        .any(|mode| text.contains(mode))
 }
 
 impl Position {
@@ -336,10 +431,25 @@ pub(super) mod tests {
             }
         }
 
+        pub(in crate::check) fn look(&mut self) {
+            self.streams.look_for_counters();
+            self.streams.look();
+        }
+
         pub(in crate::check) fn counter(&mut self, type_id: i32, stream: i64) -> Counter {
+            self.labelled(type_id, stream, "")
+        }
+
+        pub(in crate::check) fn labelled(
+            &mut self,
+            type_id: i32,
+            stream: i64,
+            label: &str,
+        ) -> Counter {
             let spec = CounterSpec {
                 type_id,
                 registration_id: stream,
+                label,
                 ..CounterSpec::default()
             };
             self.table.allocate_with(&spec, 0).unwrap()
@@ -380,13 +490,13 @@ pub(super) mod tests {
     #[test]
     fn a_stream_is_watched_from_the_look_after_it_was_made_until_it_is_gone() {
         let mut scene = Scene::new();
-        scene.streams.look();
+        scene.look();
         assert!(scene.streams.streams().is_empty());
         let limit = scene.counter(type_id::PUBLISHER_LIMIT, 7);
         scene.subscriber(7, "sub-pos: aeron:ipc?tether=false");
         scene.log(LogKind::Exclusive, 7);
         limit.set(64);
-        scene.streams.look();
+        scene.look();
         let [stream] = scene.streams.streams() else {
             panic!("{:?}", scene.streams.streams());
         };
@@ -403,13 +513,13 @@ pub(super) mod tests {
                 .is_tethered
         );
         limit.set(96);
-        scene.streams.look();
+        scene.look();
         let found = &scene.streams.positions()[0];
         assert_eq!((found.before, found.value), (64, 96));
         scene.table.free(limit.id(), 0);
         let again = scene.counter(type_id::PUBLISHER_LIMIT, 8);
         assert_eq!(again.id(), limit.id());
-        scene.streams.look();
+        scene.look();
         let found = &scene.streams.positions()[0];
         assert_eq!((found.before, found.value), (0, 0));
     }

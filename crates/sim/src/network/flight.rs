@@ -26,11 +26,33 @@ pub(super) struct UnderWay {
     source: SocketAddr,
     destination: SocketAddr,
     bytes: Vec<u8>,
+    is_damaged: bool,
+}
+
+/// A datagram that departs.
+struct Departing<'p> {
+    from: HostId,
+    source: SocketAddr,
+    destination: SocketAddr,
+    payload: &'p [u8],
+    is_forged: bool,
 }
 
 impl World {
     /// Accepts a datagram. False if the sender's buffer is full.
     pub(super) fn send(
+        &mut self,
+        id: SocketId,
+        destination: Option<SocketAddr>,
+        payload: &[u8],
+    ) -> Result<bool, NetError> {
+        let host = self.socket(id).host;
+        let accepted = self.accept(id, destination, payload);
+        self.edges[host.0].leaves(payload, matches!(accepted, Ok(true)));
+        accepted
+    }
+
+    fn accept(
         &mut self,
         id: SocketId,
         destination: Option<SocketAddr>,
@@ -61,6 +83,13 @@ impl World {
             if let Some(address) = group_source {
                 source.set_ip(address);
             }
+            let departing = Departing {
+                from: host,
+                source,
+                destination,
+                payload,
+                is_forged: false,
+            };
             for to in (0..self.hosts.len()).map(HostId) {
                 if self
                     .sockets
@@ -68,7 +97,7 @@ impl World {
                     .flatten()
                     .any(|it| it.host == to && it.hears_group(source, destination))
                 {
-                    self.depart(host, to, source, destination, payload);
+                    self.depart(&departing, to);
                 }
             }
             return Ok(true);
@@ -84,7 +113,14 @@ impl World {
             self.counts.refused += 1;
             return Ok(false);
         }
-        self.depart(host, to, source, destination, payload);
+        let departing = Departing {
+            from: host,
+            source,
+            destination,
+            payload,
+            is_forged: false,
+        };
+        self.depart(&departing, to);
         Ok(true)
     }
 
@@ -98,7 +134,14 @@ impl World {
     ) -> bool {
         let to = self.host_of(from, destination.ip());
         if let Some(to) = to {
-            self.depart(from, to, source, destination, payload);
+            let departing = Departing {
+                from,
+                source,
+                destination,
+                payload,
+                is_forged: true,
+            };
+            self.depart(&departing, to);
         }
         to.is_some()
     }
@@ -111,14 +154,14 @@ impl World {
         own.or(self.link(from, to).faults).unwrap_or(self.faults)
     }
 
-    fn depart(
-        &mut self,
-        from: HostId,
-        to: HostId,
-        source: SocketAddr,
-        destination: SocketAddr,
-        payload: &[u8],
-    ) {
+    fn depart(&mut self, departing: &Departing<'_>, to: HostId) {
+        let Departing {
+            from,
+            source,
+            destination,
+            payload,
+            is_forged,
+        } = *departing;
         self.counts.sent += 1;
         let carried = &mut self.link(from, to).carried;
         carried.datagrams += 1;
@@ -141,7 +184,7 @@ impl World {
         for _ in 0..copies {
             let arrival = self.arrival(from, to, &faults);
             let mut bytes = self.copy(payload);
-            self.damage(&mut bytes, &faults);
+            let is_damaged = self.damage(&mut bytes, &faults) || is_forged;
             self.departures += 1;
             let departure = self.departures;
             self.under_way.push(Reverse(UnderWay {
@@ -152,6 +195,7 @@ impl World {
                 source,
                 destination,
                 bytes,
+                is_damaged,
             }));
         }
     }
@@ -178,7 +222,9 @@ impl World {
         bytes
     }
 
-    fn damage(&mut self, bytes: &mut Vec<u8>, faults: &LinkFaults) {
+    /// True if it did any.
+    fn damage(&mut self, bytes: &mut Vec<u8>, faults: &LinkFaults) -> bool {
+        let before = self.counts.corrupted + self.counts.truncated;
         if !bytes.is_empty() && happens(&mut self.random, faults.corrupt) {
             self.counts.corrupted += 1;
             let index = self.random.usize(0..bytes.len());
@@ -188,6 +234,7 @@ impl World {
             self.counts.truncated += 1;
             bytes.truncate(self.random.usize(0..bytes.len()));
         }
+        self.counts.corrupted + self.counts.truncated != before
     }
 
     /// Puts datagrams whose time has come into the queues of their sockets.
@@ -210,6 +257,7 @@ impl World {
             source,
             destination,
             bytes,
+            is_damaged,
             ..
         } = datagram;
         if self.link(from, to).is_cut {
@@ -228,6 +276,7 @@ impl World {
                             source,
                             timestamp_ns,
                             bytes,
+                            is_damaged,
                         },
                     );
                 }
@@ -242,6 +291,7 @@ impl World {
                     source,
                     timestamp_ns,
                     bytes,
+                    is_damaged,
                 },
             );
         } else {
@@ -275,9 +325,16 @@ impl World {
 
     /// Hands the oldest datagram of a socket to `take`. True if there was one and it was taken.
     pub(super) fn take(&mut self, id: SocketId, take: impl FnOnce(&Queued) -> bool) -> bool {
-        let taken = self.socket(id).take(take);
-        let was_taken = taken.is_some();
-        self.spare.extend(taken);
-        was_taken
+        let socket = self.socket(id);
+        let (host, taken) = (socket.host, socket.take(take));
+        let Some(Queued {
+            bytes, is_damaged, ..
+        }) = taken
+        else {
+            return false;
+        };
+        self.edges[host.0].enters(&bytes, is_damaged);
+        self.spare.push(bytes);
+        true
     }
 }

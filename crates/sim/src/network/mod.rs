@@ -8,6 +8,7 @@
 //! transports' `receive`, and [`SimNetwork::next_arrival`] for a simulator that skips idle time. The same calls in the
 //! same order with the same seed give the same result.
 
+mod edge;
 mod faults;
 mod flight;
 mod host;
@@ -19,6 +20,7 @@ mod tests;
 mod transport;
 mod world;
 
+pub use edge::{Edge, Exchanged, Kind, Seen, Told};
 pub use faults::{Carried, LinkFaults, NetworkCounts};
 pub use host::{HostId, SimHost};
 
@@ -116,6 +118,16 @@ impl SimNetwork {
         let world = self.lock();
         let sockets = world.sockets.iter().flatten();
         sockets.filter(|socket| socket.host == host).count()
+    }
+
+    /// What the streams of a host have told until now is nothing to those that come.
+    pub fn forget_streams(&self, host: HostId) {
+        self.lock().edges[host.0].forget_streams();
+    }
+
+    /// What has passed the edge of a host.
+    pub fn at_edge<R>(&self, host: HostId, look: impl FnOnce(&Edge) -> R) -> R {
+        look(&self.lock().edges[host.0])
     }
 
     /// What happened so far.

@@ -46,6 +46,8 @@ pub(super) struct Queued {
     pub(super) source: SocketAddr,
     pub(super) timestamp_ns: i64,
     pub(super) bytes: Vec<u8>,
+    /// It is not what its source has sent.
+    pub(super) is_damaged: bool,
 }
 
 impl Socket {
@@ -110,13 +112,13 @@ impl Socket {
     }
 
     /// Hands the oldest datagram to `take` and removes it if that says so.
-    pub(super) fn take(&mut self, take: impl FnOnce(&Queued) -> bool) -> Option<Vec<u8>> {
+    pub(super) fn take(&mut self, take: impl FnOnce(&Queued) -> bool) -> Option<Queued> {
         if !take(self.queue.front()?) {
             return None;
         }
         let taken = self.queue.pop_front()?;
         self.used -= taken.bytes.len() + OVERHEAD;
-        Some(taken.bytes)
+        Some(taken)
     }
 }
 

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use taran_core::clock::ManualClock;
 
+use super::edge::Edge;
 use super::faults::{Carried, LinkFaults, NetworkCounts};
 use super::flight::UnderWay;
 use super::host::HostId;
@@ -24,6 +25,8 @@ pub(super) struct World {
     pub(super) ports: Vec<((HostId, u16), LinkFaults)>,
     /// By host and host.
     links: Vec<Vec<Link>>,
+    /// By host.
+    pub(super) edges: Vec<Edge>,
     pub(super) sockets: Vec<Option<Socket>>,
     pub(super) under_way: BinaryHeap<Reverse<UnderWay>>,
     pub(super) departures: u64,
@@ -52,6 +55,7 @@ impl World {
             faults: LinkFaults::default(),
             ports: Vec::new(),
             links: Vec::new(),
+            edges: Vec::new(),
             sockets: Vec::new(),
             under_way: BinaryHeap::new(),
             departures: 0,
@@ -70,6 +74,7 @@ impl World {
         };
         self.hosts.push(addresses.to_vec());
         self.links.push(Vec::new());
+        self.edges.push(Edge::default());
         for links in &mut self.links {
             links.resize(self.hosts.len(), link.clone());
         }

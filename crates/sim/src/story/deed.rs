@@ -39,6 +39,8 @@ pub enum Deed {
     Publish(Publish),
     /// A publisher has more to say.
     More { publisher: u32, messages: u64 },
+    /// A publisher claims room for a message, and does nothing any more, until it dies.
+    Hold { publisher: u32 },
     /// A publication gets one destination more.
     AddDestination { publisher: u32, channel: String },
     /// A publication gets one destination less.
@@ -157,6 +159,7 @@ impl Deed {
             Self::StepClock { .. } => "step clock",
             Self::Publish(_) => "publish",
             Self::More { .. } => "more",
+            Self::Hold { .. } => "hold",
             Self::AddDestination { .. } => "add destination",
             Self::RemoveDestination { .. } => "remove destination",
             Self::ClosePublisher { .. } => "close publisher",

@@ -1,11 +1,14 @@
 //! The end of each story: the network is whole, drivers return, and whoever lives must be heard; then all is closed, and
 //! nothing may be left.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::answers::EXPECTED;
 use super::flows::Flow;
 use super::teller::Teller;
 use super::{Deed, Publish, Subscribe, Timed};
+use crate::HostIndex;
 use crate::check::liveness;
 use crate::network::LinkFaults;
 
@@ -16,30 +19,14 @@ pub const BOUND: Duration = Duration::from_secs(60);
 /// Longer than it takes those who are dead to be noticed; what is live then, lives on.
 const NOTICED: Duration = Duration::from_secs(25);
 
+/// Longer than a client looks for a driver that is there.
+const CONNECTED: Duration = Duration::from_secs(12);
+
 /// Longer than the timeouts of a driver and steps of clocks together.
 const RETURNED: Duration = Duration::from_secs(120);
 
 /// What is new at the end has labels from here on.
 const NEWCOMERS: u32 = 1_000_000;
-
-/// Errors that drivers are right to record in these stories, by parts of their texts.
-const EXPECTED: &[&str] = &[
-    "unknown publication",
-    "unknown subscription",
-    // Exclusive publications of one host that say the same session.
-    "is already in exclusive use",
-    // A shared publication on a stream that another road has as well, with parameters of its own.
-    "existing publication has different",
-    // The same among subscriptions.
-    "option conflicts with existing subscription",
-    // Two subscriptions of one host with the same sources.
-    "another socket has it",
-    // Answers to requesters that are gone by then, or that were none.
-    "Unable to resolve image",
-    "did not request a response channel",
-    // What subscribers say when they reject.
-    "told to",
-];
 
 impl Teller {
     /// Brings the story to its end.
@@ -48,10 +35,16 @@ impl Teller {
         self.bring_newcomers();
         let healed = self.world.elapsed();
         self.run_for(NOTICED);
+        if let Err(violation) = self.look_for_unanswered() {
+            panic!("{violation}\n{}", self.world.describe());
+        }
         self.await_flows(healed + BOUND, healed);
         self.take_coverage();
         self.world.close_all();
         self.world.expect_nothing_left();
+        for host in self.hosts() {
+            self.world.expect_errors_counted(host);
+        }
         if !self.corrupts {
             self.world.expect_no_errors_but(EXPECTED);
         }
@@ -102,13 +95,16 @@ impl Teller {
             deed(Deed::Connect { client, host });
         }
         self.play(&events, &mut |_| {});
-        self.run_for(Duration::from_secs(1));
+        self.await_newcomers();
         events.clear();
         for host in 0..hosts {
             let number = NEWCOMERS + host as u32;
             let client = number;
-            let there = format!("aeron:udp?endpoint=10.0.0.{}:42000", (host + 1) % hosts + 1);
-            let here = format!("aeron:udp?endpoint=10.0.0.{}:42000", host + 1);
+            let channel = |host| {
+                let address = self.world.address(HostIndex::at(host));
+                format!("aeron:udp?endpoint={}", SocketAddr::new(address, 42_000))
+            };
+            let (there, here) = (channel((host + 1) % hosts), channel(host));
             let mut deed = |deed| events.push(Timed { at_ms: 0, deed });
             for (offset, from, to) in [
                 (0, there, here),
@@ -136,9 +132,38 @@ impl Teller {
         self.play(&events, &mut |_| {});
     }
 
+    /// All of them find their drivers.
+    fn await_newcomers(&mut self) {
+        let until = self.world.elapsed() + CONNECTED;
+        let clients = |it: &Self| -> Vec<_> {
+            let new = it.clients.range(NEWCOMERS..);
+            new.map(|(_, client)| *client).collect()
+        };
+        while let Some(client) = clients(self).into_iter().find(|it| !self.is_live(*it)) {
+            assert!(
+                self.world.elapsed() < until,
+                "a new client does not find its driver: {:?}",
+                self.world.client_state(client)
+            );
+            self.run_for(Duration::from_millis(200));
+        }
+    }
+
+    /// Those that are new must all be heard, else there is nothing to hold anybody to.
+    fn expect_newcomers(&self, flows: &[Flow]) {
+        let new = flows.iter().filter(|flow| self.is_new(flow)).count();
+        let wanted = 2 * self.hosts().count();
+        assert!(
+            new >= wanted,
+            "{new} flows of new clients live, not {wanted}\n{}",
+            self.world.describe()
+        );
+    }
+
     /// Each live flow gets new messages, and has to deliver them and all before.
     fn await_flows(&mut self, until: Duration, healed: Duration) {
         let mut flows = self.live_flows();
+        self.expect_newcomers(&flows);
         if self.corrupts {
             // What was damaged may never be whole again; what is new is.
             flows.retain(|flow| self.is_new(flow));
@@ -169,7 +194,7 @@ impl Teller {
 
     fn take_coverage(&mut self) {
         for host in self.hosts() {
-            self.take_counters(host);
+            self.take_leave(host);
         }
         self.coverage.simulated = self.world.elapsed();
         self.world.add_to(&mut self.coverage);

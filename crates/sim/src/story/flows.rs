@@ -1,6 +1,7 @@
 //! Which subscribers must hear which publishers, once the network is whole.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use super::place::{self, Place, heard_at, parameter, sent_to};
 use super::teller::{Publishing, Subscribing, Teller};
@@ -32,7 +33,8 @@ impl Teller {
             let is_revoked = publisher
                 .key()
                 .is_some_and(|key| self.revoked.contains(&key));
-            if !self.is_live(from.client) || !publisher.is_open() || is_revoked {
+            let is_live = self.is_live(from.client) && publisher.is_open();
+            if !is_live || is_revoked || publisher.is_holding() {
                 continue;
             }
             let candidates: Vec<_> = self
@@ -43,6 +45,7 @@ impl Teller {
             if self.is_connected_by(from, &candidates) {
                 flows.extend(candidates.iter().map(|it| self.flow(it)));
             }
+            flows.extend(self.answered(from).map(|candidate| self.flow(&candidate)));
         }
         flows
     }
@@ -85,6 +88,33 @@ impl Teller {
         Some(Candidate { from, to, is_spied })
     }
 
+    /// Who must hear answers: whoever asked, as long as he is heard under the image that is answered. If he was ever
+    /// answered by two, one of them may be the one whom he listens to.
+    fn answered<'t>(&'t self, from: &'t Publishing) -> Option<Candidate<'t>> {
+        let answered = from.answers?;
+        let is_same = |it: &&Publishing| {
+            let other = it.answers.map(|other| other.requests);
+            other == Some(answered.requests)
+        };
+        let is_only = self.publishers.values().filter(is_same).count() == 1;
+        let hears = self.world.subscriber(answered.hearer);
+        let asked = hears
+            .stream_of(answered.image)
+            .filter(|asked| *asked == answered.requests)?;
+        let is_requester = |(_, it): &(&u32, &Publishing)| {
+            let publisher = self.world.publisher(it.id);
+            publisher.key() == Some(asked) && publisher.is_open() && self.is_live(it.client)
+        };
+        let (label, _) = self.publishers.iter().find(is_requester)?;
+        let to = self.subscribers.get(self.asked.get(label)?)?;
+        let is_heard = self.is_live(to.client) && self.world.subscriber(to.id).is_open();
+        (is_only && hears.is_open() && is_heard).then_some(Candidate {
+            from,
+            to,
+            is_spied: false,
+        })
+    }
+
     /// Where a subscriber hears.
     fn places_of(&self, to: &Subscribing) -> Vec<Place> {
         let sources = self.world.subscriber(to.id).sources().map(str::to_owned);
@@ -94,13 +124,14 @@ impl Teller {
 
     /// Whether a subscriber gets no image of a publisher any more, because somebody who said `rejoin=false` has lost one:
     /// the driver keeps the session out of that stream of that socket, also for those who subscribe to it later, until
-    /// nobody subscribes to it any more (`DriverConductor.transitionToLinger`, `DataPacketDispatcher`).
+    /// nobody subscribes to it any more (`DriverConductor.transitionToLinger`, `DataPacketDispatcher`), or it dies.
     fn has_given_up(&self, from: &Publishing, to: &Subscribing) -> bool {
         let key = self.world.publisher(from.id).key();
         let (host, places) = (self.world.host_of(to.client), self.places_of(to));
         self.subscribers.values().any(|it| {
             let ended = self.world.subscriber(it.id).ended();
-            parameter(&it.channel, "rejoin") == Some("false")
+            it.life == self.world.lives(host)
+                && parameter(&it.channel, "rejoin") == Some("false")
                 && it.stream == to.stream
                 && self.world.host_of(it.client) == host
                 && self.places_of(it).iter().any(|at| places.contains(at))
@@ -151,8 +182,10 @@ fn kind(from: &str, to: &str) -> &'static str {
         "many destinations, manual"
     } else if from.contains("control-mode=dynamic") {
         "many destinations, dynamic"
-    } else if from.contains("endpoint=224.") {
+    } else if is_group(from) {
         "multicast"
+    } else if from.contains("control-mode=response") {
+        "answers"
     } else if from.contains("response-correlation-id") {
         "requests"
     } else {
@@ -160,9 +193,34 @@ fn kind(from: &str, to: &str) -> &'static str {
     }
 }
 
+/// Whether a channel is that of a group of hosts.
+fn is_group(channel: &str) -> bool {
+    let endpoint = parameter(channel, "endpoint").and_then(|text| text.parse::<SocketAddr>().ok());
+    endpoint.is_some_and(|endpoint| endpoint.ip().is_multicast())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kinds_are_told_by_the_channels() {
+        let unicast = "aeron:udp?endpoint=10.0.0.1:1";
+        for (from, to, expected) in [
+            ("aeron:udp?endpoint=224.20.30.1:1", "", "multicast"),
+            ("aeron:udp?mtu=1408|endpoint=[ff02::21]:1", "", "multicast"),
+            ("aeron:udp?endpoint=[fd00::1]:1", "", "unicast"),
+            (unicast, "aeron-spy:aeron:udp?endpoint=10.0.0.1:1", "spy"),
+            (unicast, "aeron:udp?control-mode=manual", "many sources"),
+            (
+                "aeron:udp?control-mode=response|control=10.0.0.1:1",
+                "",
+                "answers",
+            ),
+        ] {
+            assert_eq!(kind(from, to), expected, "{from} {to}");
+        }
+    }
 
     #[test]
     fn the_group_is_read_from_the_channel() {

@@ -64,9 +64,10 @@ impl Plan {
         // Few hosts oftener than many: more happens between any two of them then.
         let hosts = [2, 2, 3, 3, 4, 5, 6, 8][random.usize(0..8)];
         let corrupts = random.u32(0..12) == 0;
+        let is_ipv6 = random.u32(0..6) == 0;
         let roads = random.usize(1..=hosts + 2);
         let mut roads: Vec<Road> = (0..roads)
-            .map(|number| Road::random(number, hosts, &mut random))
+            .map(|number| Road::random(number, hosts, is_ipv6, &mut random))
             .collect();
         agree_on_repair(&mut roads);
         let mut author = Author {
@@ -89,10 +90,12 @@ impl Plan {
         }
         Self {
             seed: random.u64(..),
-            idle_ms: [20, 30, 50][random.usize(0..3)],
+            idle_ms: [20, 50, 80][random.usize(0..3)],
             fine: [0, 20, 50, 200][random.usize(0..4)],
             corrupts,
-            hosts: (0..hosts).map(|_| HostPlan::random(&mut random)).collect(),
+            hosts: (0..hosts)
+                .map(|_| HostPlan::random(is_ipv6, &mut random))
+                .collect(),
             events: author.events,
         }
     }
@@ -110,7 +113,7 @@ fn agree_on_repair(roads: &mut [Road]) {
 }
 
 impl HostPlan {
-    fn random(random: &mut fastrand::Rng) -> Self {
+    fn random(is_ipv6: bool, random: &mut fastrand::Rng) -> Self {
         let mut options = BTreeMap::new();
         let mut set = |name: &str, value: &str| options.insert(name.to_owned(), value.to_owned());
         let lengths = ["64k", "64k", "128k"];
@@ -128,7 +131,11 @@ impl HostPlan {
         } else {
             0
         };
-        Self { ahead_ms, options }
+        Self {
+            ipv6: is_ipv6,
+            ahead_ms,
+            options,
+        }
     }
 }
 
@@ -232,7 +239,8 @@ impl Author {
                 let host = self.any_host();
                 self.connect(host);
             }
-            63..67 => self.end_client(),
+            63..66 => self.end_client(),
+            66 => self.hold(),
             67..71 => self.end_driver(),
             71..77 => self.start_driver(),
             77..82 => self.stall(),
@@ -488,6 +496,24 @@ impl Author {
             } else {
                 Deed::KillClient { client }
             });
+        }
+    }
+
+    /// A client claims room for a message, and is killed some time later.
+    fn hold(&mut self) {
+        if !self.temper.client_deaths {
+            return;
+        }
+        if let Some(Publisher {
+            label: publisher,
+            client,
+            ..
+        }) = self.pick(&self.publishers.clone())
+        {
+            self.write(Deed::Hold { publisher });
+            self.now_ms += self.pause();
+            self.write(Deed::KillClient { client });
+            self.forget(client);
         }
     }
 

@@ -6,6 +6,7 @@
 //! In each story the network is whole again in the end and whoever lives must be heard; then all is closed
 //! and nothing may be left.
 
+mod answers;
 mod attempt;
 mod coverage;
 mod deed;

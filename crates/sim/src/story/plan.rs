@@ -28,6 +28,9 @@ pub struct Plan {
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostPlan {
+    /// It has an address of IPv6 alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ipv6: bool,
     /// How far its clocks are ahead of the others'.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ahead_ms: u64,

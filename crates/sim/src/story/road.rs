@@ -42,11 +42,23 @@ pub(super) struct Road {
     sessions: bool,
     /// Some receivers wear the tag of the group.
     tagged: bool,
+    /// Hosts have addresses of IPv6.
+    is_ipv6: bool,
 }
 
 impl Road {
-    pub(super) fn random(number: usize, hosts: usize, random: &mut fastrand::Rng) -> Self {
-        let kind = KINDS[random.usize(0..KINDS.len())];
+    pub(super) fn random(
+        number: usize,
+        hosts: usize,
+        is_ipv6: bool,
+        random: &mut fastrand::Rng,
+    ) -> Self {
+        let kind = match KINDS[random.usize(0..KINDS.len())] {
+            // The socket of a publication that says no address at all is one of IPv4.
+            Kind::Manual if is_ipv6 => Kind::Dynamic,
+            Kind::TwoPaths if is_ipv6 => Kind::Multicast,
+            kind => kind,
+        };
         let mut road = Self {
             kind,
             number,
@@ -62,6 +74,7 @@ impl Road {
             sessions: random.u32(0..3) == 0
                 && !matches!(kind, Kind::Response | Kind::Manual | Kind::TwoPaths),
             tagged: false,
+            is_ipv6,
         };
         road.choose_publishing(random);
         road.choose_subscribing(random);
@@ -167,7 +180,15 @@ impl Road {
 
     /// The address of a host, at a port that is the road's own.
     fn own(&self, host: usize, base: usize) -> String {
-        format!("10.0.0.{}:{}", host + 1, base + self.number)
+        self.at(host, base + self.number)
+    }
+
+    fn at(&self, host: usize, port: usize) -> String {
+        if self.is_ipv6 {
+            format!("[fd00::{}]:{port}", host + 1)
+        } else {
+            format!("10.0.0.{}:{port}", host + 1)
+        }
     }
 
     /// Where the road ends at a host.
@@ -185,9 +206,12 @@ impl Road {
             Kind::Ipc => "aeron:ipc".to_owned(),
             // Roads share sockets.
             Kind::Unicast => format!(
-                "aeron:udp?endpoint=10.0.0.{}:{}",
-                self.home + 1,
-                40_123 + self.number % 2
+                "aeron:udp?endpoint={}",
+                self.at(self.home, 40_123 + self.number % 2)
+            ),
+            Kind::Multicast if self.is_ipv6 => format!(
+                "aeron:udp?endpoint=[ff02::2{}]:40300",
+                1 + 2 * (self.number % 3)
             ),
             Kind::Multicast => format!(
                 "aeron:udp?endpoint=224.20.30.{}:40300",

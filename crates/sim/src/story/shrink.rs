@@ -3,8 +3,6 @@
 //! The order of turns, and which datagrams are lost, come from the seed of the world, and mean something else in a story
 //! of other events. So a shorter story is tried with a few seeds before it counts as one that does not fail.
 
-use std::time::{Duration, Instant};
-
 use super::attempt::silently;
 use super::{Deed, Failure, Plan, Publish, Subscribe};
 
@@ -22,18 +20,19 @@ pub struct Shrunk {
     pub attempts: u64,
 }
 
-/// Makes `plan`, of which `play` says how it fails, as short as can be in about this time.
+/// Makes `plan`, of which `play` says how it fails, as short as can be until `is_over` says that so many attempts are
+/// enough.
 pub fn shrink(
     plan: &Plan,
     failure: &Failure,
-    time: Duration,
+    is_over: impl Fn(u64) -> bool,
     play: impl Fn(&Plan) -> Option<Failure>,
 ) -> Shrunk {
     let mut search = Search {
         best: plan.clone(),
         failure: failure.clone(),
-        until: Instant::now() + time,
         attempts: 0,
+        is_over,
         play,
     };
     silently(|| search.run());
@@ -44,15 +43,15 @@ pub fn shrink(
     }
 }
 
-struct Search<P> {
+struct Search<P, O> {
     best: Plan,
     failure: Failure,
-    until: Instant,
     attempts: u64,
+    is_over: O,
     play: P,
 }
 
-impl<P: Fn(&Plan) -> Option<Failure>> Search<P> {
+impl<P: Fn(&Plan) -> Option<Failure>, O: Fn(u64) -> bool> Search<P, O> {
     fn run(&mut self) {
         loop {
             let before = self.best.clone();
@@ -66,7 +65,7 @@ impl<P: Fn(&Plan) -> Option<Failure>> Search<P> {
     }
 
     fn is_over(&self) -> bool {
-        Instant::now() >= self.until
+        (self.is_over)(self.attempts)
     }
 
     /// Keeps a plan if it fails in the same way.
@@ -122,9 +121,12 @@ impl<P: Fn(&Plan) -> Option<Failure>> Search<P> {
 
     fn simplify(&mut self) {
         let mut plan = self.best.clone();
-        plan.hosts
-            .iter_mut()
-            .for_each(|host| *host = super::HostPlan::default());
+        for host in &mut plan.hosts {
+            *host = super::HostPlan {
+                ipv6: host.ipv6,
+                ..super::HostPlan::default()
+            };
+        }
         self.keep(plan);
         for index in 0..self.best.hosts.len() {
             let names: Vec<_> = self.best.hosts[index].options.keys().cloned().collect();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use taran_driver::DriverError;
 use taran_protocol::counter::SystemCounter;
 
+use super::answers::EXPECTED;
 use super::{Ask, Coverage, Deed, Plan, Publish, Subscribe, Timed};
 use crate::network::LinkFaults;
 use crate::traffic::StreamKey;
@@ -26,6 +27,13 @@ pub(super) struct Teller {
     /// Streams that are over, whoever else publishes on them.
     pub(super) revoked: BTreeSet<StreamKey>,
     pub(super) coverage: Coverage,
+    /// Since when nothing keeps a host or a client from working; those that were never disturbed are not in it.
+    pub(super) calm_hosts: BTreeMap<usize, Duration>,
+    pub(super) calm_clients: BTreeMap<ClientId, Duration>,
+    /// Who asked, and who hears the answers, by label.
+    pub(super) asked: BTreeMap<u32, u32>,
+    /// Claims that were never filled in, by host and life of its driver.
+    held: BTreeMap<(HostIndex, u64), i64>,
     hosts: usize,
     /// Who waits to ask until the subscription to the answers is there.
     asking: Vec<Ask>,
@@ -38,6 +46,18 @@ pub(super) struct Publishing {
     pub(super) channel: String,
     pub(super) stream: i32,
     pub(super) destinations: Vec<String>,
+    /// When it was asked for.
+    pub(super) at: Duration,
+    /// Whom it answers.
+    pub(super) answers: Option<Answered>,
+}
+
+/// Somebody who is answered: by one who hears his stream, under this image.
+#[derive(Clone, Copy)]
+pub(super) struct Answered {
+    pub(super) hearer: SubscriberId,
+    pub(super) image: i64,
+    pub(super) requests: StreamKey,
 }
 
 /// A subscriber, and what its channel says.
@@ -46,6 +66,10 @@ pub(super) struct Subscribing {
     pub(super) client: ClientId,
     pub(super) channel: String,
     pub(super) stream: i32,
+    /// When it was asked for.
+    pub(super) at: Duration,
+    /// Which driver of its host it was asked of.
+    pub(super) life: u64,
 }
 
 impl Teller {
@@ -57,7 +81,10 @@ impl Teller {
             world.distrust_content();
         }
         for host in &plan.hosts {
-            let spec = HostSpec::new().clocks_ahead(Duration::from_millis(host.ahead_ms));
+            let mut spec = HostSpec::new().clocks_ahead(Duration::from_millis(host.ahead_ms));
+            if host.ipv6 {
+                spec = spec.ipv6();
+            }
             let options = host.options.iter();
             world.add_host(options.fold(spec, |spec, (name, value)| spec.option(name, value)));
         }
@@ -70,6 +97,10 @@ impl Teller {
             corrupts: plan.corrupts,
             revoked: BTreeSet::new(),
             coverage: Coverage::default(),
+            calm_hosts: BTreeMap::new(),
+            calm_clients: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            held: BTreeMap::new(),
             hosts: plan.hosts.len(),
             asking: Vec::new(),
         }
@@ -111,10 +142,14 @@ impl Teller {
         for ask in std::mem::take(&mut self.asking) {
             self.ask(&ask);
         }
+        if let Err(violation) = self.look_at_answers() {
+            panic!("{violation}\n{}", self.world.describe());
+        }
     }
 
     /// Starts a driver, or keeps in mind that it is to be started.
     fn start_driver(&mut self, host: usize) {
+        self.disturb_host(host, self.world.elapsed());
         match self.world.try_start_driver(HostIndex::at(host)) {
             Ok(()) => self.coverage.count("drivers that returned"),
             Err(DriverError::ActiveDriver { .. }) => {
@@ -152,16 +187,18 @@ impl Teller {
             }
             Deed::StallClient { client, ms } => {
                 let client = self.live_client(*client)?;
-                self.world.stall_client(client, Duration::from_millis(*ms));
+                let pause = Duration::from_millis(*ms);
+                self.world.stall_client(client, pause);
+                self.disturb_client(client, self.world.elapsed() + pause);
             }
             Deed::StopDriver { host } => {
                 let host = self.driven_host(*host)?;
-                self.take_counters(host);
+                self.take_leave(host);
                 self.world.stop_driver(host);
             }
             Deed::KillDriver { host } => {
                 let host = self.driven_host(*host)?;
-                self.take_counters(host);
+                self.take_leave(host);
                 self.world.kill_driver(host);
             }
             Deed::StartDriver { host } => {
@@ -170,16 +207,18 @@ impl Teller {
                 self.start_driver(*host);
             }
             Deed::StallDriver { host, ms } => {
-                let host = self.driven_host(*host)?;
-                self.world.stall_driver(host, Duration::from_millis(*ms));
+                let (index, pause) = (self.driven_host(*host)?, Duration::from_millis(*ms));
+                self.world.stall_driver(index, pause);
+                self.disturb_host(*host, self.world.elapsed() + pause);
             }
             Deed::StallHost { host, ms } => {
-                let host = self.host(*host)?;
-                self.world.stall_host(host, Duration::from_millis(*ms));
+                let (index, pause) = (self.host(*host)?, Duration::from_millis(*ms));
+                self.world.stall_host(index, pause);
+                self.disturb_host(*host, self.world.elapsed() + pause);
             }
             Deed::Reboot { host } => {
                 let index = self.host(*host)?;
-                self.take_counters(index);
+                self.take_leave(index);
                 self.world.kill_driver(index);
                 for client in self.clients.values() {
                     if self.world.host_of(*client) == index {
@@ -201,6 +240,13 @@ impl Teller {
             } => {
                 let id = self.open_publisher(*publisher)?;
                 self.world.publisher_mut(id).more(*messages);
+            }
+            Deed::Hold { publisher } => {
+                let id = self.open_publisher(*publisher)?;
+                self.world.hold(id).then_some(())?;
+                let host = self.world.host_of(self.publishers.get(publisher)?.client);
+                let life = self.world.lives(host);
+                *self.held.entry((host, life)).or_default() += 1;
             }
             Deed::AddDestination { publisher, channel } => {
                 let id = self.open_publisher(*publisher)?;
@@ -279,9 +325,14 @@ impl Teller {
             }
             Deed::Answer { to, publish } => {
                 let hearer = self.open_subscriber(*to)?;
-                let asked = self.world.subscriber(hearer).image_ids().max()?;
-                let channel = format!("{}|response-correlation-id={asked}", publish.channel);
+                let image = self.world.subscriber(hearer).image_ids().max()?;
+                let channel = format!("{}|response-correlation-id={image}", publish.channel);
                 self.publish(publish, &channel)?;
+                self.publishers.get_mut(&publish.publisher)?.answers = Some(Answered {
+                    hearer,
+                    image,
+                    requests: self.world.subscriber(hearer).stream_of(image)?,
+                });
             }
             Deed::Cut { from, to } => {
                 let [from, to] =
@@ -320,6 +371,8 @@ impl Teller {
             channel: channel.to_owned(),
             stream: publish.stream,
             destinations: publish.destinations.clone(),
+            at: self.world.elapsed(),
+            answers: None,
         };
         self.publishers.insert(publish.publisher, publishing);
         Some(())
@@ -339,6 +392,8 @@ impl Teller {
             client,
             channel: subscribe.channel.clone(),
             stream: subscribe.stream,
+            at: self.world.elapsed(),
+            life: self.world.lives(self.world.host_of(client)),
         };
         self.subscribers.insert(subscribe.subscriber, subscribing);
         Some(())
@@ -356,6 +411,8 @@ impl Teller {
                 &[format!("response-correlation-id={id}")],
             );
             let asked = self.publish(&ask.requests, &channel);
+            self.asked
+                .insert(ask.requests.publisher, ask.answers.subscriber);
             self.coverage
                 .add("requesters that asked", u64::from(asked.is_some()));
         } else if !subscriber.is_over() {
@@ -403,11 +460,26 @@ impl Teller {
         is_open.then_some(known.id)
     }
 
-    /// Adds what a driver has counted, before it goes.
-    pub(super) fn take_counters(&mut self, host: HostIndex) {
+    /// Adds what a driver has counted before it goes, and looks at what it has recorded.
+    pub(super) fn take_leave(&mut self, host: HostIndex) {
         if !self.world.has_driver(host) {
             return;
         }
+        self.disturb_host(host.number(), self.world.elapsed());
+        self.world.expect_errors_counted(host);
+        if !self.corrupts {
+            self.world.expect_no_errors_of(host, EXPECTED);
+        }
+        let unblocked = self
+            .world
+            .system(host, SystemCounter::UnblockedPublications);
+        let held = self.held.get(&(host, self.world.lives(host)));
+        let held = held.copied().unwrap_or_default();
+        assert!(
+            unblocked <= held,
+            "host {}: {unblocked} publications unblocked, {held} claims held",
+            host.number()
+        );
         for counter in COUNTED {
             let value = self.world.system(host, counter);
             self.coverage

@@ -108,6 +108,17 @@ impl Handle {
         of_either!(self, it => it.revoke());
     }
 
+    /// Claims room for a message and forgets it; the position after it.
+    pub(super) fn hold(&mut self, length: usize) -> Result<i64, OfferError> {
+        of_either!(self, it => {
+            let claim = it.try_claim(length)?;
+            let position = claim.position();
+            // Dropped it would be given up in an orderly way.
+            std::mem::forget(claim);
+            Ok(position)
+        })
+    }
+
     /// Offers a message; the position after it.
     pub(super) fn offer(&mut self, content: &[u8], way: Way) -> Result<i64, OfferError> {
         match way {

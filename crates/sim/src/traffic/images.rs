@@ -78,6 +78,11 @@ impl Images {
         self.present.keys().copied()
     }
 
+    pub(super) fn stream_of(&self, correlation_id: i64) -> Option<StreamKey> {
+        let image = self.present.get(&correlation_id);
+        image.map(|image| *image.key())
+    }
+
     pub(super) fn has_news(&self) -> bool {
         !self.news().is_empty()
     }

@@ -26,6 +26,8 @@ pub struct Publisher {
     was_back_pressured: bool,
     content: Vec<u8>,
     paused: bool,
+    /// It has claimed room for a message, and does nothing more.
+    is_holding: bool,
     /// When the next burst is due.
     next_ns: i64,
     position: i64,
@@ -65,6 +67,7 @@ impl Publisher {
             was_back_pressured: false,
             content: Vec::new(),
             paused: false,
+            is_holding: false,
             next_ns: 0,
             position: 0,
         }
@@ -79,7 +82,12 @@ impl Publisher {
         history: &mut History,
     ) -> usize {
         self.take_answer(client, ledger);
-        if self.paused || now_ns < self.next_ns || self.is_done() || !self.is_open() {
+        if self.paused
+            || self.is_holding
+            || now_ns < self.next_ns
+            || self.is_done()
+            || !self.is_open()
+        {
             return 0;
         }
         let Some(stream) = self.key.and_then(|key| ledger.stream_mut(&key)) else {
@@ -218,6 +226,22 @@ impl Publisher {
         self.paused = paused;
     }
 
+    /// Claims room for a message and never fills it in: whoever publishes stands still from now on. True if it did.
+    pub(crate) fn hold(&mut self, ledger: &mut Ledger) -> bool {
+        let State::Open(handle) = &mut self.state else {
+            return false;
+        };
+        let length = self.random.usize(0..=handle.max_payload());
+        let stream = self.key.and_then(|key| ledger.stream_mut(&key));
+        let (Some(stream), Ok(position)) = (stream, handle.hold(length)) else {
+            return false;
+        };
+        stream.push(position, length, Fate::Gone);
+        self.position = position;
+        self.is_holding = true;
+        true
+    }
+
     /// Asks for one more destination, if the publication is open.
     ///
     /// # Panics
@@ -303,6 +327,18 @@ impl Publisher {
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.handle().is_some_and(Handle::is_connected)
+    }
+
+    /// True while the driver has not answered.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        matches!(self.state, State::Adding(_))
+    }
+
+    /// True if it stands still for good, with a claim that it does not fill in.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        self.is_holding
     }
 
     /// Why the driver did not make the publication.

@@ -360,6 +360,19 @@ impl Subscriber {
         }
     }
 
+    /// True while the driver has not answered, be it about a source.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        let has_asked = !self.asked.is_empty() && self.is_open();
+        has_asked || matches!(self.state, State::Adding(_))
+    }
+
+    /// The stream of an image at present.
+    #[must_use]
+    pub fn stream_of(&self, correlation_id: i64) -> Option<StreamKey> {
+        self.images.stream_of(correlation_id)
+    }
+
     /// Correlation ids of the images at present.
     pub fn image_ids(&self) -> impl Iterator<Item = i64> {
         self.images.ids()

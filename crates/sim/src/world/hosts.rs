@@ -8,18 +8,17 @@ use std::time::Duration;
 use taran_core::agent::Agent;
 use taran_core::clock::{Now, WallClock, saturating_nanos};
 use taran_core::counters::CountersReader;
-use taran_core::error_log;
-use taran_core::memory::{MemoryStorage, Storage};
+use taran_core::memory::MemoryStorage;
 use taran_driver::{DriverContext, DriverError, DriverParts, Environment};
-use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
 use taran_protocol::counter::SystemCounter;
 
 use super::clock::HostClock;
 use super::{HostIndex, World};
+use crate::check::counts::CountsCheck;
 use crate::check::leaks::LeaksCheck;
 use crate::check::streams::Streams;
 use crate::check::{Violation, flow, positions};
-use crate::network::{HostId, SimHost};
+use crate::network::{Edge, HostId, SimHost};
 
 /// How a host differs from others.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +53,12 @@ impl HostSpec {
         }
     }
 
+    /// Whether its driver loses on purpose what comes in.
+    fn loses_on_purpose(&self) -> bool {
+        let mut names = self.options.iter().map(|(name, _)| name);
+        names.any(|name| name.contains("INTERCEPTORS"))
+    }
+
     /// The address of the host with this number at the place with this number.
     fn address(&self, index: usize, place: u8) -> IpAddr {
         // Worlds are small.
@@ -81,6 +86,8 @@ pub(super) struct Host {
     pub(super) driver: Option<Driver>,
     /// Its driver takes no turn before.
     pub(super) stalled_until_ns: i64,
+    /// How many drivers it has had.
+    lives: u64,
     wall: HostClock,
     spec: HostSpec,
     /// How often it has moved.
@@ -92,15 +99,36 @@ pub(super) struct Host {
 pub(super) struct Driver {
     pub(super) parts: DriverParts,
     streams: Streams,
+    counts: CountsCheck,
     leaks: LeaksCheck,
 }
 
 impl Driver {
-    /// Checks what must hold at any time. To be called after each turn: what happened between two looks is known then.
+    /// Checks what must hold at any time. To be called after each turn in which anything was done or seen: what happened
+    /// between two looks is known then.
     pub(super) fn look(&mut self) -> Result<(), Violation> {
         self.streams.look();
         positions::look(&self.streams)?;
         flow::look(&self.streams)
+    }
+
+    /// The same after a turn of the conductor, who alone makes and frees counters.
+    pub(super) fn look_anew(&mut self) -> Result<(), Violation> {
+        self.streams.look_for_counters();
+        self.look()
+    }
+
+    /// The same after a turn of a receiver that had nothing to do.
+    pub(super) fn look_settled(&mut self) -> Result<(), Violation> {
+        self.look()?;
+        self.streams.settle();
+        Ok(())
+    }
+
+    /// The same between turns, with what has passed the edge of its host.
+    pub(super) fn look_at_edge(&mut self, edge: &Edge) -> Result<(), Violation> {
+        self.look()?;
+        self.counts.look(&self.streams, edge)
     }
 }
 
@@ -126,6 +154,7 @@ impl World {
             network: self.network.host(&[spec.address(index, 0)]),
             driver: None,
             stalled_until_ns: 0,
+            lives: 0,
             wall: HostClock::new(self.clock.clone(), spec.ahead),
             spec,
             place: 0,
@@ -185,14 +214,22 @@ impl World {
             pid: index.0 as i64 + 1,
         };
         let mut parts = DriverParts::build(context, environment)?;
+        self.network.forget_streams(host.network.id());
         parts.conductor.on_start();
         parts.sender.on_start();
         parts.receiver.on_start();
+        host.lives += 1;
         host.driver = Some(Driver {
             streams: Streams::new(
                 parts.counters.clone(),
                 host.storage.clone(),
                 host.directory.clone(),
+            ),
+            counts: CountsCheck::new(
+                &parts.counters,
+                self.network
+                    .at_edge(host.network.id(), |edge| *edge.exchanged()),
+                host.spec.loses_on_purpose(),
             ),
             leaks: LeaksCheck::new(
                 &parts.counters,
@@ -248,6 +285,18 @@ impl World {
         self.hosts[host.0].driver.is_some()
     }
 
+    /// How many drivers a host has had, one that it has included.
+    #[must_use]
+    pub fn lives(&self, host: HostIndex) -> u64 {
+        self.hosts[host.0].lives
+    }
+
+    /// The address of a host at present.
+    #[must_use]
+    pub fn address(&self, host: HostIndex) -> IpAddr {
+        self.network.addresses(self.network_id(host))[0]
+    }
+
     /// Removes all files of a host, as a reboot does.
     pub fn forget_files(&mut self, host: HostIndex) {
         self.hosts[host.0].storage = MemoryStorage::new();
@@ -290,51 +339,6 @@ impl World {
     #[must_use]
     pub fn system(&self, host: HostIndex, counter: SystemCounter) -> i64 {
         self.counters(host).value(counter.id()).unwrap_or_default()
-    }
-
-    /// Checks that no driver that lives has recorded an error, but for the advice to ask again.
-    ///
-    /// # Panics
-    /// If one has, with what it recorded.
-    pub fn expect_no_errors(&self) {
-        self.expect_no_errors_but(&[]);
-    }
-
-    /// The same, and errors that contain one of these texts are none.
-    ///
-    /// # Panics
-    /// If a driver has recorded another one.
-    pub fn expect_no_errors_but(&self, allowed: &[&str]) {
-        for (index, host) in self.hosts.iter().enumerate() {
-            let mut errors = self.error_log(HostIndex(index));
-            errors.retain(|error| {
-                let mut allowed = allowed
-                    .iter()
-                    .chain(&["found in CLOSING state, please retry"]);
-                !allowed.any(|text| error.contains(text))
-            });
-            if host.driver.is_some() && !errors.is_empty() {
-                panic!("host {index}: errors:\n{}", errors.join("\n"));
-            }
-        }
-    }
-
-    /// What a driver has recorded in its error log.
-    ///
-    /// # Panics
-    /// If there is no sound `cnc.dat` on the host.
-    #[must_use]
-    pub fn error_log(&self, host: HostIndex) -> Vec<String> {
-        let host = &self.hosts[host.0];
-        let cnc = host.storage.open(&host.directory.join(CNC_FILE_NAME));
-        let Some(cnc) = cnc.ok().and_then(|region| Cnc::open(&region).ok()) else {
-            panic!("no cnc.dat in {}", host.directory.display());
-        };
-        let mut errors = Vec::new();
-        error_log::read(&cnc.error_log, 0, |observation| {
-            errors.push(format!("{observation:?}"));
-        });
-        errors
     }
 
     /// Checks that drivers whose clients are all gone have nothing left. To be called some time after

@@ -10,6 +10,7 @@ mod client;
 mod clock;
 mod hosts;
 mod pace;
+mod records;
 mod resolver;
 mod running;
 
@@ -158,6 +159,12 @@ impl World {
     /// Subscribers made from now on hold messages against what was sent again.
     pub fn trust_content(&mut self) {
         self.checks_content = true;
+    }
+
+    /// Lets a publisher claim room for a message, and stand still from then on. True if it did.
+    pub fn hold(&mut self, id: PublisherId) -> bool {
+        self.tell("hold", id.0);
+        self.publishers[id.0].it.hold(&mut self.ledger)
     }
 
     // --- looking ---

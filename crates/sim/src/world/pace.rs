@@ -8,6 +8,10 @@ const IDLE_NS: i64 = 10_000_000;
 const PHASE_NS: i64 = 1_000_000_000;
 /// Steps without work after which the world counts as idle.
 const PATIENCE: u32 = 3;
+/// Steps without work after which idle steps get longer: see [`RELAXED`].
+const COMPOSED: u32 = 8;
+/// How much longer steps get at most when nothing happens for a while, in worlds that were told how long steps may be.
+const RELAXED: i64 = 6;
 
 /// Chooses time steps.
 #[derive(Debug)]
@@ -15,6 +19,8 @@ pub(super) struct Pace {
     random: fastrand::Rng,
     idle_steps: u32,
     idle_ns: i64,
+    /// How many times longer than that a step may get.
+    relaxed: i64,
     /// In which part of the time steps are small while there is work, per mille.
     fine: u32,
     is_fine: bool,
@@ -28,6 +34,7 @@ impl Pace {
             random,
             idle_steps: 0,
             idle_ns: IDLE_NS,
+            relaxed: 1,
             fine: 1_000,
             is_fine: true,
             phase_ns: 0,
@@ -36,7 +43,7 @@ impl Pace {
 
     /// The longest step while there is no work, and in which part of the time, per mille, there are others.
     pub(super) fn set(&mut self, idle_ns: i64, fine: u32) {
-        (self.idle_ns, self.fine) = (idle_ns, fine);
+        (self.idle_ns, self.relaxed, self.fine) = (idle_ns, RELAXED, fine);
     }
 
     /// How much was done in the last step.
@@ -59,17 +66,24 @@ impl Pace {
         step
     }
 
+    /// How many times longer a step may be than usual: where nothing happens nobody minds.
+    fn composure(&self) -> i64 {
+        let longer = i64::from(self.idle_steps.saturating_sub(COMPOSED) / 2);
+        (1 + longer).min(self.relaxed)
+    }
+
     fn choose(&mut self, next_arrival_ns: Option<i64>) -> i64 {
+        let idle_ns = self.idle_ns * self.composure();
         if !self.is_fine {
             // Machines that have other things to do.
-            return self.random.i64(1..self.idle_ns);
+            return self.random.i64(1..idle_ns);
         }
         if self.idle_steps < PATIENCE {
             // All magnitudes alike, none at all included.
             let most = 1 << self.random.u32(0..=BUSY_BITS);
             return self.random.i64(0..most);
         }
-        let step = self.random.i64(1..self.idle_ns);
+        let step = self.random.i64(1..idle_ns);
         match next_arrival_ns {
             // Mostly the next datagram ends the wait; now and then everybody is late.
             Some(arrival) if self.random.u32(0..8) != 0 => step.min(arrival.max(0)),

@@ -44,15 +44,25 @@ impl World {
             }
         }
         self.order = order;
-        for (index, host) in self.hosts.iter_mut().enumerate() {
-            if let Some(driver) = &mut host.driver
-                && let Err(violation) = driver.look()
-            {
-                panic!("host {index}: {violation}");
-            }
+        if work > 0 {
+            self.look();
         }
         self.pace.worked(work);
         work
+    }
+
+    /// Looks at all drivers: clients have moved what is theirs.
+    fn look(&mut self) {
+        for (index, host) in self.hosts.iter_mut().enumerate() {
+            let Some(driver) = &mut host.driver else {
+                continue;
+            };
+            let id = host.network.id();
+            let looked = self.network.at_edge(id, |edge| driver.look_at_edge(edge));
+            if let Err(violation) = looked {
+                panic!("host {index}: {violation}");
+            }
+        }
     }
 
     /// Steps for some time.
@@ -165,7 +175,15 @@ impl World {
             "sender" => parts.sender.do_work(at),
             _ => parts.receiver.do_work(at),
         };
-        let looked = driver.look();
+        // Receivers see how far subscribers are also when they do nothing about it yet.
+        if work == 0 && agent != "receiver" {
+            return Ok(0);
+        }
+        let looked = match agent {
+            "conductor" => driver.look_anew(),
+            "receiver" if work == 0 => driver.look_settled(),
+            _ => driver.look(),
+        };
         if work > 0 {
             self.history
                 .note(now.nanos, Event::Driver { host, agent, work });

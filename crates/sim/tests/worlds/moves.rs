@@ -184,6 +184,32 @@ seeded! {
 }
 
 seeded! {
+    /// The driver of a peer dies, the machine gets another address, and a driver is started there: the stream goes on.
+    restart, 30, |seed| {
+        let mut town = Town::new(seed, 2);
+        let peer = town.hosts[1];
+        town.subscribe(1, ANYWHERE);
+        let publisher = town.publish(Publishing::new("aeron:udp?endpoint=host1:40123", STREAM));
+        await_offered(&mut town.world, publisher, 10);
+        town.world.kill_driver(peer);
+        town.world.relocate(peer);
+        // The driver before counts as alive for a time.
+        let pause = between(&mut town.world, Duration::from_secs(11), Duration::from_secs(30));
+        town.world.run_for(pause);
+        town.world.start_driver(peer);
+        town.clients[1] = town.world.connect(peer);
+        let successor = town.subscribe(1, ANYWHERE);
+        town.world.run_until("the peer is found", LONG, |world| {
+            world.subscriber(successor).images().next().is_some()
+        });
+        town.world.publisher_mut(publisher).more(50);
+        town.arrives(&[successor], publisher);
+        assert_eq!(town.changes(0), 1);
+        end(town.world);
+    }
+}
+
+seeded! {
     /// A peer dies, and its name is given to another machine: that one gets the stream from then on.
     successor, 30, |seed| {
         let mut town = Town::new(seed, 3);

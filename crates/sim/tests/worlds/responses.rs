@@ -162,8 +162,9 @@ seeded! {
 }
 
 seeded! {
-    /// A requester dies while it is answered: the server notices, and others are answered as before.
-    requester_death, 15, |seed| {
+    /// The driver of a requester dies while it is answered: the server notices, and others are answered as before. Its
+    /// successor asks again.
+    requester_restart, 15, |seed| {
         let mut service = Service::in_any_weather(seed, 3);
         let (dead, image) = service.ask(1, 3_000);
         let (other, other_image) = service.ask(2, 60);
@@ -178,6 +179,13 @@ seeded! {
             !world.publisher(to_dead).is_connected()
                 && world.subscriber(service.requests).image_ids().count() == 1
         });
+        let since_death = between(&mut service.world, FORGOTTEN, 2 * FORGOTTEN);
+        service.world.run_for(since_death);
+        service.world.start_driver(service.hosts[1]);
+        service.clients[1] = service.world.connect(service.hosts[1]);
+        let (again, image) = service.ask(1, 60);
+        let answers = service.answer(image, 100);
+        await_all(&mut service.world, &[(service.requests, again.requests), (again.answers, answers)]);
         end(service.world);
     }
 }
