@@ -17,7 +17,11 @@ const MAY_FALL: [i32; 2] = [type_id::PUBLISHER_LIMIT, type_id::SENDER_LIMIT];
 /// One of them went back.
 pub fn look(streams: &Streams) -> Result<(), Violation> {
     for position in streams.positions() {
-        if position.value < position.before && !MAY_FALL.contains(&position.type_id) {
+        // A subscriber that is not tethered joins anew after it was left behind: where the slowest of the others is, which
+        // it may have been ahead of.
+        let joins_anew = position.type_id == type_id::SUBSCRIBER_POSITION && !position.is_tethered;
+        let may_fall = MAY_FALL.contains(&position.type_id) || joins_anew;
+        if position.value < position.before && !may_fall {
             violation!("{} went back", streams.describe(position));
         }
     }
@@ -44,6 +48,22 @@ mod tests {
         look(64, 32).unwrap();
         let Violation(found) = look(32, 32).unwrap_err();
         assert!(found.contains("went back"), "{found}");
+    }
+
+    #[test]
+    fn a_subscriber_goes_back_only_if_nothing_ties_it() {
+        let mut scene = Scene::new();
+        let loose = scene.subscriber(1, "aeron:ipc?tether=false");
+        let tied = scene.subscriber(1, "aeron:ipc");
+        let mut look = |at: i64, tied_at: i64| {
+            loose.set(at);
+            tied.set(tied_at);
+            scene.look();
+            super::look(&scene.streams)
+        };
+        look(64, 64).unwrap();
+        look(32, 64).unwrap();
+        look(32, 32).unwrap_err();
     }
 
     #[test]

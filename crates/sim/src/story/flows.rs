@@ -126,7 +126,12 @@ impl Teller {
     /// the driver keeps the session out of that stream of that socket, also for those who subscribe to it later, until
     /// nobody subscribes to it any more (`DriverConductor.transitionToLinger`, `DataPacketDispatcher`), or it dies.
     fn has_given_up(&self, from: &Publishing, to: &Subscribing) -> bool {
-        let key = self.world.publisher(from.id).key();
+        // Another stream of that session is kept out as well.
+        let session = self
+            .world
+            .publisher(from.id)
+            .key()
+            .map(|key| key.session_id);
         let (host, places) = (self.world.host_of(to.client), self.places_of(to));
         self.subscribers.values().any(|it| {
             let ended = self.world.subscriber(it.id).ended();
@@ -135,7 +140,9 @@ impl Teller {
                 && it.stream == to.stream
                 && self.world.host_of(it.client) == host
                 && self.places_of(it).iter().any(|at| places.contains(at))
-                && ended.iter().any(|image| Some(image.key) == key)
+                && ended
+                    .iter()
+                    .any(|image| Some(image.key.session_id) == session)
         })
     }
 
