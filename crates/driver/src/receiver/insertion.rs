@@ -80,7 +80,8 @@ impl ReceiverImage {
             return;
         }
         counters.heartbeats_received.increment();
-        if position <= self.overrun_threshold {
+        // Where padding led beyond the window, and arrived, nothing is missing.
+        if position <= self.overrun_threshold.max(self.rebuilt) {
             self.heard(arrival);
         } else {
             self.heard_beyond(arrival);

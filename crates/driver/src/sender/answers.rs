@@ -24,10 +24,12 @@ impl SenderPublication {
         }
     }
 
-    /// True if a consumption position can be true: it is not further than half a term from the sender's (spec/02 §4.2).
+    /// True if a consumption position can be true: it is not further than half a term from the sender's (spec/02 §4.2),
+    /// or from where the sender was invited to. Padding may lead further: a receiver that stands still behind it would not
+    /// be believed any more, and the publication would count as not connected.
     pub(super) fn is_plausible(&self, position: i64) -> bool {
         let half = i64::from(self.geometry.term_length() / 2);
-        (self.position - half..=self.position + half).contains(&position)
+        (self.invited - half..=self.position + half).contains(&position)
     }
 
     /// A receiver says where it is.

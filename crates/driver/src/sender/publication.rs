@@ -33,6 +33,8 @@ pub struct SenderPublication {
     // What every turn touches.
     pub(super) position: i64,
     pub(super) limit: i64,
+    /// Where it was when it last sent something, or the limit of then if padding led beyond it.
+    pub(super) invited: i64,
     pub(super) sent_ns: i64,
     pub(super) bounds: Bounds,
     pub(super) geometry: TermGeometry,
@@ -74,6 +76,7 @@ impl SenderPublication {
         Self {
             position: spec.start_position,
             limit: spec.start_position,
+            invited: spec.start_position,
             sent_ns: 0,
             bounds: Bounds {
                 window: 0,
@@ -168,6 +171,7 @@ impl SenderPublication {
         }
         if accepted > 0 {
             self.position += plan.advance(accepted);
+            self.invited = self.position.min(self.limit);
             self.publish_position();
             self.retransmits.sent(accepted);
             self.sent_ns = turn.now.nanos;
@@ -218,6 +222,7 @@ impl SenderPublication {
             .max();
         if let Some(furthest) = furthest.filter(|&position| position > self.position) {
             self.position = furthest.min(self.geometry.max_position());
+            self.invited = self.position;
             self.publish_position();
         }
         self.set_limit(self.position);

@@ -115,6 +115,17 @@ fn heartbeats_keep_an_image_alive() {
 }
 
 #[test]
+fn heartbeats_keep_an_image_alive_where_padding_led_beyond_the_window() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[32_768 - 32, -4096]));
+    for _ in 0..200 {
+        rig.now_ns += 100 * MS;
+        rig.heartbeat(0xC0, START + 32_768 - 32 + 4096);
+    }
+    assert!(!rig.shared.is_timed_out());
+}
+
+#[test]
 fn heartbeats_from_beyond_the_window_do_not_keep_an_image_alive_that_gets_no_repair() {
     let mut rig = Rig::connected();
     rig.arrive(&data(START, &[64]));

@@ -55,6 +55,23 @@ fn an_implausible_position_is_rejected() {
 }
 
 #[test]
+fn a_receiver_that_stands_still_is_believed_although_padding_led_far_ahead() {
+    let mut rig = Rig::connected(32_768);
+    rig.publish(-(65_536 - 192));
+    rig.cycle();
+    assert_eq!(rig.position.get(), 2 * 65_536);
+    let received = rig.counters.status_messages_received.get();
+    rig.status(START, 32_768);
+    rig.cycle();
+    let rejected = rig.counters.status_messages_rejected.get();
+    let received = rig.counters.status_messages_received.get() - received;
+    assert_eq!((received, rejected), (1, 0));
+    rig.status(START - 32, 32_768);
+    rig.cycle();
+    assert_eq!(rig.counters.status_messages_rejected.get(), 1);
+}
+
+#[test]
 fn a_malformed_status_message_is_an_invalid_packet() {
     let mut rig = Rig::connected(32_768);
     let received = rig.counters.status_messages_received.get();
