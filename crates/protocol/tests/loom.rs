@@ -67,6 +67,16 @@ fn messages(log: &LogBuffers, mut position: i64) -> (Vec<u8>, i64) {
     }
 }
 
+/// A reader on a thread of its own that looks twice: what it saw, and how far it came.
+fn read_twice(log: &LogBuffers) -> thread::JoinHandle<(Vec<u8>, i64)> {
+    let log = log.clone();
+    thread::spawn(move || {
+        let (first, position) = messages(&log, 0);
+        let (second, position) = messages(&log, position);
+        ([first, second].concat(), position)
+    })
+}
+
 /// Starts a publisher of one message for each number, and returns what they got.
 fn publish_at_once<const N: usize>(log: &LogBuffers, numbers: [u8; N]) -> [i64; N] {
     let threads = numbers.map(|number| {
@@ -122,14 +132,7 @@ fn readers_see_whole_frames_only() {
             claim.copy_from_slice(&[2; 4]);
             claim.commit();
         });
-        let reader = {
-            let log = log.clone();
-            thread::spawn(move || {
-                let (first, position) = messages(&log, 0);
-                let (second, position) = messages(&log, position);
-                ([first, second].concat(), position)
-            })
-        };
+        let reader = read_twice(&log);
         publisher.join().expect("no panic");
         let (seen, position) = reader.join().expect("no panic");
         let (rest, end) = messages(&log, position);
@@ -376,14 +379,7 @@ fn what_is_inserted_is_seen_whole_and_in_order() {
                 assert!(!receive(&log, FRAME, 3), "the first copy wins");
             })
         };
-        let reader = {
-            let log = log.clone();
-            thread::spawn(move || {
-                let (first, position) = messages(&log, 0);
-                let (second, position) = messages(&log, position);
-                ([first, second].concat(), position)
-            })
-        };
+        let reader = read_twice(&log);
         receiver.join().expect("no panic");
         let (seen, position) = reader.join().expect("no panic");
         let (rest, end) = messages(&log, position);

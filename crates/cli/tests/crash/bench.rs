@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{Client, Context};
+use taran::{Client, Context, Publication, Subscription};
+
+use crate::message::{Producer, Received};
 
 /// How long anybody may wait for anything, on a machine that has other things to do.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -94,4 +96,20 @@ pub(crate) fn number(variable: &str, default: u64) -> u64 {
             .unwrap_or_else(|_| panic!("{variable}={text}: a number is needed")),
         Err(_) => default,
     }
+}
+
+/// So many messages from a publication to a subscription that reads it from the beginning, every byte compared.
+pub(crate) fn carry(publication: &Publication, subscription: &mut Subscription, messages: u64) {
+    let (mut producer, mut received) = (Producer::new(0), Received::from_the_beginning());
+    await_true("messages", || {
+        let mut message = [0; 200];
+        producer.write(&mut message);
+        if publication.offer(&message).is_ok() {
+            producer.accepted();
+        }
+        subscription
+            .poll(|message, _| received.take(message).unwrap(), 100)
+            .unwrap();
+        received.messages >= messages
+    });
 }

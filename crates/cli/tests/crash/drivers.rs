@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use taran::{Client, ClientEnd, Lost};
 
-use crate::bench::{PORT, await_true, context, number, own_address};
-use crate::message::{Producer, Received};
+use crate::bench::{PORT, carry, context, number, own_address};
 use crate::observer::Observer;
 use crate::process::{Directory, Driver};
 use crate::subject::signal;
@@ -86,18 +85,7 @@ fn exchange(client: &Client, channels: &[String], messages: u64) {
     for channel in channels {
         let mut subscription = client.add_subscription(channel, STREAM).unwrap();
         let publication = client.add_publication(channel, STREAM).unwrap();
-        let (mut producer, mut received) = (Producer::new(0), Received::from_the_beginning());
-        await_true("messages", || {
-            let mut message = [0; 200];
-            producer.write(&mut message);
-            if publication.offer(&message).is_ok() {
-                producer.accepted();
-            }
-            subscription
-                .poll(|message, _| received.take(message).unwrap(), 100)
-                .unwrap();
-            received.messages >= messages
-        });
+        carry(&publication, &mut subscription, messages);
         // Stays open: it goes with its client.
         std::mem::forget(publication);
     }

@@ -9,8 +9,8 @@ use std::process::Command;
 use taran::{Client, Publication, Subscription};
 use taran_protocol::counter::SystemCounter;
 
-use crate::bench::{OPTIONS, PORT, await_true, context, own_address};
-use crate::message::{Producer, Received};
+use crate::bench::{OPTIONS, PORT, await_true, carry, context, own_address};
+use crate::message::Received;
 use crate::observer::Observer;
 use crate::process::{Directory, Driver, taran};
 use crate::subject::Subject;
@@ -91,21 +91,6 @@ fn stream(from: &Client, to: &Client, channel: &str) -> (Publication, Subscripti
     (publication, subscription)
 }
 
-fn carry((publication, mut subscription): (Publication, Subscription)) {
-    let (mut producer, mut received) = (Producer::new(0), Received::from_the_beginning());
-    await_true("messages", || {
-        let mut message = [0; 200];
-        producer.write(&mut message);
-        if publication.offer(&message).is_ok() {
-            producer.accepted();
-        }
-        subscription
-            .poll(|message, _| received.take(message).unwrap(), 100)
-            .unwrap();
-        received.messages >= MESSAGES
-    });
-}
-
 /// One driver is days ahead, another one behind, the clients are here: streams flow within a driver and between them.
 #[test]
 fn drivers_with_clocks_of_their_own_serve_clients_and_each_other() {
@@ -121,14 +106,16 @@ fn drivers_with_clocks_of_their_own_serve_clients_and_each_other() {
         .map(|directory| context(directory.path()).connect().unwrap());
     let [one, other] = &clients;
     for client in &clients {
-        carry(stream(client, client, "aeron:ipc?term-length=64k"));
+        let (publication, mut subscription) = stream(client, client, "aeron:ipc?term-length=64k");
+        carry(&publication, &mut subscription, MESSAGES);
     }
     for (from, to) in [(one, other), (other, one)] {
         let channel = format!(
             "aeron:udp?endpoint={}:{PORT}|term-length=64k",
             own_address()
         );
-        carry(stream(from, to, &channel));
+        let (publication, mut subscription) = stream(from, to, &channel);
+        carry(&publication, &mut subscription, MESSAGES);
     }
     drop(clients);
     for driver in [ahead, behind] {

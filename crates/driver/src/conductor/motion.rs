@@ -1,5 +1,7 @@
 //! What a look at a publication found.
 
+use crate::rounds::{Pace, Rounds};
+
 /// Whether something moved, and what came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Motion {
@@ -30,4 +32,20 @@ impl Motion {
     pub(crate) fn is_busy(self) -> bool {
         self != Self::Still
     }
+}
+
+/// A turn for publications, of which `look` tells what it found: how many limits were raised.
+pub(crate) fn turn<T>(
+    rounds: &mut Rounds<T>,
+    now_ns: i64,
+    pace: Pace,
+    look: impl Fn(&mut T) -> Motion,
+) -> usize {
+    let mut raised = 0;
+    rounds.turn(now_ns, pace, |publication| {
+        let motion = look(publication);
+        raised += motion.work();
+        motion.is_busy()
+    });
+    raised
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use taran_protocol::uri::ResponseCorrelation;
 
+use super::motion;
 use super::streams::{Streams, Whereabouts};
 use crate::rounds::{Pace, Rounds, Seat};
 
@@ -101,13 +102,7 @@ impl IpcPublications {
 
     /// Every duty cycle: how many limits moved.
     pub(crate) fn update_limits(&mut self, now_ns: i64, pace: Pace) -> usize {
-        let mut raised = 0;
-        self.rounds.turn(now_ns, pace, |publication| {
-            let motion = publication.update_limit();
-            raised += motion.work();
-            motion.is_busy()
-        });
-        raised
+        motion::turn(&mut self.rounds, now_ns, pace, IpcPublication::update_limit)
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taran_protocol::uri::ResponseCorrelation;
 
+use super::super::motion;
 use super::super::streams::{Streams, Whereabouts};
 use super::publication::NetworkPublication;
 use crate::boundary::{EndpointId, PublicationId};
@@ -124,13 +125,12 @@ impl NetworkPublications {
 
     /// Every duty cycle: how many limits moved.
     pub(crate) fn update_limits(&mut self, now_ns: i64, pace: Pace) -> usize {
-        let mut raised = 0;
-        self.rounds.turn(now_ns, pace, |publication| {
-            let motion = publication.update_limit();
-            raised += motion.work();
-            motion.is_busy()
-        });
-        raised
+        motion::turn(
+            &mut self.rounds,
+            now_ns,
+            pace,
+            NetworkPublication::update_limit,
+        )
     }
 }
 
