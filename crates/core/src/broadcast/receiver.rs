@@ -71,7 +71,7 @@ impl Receiver {
     /// that was intact when it was made.
     pub fn receive(&mut self, handler: impl FnOnce(i32, &[u8])) -> Result<bool, ReceiveError> {
         // Acquires the record, released by `Transmitter::transmit`.
-        let tail = self.buffer.trailer.tail.load(Ordering::Acquire);
+        let tail = between_records(self.buffer.trailer.tail.load(Ordering::Acquire));
         let cursor = self.next;
         let unread = tail.wrapping_sub(cursor);
         if unread < -(self.buffer.capacity() as i64) {
@@ -84,7 +84,7 @@ impl Receiver {
         let record = self.copy_record(cursor);
         if let Some(behind) = self.overwritten(cursor) {
             self.lapped_count += 1;
-            self.resume();
+            self.resume(tail);
             return Err(ReceiveError::Lapped { behind });
         }
         match record {
@@ -99,7 +99,7 @@ impl Receiver {
 
     #[cold]
     fn skip_to(&mut self, tail: i64, position: i64, length: i32) -> ReceiveError {
-        self.next = tail & !(HEADER_LENGTH as i64 - 1);
+        self.next = tail;
         ReceiveError::Corrupt { position, length }
     }
 
@@ -154,10 +154,12 @@ impl Receiver {
         (behind > self.buffer.capacity() as i64).then_some(behind)
     }
 
-    /// Goes on with the newest message.
-    fn resume(&mut self) {
-        let latest = self.buffer.trailer.latest.load(Ordering::Acquire);
-        self.next = latest & !(HEADER_LENGTH as i64 - 1); // damage must not lead between records
+    /// Goes on with the newest message. If that is where we are, and was overwritten, positions are damaged, and would
+    /// lead here for ever.
+    #[cold]
+    fn resume(&mut self, tail: i64) {
+        let latest = between_records(self.buffer.trailer.latest.load(Ordering::Acquire));
+        self.next = if latest == self.next { tail } else { latest };
     }
 
     /// How often the transmitter has overwritten messages that were not received.
@@ -169,6 +171,11 @@ impl Receiver {
     pub fn capacity(&self) -> usize {
         self.buffer.capacity()
     }
+}
+
+/// Damage to a position must not lead into a record's header.
+fn between_records(position: i64) -> i64 {
+    position & !(HEADER_LENGTH as i64 - 1)
 }
 
 /// A message in the scratch.

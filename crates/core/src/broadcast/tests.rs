@@ -288,6 +288,33 @@ proptest! {
         }
     }
 
+    /// Otherwise a client would be kept busy, and full of errors, by damage that nobody mends.
+    #[test]
+    #[cfg_attr(miri, ignore = "properties take hours there")]
+    fn damaged_positions_are_no_news_for_ever(
+        positions in prop::array::uniform3(prop_oneof![any::<i64>(), -300_i64..300, any::<i32>().prop_map(|high| i64::from(high) << 32)]),
+    ) {
+        let region = buffer(128);
+        let mut transmitter = Transmitter::open(&region).unwrap();
+        let mut receiver = Receiver::open(&region).unwrap();
+        for number in 0..5 {
+            transmitter.transmit(1, &[number; 11]).unwrap();
+        }
+        for (field, position) in [INTENT, TAIL, LATEST].into_iter().zip(positions) {
+            set_trailer(&region, field, position);
+        }
+        let calls = (0..40).take_while(|_| receive(&mut receiver) != Ok(None)).count();
+        prop_assert!(calls < 40);
+        // Within a lap the receiver finds back.
+        for _ in 0..10 {
+            transmitter.transmit(1, &[1; 9]).unwrap();
+            let _ = receive(&mut receiver);
+        }
+        while receive(&mut receiver) != Ok(None) {}
+        transmitter.transmit(2, b"intact").unwrap();
+        prop_assert_eq!(Ok(Some((2, b"intact".to_vec()))), receive(&mut receiver));
+    }
+
     /// The sanitizer's run of this test sees that nothing outside of the buffer is touched.
     #[test]
     #[cfg_attr(miri, ignore = "properties take hours there")]
