@@ -62,10 +62,13 @@ impl PublicationFacts {
         self.limit.get()
     }
 
-    /// Why nothing can be appended at a position that has reached the limit. What is too long is that at any position:
+    /// Why nothing can be appended at a position that has reached the limit, or cannot be. What is too long is that at any position:
     /// nobody shall offer it again and again until there is room, only to hear that then.
     #[cold]
     pub(super) fn pressed_back(&self, position: Position, size: Size) -> OfferError {
+        if position < 0 {
+            return OfferError::Damaged;
+        }
         let max_position = self.log.geometry().max_position();
         let longest = self.log.max_message_length();
         let (length, max) = match size {

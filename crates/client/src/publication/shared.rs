@@ -44,7 +44,7 @@ impl PublicationHandle {
         self.facts.check_open()?;
         let limit = self.facts.limit();
         let tail = self.appender.tail().ok_or(OfferError::AdminAction)?;
-        if tail.position() < limit {
+        if (0..limit).contains(&tail.position()) {
             Ok(tail)
         } else {
             Err(self.facts.pressed_back(tail.position(), size))

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use taran::{Action, ClientError, Storage};
+use taran::{Action, ClientError, OfferError, Storage};
 use taran_core::memory::CreateOptions;
 use taran_protocol::log::{LogKind, LogSpec};
 use taran_protocol::response::Response;
@@ -240,4 +240,28 @@ fn a_damaged_position_counter_does_not_mislead_the_poller() {
         .poll(|message, _| seen.push(message.to_vec()), 10)
         .unwrap();
     assert_eq!(seen, [b"two".to_vec()]);
+}
+
+/// Otherwise an application would take a negative position for one that it can wait for.
+#[test]
+fn a_log_that_says_it_stands_before_its_beginning_is_damaged() {
+    let mut pair = Pair::new();
+    let publication = pair.publication(10);
+    let _subscription = pair.subscription(10);
+    pair.turns();
+    let metadata = pair
+        .stream(publication.registration_id())
+        .log
+        .metadata()
+        .clone();
+    let before = metadata.tails[0].load(Ordering::Relaxed);
+    metadata.active_term_count.store(-1, Ordering::Relaxed);
+    metadata.tails[0].store(before - (1 << 32), Ordering::Relaxed);
+    for refused in [
+        publication.offer(b"x").err(),
+        publication.try_claim(1).map(drop).err(),
+        publication.offer(&[0; 1 << 20]).err(),
+    ] {
+        assert_eq!(refused, Some(OfferError::Damaged));
+    }
 }
