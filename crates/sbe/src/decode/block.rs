@@ -214,18 +214,14 @@ impl<'data> Reader<'data> {
     ) -> Value<'data> {
         let order = self.schema.byte_order;
         let null = (presence == Presence::Optional).then_some(simple.null);
-        if simple.primitive == Primitive::Char {
-            let first = bytes.first().map(|first| Scalar::Integer((*first).into()));
-            if null.is_some() && first == null {
+        let encoding = simple.character_encoding.as_deref().unwrap_or("US-ASCII");
+        let character = |byte: &u8| Scalar::Integer((*byte).into());
+        if simple.is_text() {
+            // As generated codecs have it, each byte of it is null then.
+            if null.is_some() && bytes.iter().all(|byte| null == Some(character(byte))) {
                 return Value::Null;
             }
-            let encoding = simple.character_encoding.as_deref().unwrap_or("US-ASCII");
-            let characters = if simple.is_array {
-                text::until_zero(bytes)
-            } else {
-                bytes
-            };
-            return text::value(characters, encoding);
+            return text::value(text::until_zero(bytes, encoding), encoding);
         }
         if simple.is_array {
             return Value::Numbers(Numbers {
@@ -234,6 +230,9 @@ impl<'data> Reader<'data> {
                 null,
                 bytes,
             });
+        }
+        if simple.primitive == Primitive::Char && null != bytes.first().map(character) {
+            return text::value(bytes, encoding);
         }
         number::value(bytes, simple.primitive, order, null)
     }
@@ -370,7 +369,7 @@ fn constant<'data>(constant: Option<&'data Constant>, kind: &'data Type) -> Valu
         }
         (Some(Constant::Bytes(bytes)), TypeKind::Simple(simple)) => {
             let encoding = simple.character_encoding.as_deref().unwrap_or("US-ASCII");
-            text::value(text::until_zero(bytes), encoding)
+            text::value(text::until_zero(bytes, encoding), encoding)
         }
         // Schemas whose constants have no value are refused.
         _ => Value::Null,

@@ -13,9 +13,15 @@ pub(super) fn value<'data>(bytes: &'data [u8], encoding: &'data str) -> Value<'d
 }
 
 /// The part of an array of characters that is in front of its first zero.
-pub(super) fn until_zero(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().position(|byte| *byte == 0);
-    &bytes[..end.unwrap_or(bytes.len())]
+pub(super) fn until_zero<'data>(bytes: &'data [u8], encoding: &str) -> &'data [u8] {
+    let unit = if encoding.to_ascii_uppercase().starts_with("UTF-16") {
+        2
+    } else {
+        1
+    };
+    let mut units = bytes.chunks_exact(unit);
+    let end = units.position(|unit| unit.iter().all(|byte| *byte == 0));
+    &bytes[..end.map_or(bytes.len(), |units| units * unit)]
 }
 
 fn decode<'data>(bytes: &'data [u8], encoding: &str) -> Option<Cow<'data, str>> {

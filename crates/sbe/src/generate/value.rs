@@ -51,7 +51,7 @@ impl<'a> Value<'a> {
     fn shape(&self) -> Shape<'a> {
         match &self.kind.kind {
             TypeKind::Simple(simple) if !simple.is_array => Shape::Number(simple),
-            TypeKind::Simple(simple) if is_text(simple) => Shape::Text(simple),
+            TypeKind::Simple(simple) if simple.is_text() => Shape::Text(simple),
             TypeKind::Simple(simple) if simple.primitive == Primitive::Uint8 => {
                 Shape::Bytes(simple)
             }
@@ -95,11 +95,6 @@ pub(super) fn deprecated(code: &mut Code, version: u32) {
     code.line(format!(
         "#[deprecated(note = \"since version {version} of the schema\")]"
     ));
-}
-
-fn is_text(simple: &Simple) -> bool {
-    simple.primitive == Primitive::Char
-        || simple.primitive == Primitive::Uint8 && simple.character_encoding.is_some()
 }
 
 /// The method that reads a value.
@@ -209,7 +204,7 @@ fn is_there(value: &Value<'_>) -> String {
     match value.shape() {
         Shape::Number(simple) => unequal("value", simple),
         Shape::Text(simple) | Shape::Bytes(simple) => {
-            let bytes = if is_text(simple) {
+            let bytes = if simple.is_text() {
                 "value.field()"
             } else {
                 "value"

@@ -100,6 +100,16 @@ impl Simple {
     }
 }
 
+impl Simple {
+    /// Whether it is text of a fixed length: an array of characters, or of bytes in an encoding.
+    #[must_use]
+    pub const fn is_text(&self) -> bool {
+        let is_encoded =
+            matches!(self.primitive, Primitive::Uint8) && self.character_encoding.is_some();
+        self.is_array && (matches!(self.primitive, Primitive::Char) || is_encoded)
+    }
+}
+
 /// Which values of a simple type were written, rather than taken from its primitive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExplicitValues {

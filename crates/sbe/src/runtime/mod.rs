@@ -5,6 +5,7 @@
 //! compiled.
 
 mod error;
+mod fault;
 mod read;
 mod text;
 mod write;

@@ -1,6 +1,6 @@
 //! Taking messages apart.
 
-use super::DecodeError;
+use super::{DecodeError, fault};
 
 /// What reading a group or data gives: it, and the decoder that stands behind it.
 pub type Then<T, Next> = Result<(T, Next), DecodeError>;
@@ -28,10 +28,7 @@ pub const fn schema_is(expected: u64, header: &Header) -> Result<(), DecodeError
     if header.schema_id == expected {
         return Ok(());
     }
-    Err(DecodeError::WrongSchema {
-        expected,
-        actual: header.schema_id,
-    })
+    Err(fault::wrong_schema(expected, header.schema_id))
 }
 
 /// Checks which message it is.
@@ -44,10 +41,7 @@ pub const fn template_is(expected: u64, header: &Header) -> Result<(), DecodeErr
     if header.template_id == expected {
         return Ok(());
     }
-    Err(DecodeError::WrongTemplate {
-        expected,
-        actual: header.template_id,
-    })
+    Err(fault::wrong_template(expected, header.template_id))
 }
 
 /// The `LEN` bytes at `AT` of a block. That they are inside of it is checked when the codec is compiled.
@@ -108,18 +102,10 @@ pub fn block<'a, const N: usize>(
         .ok()
         .and_then(|length| bytes.split_at_checked(length));
     let Some((block, rest)) = cut else {
-        return Err(DecodeError::Short {
-            what,
-            needed: block_length,
-            actual: bytes.len(),
-        });
+        return Err(fault::short(what, block_length, bytes.len()));
     };
     let Some((fixed, added)) = block.split_first_chunk() else {
-        return Err(DecodeError::BlockTooShort {
-            what,
-            needed: N,
-            actual: block_length,
-        });
+        return Err(fault::block_too_short(what, N, block_length));
     };
     Ok((fixed, added, rest))
 }
@@ -148,12 +134,7 @@ pub fn count(
     if min <= count && count <= max {
         return Ok(count);
     }
-    Err(DecodeError::BadCount {
-        what,
-        min,
-        max,
-        actual: count,
-    })
+    Err(fault::bad_count(what, (min, max), count))
 }
 
 /// The bytes of entries that are blocks and nothing else, and the length of each.
@@ -169,15 +150,15 @@ pub fn entries<'a>(
     least: usize,
     what: &'static str,
 ) -> Result<(&'a [u8], usize), DecodeError> {
-    if block_length < least as u64 && count > 0 {
-        return Err(DecodeError::BlockTooShort {
-            what,
-            needed: least,
-            actual: block_length,
-        });
+    if count == 0 {
+        // Who sends no entries may say anything of how long they are.
+        return Ok((&[], least));
+    }
+    if block_length < least as u64 {
+        return Err(fault::block_too_short(what, least, block_length));
     }
     let bytes = tail.bytes(count.saturating_mul(block_length), what)?;
-    // No longer than the bytes, unless there are none.
+    // No longer than the bytes.
     Ok((bytes, usize::try_from(block_length).unwrap_or(usize::MAX)))
 }
 
@@ -230,11 +211,7 @@ impl<'a> Tail<'a> {
             .ok()
             .and_then(|length| self.rest.split_at_checked(length));
         let Some((bytes, rest)) = cut else {
-            return Err(DecodeError::Short {
-                what,
-                needed: length,
-                actual: self.rest.len(),
-            });
+            return Err(fault::short(what, length, self.rest.len()));
         };
         self.rest = rest;
         Ok(bytes)
@@ -251,11 +228,7 @@ impl<'a> Tail<'a> {
         what: &'static str,
     ) -> Result<&'a [u8; N], DecodeError> {
         let Some((chunk, rest)) = self.rest.split_first_chunk() else {
-            return Err(DecodeError::Short {
-                what,
-                needed: N as u64,
-                actual: self.rest.len(),
-            });
+            return Err(fault::short(what, N as u64, self.rest.len()));
         };
         self.rest = rest;
         Ok(chunk)
@@ -274,11 +247,7 @@ impl<'a> Tail<'a> {
         what: &'static str,
     ) -> Result<&'a [u8], DecodeError> {
         if length > max {
-            return Err(DecodeError::TooLong {
-                what,
-                max,
-                actual: length,
-            });
+            return Err(fault::too_long(what, max, length));
         }
         self.bytes(length, what)
     }

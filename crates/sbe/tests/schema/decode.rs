@@ -77,6 +77,32 @@ const LEGS: &[&[u8]] = &[
 ];
 
 #[test]
+fn bytes_in_an_encoding_are_text_and_end_where_that_has_a_zero() {
+    let schema = accepted(
+        r#"<type name="Name" primitiveType="uint8" length="4" characterEncoding="UTF-8"/>
+           <type name="Wide" primitiveType="char" length="6" characterEncoding="UTF-16LE"/>
+           <type name="Maybe" primitiveType="char" length="2" presence="optional"/>
+           <type name="Own" primitiveType="uint8" length="2" presence="optional" nullValue="65"
+             characterEncoding="US-ASCII"/>"#,
+        r#"<sbe:message name="Texts" id="1">
+             <field name="name" id="1" type="Name"/>
+             <field name="wide" id="2" type="Wide"/>
+             <field name="empty" id="3" type="Maybe"/>
+             <field name="begins" id="4" type="Own"/>
+             <field name="own" id="5" type="Own"/>
+           </sbe:message>"#,
+    );
+    let bytes = message(
+        16,
+        1,
+        0,
+        &[b"\xC3\xBCb\0", b"A\0\x01\x01\0\0", &[0, 0], b"AB", b"AA"],
+    );
+    let expected = json!({"name": "üb", "wide": "Aā", "empty": null, "begins": "AB", "own": null});
+    assert_eq!(fields(&schema, &bytes), expected);
+}
+
+#[test]
 fn every_kind_of_value_has_its_json() {
     let parts = [
         BLOCK,

@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "../random/chance.rs"]
+mod chance;
 mod garage;
 mod quote;
 
+mod alike;
 mod arbitrary;
 mod evolution;
 mod fields;

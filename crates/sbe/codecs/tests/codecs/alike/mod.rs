@@ -1,0 +1,65 @@
+//! Every message of every schema here, with random content and of any version: what its generated decoder shows is what
+//! the decoder without generated code found.
+
+mod message;
+mod shown;
+
+use std::path::Path;
+
+use taran_sbe::decode::Decoder;
+use taran_sbe::model::Schema;
+
+use crate::chance::Chance;
+
+/// How many messages there are of each.
+const ROUNDS: u64 = 60;
+
+/// Names are set otherwise in Rust, letter by letter they are the same.
+fn plain(text: &str) -> String {
+    text.replace('_', "").to_lowercase()
+}
+
+fn compare(schema: &Schema, show: fn(&[u8]) -> String) {
+    let decoder = Decoder::new(schema);
+    for message in &schema.messages {
+        for round in 0..ROUNDS {
+            let mut chance = Chance::new(round);
+            let bytes = message::random(schema, message, &mut chance);
+            let generic = match decoder.message(&bytes) {
+                Ok(generic) => generic,
+                Err(error) => panic!("{} {round}: {error}", message.name),
+            };
+            assert_eq!(generic.length, bytes.len(), "{} {round}", message.name);
+            let expected = shown::message(message, &generic);
+            let shown = show(&bytes);
+            assert_eq!(plain(&shown), plain(&expected), "{} {round}", message.name);
+        }
+    }
+}
+
+macro_rules! schemas {
+    ($($test:ident: $path:literal;)*) => {
+        $(#[test]
+        fn $test() {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join($path);
+            let schema = taran_sbe::compile_file(&path).unwrap().schema;
+            assert!(!schema.messages.is_empty());
+            compare(&schema, |bytes| {
+                taran_sbe_codecs::$test::Message::decode(bytes).unwrap().to_string()
+            });
+        })*
+    };
+}
+
+schemas! {
+    garage_v0: "schema/garage_v0.xml";
+    garage_v1: "schema/garage_v1.xml";
+    garage_v2: "schema/garage_v2.xml";
+    ticks: "schema/ticks.xml";
+    vast: "schema/vast.xml";
+    archive: "../../archive/schema/archive.xml";
+    archive_mark: "../../archive/schema/mark.xml";
+    cluster: "../../cluster/schema/cluster.xml";
+    cluster_mark: "../../cluster/schema/mark.xml";
+    node: "../../cluster/schema/node.xml";
+}

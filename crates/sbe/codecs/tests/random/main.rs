@@ -1,0 +1,123 @@
+//! Random schemas become codecs, and these are compiled and used: what they write and read is what was meant, and what the
+//! decoder without generated code reads.
+//!
+//! `TARAN_SBE_SCHEMAS` is how many schemas there are, `TARAN_SBE_SEED` the seed of the first one.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod chance;
+mod program;
+mod schema;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use taran_sbe::decode::Decoder;
+use taran_sbe::model::Schema;
+use taran_sbe::xml::NoFiles;
+use taran_sbe::{compile, generate};
+
+/// How many messages are written by each message of each schema.
+const ROUNDS: u32 = 12;
+
+#[test]
+fn codecs_of_random_schemas_read_and_write_what_the_generic_decoder_reads() {
+    let number = |name, otherwise| {
+        std::env::var(name).map_or(otherwise, |text| text.parse::<u64>().unwrap())
+    };
+    let first = number("TARAN_SBE_SEED", 1);
+    let count = number("TARAN_SBE_SCHEMAS", 12);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("random");
+    fs::create_dir_all(&folder).unwrap();
+    let schemas: Vec<Schema> = (first..first + count).flat_map(both_versions).collect();
+    let program = build(&schemas, &folder);
+    let output = Command::new(program).output().unwrap();
+    let (out, err) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{err}");
+    let mut messages = 0;
+    for line in out.lines() {
+        let [reader, hex, read] = line.splitn(3, ' ').collect::<Vec<_>>().try_into().unwrap();
+        let reader: usize = reader.parse().unwrap();
+        let bytes: Vec<u8> = (0..hex.len() / 2)
+            .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
+            .collect();
+        let generic = Decoder::new(&schemas[reader]).message(&bytes).unwrap();
+        let generic = serde_json::to_value(&generic).unwrap()["fields"].to_string();
+        // Both were text, so that what parsing does to their numbers is the same.
+        let [read, generic]: [Value; 2] =
+            [read, &generic].map(|text| serde_json::from_str(text).unwrap());
+        let seed = first + reader as u64 / 2;
+        assert_eq!(
+            read,
+            generic,
+            "seed {seed}, schema {}",
+            folder.join(format!("{seed}.{}.xml", reader % 2)).display()
+        );
+        messages += 1;
+    }
+    let least = 2 * 2 * count * u64::from(ROUNDS);
+    assert!(messages >= least, "{messages} messages of at least {least}");
+    println!("{count} schemas, {messages} messages read");
+}
+
+/// The older and the newer version of a random schema.
+fn both_versions(seed: u64) -> [Schema; 2] {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("random");
+    let random = schema::random(seed);
+    [0, random.version].map(|version| {
+        let text = random.at(version);
+        let path = folder.join(format!("{seed}.{version}.xml"));
+        fs::write(&path, &text).unwrap();
+        let compiled = compile("", &NoFiles(&text))
+            .unwrap_or_else(|error| panic!("{}:\n{error}", path.display()));
+        assert_eq!(compiled.schema.id, random.id);
+        compiled.schema
+    })
+}
+
+/// The program that uses the codecs of all schemas.
+fn build(schemas: &[Schema], folder: &Path) -> PathBuf {
+    for (index, schema) in schemas.iter().enumerate() {
+        let files = generate::rust(schema).unwrap();
+        fs::write(folder.join(format!("s{index}.rs")), &files[0].text).unwrap();
+    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random");
+    let [chance, json] = ["chance.rs", "json.rs"].map(|name| here.join(name).display().to_string());
+    let text = program::program(schemas, ROUNDS, &chance, &json);
+    fs::write(folder.join("main.rs"), text).unwrap();
+    // Codecs need nothing of the library but this, which is compiled in a moment.
+    let runtime = here.join("../../../src/runtime/mod.rs");
+    let library = format!(
+        "#![no_std]\n#[path = {:?}]\npub mod runtime;\n",
+        runtime.display().to_string()
+    );
+    fs::write(folder.join("lib.rs"), library).unwrap();
+    rustc(
+        folder,
+        &["--crate-name=taran_sbe", "--crate-type=rlib", "lib.rs"],
+    );
+    rustc(folder, &["--extern=taran_sbe=libtaran_sbe.rlib", "main.rs"]);
+    folder.join("main")
+}
+
+fn rustc(folder: &Path, arguments: &[&str]) {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc)
+        .args(["--edition=2024", "--cap-lints=allow", "-Cdebuginfo=0"])
+        .args(["-Cdebug-assertions=yes", "-Coverflow-checks=yes"])
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "in {}:\n{errors}",
+        folder.display()
+    );
+}
