@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod compare;
 mod figures;
 mod fuzz;
 mod kills;
@@ -44,6 +45,12 @@ const TASKS: &[Task] = &[
         name: "figures",
         help: "[rounds] [threading mode]: measure our driver and the official Java driver, alternating (needs a JDK and Maven)",
         run: figures::run,
+    },
+    Task {
+        name: "compare",
+        help: "[--only PART,...] [--rounds N] [--list]: our driver and client against the official ones, alternating (--help says \
+               more; needs clang, libbsd-dev and CMake or Python, for all of it also root, a JDK and Maven)",
+        run: compare::run,
     },
     Task {
         name: "sbe-peers",
@@ -90,8 +97,10 @@ fn main() -> ExitCode {
         }
         return ExitCode::from(2);
     };
-    // Random worlds have more to say than a line.
-    if task.name != "sim" && arguments.iter().any(|argument| argument == "--help") {
+    // These have more to say than a line.
+    if !["compare", "sim"].contains(&task.name)
+        && arguments.iter().any(|argument| argument == "--help")
+    {
         println!("cargo xtask {} {}", task.name, task.help);
         return ExitCode::SUCCESS;
     }

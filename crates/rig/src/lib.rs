@@ -3,8 +3,10 @@
 #![forbid(unsafe_code)]
 
 pub mod echo;
+pub mod ends;
 pub mod hgrm;
 pub mod payload;
+pub mod ping;
 pub mod report;
 pub mod schedule;
 pub mod side;

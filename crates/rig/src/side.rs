@@ -1,9 +1,10 @@
 //! One side of a benchmark: a client, and the driver below it where none is running.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use taran::{Client, Context, ExclusivePublication, Pending, Subscription};
 use taran_core::affinity;
@@ -36,6 +37,9 @@ pub enum RunError {
     /// Something that had to happen did not.
     #[error("waited {0:?} for {1}, in vain")]
     TimedOut(Duration, &'static str),
+    /// Somebody else's client or driver failed.
+    #[error("{0}")]
+    Peer(String),
     /// Somebody raised the stop flag.
     #[error("interrupted")]
     Interrupted,
@@ -50,17 +54,45 @@ pub struct SideSpec {
     pub threading: String,
     /// Options of an embedded driver, by name.
     pub driver_options: Vec<(String, String)>,
+    /// What makes an embedded driver.
+    pub embed: Embed,
     /// Core of the calling thread, and of the threads that it starts.
     pub cpu: Option<usize>,
     /// Raised when the side shall end early.
     pub stop: Arc<AtomicBool>,
 }
 
+/// A driver that lives in this process until it is dropped. Where it has no threads of its own, it lives in its turns.
+pub trait Embedded: fmt::Debug + Send {
+    /// Where clients find it.
+    fn aeron_dir(&self) -> &Path;
+
+    /// One turn of all its agents, if it was started with the mode `INVOKER`.
+    ///
+    /// # Errors
+    /// [`RunError::Peer`] where it cannot go on.
+    fn invoke(&mut self) -> Result<(), RunError>;
+}
+
+/// Starts an embedded driver in the threading mode and with the options of a side.
+pub type Embed = fn(&SideSpec) -> Result<Box<dyn Embedded>, RunError>;
+
+impl Embedded for MediaDriver {
+    fn aeron_dir(&self) -> &Path {
+        MediaDriver::aeron_dir(self)
+    }
+
+    fn invoke(&mut self) -> Result<(), RunError> {
+        MediaDriver::invoke(self);
+        Ok(())
+    }
+}
+
 /// A client, and the driver that it embeds. Closed in that order when dropped.
 #[derive(Debug)]
 pub struct Side {
     client: Client,
-    driver: Option<MediaDriver>,
+    driver: Option<Box<dyn Embedded>>,
     is_invoked: bool,
     turns: u32,
     stop: Arc<AtomicBool>,
@@ -78,7 +110,7 @@ impl Side {
         }
         let driver = match &spec.aeron_dir {
             Some(_) => None,
-            None => Some(embed(spec)?),
+            None => Some((spec.embed)(spec)?),
         };
         let is_invoked = driver.is_some() && spec.threading == "INVOKER";
         let context = match (&spec.aeron_dir, &driver) {
@@ -98,8 +130,14 @@ impl Side {
 
     /// The driver's directory.
     #[must_use]
-    pub fn aeron_dir(&self) -> &std::path::Path {
+    pub fn aeron_dir(&self) -> &Path {
         self.client.aeron_dir()
+    }
+
+    /// Whether driver and client run in [`Self::turn`].
+    #[must_use]
+    pub fn is_invoked(&self) -> bool {
+        self.is_invoked
     }
 
     /// One turn of whatever the calling thread has to run besides the benchmark. Where driver and client have threads of
@@ -117,35 +155,12 @@ impl Side {
             return Ok(());
         }
         if let Some(driver) = &mut self.driver {
-            driver.invoke();
+            driver.invoke()?;
         }
         self.turns += 1;
         if self.turns >= TURNS_PER_CLIENT_TURN {
             self.turns = 0;
             self.client.invoke();
-        }
-        Ok(())
-    }
-
-    /// Turns until `condition` holds.
-    ///
-    /// # Errors
-    /// [`RunError::TimedOut`], naming `what`, after `patience`.
-    pub fn wait(
-        &mut self,
-        patience: Duration,
-        what: &'static str,
-        mut condition: impl FnMut() -> bool,
-    ) -> Result<(), RunError> {
-        let deadline = Instant::now() + patience;
-        while !condition() {
-            if Instant::now() > deadline {
-                return Err(RunError::TimedOut(patience, what));
-            }
-            self.turn()?;
-            if !self.is_invoked {
-                std::thread::sleep(Duration::from_millis(1));
-            }
         }
         Ok(())
     }
@@ -194,7 +209,11 @@ impl Side {
     }
 }
 
-fn embed(spec: &SideSpec) -> Result<MediaDriver, RunError> {
+/// Starts our own driver.
+///
+/// # Errors
+/// [`RunError::Driver`] as the driver says.
+pub fn embed(spec: &SideSpec) -> Result<Box<dyn Embedded>, RunError> {
     let context = spec
         .driver_options
         .iter()
@@ -202,5 +221,5 @@ fn embed(spec: &SideSpec) -> Result<MediaDriver, RunError> {
             context.option(name, value)
         })
         .option("aeron.threading.mode", &spec.threading);
-    Ok(MediaDriver::launch_embedded(context)?)
+    Ok(Box::new(MediaDriver::launch_embedded(context)?))
 }

@@ -9,6 +9,7 @@ use taran_core::clock::{Clock, SystemClock};
 
 use super::config::EchoConfig;
 use super::progress::{Counts, Progress};
+use crate::ends::Host;
 use crate::payload;
 use crate::report::EchoReport;
 use crate::schedule::Schedule;

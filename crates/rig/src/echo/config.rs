@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::payload;
+use crate::side::{Embed, embed};
 
 /// Which part of the benchmark this process plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub struct EchoConfig {
     pub aeron_dir: Option<PathBuf>,
     /// Options of embedded drivers, by name.
     pub driver_options: Vec<(String, String)>,
+    /// What makes embedded drivers.
+    pub embed: Embed,
     /// How embedded drivers run: the name of a threading mode.
     pub threading: String,
     /// Cores of the client's and the server's side; empty: not pinned.
@@ -72,6 +75,7 @@ impl Default for EchoConfig {
             warmup: Duration::from_secs(2),
             aeron_dir: None,
             driver_options: Vec::new(),
+            embed,
             threading: "INVOKER".to_owned(),
             cpus: vec![0, 1],
             patience: Duration::from_secs(10),

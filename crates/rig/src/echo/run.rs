@@ -65,6 +65,7 @@ fn spec(config: &EchoConfig, index: usize, stop: &Arc<AtomicBool>) -> SideSpec {
         aeron_dir: config.aeron_dir.clone(),
         threading: config.threading.clone(),
         driver_options: config.driver_options.clone(),
+        embed: config.embed,
         cpu: config.cpus.get(index).copied(),
         stop: Arc::clone(stop),
     }

@@ -1,4 +1,5 @@
-//! The throughput benchmark: one process publishes as fast as it is let, another one receives and counts.
+//! The throughput benchmark: one process publishes as fast as it is let, on one stream or several, another one receives
+//! and counts.
 
 mod publisher;
 mod subscriber;
@@ -14,10 +15,12 @@ use std::time::Duration;
 /// A throughput run.
 #[derive(Debug, Clone)]
 pub struct StreamConfig {
-    /// Channel of both ends.
-    pub channel: String,
-    /// Stream of both ends.
+    /// Channels of this end: one, but several where a subscriber is to be several receivers.
+    pub channels: Vec<String>,
+    /// The first stream on each of them.
     pub stream_id: i32,
+    /// How many streams there are on each, one number after the other.
+    pub streams: u16,
     /// Payload bytes of a message, at least [`crate::payload::MIN_LENGTH`].
     pub length: usize,
     /// Time that is measured.
@@ -36,7 +39,17 @@ pub struct StreamConfig {
     pub patience: Duration,
 }
 
-/// What one end has seen. Its text form is one line, so that one process can tell another.
+impl StreamConfig {
+    /// What this end opens: a channel and a stream at a time.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (&str, i32)> {
+        self.channels.iter().flat_map(move |channel| {
+            (0..self.streams)
+                .map(move |index| (channel.as_str(), self.stream_id + i32::from(index)))
+        })
+    }
+}
+
+/// What one end has seen, on all streams together. Its text form is one line, so that one process can tell another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamReport {
     /// Messages in the measured time.

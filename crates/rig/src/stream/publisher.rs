@@ -2,47 +2,30 @@
 
 use std::time::Duration;
 
-use taran::ExclusivePublication;
 use taran_core::clock::{Clock, SystemClock, saturating_nanos};
 
 use super::{StreamConfig, StreamReport};
+use crate::ends::{Host, Outgoing};
 use crate::payload;
-use crate::side::{RunError, Side};
+use crate::side::RunError;
 
 /// Messages between two looks at the clock.
 const BURST: u32 = 100;
 
-/// Publishes for the warm-up, the measured time and a little longer, so that the other end measures a full stream.
+/// Publishes for the warm-up, the measured time and a little longer, so that the other end measures full streams.
 ///
 /// # Errors
 /// [`RunError`] where a driver, a connection or an option is at fault.
-pub fn publish(config: &StreamConfig, side: &mut Side) -> Result<StreamReport, RunError> {
-    let publication = side.add_exclusive_publication(&config.channel, config.stream_id)?;
-    side.wait(config.patience, "a subscriber to connect", || {
-        publication.is_connected()
-    })?;
-    let max = publication.max_payload_length();
-    if config.length > max {
-        return Err(RunError::Config(format!(
-            "length is {} bytes, but a frame on {} carries at most {max}; raise its mtu",
-            config.length, config.channel
-        )));
-    }
-    let mut publisher = Publisher {
-        publication,
-        clock: SystemClock::new(),
-        length: config.length,
-        sequence: 0,
-        retries: 0,
-    };
+pub fn publish<H: Host>(config: &StreamConfig, side: &mut H) -> Result<StreamReport, RunError> {
+    let mut publisher = Publisher::connect(config, side)?;
     let begin_ns = publisher.clock.now().nanos;
     let start_ns = begin_ns.saturating_add(saturating_nanos(config.warmup));
     let start_ns = publisher.publish_until(start_ns, side)?;
-    let before = publisher.sequence;
+    let before = publisher.messages();
     let end_ns = start_ns.saturating_add(saturating_nanos(config.duration));
     let end_ns = publisher.publish_until(end_ns, side)?;
     let report = StreamReport {
-        messages: publisher.sequence - before,
+        messages: publisher.messages() - before,
         length: config.length,
         elapsed: Duration::from_nanos(u64::try_from(end_ns - start_ns).unwrap_or(0)),
         troubles: publisher.retries,
@@ -53,17 +36,60 @@ pub fn publish(config: &StreamConfig, side: &mut Side) -> Result<StreamReport, R
     Ok(report)
 }
 
-struct Publisher {
-    publication: ExclusivePublication,
+struct Publisher<P> {
+    streams: Vec<Stream<P>>,
+    /// The stream that has the next burst.
+    turn: usize,
     clock: SystemClock,
     length: usize,
-    sequence: u64,
     retries: u64,
 }
 
-impl Publisher {
+struct Stream<P> {
+    publication: P,
+    sequence: u64,
+}
+
+impl<P: Outgoing> Publisher<P> {
+    fn connect<H: Host<Publication = P>>(
+        config: &StreamConfig,
+        side: &mut H,
+    ) -> Result<Publisher<P>, RunError> {
+        let mut streams = Vec::new();
+        for (channel, stream_id) in config.ends() {
+            let publication = side.publication(channel, stream_id)?;
+            let max = publication.max_payload_length();
+            if config.length > max {
+                return Err(RunError::Config(format!(
+                    "length is {} bytes, but a frame on {channel} carries at most {max}; raise its mtu",
+                    config.length
+                )));
+            }
+            streams.push(Stream {
+                publication,
+                sequence: 0,
+            });
+        }
+        side.wait(config.patience, "a subscriber to connect", || {
+            streams
+                .iter()
+                .all(|stream| stream.publication.is_connected())
+        })?;
+        Ok(Publisher {
+            streams,
+            turn: 0,
+            clock: SystemClock::new(),
+            length: config.length,
+            retries: 0,
+        })
+    }
+
+    fn messages(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.sequence).sum()
+    }
+
     /// Gives the time at which it ended, at or after `end_ns`.
-    fn publish_until(&mut self, end_ns: i64, side: &mut Side) -> Result<i64, RunError> {
+    fn publish_until(&mut self, end_ns: i64, side: &mut impl Host) -> Result<i64, RunError> {
         loop {
             let now_ns = self.clock.now().nanos;
             if now_ns >= end_ns {
@@ -74,22 +100,24 @@ impl Publisher {
         }
     }
 
+    /// Publishes on one stream, until it is refused; the next burst is for the next stream.
     fn burst(&mut self, now_ns: i64) -> Result<(), RunError> {
+        let length = self.length;
+        if self.turn == self.streams.len() {
+            self.turn = 0;
+        }
+        let stream = &mut self.streams[self.turn];
+        self.turn += 1;
         for _ in 0..BURST {
-            match self.publication.try_claim(self.length) {
-                Ok(mut claim) => {
-                    payload::write(&mut claim, now_ns, self.sequence);
-                    claim.commit();
-                    self.sequence += 1;
-                }
-                Err(error) if error.is_retryable() => {
-                    self.retries += 1;
-                    // Where the subscriber or the driver has to share this core, spinning would hold up just them.
-                    std::thread::yield_now();
-                    return Ok(());
-                }
-                Err(error) => return Err(error.into()),
+            let sequence = stream.sequence;
+            let is_sent = stream.publication.send(length, |message| {
+                payload::write(message, now_ns, sequence);
+            })?;
+            if !is_sent {
+                self.retries += 1;
+                return Ok(());
             }
+            stream.sequence += 1;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use taran_rig::payload::MIN_LENGTH;
-use taran_rig::side::{Side, SideSpec};
+use taran_rig::side::{Side, SideSpec, embed};
 use taran_rig::stream::{StreamConfig, StreamReport, publish, subscribe};
 
 use crate::failure::Failure;
@@ -97,8 +97,9 @@ enum RoleName {
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let cpus = arguments.cpus.resolve();
     let config = StreamConfig {
-        channel: arguments.channel.clone(),
+        channels: vec![arguments.channel.clone()],
         stream_id: STREAM_ID,
+        streams: 1,
         length: arguments.length,
         duration: arguments.duration,
         warmup: arguments.warmup,
@@ -169,7 +170,8 @@ fn both(
 }
 
 fn is_ipc(config: &StreamConfig) -> bool {
-    config.channel.starts_with("aeron:ipc")
+    let mut channels = config.channels.iter();
+    channels.any(|channel| channel.starts_with("aeron:ipc"))
 }
 
 fn side(config: &StreamConfig, stop: &Arc<AtomicBool>) -> Result<Side, Failure> {
@@ -177,6 +179,7 @@ fn side(config: &StreamConfig, stop: &Arc<AtomicBool>) -> Result<Side, Failure> 
         aeron_dir: config.aeron_dir.clone(),
         threading: config.threading.clone(),
         driver_options: config.driver_options.clone(),
+        embed,
         cpu: config.cpu,
         stop: Arc::clone(stop),
     })

@@ -33,7 +33,6 @@ impl Subscriber {
         let mut command = Command::new(program);
         command
             .args(["bench", "stream", "--role", "subscriber", "--for-parent"])
-            .args(["--channel", &config.channel])
             .args(["--length", &config.length.to_string()])
             .args(["--duration", &nanos(config.duration)])
             .args(["--warmup", &nanos(config.warmup)])
@@ -42,6 +41,9 @@ impl Subscriber {
                 "--cpus",
                 &config.cpu.map_or("none".to_owned(), |cpu| cpu.to_string()),
             ]);
+        for channel in &config.channels {
+            command.args(["--channel", channel]);
+        }
         if let Some(directory) = &config.aeron_dir {
             command.arg("--aeron-dir").arg(directory);
         } else {

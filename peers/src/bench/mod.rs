@@ -1,0 +1,101 @@
+//! The benchmarks, whoever's driver or client is under them: what they are told, and how they tell what they found.
+
+mod arguments;
+
+use std::io::Read;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use taran_rig::ends::Host;
+use taran_rig::report::{EchoReport, RATE_TOLERANCE};
+use taran_rig::side::RunError;
+use taran_rig::{ping, stream};
+
+pub use arguments::{Common, End, PATIENCE, STREAM_ID};
+
+use crate::measured::Measured;
+
+/// What a benchmark found, or why it could not run. Ends that do not measure find nothing.
+pub type Found = Result<Option<Measured>, RunError>;
+
+/// Runs one end of a benchmark on a client.
+///
+/// # Errors
+/// As the benchmark says.
+pub fn run<H: Host>(end: &End, side: &mut H) -> Found {
+    match end {
+        End::Publish(common) => {
+            stream::publish(&common.stream(), side)?;
+            Ok(None)
+        }
+        End::Subscribe(common) => {
+            let report = stream::subscribe(&common.stream(), side, say_ready)?;
+            Ok(Some(Measured {
+                troubles: report.troubles,
+                ..Measured::of(report.rate())
+            }))
+        }
+        End::Ping(common) => {
+            let round_trips = ping::ping(&common.ping(), side)?;
+            let seconds = Duration::from_millis(common.measure_ms).as_secs_f64();
+            let rate = round_trips.len() as f64 / seconds;
+            Ok(Some(Measured::of(rate).with_round_trips(&round_trips)))
+        }
+        End::Pong(common) => {
+            ping::pong(&common.ping(), side, say_ready)?;
+            Ok(None)
+        }
+    }
+}
+
+/// What a run by schedule found.
+#[must_use]
+pub fn echoed(report: &EchoReport) -> Measured {
+    let rate = report.achieved_rate();
+    Measured {
+        troubles: report.sent.saturating_sub(report.received) + report.damaged,
+        is_held: rate >= RATE_TOLERANCE * report.rate as f64,
+        ..Measured::of(rate).with_round_trips(&report.histogram)
+    }
+}
+
+/// What is raised once standard input ends: whoever started this is done with it, or gone.
+#[must_use]
+pub fn end_with_parent() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let raise = Arc::clone(&stop);
+    thread::spawn(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        raise.store(true, Ordering::Relaxed);
+    });
+    stop
+}
+
+/// Says that what the other end waits for is there.
+pub fn say_ready() {
+    println!("READY");
+}
+
+/// Tells what was found.
+#[must_use]
+pub fn conclude(found: Found) -> ExitCode {
+    let line = match found {
+        Ok(Some(measured)) => serde_json::to_string(&measured).map_err(|error| error.to_string()),
+        // Nobody waits for more.
+        Ok(None) | Err(RunError::Interrupted) => return ExitCode::SUCCESS,
+        Err(error) => Err(error.to_string()),
+    };
+    match line {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}

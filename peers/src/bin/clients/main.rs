@@ -1,0 +1,39 @@
+//! A client of whoever's choice on a driver that runs: ours, or the official C client.
+
+mod c;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::{Parser, ValueEnum};
+use taran_peers::bench::{self, End, Found, conclude, end_with_parent};
+use taran_rig::side::{Side, embed};
+
+#[derive(Parser)]
+struct Arguments {
+    /// Whose client
+    #[arg(long, value_enum, default_value = "taran")]
+    client: Whose,
+    #[command(subcommand)]
+    end: End,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Whose {
+    Taran,
+    C,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    conclude(run(&arguments, end_with_parent()))
+}
+
+fn run(arguments: &Arguments, stop: Arc<AtomicBool>) -> Found {
+    let end = &arguments.end;
+    match arguments.client {
+        Whose::Taran => bench::run(end, &mut Side::start(&end.common().side(embed, stop))?),
+        Whose::C => bench::run(end, &mut c::Client::connect(end.common(), stop)?),
+    }
+}

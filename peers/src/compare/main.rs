@@ -1,0 +1,175 @@
+//! `cargo xtask compare`: our driver and client against the official ones, alternating, on one machine.
+//!
+//! * `plan`: what is measured, and what has to come out: lists of data.
+//! * `contender`: who is measured: the programs that run for each.
+//! * `world`: where: this machine, or two namespaces with a cable between them.
+//! * `run`: one measurement of one contestant, by `process`es.
+//! * `figures`: medians, spreads, ratios and floors; `table`, `page`: how they are shown.
+
+#![forbid(unsafe_code)]
+
+mod contender;
+mod figures;
+mod interrupt;
+mod page;
+mod plan;
+mod process;
+mod run;
+mod table;
+mod world;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use contender::Contender;
+use figures::Outcome;
+use plan::{Case, Task};
+use world::Place;
+
+/// Compare our driver and client with the official ones.
+#[derive(Parser, Debug)]
+#[command(name = "cargo xtask compare")]
+struct Arguments {
+    /// Only measurements whose names contain one of these; `--list` shows all names
+    #[arg(long, value_delimiter = ',', value_name = "PART")]
+    only: Vec<String>,
+
+    /// How often each is measured, all contestants in turn each time
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// Milliseconds that each measurement takes, besides its warm-up
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(10..))]
+    measure_ms: u64,
+
+    /// Print the names of all measurements, and measure nothing
+    #[arg(long)]
+    list: bool,
+
+    /// Where the results go, as compare.json and compare.html
+    #[arg(long, default_value = "target/compare", value_name = "DIR")]
+    output: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match compare(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("compare: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compare(arguments: &Arguments) -> Result<(), String> {
+    let mut cases = chosen(&arguments.only)?;
+    if arguments.list {
+        for case in &cases {
+            println!("{}", case.name);
+        }
+        return Ok(());
+    }
+    interrupt::watch()?;
+    process::remove_leftovers();
+    world::remove_leftovers();
+    leave_out(&mut cases);
+    fs::create_dir_all(&arguments.output).map_err(|error| at(&arguments.output, &error))?;
+    let mut outcomes = Vec::new();
+    let mut failures = 0;
+    for case in &cases {
+        let outcome = measure(case, arguments, &mut failures)?;
+        print!("{}", table::text(&outcome));
+        outcomes.push(outcome);
+        // After each, so that whoever loses patience has what there is.
+        write(&outcomes, arguments)?;
+    }
+    println!("\n{}/compare.html has curves", arguments.output.display());
+    match failures {
+        0 => Ok(()),
+        count => Err(format!("{count} measurements failed, see above")),
+    }
+}
+
+fn chosen(parts: &[String]) -> Result<Vec<Case>, String> {
+    let mut cases = plan::all();
+    if !parts.is_empty() {
+        cases.retain(|case| parts.iter().any(|part| case.name.contains(part)));
+    }
+    if cases.is_empty() {
+        return Err(format!(
+            "no measurement has {} in its name; --list shows all",
+            parts.join(" or ")
+        ));
+    }
+    Ok(cases)
+}
+
+/// Leaves out what cannot be had here, and says so.
+fn leave_out(cases: &mut Vec<Case>) {
+    if cases.iter().any(needs_cable)
+        && let Some(why) = world::cable_is_missing()
+    {
+        eprintln!("SKIPPED: everything over veth: {why}");
+        cases.retain(|case| !needs_cable(case));
+    }
+    let has_java = |case: &Case| {
+        case.contestants
+            .iter()
+            .any(|one| one.whose == Contender::Java)
+    };
+    if cases.iter().any(has_java)
+        && let Some(why) = Contender::Java.is_missing()
+    {
+        eprintln!("SKIPPED: the official Java driver: {why}");
+    }
+}
+
+fn needs_cable(case: &Case) -> bool {
+    case.contestants.iter().any(|one| {
+        matches!(&one.task, Task::Stream(drive, _) if matches!(drive.place, Place::Cable { .. }))
+    })
+}
+
+/// A B A B: each contestant in every round, its driver started anew. One that fails is told, and has no figure for that
+/// round: the others go on.
+fn measure(case: &Case, arguments: &Arguments, failures: &mut u32) -> Result<Outcome, String> {
+    let mut outcome = Outcome::new(case);
+    for round in 1..=arguments.rounds {
+        for (index, contestant) in case.contestants.iter().enumerate() {
+            if contestant.whose.is_missing().is_some() {
+                continue;
+            }
+            let result = run::once(contestant, arguments.measure_ms);
+            interrupt::check()?;
+            match result {
+                Ok(measured) => outcome.add(index, measured),
+                Err(reason) => {
+                    *failures += 1;
+                    let label = &contestant.label;
+                    eprintln!("FAILED: {}, {label}, round {round}: {reason}", case.name);
+                }
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+fn write(outcomes: &[Outcome], arguments: &Arguments) -> Result<(), String> {
+    let json = serde_json::to_string_pretty(outcomes).map_err(|error| error.to_string())?;
+    for (name, text) in [
+        ("compare.json", json),
+        ("compare.html", page::html(outcomes, arguments.rounds)),
+    ] {
+        let path = arguments.output.join(name);
+        fs::write(&path, text).map_err(|error| at(&path, &error))?;
+    }
+    Ok(())
+}
+
+fn at(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}

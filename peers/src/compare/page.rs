@@ -1,0 +1,175 @@
+//! The outcomes as a page: tables, and curves of percentiles.
+
+use std::fmt::Write as _;
+
+use plotters::prelude::{
+    BLACK, ChartBuilder, Color, IntoDrawingArea, IntoLogRange, LineSeries, PathElement, RGBColor,
+    SVGBackend, WHITE,
+};
+
+use crate::figures::{Outcome, Row, median};
+use crate::plan::Kind;
+use crate::table::{number, told};
+
+const SIZE: (u32, u32) = (860, 380);
+/// Ours first, then as far apart from it as eyes of all kinds can tell.
+const COLOURS: [RGBColor; 4] = [
+    RGBColor(0, 114, 178),
+    RGBColor(230, 159, 0),
+    RGBColor(120, 120, 120),
+    RGBColor(204, 51, 17),
+];
+/// Where the curves end: one message in so many.
+const RAREST: f64 = 100_000.0;
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:66em;margin:2em auto;padding:0 1em;color:#222}\
+    table{border-collapse:collapse;margin:.5em 0 1.5em}th,td{padding:.2em .9em;text-align:right;border-bottom:1px solid #ddd}\
+    th:first-child,td:first-child,th:nth-child(2),td:nth-child(2),th:last-child,td:last-child{text-align:left}\
+    h2{font-size:1.1em;margin-top:2em}.bad{color:#b00}.good{color:#070}svg{max-width:100%;height:auto}";
+
+/// The page.
+pub(crate) fn html(outcomes: &[Outcome], rounds: u32) -> String {
+    let mut page = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Taran and the original</title><style>{STYLE}</style>\
+         <h1>Taran and the original</h1><p>Medians of {rounds} alternating rounds on one machine, with the least and the most of \
+         them. The ratio is to the median of the last row with the same figure, or to what a row is a variant of. Round trips \
+         count from the moment at which a message was due, but those of a ping-pong, which has no schedule.</p>"
+    );
+    for outcome in outcomes {
+        section(&mut page, outcome);
+    }
+    page.push_str("</html>\n");
+    page
+}
+
+fn section(page: &mut String, outcome: &Outcome) {
+    let _ = write!(
+        page,
+        "<h2>{}</h2><table><tr><th>figure<th>whose<th>median<th>least<th>most<th>ratio<th>promised</tr>",
+        outcome.name
+    );
+    for (figure, name) in outcome.kind.names().iter().enumerate() {
+        for (index, row) in outcome.rows.iter().enumerate() {
+            let Some(values) = outcome.figure(index, figure) else {
+                continue;
+            };
+            let ratio = outcome.ratio(index, figure);
+            let _ = write!(
+                page,
+                "<tr><td>{name}<td>{}<td>{}<td>{}<td>{}<td>{}<td>",
+                row.label,
+                number(values.median),
+                number(values.least),
+                number(values.most),
+                ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))
+            );
+            for verdict in outcome.verdicts(index, figure) {
+                let class = if verdict.is_met { "good" } else { "bad" };
+                let _ = write!(page, "<span class=\"{class}\">{}</span> ", told(&verdict));
+            }
+            page.push_str("</tr>");
+        }
+    }
+    page.push_str("</table>");
+    for complaint in outcome.rows.iter().filter_map(Row::complaint) {
+        let _ = write!(page, "<p class=\"bad\">{complaint}.</p>");
+    }
+    if outcome.kind == Kind::RoundTrips {
+        match curves(outcome) {
+            Ok(svg) => page.push_str(&svg),
+            Err(reason) => {
+                let _ = write!(page, "<p class=\"bad\">no curves: {reason}</p>");
+            }
+        }
+    }
+}
+
+/// Round trips over how rare they are, both by powers of ten: a line for each contender.
+fn curves(outcome: &Outcome) -> Result<String, String> {
+    let lines: Vec<(&Row, Vec<(f64, f64)>)> =
+        outcome.rows.iter().map(|row| (row, curve(row))).collect();
+    let all = || lines.iter().flat_map(|(_, points)| points.iter());
+    let least = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
+    let most = all().map(|point| point.1).fold(0.0, f64::max);
+    if !(least > 0.0 && most > least) {
+        return Err("there are no two different round trips".to_owned());
+    }
+    let mut svg = String::new();
+    draw(&mut svg, &lines, least, most).map_err(|error| error.to_string())?;
+    Ok(svg)
+}
+
+fn draw(
+    svg: &mut String,
+    lines: &[(&Row, Vec<(f64, f64)>)],
+    least: f64,
+    most: f64,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
+    area.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&area)
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(70)
+        .build_cartesian_2d(
+            (1.0..RAREST).log_scale(),
+            (least * 0.8..most * 1.25).log_scale(),
+        )?;
+    chart
+        .configure_mesh()
+        .x_desc("percentile")
+        .y_desc("round trip, us")
+        .x_label_formatter(&|rarity| percentile(*rarity))
+        .draw()?;
+    for (index, (row, points)) in lines.iter().enumerate() {
+        let colour = COLOURS[index % COLOURS.len()];
+        chart
+            .draw_series(LineSeries::new(
+                points.iter().copied(),
+                colour.stroke_width(2),
+            ))?
+            .label(row.label.clone())
+            .legend(move |(x, y)| {
+                PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2))
+            });
+    }
+    chart
+        .configure_series_labels()
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK)
+        .draw()?;
+    area.present()?;
+    Ok(())
+}
+
+/// The median over the rounds at each share, as (one message in so many is slower, microseconds).
+fn curve(row: &Row) -> Vec<(f64, f64)> {
+    let Some(first) = row.rounds.first() else {
+        return Vec::new();
+    };
+    let shares = first.round_trips.iter().map(|(share, _)| *share);
+    shares
+        .filter_map(|share| {
+            let rarity = if share < 1.0 {
+                1.0 / (1.0 - share)
+            } else {
+                RAREST
+            };
+            let round_trips = row
+                .rounds
+                .iter()
+                .filter_map(|round| round.round_trip(share));
+            let mut micros: Vec<f64> = round_trips.map(|nanos| nanos as f64 / 1_000.0).collect();
+            micros.sort_by(f64::total_cmp);
+            (rarity <= RAREST).then_some((rarity, median(&micros)?))
+        })
+        .collect()
+}
+
+fn percentile(rarity: f64) -> String {
+    let percentile = 100.0 - 100.0 / rarity;
+    format!("{percentile:.3}")
+        .trim_end_matches('0')
+        .trim_end_matches('.')
+        .to_owned()
+}

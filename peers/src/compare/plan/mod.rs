@@ -1,0 +1,134 @@
+//! What is measured: lists of data.
+
+mod cases;
+mod floors;
+
+use serde::Serialize;
+
+use crate::contender::Contender;
+use crate::world::Place;
+
+pub(crate) use cases::all;
+pub(crate) use floors::{Bound, Floor};
+
+/// A measurement of several contestants under the same conditions.
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    /// For people, and for `--only`.
+    pub(crate) name: String,
+    /// Who is measured, in turn.
+    pub(crate) contestants: Vec<Contestant>,
+    /// What has to come out.
+    pub(crate) floors: Vec<Floor>,
+}
+
+/// Somebody who is measured, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct Contestant {
+    /// For people.
+    pub(crate) label: String,
+    /// Whose driver or client.
+    pub(crate) whose: Contender,
+    /// What is asked of it.
+    pub(crate) task: Task,
+    /// The index of the contestant that it is compared with; may be its own.
+    pub(crate) against: usize,
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub(crate) enum Task {
+    /// Of a driver: streams as fast as they go.
+    Stream(Drive, Crowd),
+    /// Of a driver: round trips at so many messages a second.
+    Echo(Drive, u64),
+    /// Of a driver: the highest rate at which the 99th percentile of round trips is below a millisecond.
+    Ceiling(Drive),
+    /// Of a driver: CPU time while nobody asks for anything.
+    Idle,
+    /// Of a client, on our driver: a stream over shared memory.
+    ClientStream(Drive),
+    /// Of a client, on our driver: a message there and back over shared memory.
+    ClientPing(Drive),
+}
+
+/// What figures count, and so which of them are better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// Messages a second; more is better.
+    Rate,
+    /// Round trips; shorter is better.
+    RoundTrips,
+    /// Per cent of a core; less is better.
+    Load,
+}
+
+/// How a driver is driven.
+#[derive(Debug, Clone)]
+pub(crate) struct Drive {
+    /// Where.
+    pub(crate) place: Place,
+    /// How it runs.
+    pub(crate) mode: Mode,
+    /// Payload bytes of a message.
+    pub(crate) length: usize,
+    /// Its options beyond the defaults.
+    pub(crate) options: &'static [(&'static str, &'static str)],
+}
+
+/// How a driver runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// As a process, all of it on one thread that has a core.
+    Shared,
+    /// On the threads of its clients.
+    Invoker,
+    /// As a process, as it comes.
+    Default,
+}
+
+/// Who else is there while streams flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Crowd {
+    /// Streams that flow.
+    pub(crate) streams: u16,
+    /// Streams on which nothing happens.
+    pub(crate) idle: u16,
+    /// Subscriptions to each stream that flows, through one receiving end.
+    pub(crate) subscribers: u16,
+    /// Receiving ends of each stream that flows.
+    pub(crate) destinations: u16,
+}
+
+impl Crowd {
+    /// One stream with one receiver.
+    pub(crate) const ONE: Crowd = Crowd {
+        streams: 1,
+        idle: 0,
+        subscribers: 1,
+        destinations: 1,
+    };
+}
+
+impl Case {
+    /// What its figures count: the same for all that are compared.
+    pub(crate) fn kind(&self) -> Kind {
+        match self.contestants.first().map(|first| &first.task) {
+            Some(Task::Echo(..) | Task::ClientPing(_)) => Kind::RoundTrips,
+            Some(Task::Idle) => Kind::Load,
+            _ => Kind::Rate,
+        }
+    }
+}
+
+impl Kind {
+    /// The figures that a measurement is about, by name.
+    pub(crate) fn names(self) -> &'static [&'static str] {
+        match self {
+            Kind::Rate => &["msg/s"],
+            Kind::RoundTrips => &["p50 us", "p90 us", "p99 us", "p99.9 us", "max us"],
+            Kind::Load => &["% of a core"],
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! One measurement of one contestant.
+
+mod drivers;
+mod search;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use taran_peers::measured::Measured;
+
+use crate::contender::{Contender, program};
+use crate::interrupt;
+use crate::plan::{Contestant, Crowd, Drive, Mode, Task};
+use crate::process::Program;
+use crate::world::{End, Place, World};
+
+use drivers::{Drivers, tell_options};
+
+/// How long anything may take that is not measured.
+const PATIENCE: Duration = Duration::from_secs(70);
+/// Milliseconds before those that are measured.
+const WARM_UP: u64 = 500;
+/// The same for a virtual machine, which has to find out first what is worth compiling.
+const WARM_UP_JAVA: u64 = 3_000;
+/// Least milliseconds in which the load of an idle driver is measured.
+const IDLE: u64 = 3_000;
+
+/// Measures once, for so many milliseconds.
+pub(crate) fn once(contestant: &Contestant, measure_ms: u64) -> Result<Measured, String> {
+    let run = Run {
+        whose: contestant.whose,
+        measure_ms,
+    };
+    match &contestant.task {
+        Task::Stream(drive, crowd) => run.stream(drive, *crowd),
+        Task::Echo(drive, rate) => run.echo(drive, *rate),
+        Task::Ceiling(drive) => search::ceiling(|rate| run.echo(drive, rate)),
+        Task::Idle => run.idle(),
+        Task::ClientStream(drive) => run.client(drive, ["publish", "subscribe"]),
+        Task::ClientPing(drive) => run.client(drive, ["ping", "pong"]),
+    }
+}
+
+struct Run {
+    whose: Contender,
+    measure_ms: u64,
+}
+
+impl Run {
+    fn stream(&self, drive: &Drive, crowd: Crowd) -> Result<Measured, String> {
+        let world = World::new(&drive.place)?;
+        let drivers = Drivers::start(self.whose, drive, &world)?;
+        let end = |what: &str, end: End| {
+            let mut command = Command::new(program("drivers"));
+            command.args(["--driver", self.whose.name()]);
+            if crowd.idle > 0 {
+                command.args(["beside", "--idle", &crowd.idle.to_string()]);
+            }
+            command.arg(what);
+            for channel in world.channels(end, crowd) {
+                command.args(["--channel", &channel]);
+            }
+            command.args(["--streams", &crowd.streams.to_string()]);
+            command.args(["--cpus", &drivers.core(end).to_string()]);
+            self.tell(&mut command, drive);
+            drivers.tell(&mut command, end);
+            world.at(end, None, &command)
+        };
+        ends(
+            end("publish", End::Near),
+            end("subscribe", End::Far),
+            End::Far,
+        )
+    }
+
+    fn echo(&self, drive: &Drive, rate: u64) -> Result<Measured, String> {
+        let world = World::new(&drive.place)?;
+        let drivers = Drivers::start(self.whose, drive, &world)?;
+        let mut command = Command::new(program("drivers"));
+        // Both ends are threads of one process, each on its core.
+        let cores = [End::Near, End::Far].map(|end| drivers.core(end).to_string());
+        command
+            .args(["--driver", self.whose.name(), "echo"])
+            .args(["--rate", &rate.to_string()])
+            .args(["--channel", &world.channel()])
+            .args(["--reply-channel", &world.reply_channel()])
+            .args(["--cpus", &cores.join(",")]);
+        self.tell(&mut command, drive);
+        drivers.tell(&mut command, End::Near);
+        let mut program = Program::start(world.at(End::Near, None, &command), "the round trips")?;
+        measured(&mut program, None)
+    }
+
+    fn idle(&self) -> Result<Measured, String> {
+        let drive = Drive {
+            place: Place::Memory,
+            mode: Mode::Default,
+            length: 0,
+            options: &[],
+        };
+        let drivers = Drivers::start(self.whose, &drive, &World::new(&drive.place)?)?;
+        let id = drivers.id().ok_or("no driver")?;
+        // Past whatever there is to do at the start.
+        interrupt::pause(Duration::from_secs(2))?;
+        let (before, start) = (cpu_time(id)?, Instant::now());
+        interrupt::pause(Duration::from_millis(self.measure_ms.max(IDLE)))?;
+        let used = cpu_time(id)?.saturating_sub(before);
+        let load = 100.0 * used.as_secs_f64() / start.elapsed().as_secs_f64();
+        Ok(Measured::of(load))
+    }
+
+    /// Both ends on our driver, with the contestant's client. That which measures is the far one of a stream, and the near
+    /// one of a ping-pong.
+    fn client(&self, drive: &Drive, [near, far]: [&str; 2]) -> Result<Measured, String> {
+        let world = World::new(&drive.place)?;
+        let drivers = Drivers::start(Contender::Taran, drive, &world)?;
+        let end = |what: &str, end: End| {
+            let mut command = Command::new(program("clients"));
+            command
+                .args(["--client", self.whose.name(), what])
+                .args(["--channel", &world.channel()])
+                .args(["--cpus", &drivers.core(end).to_string()]);
+            self.tell(&mut command, drive);
+            drivers.tell(&mut command, end);
+            world.at(end, None, &command)
+        };
+        let measuring = if far == "subscribe" {
+            End::Far
+        } else {
+            End::Near
+        };
+        ends(end(near, End::Near), end(far, End::Far), measuring)
+    }
+
+    fn tell(&self, command: &mut Command, drive: &Drive) {
+        let warm_up = match self.whose {
+            Contender::Java => WARM_UP_JAVA,
+            Contender::Taran | Contender::C => WARM_UP,
+        };
+        command
+            .args(["--length", &drive.length.to_string()])
+            .args(["--measure-ms", &self.measure_ms.to_string()])
+            .args(["--warmup-ms", &warm_up.to_string()]);
+        if drive.mode == Mode::Invoker {
+            tell_options(command, drive.options);
+        }
+    }
+}
+
+/// Starts the far end and, once it is ready, the near one; what the measuring one found.
+fn ends(near: Command, far: Command, measuring: End) -> Result<Measured, String> {
+    let mut far = Program::start(far, "the far end")?;
+    match far.line(PATIENCE)?.as_str() {
+        "READY" => {}
+        other => return Err(format!("the far end says {other:?} in place of READY")),
+    }
+    let mut near = Program::start(near, "the near end")?;
+    match measuring {
+        End::Far => measured(&mut far, Some(&mut near)),
+        End::Near => measured(&mut near, Some(&mut far)),
+    }
+}
+
+/// What a program found. Where the other end fails, it would wait in vain.
+fn measured(program: &mut Program, other: Option<&mut Program>) -> Result<Measured, String> {
+    let line = program.line_beside(PATIENCE, other)?;
+    serde_json::from_str(&line).map_err(|error| format!("{line:?}: {error}"))
+}
+
+/// The time that all threads of a process have had a core.
+fn cpu_time(id: u32) -> Result<Duration, String> {
+    let path = format!("/proc/{id}/task");
+    let failure = |error: std::io::Error| format!("{path}: {error}");
+    let mut nanos = 0;
+    for thread in std::fs::read_dir(&path).map_err(failure)? {
+        nanos += thread_nanos(&thread.map_err(failure)?.path())?;
+    }
+    Ok(Duration::from_nanos(nanos))
+}
+
+fn thread_nanos(thread: &Path) -> Result<u64, String> {
+    let path = thread.join("schedstat");
+    let text = std::fs::read_to_string(&path).map_err(|error| error.to_string());
+    text.as_deref()
+        .ok()
+        .and_then(|text| text.split_whitespace().next()?.parse().ok())
+        .ok_or_else(|| format!("{}: {text:?}", path.display()))
+}

@@ -1,0 +1,109 @@
+//! The search for the highest rate that is good enough.
+
+use taran_peers::measured::Measured;
+
+use crate::interrupt;
+
+/// A 99th percentile above this is a rate too high, in nanoseconds.
+const TOO_LONG: u64 = 1_000_000;
+/// Where the search begins: each step doubles this many messages a second, or halves them.
+const FIRST: f64 = 100_000.0;
+/// How often a rate is doubled or halved at most.
+const STEPS: u32 = 7;
+/// How often the way between a good rate and one that is too high is cut in two.
+const CUTS: u32 = 3;
+/// How often a rate is tried before it is too high: a stranger may have had the core.
+const TRIES: u32 = 2;
+
+/// The highest rate at which the 99th percentile is short enough, as close as a twelfth.
+pub(super) fn ceiling(
+    mut echo: impl FnMut(u64) -> Result<Measured, String>,
+) -> Result<Measured, String> {
+    let mut good = |rate: f64| -> Result<Option<Measured>, String> {
+        for _ in 0..TRIES {
+            let result = echo(rate as u64);
+            interrupt::check()?;
+            // What is far too fast may not even come to its end.
+            if let Ok(measured) = result
+                && is_good(&measured)
+            {
+                return Ok(Some(measured));
+            }
+        }
+        Ok(None)
+    };
+    let mut rate = FIRST;
+    let mut best = good(rate)?;
+    let goes_up = best.is_some();
+    for _ in 0..STEPS {
+        let next = if goes_up { rate * 2.0 } else { rate / 2.0 };
+        let found = good(next)?;
+        let is_over = found.is_some() != goes_up;
+        if found.is_some() {
+            best = found;
+        }
+        if is_over {
+            rate = if goes_up { rate } else { next };
+            break;
+        }
+        rate = next;
+    }
+    let mut best = best.ok_or("no rate is held")?;
+    let mut step = 2.0_f64;
+    for _ in 0..CUTS {
+        step = step.sqrt();
+        if let Some(measured) = good(rate * step)? {
+            best = measured;
+            rate *= step;
+        }
+    }
+    Ok(best)
+}
+
+fn is_good(measured: &Measured) -> bool {
+    let is_short = |nanos| nanos < TOO_LONG;
+    measured.is_held && measured.troubles == 0 && measured.round_trip(0.99).is_some_and(is_short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(highest: u64) -> Result<f64, String> {
+        let found = ceiling(|rate| {
+            Ok(Measured {
+                round_trips: vec![(0.99, if rate <= highest { 10_000 } else { 5_000_000 })],
+                ..Measured::of(rate as f64)
+            })
+        });
+        found.map(|measured| measured.rate)
+    }
+
+    #[test]
+    fn finds_the_highest_rate_wherever_it_is() {
+        for highest in [2_000, 99_000, 100_000, 350_000, 5_000_000] {
+            let found = search(highest).unwrap();
+            let share = found / highest as f64;
+            assert!(share <= 1.0 && share > 0.91, "{found} for {highest}");
+        }
+    }
+
+    #[test]
+    fn a_bad_moment_is_forgiven() {
+        let mut tries = 0;
+        let found = ceiling(|rate| {
+            tries += 1;
+            Ok(Measured {
+                is_held: rate < 300_000.0 as u64 && tries % 2 == 0,
+                round_trips: vec![(0.99, 10_000)],
+                ..Measured::of(rate as f64)
+            })
+        });
+        assert!(found.unwrap().rate > 270_000.0);
+    }
+
+    #[test]
+    fn says_that_nothing_is_good_enough() {
+        assert_eq!(search(0), Err("no rate is held".to_owned()));
+    }
+}
