@@ -1,6 +1,9 @@
 //! Writes the first inputs of each target into a folder, composed from our own frames, commands and layouts:
 //! `cargo run --bin seeds FOLDER` makes `FOLDER/TARGET/NAME`.
 
+#[path = "../../crates/sbe/codecs/tests/random/chance.rs"]
+mod chance;
+mod sbe;
 mod strangers;
 mod tables;
 mod texts;
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
     seeds.extend(wire::seeds());
     seeds.extend(tables::seeds());
     seeds.extend(strangers::seeds());
+    seeds.extend(sbe::seeds());
     for seed in &seeds {
         if let Err(error) = seed.write(Path::new(&folder)) {
             eprintln!("seeds: {}/{}: {error}", seed.target, seed.name);

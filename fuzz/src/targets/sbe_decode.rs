@@ -15,12 +15,13 @@ pub const SCHEMA: &str = include_str!("sbe_decode.xml");
 const ARCHIVE: &str = include_str!("../../../crates/archive/schema/archive.xml");
 
 /// The most values of a message.
-const LIMIT: usize = 20_000;
+const LIMIT: usize = 2_000;
 /// What these values take while the lists that they are in grow, and their texts; it is done twice.
-const COST: usize = 64 << 20;
+const COST: usize = 8 << 20;
 const COST_PER_BYTE: usize = 64;
 
-static SCHEMAS: LazyLock<[Schema; 3]> = LazyLock::new(|| {
+/// That schema, the same with the other byte order, and one in use.
+pub static SCHEMAS: LazyLock<[Schema; 3]> = LazyLock::new(|| {
     let read = |text| {
         let compiled = compile("", &NoFiles(text)).unwrap_or_else(|rejected| panic!("{rejected}"));
         compiled.schema

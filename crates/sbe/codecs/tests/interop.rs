@@ -54,6 +54,12 @@ fn build() -> Result<String, String> {
         .args(SCHEMAS.map(|name| crate_root.join("schema").join(name).with_extension("xml")));
     run(&mut tool)?;
     let mut files = Vec::new();
+    let garage = fs::read_to_string(project.join("versions/Garage.java"));
+    let garage = garage.map_err(|error| error.to_string())?;
+    for version in ["v0", "v1", "v2"] {
+        let path = sources.join(format!("Garage_{version}.java"));
+        fs::write(path, of_version(&garage, version)).map_err(|error| error.to_string())?;
+    }
     java_files(&sources, &mut files);
     java_files(&project.join("java"), &mut files);
     let mut compiler = Command::new("javac");
@@ -63,6 +69,18 @@ fn build() -> Result<String, String> {
         .args(files);
     run(&mut compiler)?;
     Ok(format!("{}:{}", classes.display(), jars[1]))
+}
+
+/// A source without the lines that are for other versions.
+fn of_version(source: &str, version: &str) -> String {
+    let is_for = |line: &&str| match line.rsplit_once(" // v") {
+        Some((_, versions)) => format!("v{versions}")
+            .split(' ')
+            .any(|each| each == version),
+        None => true,
+    };
+    let lines: Vec<_> = source.lines().filter(is_for).collect();
+    lines.join("\n").replace("VERSION", version)
 }
 
 fn java_files(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -1,5 +1,7 @@
 //! The walk through a message.
 
+use std::fmt::Write;
+
 use super::{DecodeError, Message, Numbers, Reason, Value, number, text};
 use crate::model::{
     Block, Constant, Data, Enum, Field, Group, Presence, Primitive, Scalar, Schema, Set, Simple,
@@ -327,7 +329,8 @@ impl<'data> Reader<'data> {
         read: impl FnOnce(&mut Self) -> Result<Found, DecodeError>,
     ) -> Result<Found, DecodeError> {
         let length = self.path.len();
-        self.path.push_str(&format!("[{index}]"));
+        // A `String` takes whatever is written to it.
+        let _ = write!(self.path, "[{index}]");
         let found = read(self);
         self.path.truncate(length);
         found

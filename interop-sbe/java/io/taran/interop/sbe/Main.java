@@ -12,9 +12,9 @@ public final class Main {
         if ("write".equals(args[0])) {
             final UnsafeBuffer buffer = new UnsafeBuffer(new byte[4096]);
             final int length = switch (args[1]) {
-                case "garage_v0" -> GarageV0.write(buffer);
-                case "garage_v1" -> GarageV1.write(buffer);
-                case "garage_v2" -> GarageV2.write(buffer);
+                case "garage_v0" -> Garage_v0.write(buffer);
+                case "garage_v1" -> Garage_v1.write(buffer);
+                case "garage_v2" -> Garage_v2.write(buffer);
                 case "ticks" -> Ticks.write(buffer);
                 default -> throw new IllegalArgumentException(args[1]);
             };
@@ -24,9 +24,9 @@ public final class Main {
         } else {
             final UnsafeBuffer buffer = new UnsafeBuffer(Files.readAllBytes(file));
             System.out.println(switch (args[1]) {
-                case "garage_v0" -> GarageV0.read(buffer);
-                case "garage_v1" -> GarageV1.read(buffer);
-                case "garage_v2" -> GarageV2.read(buffer);
+                case "garage_v0" -> Garage_v0.read(buffer);
+                case "garage_v1" -> Garage_v1.read(buffer);
+                case "garage_v2" -> Garage_v2.read(buffer);
                 case "ticks" -> Ticks.read(buffer);
                 default -> throw new IllegalArgumentException(args[1]);
             });

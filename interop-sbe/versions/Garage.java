@@ -1,10 +1,13 @@
 package io.taran.interop.sbe;
 
-import io.taran.garage.v0.*;
+import io.taran.garage.VERSION.*;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** The car that the tests of crates/sbe/codecs write, in version 0 of its schema. */
-final class GarageV0 {
+/**
+ * The car that the tests of crates/sbe/codecs write, in one version of its schema. The tests make a class of this for each
+ * version: a line that ends in the names of versions is for those only.
+ */
+final class Garage_VERSION {
     static int write(final UnsafeBuffer buffer) {
         final CarEncoder car = new CarEncoder();
         car.wrapAndApplyHeader(buffer, 0, new MessageHeaderEncoder());
@@ -30,16 +33,27 @@ final class GarageV0 {
         engine.capacity(1968).cylinders((short)4).maker("VAG").burns(Fuel.Petrol).state(State.Running);
         engine.booster().kind(Kind.Nitrous).power(210).flags().clear().hot(true);
         engine.worth().mantissa(123456);
+        car.doors((short)5).colour(0xFF0000); // v1
+        car.doors((short)3).colour(CarEncoder.colourNullValue()); // v2
+        final EngineEncoder backup = car.backup(); // v1 v2
+        backup.state(State.NULL_VAL).burns(Fuel.NULL_VAL); // v1 v2
+        backup.worth().mantissa(MoneyEncoder.mantissaNullValue()); // v1 v2
+        backup.capacity(50); // v1
+        car.nickname("Bug").second(Fuel.Electric).putSeats((byte)1, (byte)2, (byte)3); // v2
         final CarEncoder.RepairsEncoder repairs = car.repairsCount(3);
         for (int day = 10; day <= 30; day += 10) {
             final CarEncoder.RepairsEncoder repair = repairs.next().day(day);
             repair.cost().mantissa(day * 100L);
+            repair.guarantee(YesNo.Yes); // v1
+            repair.guarantee(YesNo.No); // v2
         }
         final CarEncoder.OwnersEncoder owners = car.ownersCount(3);
         owner(owners, 1999, "Ada");
         owner(owners, 2010, "Grace");
         owner(owners, 2020, "");
         car.maker("W\u00fcrth").putNotes(new byte[] {0, 1, 2, -1}, 0, 4);
+        car.slogan("Vorsprung"); // v1
+        car.slogan("L\u00e4uft"); // v2
         return MessageHeaderEncoder.ENCODED_LENGTH + car.encodedLength();
     }
 
@@ -51,6 +65,8 @@ final class GarageV0 {
         final CarEncoder.OwnersEncoder.FinesEncoder fines = owner.finesCount(since == 2010 ? 1 : 0);
         if (since == 2010) {
             fines.next().amount(-40);
+            fines.paid(40); // v1
+            fines.paid(CarEncoder.OwnersEncoder.FinesEncoder.paidNullValue()); // v2
         }
         owner.name(name);
     }
@@ -59,6 +75,6 @@ final class GarageV0 {
         return new CarDecoder().wrapAndApplyHeader(buffer, 0, new MessageHeaderDecoder()).toString();
     }
 
-    private GarageV0() {
+    private Garage_VERSION() {
     }
 }
