@@ -307,6 +307,16 @@ pub enum Problem {
         before: String,
         before_since: u32,
     },
+    #[error(
+        "{name} came in version {since} into composite {composite} of version {composite_since}: composites cannot be extended, \
+         and blocks of older messages are too short for it; give it a field of its own"
+    )]
+    CompositeExtended {
+        name: String,
+        since: u32,
+        composite: String,
+        composite_since: u32,
+    },
 }
 
 impl Problem {
@@ -332,7 +342,8 @@ impl Problem {
             | Self::BehindVarData { .. }
             | Self::DeprecatedBeyond { .. }
             | Self::DeprecatedBefore { .. }
-            | Self::VersionOrder { .. } => Severity::Warning,
+            | Self::VersionOrder { .. }
+            | Self::CompositeExtended { .. } => Severity::Warning,
             _ => Severity::Error,
         }
     }

@@ -49,6 +49,15 @@ fn each_type(version: u32, kind: &Type, problems: &mut Problems) {
                 let position = &member.position;
                 life(version, member.since, member.deprecated, position, problems);
                 order.next(&member.name, member.since, position, problems);
+                if member.since > kind.since && member.kind.encoded_length() > 0 {
+                    let problem = Problem::CompositeExtended {
+                        name: member.name.clone(),
+                        since: member.since,
+                        composite: kind.name.clone(),
+                        composite_since: kind.since,
+                    };
+                    problems.add(position, problem);
+                }
                 if !member.is_ref {
                     each_type(version, &member.kind, problems);
                 }

@@ -37,10 +37,9 @@ pub(super) fn compare(
             } else if two.offset < old.length {
                 let what = "is new, and lies where older ones have something else";
                 report.add(Impact::Breaking, &path, &two.position, what);
-            } else if report.is_marked_new(&path, &two.position, two.since) {
-                let what =
-                    "is new, at the end; what lies behind the composite is looked at by itself";
-                report.add(Impact::Extension, &path, &two.position, what);
+            } else {
+                let what = "is new, and composites cannot be extended: blocks of older messages are too short for it";
+                report.add(Impact::Breaking, &path, &two.position, what);
             }
         }
     }

@@ -110,7 +110,14 @@ impl Code {
                 self.line(format!("{argument},"));
             }
             self.depth -= 1;
-            self.open(format!("){result} {{"));
+            let last = format!("){result} {{");
+            // Here rustfmt counts the indentation twice.
+            if self.fits(self.depth * 4 + last.len()) {
+                self.open(last);
+            } else {
+                self.line(format!("){result}"));
+                self.open("{");
+            }
         }
         body(self);
         self.close("}");
@@ -131,13 +138,21 @@ impl Code {
         self.close(&format!("}}{after}"));
     }
 
-    /// A call, on one line where that fits, else with a line for each argument.
+    /// A call, on one line where that fits, else behind its `=` alone, else with a line for each argument.
     pub(super) fn call(&mut self, before: &str, arguments: &[&str], after: &str) {
-        let short = format!("{before}({}){after}", arguments.join(", "));
-        let inner = arguments.iter().map(|each| each.len() + 2).sum::<usize>();
-        if inner <= 60 && self.fits(short.len()) {
-            self.line(short);
-            return;
+        let inner = arguments.join(", ");
+        let short = format!("{before}({inner}){after}");
+        if inner.len() <= 60 {
+            if self.fits(short.len()) {
+                self.line(short);
+                return;
+            }
+            if let Some((name, call)) = short.split_once(" = ")
+                && self.fits(4 + call.len())
+            {
+                self.line(format!("{name} =\n    {call}"));
+                return;
+            }
         }
         self.open(format!("{before}("));
         for argument in arguments {

@@ -3,7 +3,7 @@
 use super::code::{Code, prose};
 use super::names::{self, Scope};
 use super::value::{self, Place, Value};
-use super::{Collision, enumeration, set};
+use super::{Collision, enumeration, range, set};
 use crate::model::{ByteOrder, Composite, Constant, Presence, Type, TypeKind, ValueRef};
 
 /// What a type is for, and since when it should not be used.
@@ -72,6 +72,7 @@ impl Types<'_> {
         code.block(format!("impl<'a> {decoder}<'a> {{"), |code| {
             code.doc("How many bytes it takes.");
             code.line(format!("pub const ENCODED_LENGTH: usize = {length};"));
+            range::constants(code, &values);
             code.blank();
             code.doc("Reads from these bytes.");
             code.line("#[inline]");
@@ -92,6 +93,7 @@ impl Types<'_> {
                 code.blank();
                 value::getter(code, value, order);
             }
+            range::method(code, &values);
         });
         code.blank();
         value::show(code, &decoder, ("", "<'_>"), &kind.name, &values, |_| {});

@@ -3,6 +3,7 @@
 use super::block::{DONE, GroupPlan, Plan, Tail, TailKind};
 use super::code::{Code, prose};
 use super::number;
+use super::range;
 use super::value;
 use crate::model::{ByteOrder, Data, Primitive};
 
@@ -19,6 +20,7 @@ pub(super) fn write(
     structure(code, plan);
     code.blank();
     code.block(format!("impl<'a> {name}<'a> {{"), |code| {
+        range::constants(code, &plan.values);
         more(code);
         wrap(code, plan);
     });
@@ -43,6 +45,7 @@ pub(super) fn write(
             code.blank();
             value::getter(code, value, order);
         }
+        range::method(code, &plan.values);
         if plan.has_tails() {
             code.blank();
             moved(code, plan);

@@ -23,6 +23,7 @@ mod group;
 mod message;
 mod names;
 mod number;
+mod range;
 mod root;
 mod set;
 mod value;

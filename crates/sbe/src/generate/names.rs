@@ -24,6 +24,7 @@ const METHODS: &[&str] = &[
     "encode",
     "finish",
     "moved",
+    "out_of_range",
     "pass",
     "start",
     "wrap",
@@ -57,6 +58,11 @@ pub(super) fn kind(name: &str) -> String {
 /// `NoChange`, for a value of an enumeration.
 pub(super) fn variant(name: &str) -> String {
     unless(pascal(name), &["Self", "Unknown"])
+}
+
+/// `PRICE`, for what is constant about a field.
+pub(super) fn shouted(name: &str) -> String {
+    snake(name).to_ascii_uppercase()
 }
 
 /// `SUN_ROOF`, for a flag of a set.

@@ -67,7 +67,7 @@ impl<'a> Value<'a> {
     }
 
     /// Whether one of its values stands for nothing.
-    fn is_nullable(&self) -> bool {
+    pub(super) fn is_nullable(&self) -> bool {
         let can = !matches!(self.shape(), Shape::Set(_) | Shape::Composite);
         can && self.presence == Presence::Optional
     }
@@ -219,7 +219,7 @@ fn is_there(value: &Value<'_>) -> String {
     }
 }
 
-fn unequal(value: &str, simple: &Simple) -> String {
+pub(super) fn unequal(value: &str, simple: &Simple) -> String {
     match simple.null {
         Scalar::Real(null) if null.is_nan() => {
             format!("!{}.is_nan()", value.trim_start_matches('*'))

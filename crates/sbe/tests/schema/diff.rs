@@ -191,6 +191,11 @@ fn what_one_side_would_take_for_something_else_is_breaking() {
             "<type name=\"new\" primitiveType=\"int8\" sinceVersion=\"1\"/><type name=\"exponent\"",
             "Price.exponent",
         ),
+        (
+            "<type name=\"exponent\" primitiveType=\"int8\"/>",
+            "<type name=\"exponent\" primitiveType=\"int8\"/><type name=\"new\" primitiveType=\"int8\" sinceVersion=\"1\"/>",
+            "Price.new",
+        ),
         // Messages.
         ("name=\"M\" id=\"1\"", "name=\"M\" id=\"2\"", "M"),
         (MESSAGE, "<message name=\"Z\" id=\"8\"/>", "M"),

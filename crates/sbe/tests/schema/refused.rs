@@ -523,11 +523,20 @@ fn messages_and_versions() {
     ] {
         one("", messages, severity, expected);
     }
-    types(&[(
-        r#"<enum name="E" encodingType="uint8"><validValue name="A" sinceVersion="9">1</validValue></enum>"#,
-        Error,
-        "sinceVersion 9 is beyond the schema's version 3",
-    )]);
+    types(&[
+        (
+            r#"<enum name="E" encodingType="uint8"><validValue name="A" sinceVersion="9">1</validValue></enum>"#,
+            Error,
+            "sinceVersion 9 is beyond the schema's version 3",
+        ),
+        (
+            r#"<composite name="C" sinceVersion="1"><type name="a" primitiveType="int8"/>
+               <type name="b" primitiveType="int8" sinceVersion="2"/></composite>"#,
+            Warning,
+            "b came in version 2 into composite C of version 1: composites cannot be extended, and blocks of older messages \
+             are too short for it; give it a field of its own",
+        ),
+    ]);
 }
 
 #[test]

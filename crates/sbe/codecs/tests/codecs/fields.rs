@@ -6,6 +6,7 @@ use taran_sbe_codecs::garage_v2::types::{
     EngineBoosterFlags, EngineBoosterKind, EngineState, Extras, Fuel, Priority, Wide, YesNo,
 };
 use taran_sbe_codecs::ticks;
+use taran_sbe_codecs::vast::ranges::{RangesDecoder, RangesEncoder};
 
 use crate::garage;
 
@@ -228,4 +229,80 @@ fn big_endian_messages_with_unusual_headers_are_laid_out_as_their_schema_says() 
     let (legs, quote) = quote.legs().unwrap();
     assert_eq!(legs.map(|leg| leg.ratio()).collect::<Vec<_>>(), [-3]);
     assert_eq!(quote.raw().unwrap().0, [9; 3]);
+}
+
+#[test]
+fn what_is_outside_of_the_range_that_the_schema_gives_it_is_found() {
+    let mut buffer = [0; 512];
+    let mut car = CarEncoder::encode(&mut buffer).unwrap();
+    car.percent(CarDecoder::PERCENT_MAX);
+    let car = CarDecoder::decode(&buffer).unwrap();
+    assert_eq!((CarDecoder::PERCENT_MIN, car.percent()), (0, 100));
+    assert_eq!(car.out_of_range(), None);
+    CarEncoder::encode(&mut buffer).unwrap().percent(101);
+    let car = CarDecoder::decode(&buffer).unwrap();
+    assert_eq!(car.percent(), 101, "it is read all the same");
+    assert_eq!(car.out_of_range(), Some("percent"));
+}
+
+#[test]
+fn ranges_hold_for_what_is_there_of_options_arrays_and_composites() {
+    let found = |write: &dyn Fn(&mut RangesEncoder<'_>)| {
+        let mut buffer = [0; 128];
+        write(&mut RangesEncoder::encode(&mut buffer).unwrap());
+        RangesDecoder::decode(&buffer).unwrap().out_of_range()
+    };
+    assert_eq!(
+        (RangesDecoder::NORTH_MIN, RangesDecoder::NORTH_MAX),
+        (-90, 90)
+    );
+    assert_eq!(found(&|_| {}), None, "null is in range");
+    assert_eq!(
+        found(&|message| {
+            let _ = message.height(i32::MAX);
+        }),
+        None
+    );
+    assert_eq!(
+        found(&|message| {
+            let _ = message.north(-90);
+        }),
+        None
+    );
+    assert_eq!(
+        found(&|message| {
+            let _ = message.north(91);
+        }),
+        Some("north")
+    );
+    assert_eq!(
+        found(&|message| {
+            let _ = message.shares(&[1.0, 1.5]);
+        }),
+        Some("shares")
+    );
+    assert_eq!(
+        found(&|message| {
+            let _ = message.shares(&[f64::NAN, 0.0]);
+        }),
+        Some("shares")
+    );
+    assert_eq!(
+        found(&|message| {
+            let _ = message.marks(&[1, 255, 2]);
+        }),
+        None
+    );
+    assert_eq!(
+        found(&|message| {
+            let _ = message.marks(&[1, 0, 2]);
+        }),
+        Some("marks")
+    );
+    assert_eq!(
+        found(&|message| {
+            let _ = message.spot().north(-91);
+        }),
+        Some("spot")
+    );
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use taran_sbe::{compile_file, generate};
 
-const SCHEMAS: [&str; 4] = ["garage_v0", "garage_v1", "garage_v2", "ticks"];
+const SCHEMAS: [&str; 5] = ["garage_v0", "garage_v1", "garage_v2", "ticks", "vast"];
 
 fn generated(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema");

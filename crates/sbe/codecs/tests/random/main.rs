@@ -1,7 +1,8 @@
 //! Random schemas become codecs, and these are compiled and used: what they write and read is what was meant, and what the
 //! decoder without generated code reads.
 //!
-//! `TARAN_SBE_SCHEMAS` is how many schemas there are, `TARAN_SBE_SEED` the seed of the first one.
+//! `TARAN_SBE_SCHEMAS` is how many schemas there are, `TARAN_SBE_SEED` the seed of the first one. What was made of them stays in
+//! `target/tmp/random-SEED`.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -28,10 +29,12 @@ fn codecs_of_random_schemas_read_and_write_what_the_generic_decoder_reads() {
         std::env::var(name).map_or(otherwise, |text| text.parse::<u64>().unwrap())
     };
     let first = number("TARAN_SBE_SEED", 1);
-    let count = number("TARAN_SBE_SCHEMAS", 12);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("random");
+    let count = number("TARAN_SBE_SCHEMAS", 8);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("random-{first}"));
     fs::create_dir_all(&folder).unwrap();
-    let schemas: Vec<Schema> = (first..first + count).flat_map(both_versions).collect();
+    let schemas: Vec<Schema> = (first..first + count)
+        .flat_map(|seed| both_versions(seed, &folder))
+        .collect();
     let program = build(&schemas, &folder);
     let output = Command::new(program).output().unwrap();
     let (out, err) = (
@@ -66,8 +69,7 @@ fn codecs_of_random_schemas_read_and_write_what_the_generic_decoder_reads() {
 }
 
 /// The older and the newer version of a random schema.
-fn both_versions(seed: u64) -> [Schema; 2] {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("random");
+fn both_versions(seed: u64, folder: &Path) -> [Schema; 2] {
     let random = schema::random(seed);
     [0, random.version].map(|version| {
         let text = random.at(version);
@@ -86,6 +88,7 @@ fn build(schemas: &[Schema], folder: &Path) -> PathBuf {
         let files = generate::rust(schema).unwrap();
         fs::write(folder.join(format!("s{index}.rs")), &files[0].text).unwrap();
     }
+    formatted(folder, schemas.len());
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random");
     let [chance, json] = ["chance.rs", "json.rs"].map(|name| here.join(name).display().to_string());
     let text = program::program(schemas, ROUNDS, &chance, &json);
@@ -103,6 +106,18 @@ fn build(schemas: &[Schema], folder: &Path) -> PathBuf {
     );
     rustc(folder, &["--extern=taran_sbe=libtaran_sbe.rlib", "main.rs"]);
     folder.join("main")
+}
+
+/// Whether the codecs are as rustfmt would set them.
+fn formatted(folder: &Path, schemas: usize) {
+    let output = Command::new("rustfmt")
+        .args(["--check", "--edition=2024"])
+        .args((0..schemas).map(|index| format!("s{index}.rs")))
+        .current_dir(folder)
+        .output()
+        .expect("rustfmt, which comes with Rust");
+    let changes = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{changes}");
 }
 
 fn rustc(folder: &Path, arguments: &[&str]) {
