@@ -69,7 +69,7 @@ impl Subscription {
     /// Number of images, those that were taken out included.
     #[must_use]
     pub fn image_count(&self) -> usize {
-        self.state.images().len()
+        self.state.image_count()
     }
 
     /// True while there is none.

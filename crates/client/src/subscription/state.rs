@@ -1,6 +1,6 @@
 //! What the conductor and the user's handle of a subscription share.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::callback::Callback;
@@ -16,6 +16,8 @@ pub(crate) struct SubscriptionState {
     /// Counter id of the channel's status indicator; −1 if it has none.
     pub(crate) status_counter_id: i32,
     images: Mutex<Vec<ImageView>>,
+    /// How many images there are, for whoever asks without the lock.
+    image_count: AtomicUsize,
     version: AtomicU64,
     closed: AtomicBool,
     handlers: Callback<ImageHandlers>,
@@ -35,6 +37,7 @@ impl SubscriptionState {
             stream_id,
             status_counter_id,
             images: Mutex::new(Vec::new()),
+            image_count: AtomicUsize::new(0),
             version: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             handlers: Callback::new(Some(Box::new(handlers))),
@@ -48,6 +51,13 @@ impl SubscriptionState {
     /// The images in the order in which they became available.
     pub(crate) fn images(&self) -> Vec<ImageView> {
         self.lock().clone()
+    }
+
+    /// Number of images.
+    #[inline]
+    pub(crate) fn image_count(&self) -> usize {
+        // Acquire: partner of the releases where images come and go.
+        self.image_count.load(Ordering::Acquire)
     }
 
     /// An image that a poll has found damaged, told once.
@@ -81,6 +91,7 @@ impl SubscriptionState {
             return false;
         }
         images.push(image);
+        self.image_count.store(images.len(), Ordering::Release);
         drop(images);
         self.note_change();
         true
@@ -93,6 +104,7 @@ impl SubscriptionState {
             .iter()
             .position(|image| image.correlation_id() == correlation_id)?;
         let image = images.remove(index);
+        self.image_count.store(images.len(), Ordering::Release);
         drop(images);
         image.close();
         self.note_change();
@@ -107,7 +119,11 @@ impl SubscriptionState {
     /// Ends all use of it and closes its images, which are returned.
     pub(crate) fn close(&self) -> Vec<ImageView> {
         self.closed.store(true, Ordering::Release);
-        let images = std::mem::take(&mut *self.lock());
+        let images = {
+            let mut images = self.lock();
+            self.image_count.store(0, Ordering::Release);
+            std::mem::take(&mut *images)
+        };
         for image in &images {
             image.close();
         }

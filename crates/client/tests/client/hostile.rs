@@ -249,11 +249,8 @@ fn a_log_that_says_it_stands_before_its_beginning_is_damaged() {
     let publication = pair.publication(10);
     let _subscription = pair.subscription(10);
     pair.turns();
-    let metadata = pair
-        .stream(publication.registration_id())
-        .log
-        .metadata()
-        .clone();
+    let stream = pair.stream(publication.registration_id());
+    let metadata = stream.log.metadata();
     let before = metadata.tails[0].load(Ordering::Relaxed);
     metadata.active_term_count.store(-1, Ordering::Relaxed);
     metadata.tails[0].store(before - (1 << 32), Ordering::Relaxed);

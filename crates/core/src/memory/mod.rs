@@ -19,6 +19,7 @@ mod error;
 mod lock;
 mod memory_storage;
 mod overlay;
+mod prefetch;
 mod shortage;
 mod storage;
 

@@ -67,6 +67,7 @@ impl SendEndpoint {
             wire: &mut self.wire,
             counters: desk.counters,
             faults: desk.faults,
+            spare_trains: &mut desk.spare_trains,
         };
         let mut sent = 0;
         self.publications.turn(desk.now.nanos, pace, |publication| {
@@ -132,6 +133,7 @@ impl SendEndpoint {
             wire: &mut self.wire,
             counters: desk.counters,
             faults: desk.faults,
+            spare_trains: &mut desk.spare_trains,
         };
         Some((publication, turn))
     }

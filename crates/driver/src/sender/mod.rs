@@ -49,6 +49,9 @@ pub use stream_log::StreamLog;
 const COMMANDS_PER_CYCLE: usize = 4;
 /// Control frames are short: few slots hold a burst of them.
 const CONTROL_BATCH: usize = 8;
+/// Trains of a duty cycle beyond the first of each publication: what a lone fast stream may send before anybody else is
+/// looked at.
+const SPARE_TRAINS: usize = 3;
 
 /// What the sender is built from.
 #[derive(Debug)]
@@ -97,6 +100,7 @@ struct Desk<'a> {
     counters: &'a SenderCounters,
     faults: &'a mut Faults,
     events: &'a mut Outbox,
+    spare_trains: usize,
 }
 
 impl Agent for Sender {
@@ -157,6 +161,7 @@ impl Sender {
             counters: &self.counters,
             faults: &mut self.faults,
             events: &mut self.outbox,
+            spare_trains: SPARE_TRAINS,
         };
         self.endpoints
             .iter_mut()
@@ -179,6 +184,7 @@ impl Sender {
             counters: &self.counters,
             faults: &mut self.faults,
             events: &mut self.outbox,
+            spare_trains: SPARE_TRAINS,
         };
         let mut heard = 0;
         if may_have_arrived(&self.fds, self.endpoints.len()) {

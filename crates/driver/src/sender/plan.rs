@@ -4,10 +4,10 @@ use taran_core::memory::Region;
 use taran_core::sync::Ordering;
 use taran_protocol::log::{self, CorruptFrame, RunLimit, Scan};
 
-/// Most runs of one turn: what a single batched send takes.
+/// Most runs of one plan: what a single batched send takes.
 pub(super) const MAX_RUNS: usize = 16;
 
-/// Most bytes of one turn: about what one offloaded send carries, and not less than the largest datagram.
+/// Most bytes of one plan: about what one offloaded send carries, and not less than the largest datagram.
 pub(super) const TURN_BYTES: i32 = 65_504;
 
 /// A run of datagrams, and where it lies in the term.
@@ -17,7 +17,7 @@ pub(super) struct Run {
     pub(super) frames: log::Run,
 }
 
-/// What bounds a turn.
+/// What bounds a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Bytes that flow control (or the NAK) allows.
@@ -28,7 +28,7 @@ pub(super) struct Bounds {
     pub(super) datagrams: i32,
 }
 
-/// The runs of one turn, in the order of the stream, all from one term.
+/// The runs of one plan, in the order of the stream, all from one term.
 #[derive(Debug)]
 pub(super) struct Plan {
     runs: [Run; MAX_RUNS],
@@ -106,6 +106,11 @@ impl Plan {
     /// Nothing to send because the first frame is larger than what the bounds allow.
     pub(super) fn is_blocked(&self) -> bool {
         self.is_blocked
+    }
+
+    /// No room for another datagram.
+    pub(super) fn is_full(&self, mtu: i32) -> bool {
+        self.bytes as i32 > TURN_BYTES - mtu
     }
 
     /// Bytes on the wire.
@@ -283,6 +288,9 @@ mod tests {
         let whole = 65_536 / 32;
         let plan = Plan::scan(&term(&vec![32; whole]), 0, ALL).unwrap();
         assert_eq!(plan.bytes(), TURN_BYTES as usize);
+        assert!(plan.is_full(ALL.mtu));
+        let plan = Plan::scan(&term(&vec![32; whole - 50]), 0, ALL).unwrap();
+        assert!(!plan.is_full(ALL.mtu), "there is room for another datagram");
     }
 
     #[test]

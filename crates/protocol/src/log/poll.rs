@@ -221,6 +221,14 @@ pub fn poll_block(
     }))
 }
 
+/// A reader that has read so many bytes in one go is behind: more is there …
+const BEHIND: i32 = 512;
+/// … and so far ahead memory is asked for. A reader that keeps up asks for nothing: it would take from the writer what that
+/// is about to write.
+const FETCH_AHEAD: i32 = 1024;
+const FETCH_MAX: usize = 1024;
+const LINE: usize = 64;
+
 /// Walks the committed frames of a term, each length checked.
 #[derive(Debug)]
 pub(super) struct TermReader<'a> {
@@ -246,6 +254,17 @@ impl<'a> TermReader<'a> {
         })
     }
 
+    #[inline]
+    fn fetch_what_follows(&self, length: i32) {
+        if self.offset - self.start >= BEHIND {
+            let begin = (self.offset + FETCH_AHEAD) as usize;
+            let length = (length as usize).min(FETCH_MAX);
+            for line in (begin..begin + length).step_by(LINE) {
+                self.term.prefetch(line);
+            }
+        }
+    }
+
     /// The next frame, if it starts before the limit and is committed. A corrupt frame is an error only when it is the
     /// first one, so that what was read before it counts.
     #[inline]
@@ -256,6 +275,7 @@ impl<'a> TermReader<'a> {
         }
         match next_frame(self.term, self.offset) {
             Ok(Some(frame)) => {
+                self.fetch_what_follows(frame.length());
                 self.offset += frame.aligned_length();
                 Ok(Some(frame))
             }
