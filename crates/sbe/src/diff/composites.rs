@@ -56,7 +56,7 @@ fn member(path: &str, old: &Member, new: &Member, report: &mut Report) {
     if old.is_ref && new.is_ref {
         types::used(path, &old.kind, &new.kind, place, report);
     } else {
-        types::compare(path, &old.kind, &new.kind, report);
+        types::compare(path, &old.kind, &new.kind, place, report);
     }
 }
 
@@ -90,7 +90,7 @@ fn is_at(old: &Member, new: &Member) -> bool {
 /// The composites in front of messages or of groups, which have no version and must not change at all.
 pub(super) fn frame(path: &str, old: &Arc<Type>, new: &Arc<Type>, report: &mut Report) {
     use crate::model::TypeKind::Composite;
-    types::compare(&new.name, old, new, report);
+    types::compare(&new.name, old, new, &new.position, report);
     if let (Composite(one), Composite(two)) = (&old.kind, &new.kind)
         && one.length != two.length
     {

@@ -105,7 +105,7 @@ fn unused_types(old: &Schema, new: &Schema, report: &mut Report) {
         .collect();
     for one in &old.types {
         match by_name.get(one.name.as_str()) {
-            Some(two) => types::compare(&one.name, one, two, report),
+            Some(two) => types::compare(&one.name, one, two, &two.position, report),
             None => report.add(Impact::Code, &one.name, &one.position, "the type is gone"),
         }
     }

@@ -17,19 +17,26 @@ pub(super) fn used(
 ) {
     if old.name == new.name {
         // What changed in a type is told by the name of the type.
-        compare(&new.name, old, new, report);
+        compare(&new.name, old, new, place, report);
     } else {
         let what = format!("was of type {}, and is of {}", old.name, new.name);
         report.add(Impact::Code, path, place, what);
-        compare(path, old, new, report);
+        compare(path, old, new, place, report);
     }
 }
 
-pub(super) fn compare(path: &str, old: &Arc<Type>, new: &Arc<Type>, report: &mut Report) {
+/// What changed in a type; of one that nobody wrote it is told where it is used.
+pub(super) fn compare(
+    path: &str,
+    old: &Arc<Type>,
+    new: &Arc<Type>,
+    used: &Position,
+    report: &mut Report,
+) {
     if !report.first_time(old, new) {
         return;
     }
-    let place = &new.position;
+    let place = if new.built_in { used } else { &new.position };
     match (&old.kind, &new.kind) {
         (TypeKind::Simple(one), TypeKind::Simple(two)) => simple(path, one, two, place, report),
         (TypeKind::Enum(one), TypeKind::Enum(two)) => enumeration(path, one, two, place, report),

@@ -94,7 +94,11 @@ impl<'sources> Loader<'sources> {
                     line: error.pos().row,
                     column: error.pos().col,
                 };
-                problems.add(&place, Problem::Xml(error.to_string()));
+                let told = error.to_string();
+                // Where it is wrong stands in front already.
+                let end = format!(" at {}", error.pos());
+                let told = told.strip_suffix(&end).unwrap_or(&told);
+                problems.add(&place, Problem::Xml(told.to_owned()));
                 None
             }
         }

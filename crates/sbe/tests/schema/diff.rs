@@ -219,3 +219,16 @@ fn a_change_in_a_type_is_told_once_with_its_place() {
         ]
     );
 }
+
+#[test]
+fn a_change_between_types_that_nobody_wrote_is_told_where_they_are_used() {
+    let changes = replaced("type=\"uint32\"/>", "type=\"int32\"/>");
+    assert_eq!(worst(&changes), Some(Impact::Breaking));
+    for change in &changes {
+        let line = change.to_string();
+        assert!(
+            line.starts_with(":32:") && change.path == "M.legs.size",
+            "{line}"
+        );
+    }
+}

@@ -572,3 +572,12 @@ fn what_is_no_schema_at_all() {
         );
     }
 }
+
+#[test]
+fn where_xml_is_broken_is_told_once() {
+    let Err(Rejected { problems }) = compile("", &NoFiles("<a>\n</b>")) else {
+        panic!("it is no XML")
+    };
+    let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(told, [":2:1: error: expected 'a' tag, not 'b'"]);
+}
