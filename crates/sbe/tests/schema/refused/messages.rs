@@ -1,0 +1,229 @@
+//! Messages, groups and data that are refused, or dubious.
+
+use super::{fields, one, types};
+use taran_sbe::problem::Severity::{Error, Warning};
+
+#[test]
+fn blocks() {
+    fields(&[
+        (
+            r#"<field name="f" id="1" type="uint8"/><field name="f" id="2" type="uint8"/>"#,
+            Error,
+            "name f is already defined at :23:26",
+        ),
+        (
+            r#"<field name="f" id="1" type="uint8"/><field name="g" id="1" type="uint8"/>"#,
+            Error,
+            "id 1 is already defined at :23:26",
+        ),
+        (
+            r#"<field name="f" type="uint8"/>"#,
+            Error,
+            "<field> needs the attribute id",
+        ),
+        (
+            r#"<field name="f" id="-1" type="uint8"/>"#,
+            Error,
+            "id=\"-1\" is not a whole number from 0 to 4294967295",
+        ),
+        (
+            r#"<field name="f" id="1" type="uint32"/><field name="g" id="2" type="uint8" offset="3"/>"#,
+            Error,
+            "offset 3 of g is inside of what comes before it, which ends at 4",
+        ),
+        (
+            r#"<field name="f" id="1" type="uint32"/><field name="g" id="2" type="uint8" offset="0"/>"#,
+            Warning,
+            "offset 0 of g is taken for none, as 4 bytes come before it",
+        ),
+        (
+            r#"<group name="g" id="1"/><field name="f" id="2" type="uint8"/>"#,
+            Error,
+            "<field> comes after <group>: fields come first, then groups, then data",
+        ),
+        (
+            r#"<data name="d" id="1" type="varText"/><group name="g" id="2"/>"#,
+            Error,
+            "<group> comes after <data>: fields come first, then groups, then data",
+        ),
+        (
+            r#"<group name="g" id="1" blockLength="1"><field name="f" id="1" type="uint16"/></group>"#,
+            Error,
+            "blockLength 1 is too short for the fields, which take 2",
+        ),
+        (
+            r#"<group name="g" id="1" dimensionType="E"/>"#,
+            Error,
+            "type E is an enumeration, where a composite is needed",
+        ),
+        (
+            r#"<field name="f" id="1" type="varText"/>"#,
+            Error,
+            "composite varText holds varData and is for <data> only",
+        ),
+        (
+            r#"<data name="d" id="1" type="varText" presence="optional"/>"#,
+            Error,
+            "<data> cannot be optional",
+        ),
+        (
+            r#"<data name="d" id="1" type="uint8"/>"#,
+            Error,
+            "type uint8 is a simple type, where a composite is needed",
+        ),
+        (
+            r#"<group name="g" id="1" blockLength="70000"/>"#,
+            Error,
+            "a block of 70000 does not fit into blockLength of groupSizeEncoding, which goes up to 65534",
+        ),
+    ]);
+}
+
+#[test]
+fn frames() {
+    let dimensions = |count: &str| {
+        format!(
+            r#"<composite name="dims"><type name="blockLength" primitiveType="uint16"/>{count}</composite>"#
+        )
+    };
+    let group =
+        r#"<message name="M" id="1"><group name="g" id="1" dimensionType="dims"/></message>"#;
+    for (count, severity, expected) in [
+        (
+            "",
+            Error,
+            "composite dims needs a member numInGroup to be the dimensions of a group",
+        ),
+        (
+            r#"<type name="numInGroup" primitiveType="float"/>"#,
+            Error,
+            "numInGroup cannot be sent as float, only as one unsigned integer, or a signed one with a minValue of 0 \
+             or more",
+        ),
+        (
+            r#"<type name="numInGroup" primitiveType="int8" minValue="0"/>"#,
+            Warning,
+            "numInGroup of a group should by the standard be sent as uint8 or uint16, not int8",
+        ),
+        (
+            r#"<type name="numInGroup" primitiveType="uint8" length="2"/>"#,
+            Error,
+            "numInGroup cannot be sent as 2 of uint8, only as one unsigned integer, or a signed one with a minValue \
+             of 0 or more",
+        ),
+        (
+            r#"<type name="numInGroup" primitiveType="uint8" presence="constant">1</type>"#,
+            Error,
+            "numInGroup cannot be constant",
+        ),
+    ] {
+        one(&dimensions(count), group, severity, expected);
+    }
+    let data = r#"<message name="M" id="1"><data name="d" id="1" type="blob"/></message>"#;
+    for (members, severity, expected) in [
+        (
+            r#"<type name="varData" primitiveType="uint8"/>"#,
+            Error,
+            "composite blob needs a member length to be the encoding of data",
+        ),
+        (
+            r#"<type name="length" primitiveType="uint8"/>"#,
+            Error,
+            "composite blob needs a member varData to be the encoding of data",
+        ),
+        (
+            r#"<type name="length" primitiveType="uint8" presence="constant">1</type>
+               <type name="varData" primitiveType="uint8"/>"#,
+            Error,
+            "length cannot be constant",
+        ),
+        (
+            r#"<type name="length" primitiveType="uint32"/><type name="varData" primitiveType="uint8"/>"#,
+            Warning,
+            "length of blob has no maxValue; the official tool refuses uint32 without one of at most 2147483647",
+        ),
+        (
+            r#"<type name="length" primitiveType="int8"/><type name="varData" primitiveType="uint8"/>"#,
+            Error,
+            "length cannot be sent as int8, only as one unsigned integer",
+        ),
+        (
+            r#"<type name="length" primitiveType="uint8"/><type name="varData" primitiveType="uint16"/>"#,
+            Error,
+            "varData cannot be sent as uint16, only as char, uint8 or int8",
+        ),
+        (
+            r#"<type name="length" primitiveType="uint8"/><type name="varData" primitiveType="uint8"/>
+               <type name="more" primitiveType="uint8"/>"#,
+            Warning,
+            "more is of no use in composite blob, behind varData",
+        ),
+    ] {
+        let types = format!(r#"<composite name="blob">{members}</composite>"#);
+        one(&types, data, severity, expected);
+    }
+}
+
+#[test]
+fn messages_and_versions() {
+    for (messages, severity, expected) in [
+        ("", Warning, "there are no messages"),
+        (
+            r#"<message name="M" id="1"/><message name="N" id="1"/>"#,
+            Error,
+            "message id 1 is already defined at :21:1",
+        ),
+        (
+            r#"<message name="M" id="1"/><message name="M" id="2"/>"#,
+            Error,
+            "message M is already defined at :21:1",
+        ),
+        (
+            r#"<message name="M" id="65535"/>"#,
+            Error,
+            "the id 65535 does not fit into templateId of messageHeader, which goes up to 65534",
+        ),
+        (
+            r#"<message name="M" id="1" blockLength="65535"/>"#,
+            Error,
+            "a block of 65535 does not fit into blockLength of messageHeader, which goes up to 65534",
+        ),
+        (
+            r#"<message name="M" id="1" sinceVersion="4"/>"#,
+            Error,
+            "sinceVersion 4 is beyond the schema's version 3",
+        ),
+        (
+            r#"<message name="M" id="1" deprecated="4"/>"#,
+            Warning,
+            "deprecated in version 4, beyond the schema's version 3",
+        ),
+        (
+            r#"<message name="M" id="1" sinceVersion="3" deprecated="2"/>"#,
+            Warning,
+            "deprecated in version 2, before it came in 3",
+        ),
+        (
+            r#"<message name="M" id="1"><field name="f" id="1" type="uint8" sinceVersion="2"/>
+               <field name="g" id="2" type="uint8" sinceVersion="1"/></message>"#,
+            Warning,
+            "g came in version 1, but stands behind f of version 2: older readers take one for the other",
+        ),
+    ] {
+        one("", messages, severity, expected);
+    }
+    types(&[
+        (
+            r#"<enum name="E" encodingType="uint8"><validValue name="A" sinceVersion="9">1</validValue></enum>"#,
+            Error,
+            "sinceVersion 9 is beyond the schema's version 3",
+        ),
+        (
+            r#"<composite name="C" sinceVersion="1"><type name="a" primitiveType="int8"/>
+               <type name="b" primitiveType="int8" sinceVersion="2"/></composite>"#,
+            Warning,
+            "b came in version 2 into composite C of version 1: composites cannot be extended, and blocks of older messages \
+             are too short for it; give it a field of its own",
+        ),
+    ]);
+}

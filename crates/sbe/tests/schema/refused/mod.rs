@@ -1,0 +1,110 @@
+//! Everything that is wrong is told at once, each with its place.
+
+mod messages;
+mod types;
+
+use taran_sbe::problem::Severity;
+use taran_sbe::xml::NoFiles;
+use taran_sbe::{Rejected, compile};
+
+use crate::problems;
+
+/// The only problem of each of these types, and how bad it is.
+fn types(cases: &[(&str, Severity, &str)]) {
+    for (types, severity, expected) in cases {
+        one(types, r#"<message name="M" id="1"/>"#, *severity, expected);
+    }
+}
+
+/// A message with this in it has one problem, and it says this.
+fn fields(cases: &[(&str, Severity, &str)]) {
+    for (fields, severity, expected) in cases {
+        let message = format!(r#"<message name="M" id="1">{fields}</message>"#);
+        one(TYPES, &message, *severity, expected);
+    }
+}
+
+fn one(types: &str, messages: &str, severity: Severity, expected: &str) {
+    let found = problems(types, messages);
+    let [found] = found.as_slice() else {
+        panic!("{types}{messages}: {found:#?}")
+    };
+    assert_eq!(found.severity(), severity, "{found}");
+    assert_eq!(found.problem.to_string(), expected);
+}
+
+const TYPES: &str = r#"<enum name="E" encodingType="uint8"><validValue name="A">1</validValue></enum>
+<type name="Always" primitiveType="uint8" presence="constant">3</type>
+<type name="Price" primitiveType="int64" semanticType="Price"/>"#;
+
+#[test]
+fn all_errors_come_in_one_run_with_line_and_column() {
+    let found = problems(
+        r#"<type name="A" primitiveType="uint9"/>
+<type name="B" primitiveType="uint8" nullValue="9"/>
+  <enum name="C" encodingType="uint8"><validValue name="X">300</validValue></enum>"#,
+        r#"<sbe:message name="M" id="1"><field name="f" id="1" type="Nowhere"/></sbe:message>"#,
+    );
+    let told: Vec<_> = found
+        .iter()
+        .map(|found| {
+            let text = found.to_string();
+            // The name of a text that is no file is empty.
+            text.trim_start_matches(':').to_owned()
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "19:16: error: primitiveType=\"uint9\" is not char, int8, int16, int32, int64, uint8, uint16, uint32, \
+             uint64, float or double",
+            "20:38: warning: nullValue is given, but presence is not optional",
+            "21:39: error: X=\"300\" is not a value of uint8",
+            "23:30: error: there is no type Nowhere",
+        ]
+    );
+}
+
+/// These types and a message without any field have one problem, and it says this.
+#[test]
+fn what_is_no_schema_at_all() {
+    for (text, expected) in [
+        ("", ":1:1: error: "),
+        ("<a>", ":1:"),
+        ("<a/>", ":1:1: error: expected <messageSchema>, found <a>"),
+        (
+            "<messageSchema/>",
+            ":1:1: error: <messageSchema> needs the attribute id",
+        ),
+        (
+            "<messageSchema id=\"1\"/>",
+            ":1:1: error: there is no type messageHeader",
+        ),
+        (
+            "<messageSchema id=\"1\">\n<message name=\"A\" id=\"1\"/>\n<message name=\"A\" id=\"2\"/></messageSchema>",
+            ":3:1: error: message A is already defined at :2:1",
+        ),
+        (
+            "<messageSchema id=\"1\" byteOrder=\"middle\"/>",
+            ":1:23: error: byteOrder=\"middle\" is not littleEndian or bigEndian",
+        ),
+    ] {
+        let Err(Rejected { problems }) = compile("", &NoFiles(text)) else {
+            panic!("{text}")
+        };
+        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert!(
+            told.iter().any(|told| told.starts_with(expected)),
+            "{text}: {told:#?}"
+        );
+    }
+}
+
+#[test]
+fn where_xml_is_broken_is_told_once() {
+    let Err(Rejected { problems }) = compile("", &NoFiles("<a>\n</b>")) else {
+        panic!("it is no XML")
+    };
+    let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(told, [":2:1: error: expected 'a' tag, not 'b'"]);
+}

@@ -1,0 +1,255 @@
+//! Types that are refused, or dubious.
+
+use super::{fields, types};
+use taran_sbe::problem::Severity::{Error, Warning};
+
+#[test]
+fn simple_types() {
+    types(&[
+        (
+            r#"<type name="A"/>"#,
+            Error,
+            "<type> needs the attribute primitiveType",
+        ),
+        (
+            r#"<type primitiveType="uint8"/>"#,
+            Error,
+            "<type> needs the attribute name",
+        ),
+        (
+            r#"<type name="A B" primitiveType="uint8"/>"#,
+            Warning,
+            "\"A B\" is not a name by the standard: letters, digits and _, at most 64, no digit first",
+        ),
+        (
+            r#"<type name="A" primitiveType="uint8" presence="maybe"/>"#,
+            Error,
+            "presence=\"maybe\" is not required, optional or constant",
+        ),
+        (
+            r#"<type name="A" primitiveType="uint8" colour="red"/>"#,
+            Warning,
+            "attribute colour has no meaning on <type> and is ignored",
+        ),
+        (
+            r#"<thing name="A"/>"#,
+            Warning,
+            "<thing> has no meaning in <types> and is ignored",
+        ),
+        (
+            r#"<type name="A" primitiveType="int8" minValue="5" maxValue="4"/>"#,
+            Error,
+            "minValue 5 is greater than maxValue 4",
+        ),
+        (
+            r#"<type name="A" primitiveType="int8" maxValue="128"/>"#,
+            Error,
+            "maxValue=\"128\" is not a value of int8",
+        ),
+        (
+            r#"<type name="A" primitiveType="char" presence="optional" nullValue="no"/>"#,
+            Error,
+            "nullValue=\"no\" is not a value of char",
+        ),
+        (
+            r#"<type name="A" primitiveType="uint8" length="0"/>"#,
+            Warning,
+            "length 0: nothing of it is ever sent",
+        ),
+        (
+            r#"<type name="uint8" primitiveType="uint16"/>"#,
+            Warning,
+            "type uint8 replaces the primitive of that name",
+        ),
+        (
+            r#"<type name="A" primitiveType="uint8"/><type name="A" primitiveType="uint8"/>"#,
+            Error,
+            "type A is already defined at :19:1",
+        ),
+    ]);
+}
+
+#[test]
+fn constants() {
+    types(&[
+        (
+            r#"<type name="A" primitiveType="uint8" presence="constant"/>"#,
+            Error,
+            "it is constant, but has no value",
+        ),
+        (
+            r#"<type name="A" primitiveType="uint8" presence="constant">x</type>"#,
+            Error,
+            "the constant=\"x\" is not a value of uint8",
+        ),
+        (
+            r#"<type name="A" primitiveType="char" presence="constant" length="2">abc</type>"#,
+            Error,
+            "the constant has 3 characters, but length is 2",
+        ),
+        (
+            r#"<type name="A" primitiveType="char" presence="constant">ü</type>"#,
+            Error,
+            "the constant=\"ü\" is not a text in US-ASCII",
+        ),
+        (
+            r#"<type name="A" primitiveType="uint8" presence="constant" valueRef="E"/>"#,
+            Error,
+            "valueRef=\"E\" is not of the form enumeration.value",
+        ),
+        (
+            r#"<type name="A" primitiveType="uint8" presence="constant" valueRef="E.X"/>"#,
+            Error,
+            "there is no type E",
+        ),
+    ]);
+    fields(&[
+        (
+            r#"<field name="f" id="1" type="E" presence="constant"/>"#,
+            Error,
+            "it is constant, but has no value",
+        ),
+        (
+            r#"<field name="f" id="1" type="uint8" presence="constant"/>"#,
+            Error,
+            "it is constant, but has no value",
+        ),
+        (
+            r#"<field name="f" id="1" type="E" presence="constant" valueRef="E.X"/>"#,
+            Error,
+            "enumeration E has no value X",
+        ),
+        (
+            r#"<field name="f" id="1" type="uint8" presence="constant" valueRef="Price.X"/>"#,
+            Error,
+            "type Price is a simple type, where an enumeration is needed",
+        ),
+        (
+            r#"<field name="f" id="1" type="int8" presence="constant" valueRef="E.A"/>"#,
+            Error,
+            "valueRef names a value of E, which is sent as uint8, but f is int8",
+        ),
+        (
+            r#"<field name="f" id="1" type="E" valueRef="E.A"/>"#,
+            Warning,
+            "valueRef is given, but presence is not constant",
+        ),
+        (
+            r#"<field name="f" id="1" type="Always" presence="optional"/>"#,
+            Warning,
+            "the type is constant, whatever the field says of its presence",
+        ),
+        (
+            r#"<field name="f" id="1" type="Price" semanticType="Qty"/>"#,
+            Warning,
+            "semanticType is Qty, but that of the type is Price",
+        ),
+    ]);
+}
+
+#[test]
+fn enumerations_and_sets() {
+    types(&[
+        (
+            r#"<enum name="E" encodingType="float"/>"#,
+            Error,
+            "an enumeration cannot be sent as float, only as char or an integer",
+        ),
+        (
+            r#"<enum name="E" encodingType="Nowhere"/>"#,
+            Error,
+            "there is no type Nowhere",
+        ),
+        (
+            r#"<type name="T" primitiveType="uint8" length="2"/><enum name="E" encodingType="T"/>"#,
+            Error,
+            "type T is an array, where a single value is needed",
+        ),
+        (
+            r#"<enum name="E" encodingType="uint8"><validValue name="A">255</validValue></enum>"#,
+            Warning,
+            "A has the value 255, which stands for null",
+        ),
+        (
+            r#"<enum name="E" encodingType="uint8" nullValue="1"><validValue name="A">1</validValue></enum>"#,
+            Warning,
+            "A has the value 1, which stands for null",
+        ),
+        (
+            r#"<type name="T" primitiveType="uint8" maxValue="9"/>
+               <enum name="E" encodingType="T"><validValue name="A">10</validValue></enum>"#,
+            Error,
+            "A has the value 10, outside of 0 to 9",
+        ),
+        (
+            r#"<enum name="E" encodingType="char"><validValue name="A">AB</validValue></enum>"#,
+            Error,
+            "A=\"AB\" is not a value of char",
+        ),
+        (
+            r#"<enum name="E" encodingType="uint8"><validValue name="A">1</validValue>
+               <validValue name="A">2</validValue></enum>"#,
+            Error,
+            "value A is already defined at :19:37",
+        ),
+        (
+            r#"<enum name="E" encodingType="uint8"><validValue name="A">1</validValue>
+               <validValue name="B">1</validValue></enum>"#,
+            Error,
+            "value 1 is already defined at :19:37",
+        ),
+        (
+            r#"<set name="S" encodingType="int8"/>"#,
+            Error,
+            "a set cannot be sent as int8, only as an unsigned integer",
+        ),
+        (
+            r#"<set name="S" encodingType="uint8"><choice name="a">8</choice></set>"#,
+            Error,
+            "a is bit 8, but uint8 has 8",
+        ),
+        (
+            r#"<set name="S" encodingType="uint8"><choice name="a">x</choice></set>"#,
+            Error,
+            "a=\"x\" is not the number of a bit, from 0 to 7",
+        ),
+        (
+            r#"<set name="S" encodingType="uint8"><choice name="a">1</choice><choice name="b">1</choice></set>"#,
+            Warning,
+            "b is the same bit as a",
+        ),
+        (
+            r#"<set name="S" encodingType="uint8"><choice name="a">1</choice><choice name="a">2</choice></set>"#,
+            Error,
+            "choice a is already defined at :19:36",
+        ),
+    ]);
+}
+
+#[test]
+fn composites() {
+    types(&[
+        (
+            r#"<composite name="C"><ref name="a" type="Nowhere"/></composite>"#,
+            Error,
+            "there is no type Nowhere",
+        ),
+        (
+            r#"<composite name="C"><type name="a" primitiveType="uint32"/>
+               <type name="b" primitiveType="uint8" offset="3"/></composite>"#,
+            Error,
+            "offset 3 of b is inside of what comes before it, which ends at 4",
+        ),
+        (
+            r#"<composite name="C"><type name="a" primitiveType="uint32"/>
+               <type name="a" primitiveType="uint8"/></composite>"#,
+            Error,
+            "member a is already defined at :19:21",
+        ),
+        (
+            r#"<composite name="C"><group name="a" id="1"/></composite>"#,
+            Error,
+            "<group> cannot be in a composite",
+        ),
+    ]);
+}
