@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod compare;
-mod figures;
 mod fuzz;
 mod kills;
 mod sanitizers;
@@ -40,11 +39,6 @@ const TASKS: &[Task] = &[
         name: "miri",
         help: "[TEST...]: run the pieces of taran-core that need no files under Miri (needs a nightly toolchain with miri)",
         run: sanitizers::miri,
-    },
-    Task {
-        name: "figures",
-        help: "[rounds] [threading mode]: measure our driver and the official Java driver, alternating (needs a JDK and Maven)",
-        run: figures::run,
     },
     Task {
         name: "compare",

@@ -193,6 +193,31 @@ impl Side {
         self.resolve(pending)
     }
 
+    /// Adds an exclusive publication to each of these streams, many at a time.
+    ///
+    /// # Errors
+    /// As the client says.
+    pub fn add_exclusive_publications(
+        &mut self,
+        channel: &str,
+        stream_ids: &[i32],
+    ) -> Result<Vec<ExclusivePublication>, RunError> {
+        /// As many as a driver's command buffer surely takes.
+        const AT_ONCE: usize = 256;
+        let mut publications = Vec::with_capacity(stream_ids.len());
+        for stream_ids in stream_ids.chunks(AT_ONCE) {
+            let mut pending = Vec::with_capacity(AT_ONCE);
+            for stream_id in stream_ids {
+                let client = &mut self.client;
+                pending.push(client.async_add_exclusive_publication(channel, *stream_id)?);
+            }
+            for pending in pending {
+                publications.push(self.resolve(pending)?);
+            }
+        }
+        Ok(publications)
+    }
+
     /// The client gives up by itself when the driver does not answer.
     fn resolve<T>(&mut self, mut pending: Pending<T>) -> Result<T, RunError> {
         loop {

@@ -7,7 +7,7 @@ use crate::contender::Contender;
 use crate::plan::{Bound, Case, Floor, Kind};
 
 /// All rounds of one measurement.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Outcome {
     /// The measurement.
     pub(crate) name: String,
@@ -15,12 +15,11 @@ pub(crate) struct Outcome {
     pub(crate) kind: Kind,
     /// A row for each contestant, in their order.
     pub(crate) rows: Vec<Row>,
-    #[serde(skip)]
     floors: Vec<Floor>,
 }
 
 /// What one contestant showed.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Row {
     /// Who, for people.
     pub(crate) label: String,

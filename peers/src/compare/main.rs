@@ -4,13 +4,14 @@
 //! * `contender`: who is measured: the programs that run for each.
 //! * `world`: where: this machine, or two namespaces with a cable between them.
 //! * `run`: one measurement of one contestant, by `process`es.
-//! * `figures`: medians, spreads, ratios and floors; `table`, `page`: how they are shown.
+//! * `figures`: medians, spreads, ratios and floors; `table`, `page`, `json`: how they are shown.
 
 #![forbid(unsafe_code)]
 
 mod contender;
 mod figures;
 mod interrupt;
+mod json;
 mod page;
 mod plan;
 mod process;
@@ -159,7 +160,8 @@ fn measure(case: &Case, arguments: &Arguments, failures: &mut u32) -> Result<Out
 }
 
 fn write(outcomes: &[Outcome], arguments: &Arguments) -> Result<(), String> {
-    let json = serde_json::to_string_pretty(outcomes).map_err(|error| error.to_string())?;
+    let json =
+        serde_json::to_string_pretty(&json::value(outcomes)).map_err(|error| error.to_string())?;
     for (name, text) in [
         ("compare.json", json),
         ("compare.html", page::html(outcomes, arguments.rounds)),

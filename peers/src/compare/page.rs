@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use plotters::prelude::{
     BLACK, ChartBuilder, Color, IntoDrawingArea, IntoLogRange, LineSeries, PathElement, RGBColor,
-    SVGBackend, WHITE,
+    SVGBackend, SeriesLabelPosition, WHITE,
 };
 
 use crate::figures::{Outcome, Row, median};
@@ -109,6 +109,7 @@ fn draw(
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
         .margin(12)
+        .margin_right(30)
         .x_label_area_size(40)
         .y_label_area_size(70)
         .build_cartesian_2d(
@@ -135,6 +136,7 @@ fn draw(
     }
     chart
         .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK)
         .draw()?;

@@ -1,7 +1,9 @@
 //! Streams on which nothing happens.
 
+use std::time::Duration;
+
 use taran::{ExclusivePublication, Subscription};
-use taran_peers::bench::{End, PATIENCE, STREAM_ID};
+use taran_peers::bench::{End, STREAM_ID};
 use taran_rig::ends::Host;
 use taran_rig::side::{RunError, Side};
 
@@ -15,22 +17,28 @@ pub(crate) struct Idle {
     _subscriptions: Vec<Subscription>,
 }
 
+/// How long it may take until they are connected.
+const PATIENCE: Duration = Duration::from_secs(45);
+
 /// Opens publications beside a publisher, and subscriptions to them beside a subscriber. The publisher's side waits until
 /// all are connected.
 pub(crate) fn open(count: u16, end: &End, side: &mut Side) -> Result<Idle, RunError> {
+    let stream_ids: Vec<i32> = (STREAM_ID..).take(usize::from(count)).collect();
     let mut idle = Idle::default();
-    for stream_id in (STREAM_ID..).take(usize::from(count)) {
-        if let End::Publish(_) = end {
-            let publication = side.add_exclusive_publication(CHANNEL, stream_id)?;
-            idle.publications.push(publication);
-        } else {
+    if let End::Publish(_) = end {
+        idle.publications = side.add_exclusive_publications(CHANNEL, &stream_ids)?;
+    } else {
+        for stream_id in stream_ids {
             let subscription = side.add_subscription(CHANNEL, stream_id)?;
             idle._subscriptions.push(subscription);
         }
     }
+    let mut connected = 0;
     side.wait(PATIENCE, "idle streams to connect", || {
-        let mut publications = idle.publications.iter();
-        publications.all(ExclusivePublication::is_connected)
+        // Those that are need no second look.
+        let rest = idle.publications[connected..].iter();
+        connected += rest.take_while(|one| one.is_connected()).count();
+        connected == idle.publications.len()
     })?;
     Ok(idle)
 }

@@ -103,7 +103,7 @@ fn clients(cases: &mut Vec<Case>) {
     for length in LENGTHS {
         let drive = Drive {
             place: Place::Memory,
-            mode: Mode::Default,
+            mode: Mode::Aside,
             length,
             options: &[],
         };
@@ -223,7 +223,11 @@ fn scale(cases: &mut Vec<Case>) {
         };
         cases.push(Case {
             name: format!("scale {what}"),
-            contestants: [pair(Taran, 1), pair(C, 3)].concat(),
+            contestants: match crowd.idle {
+                // The driver in C takes minutes to open as many.
+                10_000 => pair(Taran, 1).to_vec(),
+                _ => [pair(Taran, 1), pair(C, 3)].concat(),
+            },
             floors: match crowd.idle {
                 1_000 => vec![Floor::times(0.9, 0, 1)],
                 _ => Vec::new(),
@@ -241,7 +245,7 @@ fn rivals<F: IntoIterator<Item = Floor>>(
 ) -> Case {
     let all: &[Contender] = match mode {
         Mode::Invoker => &[Taran, C],
-        Mode::Shared | Mode::Default => &[Taran, Java, C],
+        Mode::Shared | Mode::Default | Mode::Aside => &[Taran, Java, C],
     };
     let last = all.len() - 1;
     Case {

@@ -80,12 +80,14 @@ pub(crate) struct Drive {
 /// How a driver runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// As a process, all of it on one thread that has a core.
+    /// As a process, all of it on one thread that has a core. On one machine its clients share the other one.
     Shared,
-    /// On the threads of its clients.
+    /// On the threads of its clients, each of which has a core.
     Invoker,
-    /// As a process, as it comes.
+    /// As a process, as it comes. Its clients share a core, which leaves it the other one.
     Default,
+    /// As a process, as it comes, beside clients that have a core each: it is not on their road.
+    Aside,
 }
 
 /// Who else is there while streams flow.

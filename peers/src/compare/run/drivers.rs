@@ -17,8 +17,8 @@ pub(super) const CORES: [usize; 2] = [0, 1];
 /// None where drivers live in the benchmark, one, or one at each end.
 pub(super) struct Drivers {
     running: Vec<Running>,
-    /// Whether one driver has a core to itself, which leaves the other one to both ends.
-    has_own_core: bool,
+    /// Whether there is a core for one driver, which leaves the other one to both ends.
+    leaves_one_core: bool,
 }
 
 struct Running {
@@ -39,7 +39,7 @@ impl Drivers {
             running.push(Running::start(whose, drive, world, end)?);
         }
         Ok(Drivers {
-            has_own_core: drive.mode == Mode::Shared && running.len() == 1,
+            leaves_one_core: drive.mode != Mode::Aside && running.len() == 1,
             running,
         })
     }
@@ -47,7 +47,7 @@ impl Drivers {
     /// The core of an end's client.
     pub(super) fn core(&self, end: End) -> usize {
         match end {
-            End::Far if !self.has_own_core => CORES[1],
+            End::Far if !self.leaves_one_core => CORES[1],
             End::Near | End::Far => CORES[0],
         }
     }

@@ -9,11 +9,11 @@ const TOO_LONG: u64 = 1_000_000;
 /// Where the search begins: each step doubles this many messages a second, or halves them.
 const FIRST: f64 = 100_000.0;
 /// How often a rate is doubled or halved at most.
-const STEPS: u32 = 7;
+const STEPS: u32 = 6;
 /// How often the way between a good rate and one that is too high is cut in two.
 const CUTS: u32 = 3;
-/// How often a rate is tried before it is too high: a stranger may have had the core.
-const TRIES: u32 = 2;
+/// How often a rate is tried before it is too high: a stranger may have had the core for a moment.
+const TRIES: u32 = 3;
 
 /// The highest rate at which the 99th percentile is short enough, as close as a twelfth.
 pub(super) fn ceiling(

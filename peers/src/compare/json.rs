@@ -1,0 +1,61 @@
+//! The outcome for other programs.
+
+use serde_json::{Value, json};
+
+use crate::figures::{Outcome, Row};
+use crate::table::told;
+
+/// All measurements: figures with their ratios and what was promised, and every round by itself.
+pub(crate) fn value(outcomes: &[Outcome]) -> Value {
+    outcomes.iter().map(measurement).collect()
+}
+
+fn measurement(outcome: &Outcome) -> Value {
+    let rows = outcome.rows.iter().enumerate();
+    json!({
+        "name": outcome.name,
+        "kind": outcome.kind,
+        "rows": rows.map(|(index, row)| contestant(outcome, index, row)).collect::<Value>(),
+    })
+}
+
+fn contestant(outcome: &Outcome, index: usize, row: &Row) -> Value {
+    let names = outcome.kind.names().iter().enumerate();
+    let figures = names.map(|(figure, name)| {
+        json!({
+            "name": name,
+            "over_rounds": outcome.figure(index, figure),
+            "ratio": outcome.ratio(index, figure),
+            "promised": outcome.verdicts(index, figure).iter().map(told).collect::<Value>(),
+        })
+    });
+    json!({
+        "label": row.label,
+        "whose": row.whose,
+        "against": outcome.rows[row.against].label,
+        "complaint": row.complaint(),
+        "figures": figures.collect::<Value>(),
+        "rounds": row.rounds,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::tests::outcome;
+
+    #[test]
+    fn tells_figures_ratios_promises_and_rounds() {
+        let name = "driver stream loopback invoker 288B";
+        let value = value(&[outcome(name, &[&[30.0, 10.0, 20.0], &[2.0]])]);
+        let ours = &value[0]["rows"][0];
+        assert_eq!(value[0]["name"], name);
+        assert_eq!(ours["figures"][0]["over_rounds"]["median"], 20.0);
+        assert_eq!(ours["figures"][0]["ratio"], 10.0);
+        assert_eq!(
+            ours["figures"][0]["promised"][0],
+            "[at least 8.6 of official C, is 10.00: met]"
+        );
+        assert_eq!(ours["rounds"][1]["rate"], 10.0);
+    }
+}
