@@ -18,7 +18,7 @@ use std::time::Duration;
 pub use composite::Composite;
 pub use duty_cycle::DutyCycle;
 pub use invoker::AgentInvoker;
-pub use runner::{AgentFailure, AgentRunner, RunningAgent, Waker};
+pub use runner::{AgentFailure, AgentRunner, Doorbell, RunningAgent, Waker};
 
 use crate::clock::Now;
 

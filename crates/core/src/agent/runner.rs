@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
 
 use thiserror::Error;
@@ -254,6 +254,26 @@ impl Waker {
     }
 }
 
+/// Ends the parks of an agent that is made before it is known which thread runs it: handed to the agent and to whoever
+/// sends it work. Clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Doorbell(Arc<OnceLock<Waker>>);
+
+impl Doorbell {
+    /// The calling thread comes when it is rung: for an agent's `on_start`.
+    pub fn attend(&self) {
+        // An agent is started once.
+        let _ = self.0.set(Waker::for_current_thread());
+    }
+
+    /// Ends the present park of the agent, or the next one; nothing before it was started: its first turn is to come.
+    pub fn ring(&self) {
+        if let Some(waker) = self.0.get() {
+            waker.wake();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
@@ -401,5 +421,52 @@ mod tests {
         let runner = AgentRunner::new(agent, ManualClock::default(), Yield, |f| panic!("{f}"));
         handle.send(runner.start().unwrap()).unwrap();
         closes.recv().unwrap();
+    }
+
+    /// Says when it has parked, for as long as it may.
+    struct Sleeper {
+        doorbell: Doorbell,
+        parked: mpsc::Sender<&'static str>,
+    }
+
+    impl Agent for Sleeper {
+        fn do_work(&mut self, _now: Now) -> usize {
+            0
+        }
+
+        fn role_name(&self) -> &str {
+            "sleeper"
+        }
+
+        fn on_start(&mut self) {
+            self.doorbell.attend();
+        }
+
+        fn park(&mut self, _max: Duration) {
+            self.parked.send("parks").unwrap();
+            thread::park();
+            self.parked.send("woken").unwrap();
+        }
+    }
+
+    #[test]
+    fn a_doorbell_wakes_whoever_attends_to_it() {
+        let doorbell = Doorbell::default();
+        doorbell.ring(); // nobody there yet
+        let (parked, seen) = mpsc::channel();
+        let agent = Sleeper {
+            doorbell: doorbell.clone(),
+            parked,
+        };
+        let idle = Sleep(Duration::from_secs(1));
+        let running = AgentRunner::new(agent, ManualClock::default(), idle, |_| {})
+            .start()
+            .unwrap();
+        for _ in 0..3 {
+            assert_eq!(seen.recv(), Ok("parks"));
+            doorbell.ring();
+            assert_eq!(seen.recv(), Ok("woken"));
+        }
+        running.close();
     }
 }

@@ -66,6 +66,10 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     pub(crate) fn contains(&self, client_id: i64) -> bool {
         self.entries.contains_key(&client_id)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use taran_core::agent::Doorbell;
 use taran_core::counters::Counter;
 use taran_core::queue;
 
@@ -12,12 +13,14 @@ pub(crate) struct Line<T> {
     queue: queue::Sender<T>,
     waiting: VecDeque<T>,
     failed_offers: Counter,
+    doorbell: Doorbell,
 }
 
 impl<T> Line<T> {
-    pub(crate) fn new(queue: queue::Sender<T>, failed_offers: Counter) -> Self {
+    pub(crate) fn new(queue: queue::Sender<T>, failed_offers: Counter, doorbell: Doorbell) -> Self {
         Self {
             queue,
+            doorbell,
             waiting: VecDeque::new(),
             failed_offers,
         }
@@ -31,13 +34,18 @@ impl<T> Line<T> {
 
     /// Moves what waits, as far as there is room. True if nothing waits any more.
     pub(crate) fn flush(&mut self) -> bool {
+        let before = self.waiting.len();
         while let Some(command) = self.waiting.pop_front() {
             if let Err(command) = self.queue.try_send(command) {
                 self.failed_offers.increment();
                 self.waiting.push_front(command);
-                return false;
+                break;
             }
         }
-        true
+        if self.waiting.len() < before {
+            // Whoever had nothing to do may be parked for long.
+            self.doorbell.ring();
+        }
+        self.waiting.is_empty()
     }
 }

@@ -44,6 +44,7 @@ mod termination;
 mod timer;
 mod waiting;
 
+use std::thread;
 use std::time::Duration;
 
 use taran_core::agent::{Agent, DutyCycle};
@@ -67,6 +68,7 @@ use intake::Intake;
 use owners::Owners;
 
 use crate::boundary::ConductorEvent;
+use crate::park::watch;
 use crate::rounds::Pace;
 
 /// Most events of sender and receiver taken in one duty cycle.
@@ -203,6 +205,16 @@ impl Agent for Conductor {
 
     fn role_name(&self) -> &'static str {
         "conductor"
+    }
+
+    /// What clients ask for cannot end it: they write to memory. Without any, nobody waits for an answer; the first one
+    /// to come does so for a moment.
+    fn park(&mut self, max: Duration) {
+        if self.owners.clients.is_empty() {
+            watch(max);
+        } else {
+            thread::park_timeout(max);
+        }
     }
 
     /// Leaves the sign of an orderly end: clients see it and stop.

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use taran_core::agent::Doorbell;
 use taran_core::broadcast::Transmitter;
 use taran_core::clock::{Now, WallClock};
 use taran_core::counters::Counter;
@@ -95,6 +96,8 @@ pub(crate) struct OwnersSpec {
     pub(crate) limits: BufferLimits,
     pub(crate) sender: queue::Sender<SenderCommand>,
     pub(crate) receiver: queue::Sender<ReceiverCommand>,
+    /// Those of sender and receiver.
+    pub(crate) doorbells: [Doorbell; 2],
     pub(crate) validator: TerminationValidator,
     pub(crate) hook: TerminationHook,
     pub(crate) congestion_control: Option<Supplier>,
@@ -129,15 +132,18 @@ impl Owners {
             errors.clone(),
         );
         let sockets = Sockets::new(spec.network, spec.limits, &settings.sockets);
+        let [sender_doorbell, receiver_doorbell] = spec.doorbells;
         let networking = Networking {
             sockets,
             sender: Line::new(
                 spec.sender,
                 system.get(SystemCounter::SenderProxyFails).clone(),
+                sender_doorbell,
             ),
             receiver: Line::new(
                 spec.receiver,
                 system.get(SystemCounter::ReceiverProxyFails).clone(),
+                receiver_doorbell,
             ),
             send_endpoints: Endpoints::default(),
             send_destinations: SendDestinations::default(),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::DutyCycle;
+use taran_core::agent::{Doorbell, DutyCycle};
 use taran_core::clock::{Now, WallClock};
 use taran_core::counters::{Counter, CountersReader};
 use taran_core::error_log::{ErrorHandler, ErrorLog};
@@ -136,8 +136,11 @@ impl DriverParts {
         let (receiver_commands, to_receiver) = queue::spsc(COMMAND_QUEUE);
         let (from_sender, sender_events) = queue::spsc(EVENT_QUEUE);
         let (from_receiver, receiver_events) = queue::spsc(EVENT_QUEUE);
+        let doorbells = [Doorbell::default(), Doorbell::default()];
+        let [sender_doorbell, receiver_doorbell] = doorbells.clone();
         let sender = Sender::new(SenderSpec {
             commands: to_sender,
+            doorbell: sender_doorbell,
             events: from_sender,
             counters: SenderCounters::new(|counter| system.get(counter).clone()),
             cycle: cycle(
@@ -152,6 +155,7 @@ impl DriverParts {
         });
         let receiver = Receiver::new(ReceiverSpec {
             commands: to_receiver,
+            doorbell: receiver_doorbell,
             events: from_receiver,
             counters: ReceiverCounters::new(|counter| system.get(counter).clone()),
             cycle: cycle(
@@ -199,6 +203,7 @@ impl DriverParts {
                 limits,
                 sender: sender_commands,
                 receiver: receiver_commands,
+                doorbells,
                 validator: context
                     .validator
                     .take()

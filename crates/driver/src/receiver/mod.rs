@@ -32,7 +32,7 @@ mod transport;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, DutyCycle};
+use taran_core::agent::{Agent, Doorbell, DutyCycle};
 use taran_core::clock::Now;
 use taran_core::error_log::ErrorHandler;
 use taran_core::loss_report::LossReport;
@@ -42,7 +42,7 @@ use taran_net::ReceiveBatch;
 use crate::boundary::{ConductorEvent, Outbox, ReceiverCommand, ReceiverCounters};
 use crate::every::Every;
 use crate::faults::Faults;
-use crate::park::{may_have_arrived, wait_for_any};
+use crate::park::{may_have_arrived, rest, wait_for_any};
 
 pub use endpoint::ReceiveEndpoint;
 pub use image::ReceiverImage;
@@ -56,6 +56,8 @@ const BATCH: usize = 16;
 pub struct ReceiverSpec {
     /// From the conductor.
     pub commands: queue::Receiver<ReceiverCommand>,
+    /// Rung by whoever sends them.
+    pub doorbell: Doorbell,
     /// To the conductor.
     pub events: queue::Sender<ConductorEvent>,
     /// System counters.
@@ -80,6 +82,7 @@ pub struct Receiver {
     losses: LossReport,
     outbox: Outbox,
     commands: queue::Receiver<ReceiverCommand>,
+    doorbell: Doorbell,
     cycle: DutyCycle,
     silence_check: Every,
     batch: ReceiveBatch,
@@ -127,9 +130,18 @@ impl Agent for Receiver {
         "receiver"
     }
 
-    /// Ends early when something arrives. What subscribers consume cannot end it: they write to memory.
+    fn on_start(&mut self) {
+        self.doorbell.attend();
+    }
+
+    /// Ends early when something arrives. What subscribers consume cannot end it: they write to memory. Without endpoints
+    /// there is nothing to look at, and the conductor rings.
     fn park(&mut self, max: Duration) {
-        wait_for_any(&self.fds, max);
+        if self.endpoints.is_empty() {
+            rest(max);
+        } else {
+            wait_for_any(&self.fds, max);
+        }
     }
 }
 
@@ -147,6 +159,7 @@ impl Receiver {
             ),
             counters: spec.counters,
             commands: spec.commands,
+            doorbell: spec.doorbell,
             cycle: spec.cycle,
             silence_check: Every::new(spec.reresolution_check_interval_ns),
             batch: ReceiveBatch::new(BATCH),

@@ -26,7 +26,7 @@ mod wire;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, DutyCycle};
+use taran_core::agent::{Agent, Doorbell, DutyCycle};
 use taran_core::clock::Now;
 use taran_core::error_log::ErrorHandler;
 use taran_core::queue;
@@ -35,7 +35,7 @@ use taran_net::ReceiveBatch;
 use crate::boundary::{ConductorEvent, Outbox, SenderCommand, SenderCounters};
 use crate::every::Every;
 use crate::faults::Faults;
-use crate::park::{may_have_arrived, wait_for_any};
+use crate::park::{may_have_arrived, rest, wait_for_any};
 use crate::rounds::Pace;
 
 pub use endpoint::SendEndpoint;
@@ -58,6 +58,8 @@ const SPARE_TRAINS: usize = 3;
 pub struct SenderSpec {
     /// From the conductor.
     pub commands: queue::Receiver<SenderCommand>,
+    /// Rung by whoever sends them.
+    pub doorbell: Doorbell,
     /// To the conductor.
     pub events: queue::Sender<ConductorEvent>,
     /// System counters.
@@ -83,6 +85,7 @@ pub struct Sender {
     faults: Faults,
     outbox: Outbox,
     commands: queue::Receiver<SenderCommand>,
+    doorbell: Doorbell,
     cycle: DutyCycle,
     cycles_since_poll: u32,
     polled_ns: i64,
@@ -123,9 +126,18 @@ impl Agent for Sender {
         "sender"
     }
 
-    /// Ends early when a receiver speaks. What clients publish cannot end it: they write to memory.
+    fn on_start(&mut self) {
+        self.doorbell.attend();
+    }
+
+    /// Ends early when a receiver speaks. What clients publish cannot end it: they write to memory. Without endpoints
+    /// there is nothing to look at, and the conductor rings.
     fn park(&mut self, max: Duration) {
-        wait_for_any(&self.fds, max);
+        if self.endpoints.is_empty() {
+            rest(max);
+        } else {
+            wait_for_any(&self.fds, max);
+        }
     }
 }
 
@@ -142,6 +154,7 @@ impl Sender {
             ),
             counters: spec.counters,
             commands: spec.commands,
+            doorbell: spec.doorbell,
             cycle: spec.cycle,
             cycles_since_poll: 0,
             polled_ns: i64::MIN,

@@ -10,7 +10,7 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, DutyCycle};
+use taran_core::agent::{Agent, Doorbell, DutyCycle};
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::memory::Region;
@@ -64,6 +64,7 @@ impl Rig {
         let errors = ErrorHandler::detached();
         let losses = Region::anonymous(4096).unwrap();
         let receiver = Receiver::new(ReceiverSpec {
+            doorbell: Doorbell::default(),
             commands: from_conductor,
             events: to_conductor,
             counters: counters.clone(),

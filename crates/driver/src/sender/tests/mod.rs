@@ -10,7 +10,7 @@ mod setup;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, DutyCycle};
+use taran_core::agent::{Agent, Doorbell, DutyCycle};
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::queue;
@@ -79,6 +79,7 @@ impl Rig {
         let counters = SenderCounters::new(|_| Counter::detached());
         let errors = ErrorHandler::detached();
         let sender = Sender::new(SenderSpec {
+            doorbell: Doorbell::default(),
             commands: from_conductor,
             events: to_conductor,
             counters: counters.clone(),
