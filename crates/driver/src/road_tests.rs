@@ -128,7 +128,7 @@ impl Road {
             },
             connection_timeout_ns: 5_000 * MS,
             send_timestamp: None,
-            max_datagrams_per_turn: None,
+            max_datagrams_per_send: None,
             sender_position: sender_position.clone(),
             sender_limit: Counter::detached(),
             back_pressure_events: Counter::detached(),

@@ -118,9 +118,9 @@ pub struct SenderPublicationSpec {
     pub connection_timeout_ns: i64,
     /// URI `channel-snd-ts-offset`.
     pub send_timestamp: Option<SendTimestamp>,
-    /// Most datagrams taken per duty cycle; `None`: as many as make 64 KiB. (The C driver's
+    /// Most datagrams of one call that sends; `None`: as many as make 64 KiB. (The C driver's
     /// `AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND`, when it was set explicitly.)
-    pub max_datagrams_per_turn: Option<i32>,
+    pub max_datagrams_per_send: Option<i32>,
     /// `snd-pos`, at the start position.
     pub sender_position: Counter,
     /// `snd-lmt`, at the start position.

@@ -82,7 +82,7 @@ pub struct PublicationSettings {
     /// How long repeated requests for retransmission are ignored.
     pub retransmit_linger_ns: i64,
     /// Most datagrams of one publication in one duty cycle of the sender, if limited.
-    pub max_datagrams_per_turn: Option<i32>,
+    pub max_datagrams_per_send: Option<i32>,
 }
 
 /// Images, beyond what channels can say.
@@ -206,7 +206,7 @@ impl PublicationSettings {
             reserved_session_ids: int32(low)..=int32(high),
             retransmit_delay_ns: options.retransmit_unicast_delay_ns(),
             retransmit_linger_ns: options.retransmit_unicast_linger_ns(),
-            max_datagrams_per_turn: is_explicit.then(|| int32(most)),
+            max_datagrams_per_send: is_explicit.then(|| int32(most)),
         }
     }
 }

@@ -35,6 +35,7 @@ pub(super) struct Plan {
     count: usize,
     bytes: usize,
     is_blocked: bool,
+    is_full: bool,
 }
 
 impl Plan {
@@ -57,6 +58,7 @@ impl Plan {
             count: 0,
             bytes: 0,
             is_blocked: false,
+            is_full: false,
         };
         let mut at = offset;
         // Padding takes 32 bytes of the limit that it is under, but all of its length of the limits of what follows.
@@ -95,6 +97,7 @@ impl Plan {
                 Ok(Scan::Empty) | Err(_) => break,
             }
         }
+        plan.is_full = bytes < bounds.mtu || datagrams == 0;
         Ok(plan)
     }
 
@@ -109,8 +112,8 @@ impl Plan {
     }
 
     /// No room for another datagram.
-    pub(super) fn is_full(&self, mtu: i32) -> bool {
-        self.bytes as i32 > TURN_BYTES - mtu
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full
     }
 
     /// Bytes on the wire.
@@ -271,6 +274,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(runs(&plan), [(0, 2560, 1280, 0)]);
+        assert!(plan.is_full());
     }
 
     #[test]
@@ -288,9 +292,9 @@ mod tests {
         let whole = 65_536 / 32;
         let plan = Plan::scan(&term(&vec![32; whole]), 0, ALL).unwrap();
         assert_eq!(plan.bytes(), TURN_BYTES as usize);
-        assert!(plan.is_full(ALL.mtu));
+        assert!(plan.is_full());
         let plan = Plan::scan(&term(&vec![32; whole - 50]), 0, ALL).unwrap();
-        assert!(!plan.is_full(ALL.mtu), "there is room for another datagram");
+        assert!(!plan.is_full(), "there is room for another datagram");
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl SenderPublication {
             bounds: Bounds {
                 window: 0,
                 mtu: spec.mtu as i32,
-                datagrams: spec.max_datagrams_per_turn.unwrap_or(i32::MAX),
+                datagrams: spec.max_datagrams_per_send.unwrap_or(i32::MAX),
             },
             geometry: spec.log.geometry(),
             needs_setup: true,
@@ -209,7 +209,7 @@ impl SenderPublication {
         }
         Train {
             bytes: accepted,
-            is_full: accepted == plan.bytes() && plan.is_full(self.bounds.mtu),
+            is_full: accepted == plan.bytes() && plan.is_full(),
         }
     }
 

@@ -86,7 +86,7 @@ impl Owners {
             },
             connection_timeout_ns: settings.connection_timeout_ns,
             send_timestamp: self.send_timestamp(endpoint),
-            max_datagrams_per_turn: settings.max_datagrams_per_turn,
+            max_datagrams_per_send: settings.max_datagrams_per_send,
             sender_position: counters.sender_position.clone(),
             sender_limit: counters.sender_limit.clone(),
             back_pressure_events: counters.back_pressure_events.clone(),

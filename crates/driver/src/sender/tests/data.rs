@@ -152,13 +152,17 @@ fn a_broken_network_is_recorded_once_a_second_and_survived() {
 }
 
 #[test]
-fn a_turn_can_be_limited_to_a_number_of_datagrams() {
-    let mut rig = Rig::with(|spec| spec.max_datagrams_per_turn = Some(2));
+fn a_send_can_be_limited_to_a_number_of_datagrams_and_a_turn_has_a_few() {
+    let mut rig = Rig::with(|spec| spec.max_datagrams_per_send = Some(2));
     rig.connect(32_768);
-    for _ in 0..20 {
+    for _ in 0..40 {
         rig.publish(320);
     }
-    assert_eq!(rig.sent().len(), 2);
+    for (sends, datagrams) in [(4, 8), (1, 2)] {
+        let before = rig.socket.send_calls();
+        assert_eq!(rig.sent().len(), datagrams);
+        assert_eq!(rig.socket.send_calls() - before, sends);
+    }
 }
 
 #[test]

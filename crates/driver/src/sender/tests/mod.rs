@@ -158,7 +158,7 @@ impl Rig {
             },
             connection_timeout_ns: 5_000 * MS,
             send_timestamp: None,
-            max_datagrams_per_turn: None,
+            max_datagrams_per_send: None,
             sender_position: self.position.clone(),
             sender_limit: self.limit.clone(),
             back_pressure_events: self.back_pressure.clone(),
