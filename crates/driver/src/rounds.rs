@@ -4,8 +4,8 @@
 //! looked at in each turn. The rest is *calm*: a share of it is looked at in each turn, one after the other, so that
 //! nobody is left alone for longer than a lap takes, and all of it where there is little, or time for it.
 //!
-//! Contract: `enter` what is new, `leave` what goes, `wake` what is known to have something to do. `turn` lends
-//! whoever has a turn, and is told whether it moved.
+//! Contract: `enter` what is new, `leave` what goes, `wake` what is known to have something to do, `rouse` what may have
+//! something this once. `turn` lends whoever has a turn, and is told whether it moved.
 
 /// Who has not moved for so long is calm. Ten messages a second keep a stream busy.
 const BUSY_NS: i64 = 100_000_000;
@@ -18,9 +18,9 @@ const SHARE_AT_WORK: (usize, usize) = (8, 64);
 /// … and at least, when there is nothing.
 const SHARE_AT_REST: usize = 64;
 
-/// Where one of them is.
+/// Where one of them is, as a number that the next one gets when it has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seat(usize);
+pub(crate) struct Seat(pub(crate) usize);
 
 /// What the last turn of an agent was like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +134,17 @@ impl<T> Rounds<T> {
         self.seats.iter().flatten().map(|guest| &*guest.of)
     }
 
+    /// Everybody to be changed, in no order.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.seats.iter_mut().flatten().map(|guest| &mut *guest.of)
+    }
+
+    /// Everybody's seat, in no order.
+    pub(crate) fn seats(&self) -> impl Iterator<Item = (Seat, &T)> {
+        let seats = self.seats.iter().enumerate();
+        seats.filter_map(|(seat, guest)| Some((Seat(seat), &*guest.as_ref()?.of)))
+    }
+
     /// Those of up to `count` seats from `seat` on, and where to go on; nowhere after the last seat.
     pub(crate) fn portion(
         &mut self,
@@ -149,20 +160,30 @@ impl<T> Rounds<T> {
     /// Somebody has something to do, and a turn in each duty cycle for a while.
     pub(crate) fn wake(&mut self, seat: Seat, now_ns: i64) -> Option<&mut T> {
         self.seats.get_mut(seat.0)?.as_mut()?.moved_ns = now_ns;
+        self.rouse(seat)
+    }
+
+    /// Somebody has a turn in the next duty cycle, and more if it moves then.
+    pub(crate) fn rouse(&mut self, seat: Seat) -> Option<&mut T> {
         self.set_busy(seat);
         self.get_mut(seat)
     }
 
     /// A turn for all that are busy, beginning with another one each time, and for some that are calm. `look` tells
     /// whether somebody moved.
-    pub(crate) fn turn(&mut self, now_ns: i64, pace: Pace, mut look: impl FnMut(&mut T) -> bool) {
+    pub(crate) fn turn(
+        &mut self,
+        now_ns: i64,
+        pace: Pace,
+        mut look: impl FnMut(Seat, &mut T) -> bool,
+    ) {
         let mut changed = std::mem::take(&mut self.changed);
         let busy = self.busy;
         self.first = after(self.first, busy);
         for index in (self.first..busy).chain(0..self.first) {
             let seat = self.order[index];
             if let Some(guest) = &mut self.seats[seat.0] {
-                if look(&mut guest.of) {
+                if look(seat, &mut guest.of) {
                     guest.moved_ns = now_ns;
                 } else if now_ns.saturating_sub(guest.moved_ns) > BUSY_NS {
                     changed.push(seat);
@@ -180,7 +201,7 @@ impl<T> Rounds<T> {
             self.next = after(self.next, calm);
             let seat = self.order[busy + self.next];
             if let Some(guest) = &mut self.seats[seat.0]
-                && look(&mut guest.of)
+                && look(seat, &mut guest.of)
             {
                 guest.moved_ns = now_ns;
                 changed.push(seat);
@@ -261,7 +282,7 @@ mod tests {
     /// Whom a turn looked at.
     fn looked(rounds: &mut Rounds<u32>, now_ns: i64, pace: Pace, moving: &[u32]) -> Vec<u32> {
         let mut seen = Vec::new();
-        rounds.turn(now_ns, pace, |guest| {
+        rounds.turn(now_ns, pace, |_, guest| {
             seen.push(*guest);
             moving.contains(guest)
         });
@@ -292,6 +313,25 @@ mod tests {
             assert_eq!(seen[0], 7);
             assert!(seen.len() <= 1 + SHARE_AT_WORK.0, "{}", seen.len());
         }
+    }
+
+    #[test]
+    fn who_is_roused_has_one_turn_and_who_is_woken_has_more() {
+        let (mut rounds, seats) = with(1_000);
+        looked(&mut rounds, 0, Pace::AtWork, &[]);
+        let mut now_ns = 0;
+        let mut turns_of = |rounds: &mut Rounds<u32>, guest| {
+            let seen = (0..10).map(|_| {
+                now_ns += TURN_NS;
+                looked(rounds, now_ns, Pace::AtWork, &[])[0]
+            });
+            seen.filter(|first| *first == guest).count()
+        };
+        assert_eq!(turns_of(&mut rounds, 700), 0);
+        rounds.rouse(seats[700]);
+        assert_eq!(turns_of(&mut rounds, 700), 1);
+        rounds.wake(seats[700], 0);
+        assert_eq!(turns_of(&mut rounds, 700), 10);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::identity::Identity;
 use super::image::{Link, ReceiverImage, Turned};
 use super::transport::ReceiveTransport;
 use crate::boundary::{EndpointId, ReceiveEndpointSpec};
+use crate::rounds::{Pace, Rounds};
 use crate::timestamps::ReceiveTimestamps;
 
 /// A receive endpoint: built by the conductor, owned by the receiver.
@@ -24,8 +25,8 @@ pub struct ReceiveEndpoint {
     has_destinations: bool,
     timestamps: Option<ReceiveTimestamps>,
     pub(super) dispatcher: Dispatcher,
-    /// Images stay in their slot for life.
-    pub(super) images: Vec<Option<Box<ReceiverImage>>>,
+    /// An image's slot is its seat.
+    pub(super) images: Rounds<ReceiverImage>,
 }
 
 impl ReceiveEndpoint {
@@ -46,7 +47,7 @@ impl ReceiveEndpoint {
             has_destinations: spec.has_destinations,
             timestamps: spec.timestamps,
             dispatcher: Dispatcher::new(spec.stream_session_limit, spec.seed),
-            images: Vec::new(),
+            images: Rounds::default(),
         }
     }
 
@@ -90,8 +91,9 @@ impl ReceiveEndpoint {
         bytes
     }
 
-    /// A turn for each image, and what the endpoint itself does by time. Returns how much was done.
-    pub(super) fn turn(&mut self, desk: &mut Desk<'_>) -> usize {
+    /// A turn for each image that receives, and for some that do not, and what the endpoint itself does by time. Returns
+    /// how much was done.
+    pub(super) fn turn(&mut self, pace: Pace, desk: &mut Desk<'_>) -> usize {
         let mut link = Link {
             now: desk.now,
             identity: &self.identity,
@@ -102,19 +104,20 @@ impl ReceiveEndpoint {
             losses: desk.losses,
         };
         let mut work = 0;
-        for (slot, image) in self.images.iter_mut().enumerate() {
-            if let Some(image) = image {
-                match image.turn(&mut link) {
-                    Turned::Worked(done) => work += done,
-                    Turned::TimedOut { cool_down } => {
-                        let (session_id, stream_id) = image.key();
-                        self.dispatcher
-                            .remove_image(session_id, stream_id, slot, cool_down);
-                        work += 1;
-                    }
+        let dispatcher = &mut self.dispatcher;
+        self.images.turn(desk.now.nanos, pace, |seat, image| {
+            let done = match image.turn(&mut link) {
+                Turned::Worked(done) => done,
+                Turned::TimedOut { cool_down } => {
+                    let (session_id, stream_id) = image.key();
+                    dispatcher.remove_image(session_id, stream_id, seat.0, cool_down);
+                    1
                 }
-            }
-        }
+            };
+            work += done;
+            // What is missing has its own times.
+            done > 0 || image.misses_something()
+        });
         self.dispatcher.expire(desk.now.nanos);
         self.look_after_transports(desk);
         work

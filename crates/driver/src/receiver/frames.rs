@@ -11,6 +11,7 @@ use super::dispatcher::{OnData, OnSetup};
 use super::endpoint::ReceiveEndpoint;
 use super::train::{self, Run};
 use crate::boundary::{ConductorEvent, CreateImage};
+use crate::rounds::Seat;
 
 /// Nothing is as far away as that: an image is gone by then.
 const ROUND_TRIP_MAX_NS: i64 = 10_000_000_000;
@@ -33,7 +34,8 @@ impl ReceiveEndpoint {
             return false;
         };
         let image = self.dispatcher.image(frame.session_id(), frame.stream_id());
-        let Some(image) = image.and_then(|image| self.images[image].as_mut()) else {
+        let Some(image) = image.and_then(|slot| self.images.wake(Seat(slot), desk.now.nanos))
+        else {
             return false;
         };
         let Some(transport) = &mut self.transports[slot] else {
@@ -90,7 +92,13 @@ impl ReceiveEndpoint {
             desk.now.nanos,
         ) {
             OnData::Image(slot) => {
-                if let Some(image) = &mut self.images[slot] {
+                // A stream with nothing but heartbeats has a turn for each.
+                let image = if frame.is_heartbeat() {
+                    self.images.rouse(Seat(slot))
+                } else {
+                    self.images.wake(Seat(slot), desk.now.nanos)
+                };
+                if let Some(image) = image {
                     image.on_packet(frame, &arrival, desk.counters);
                 }
             }
@@ -114,7 +122,7 @@ impl ReceiveEndpoint {
         let (session_id, stream_id) = (setup.session_id.get(), setup.stream_id.get());
         match self.dispatcher.on_setup(session_id, stream_id) {
             OnSetup::Image(image) => {
-                if let Some(image) = &mut self.images[image] {
+                if let Some(image) = self.images.rouse(Seat(image)) {
                     image.on_setup(&arrival);
                 }
             }
@@ -164,7 +172,7 @@ impl ReceiveEndpoint {
         let slot = self
             .dispatcher
             .image(rttm.session_id.get(), rttm.stream_id.get());
-        let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) else {
+        let Some(image) = slot.and_then(|slot| self.images.rouse(Seat(slot))) else {
             return;
         };
         if receiver_id != 0 && receiver_id != self.identity.receiver_id {

@@ -236,6 +236,11 @@ impl ReceiverImage {
         }
     }
 
+    /// Whether something is to be asked for, or filled, when it is time.
+    pub(super) fn misses_something(&self) -> bool {
+        self.loss.is_tracking()
+    }
+
     /// Nobody wants the stream any more.
     pub(super) fn abandon(&mut self) {
         self.is_abandoned = true;

@@ -53,6 +53,10 @@ impl Loss {
         }
     }
 
+    pub(super) fn is_tracking(&self) -> bool {
+        self.tracked.is_some()
+    }
+
     /// The gap, if it has been there for long enough; the next time after the retry delay. Where too many NAKs stay
     /// `unanswered` that grows: a forged SETUP and a heartbeat shall not make the receiver shower somebody with them.
     pub(super) fn due(&mut self, unanswered: u32, now_ns: i64) -> Option<Gap> {

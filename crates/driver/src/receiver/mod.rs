@@ -1,8 +1,8 @@
 //! The receiver: from the wire to the term buffer.
 //!
 //! One duty cycle takes what has arrived on every socket, in large batches, and puts it where subscribers read it: a
-//! train of datagrams that the kernel delivers as one piece goes into the log in one piece. Then every image gets a turn
-//! to find what is missing and to tell its sender how far the subscribers are. The order of reading is the order of the
+//! train of datagrams that the kernel delivers as one piece goes into the log in one piece. Then images get a turn
+//! (`rounds`) to find what is missing and to tell its sender how far the subscribers are. The order of reading is the order of the
 //! message: [`Receiver::do_work`](taran_core::agent::Agent::do_work) here, [`ReceiveEndpoint`], `frames`, `train`, `dispatcher`
 //! (whose it is), [`ReceiverImage`], `insertion` (into the log); then the way back: `repair`, `feedback`.
 
@@ -43,6 +43,7 @@ use crate::boundary::{ConductorEvent, Outbox, ReceiverCommand, ReceiverCounters}
 use crate::every::Every;
 use crate::faults::Faults;
 use crate::park::{may_have_arrived, rest, wait_for_any};
+use crate::rounds::Pace;
 
 pub use endpoint::ReceiveEndpoint;
 pub use image::ReceiverImage;
@@ -88,6 +89,7 @@ pub struct Receiver {
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
     transports: usize,
+    pace: Pace,
 }
 
 /// What the receiver lends to an endpoint for a turn.
@@ -118,11 +120,12 @@ impl Agent for Receiver {
         }
         let checks_silence = self.silence_check.is_due(now.nanos);
         for endpoint in &mut self.endpoints {
-            work += endpoint.turn(&mut desk);
+            work += endpoint.turn(self.pace, &mut desk);
             if checks_silence {
                 endpoint.check_heard(&mut desk);
             }
         }
+        self.pace = Pace::after(work);
         work
     }
 
@@ -165,6 +168,7 @@ impl Receiver {
             batch: ReceiveBatch::new(BATCH),
             fds: Vec::new(),
             transports: 0,
+            pace: Pace::AtRest,
         }
     }
 }

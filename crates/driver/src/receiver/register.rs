@@ -10,6 +10,7 @@ use super::endpoint::ReceiveEndpoint;
 use super::image::ReceiverImage;
 use super::transport::ReceiveTransport;
 use crate::boundary::{ImageId, TransportId};
+use crate::rounds::Seat;
 
 impl ReceiveEndpoint {
     pub(super) fn add_subscription(
@@ -28,7 +29,7 @@ impl ReceiveEndpoint {
         let images = &mut self.images;
         self.dispatcher
             .remove_subscription(stream_id, session_id, |slot| {
-                if let Some(image) = &mut images[slot] {
+                if let Some(image) = images.rouse(Seat(slot)) {
                     image.abandon();
                 }
             });
@@ -39,51 +40,39 @@ impl ReceiveEndpoint {
         let slot = self.slot_of(transport);
         image.start(slot, self.transports.len(), now);
         let key = image.key();
-        for older in self
-            .images
-            .iter_mut()
-            .flatten()
-            .filter(|older| older.key() == key)
-        {
+        for older in self.images.iter_mut().filter(|older| older.key() == key) {
             older.yield_to_newer();
         }
-        let slot = self
-            .images
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or_else(|| {
-                self.images.push(None);
-                self.images.len() - 1
-            });
-        if !self.dispatcher.add_image(key.0, key.1, slot) {
+        let seat = self.images.enter(image);
+        if !self.dispatcher.add_image(key.0, key.1, seat.0)
+            && let Some(image) = self.images.get_mut(seat)
+        {
             image.abandon();
         }
-        self.images[slot] = Some(image);
     }
 
     pub(super) fn remove_image(&mut self, id: ImageId) -> Option<Box<ReceiverImage>> {
-        let slot = self
-            .images
-            .iter()
-            .position(|image| image.as_ref().is_some_and(|image| image.id() == id))?;
-        let image = self.images[slot].take()?;
+        let seat = self.seat_of(id)?;
+        let image = self.images.leave(seat)?;
         let (session_id, stream_id) = image.key();
         self.dispatcher
-            .remove_image(session_id, stream_id, slot, false);
+            .remove_image(session_id, stream_id, seat.0, false);
         Some(image)
     }
 
     pub(super) fn remove_any_image(&mut self) -> Option<Box<ReceiverImage>> {
-        let id = self.images.iter().flatten().next()?.id();
+        let id = self.images.any()?.id();
         self.remove_image(id)
     }
 
+    /// The image, which has a turn soon: something about it changes.
     pub(super) fn image(&mut self, id: ImageId) -> Option<&mut ReceiverImage> {
-        self.images
-            .iter_mut()
-            .flatten()
-            .find(|image| image.id() == id)
-            .map(|image| &mut **image)
+        self.images.rouse(self.seat_of(id)?)
+    }
+
+    fn seat_of(&self, id: ImageId) -> Option<Seat> {
+        let mut seats = self.images.seats();
+        Some(seats.find(|(_, image)| image.id() == id)?.0)
     }
 
     pub(super) fn dispatcher(&mut self) -> &mut Dispatcher {
@@ -97,7 +86,7 @@ impl ReceiveEndpoint {
             && let Some(control) = &mut transport.explicit_control
         {
             *control = address;
-            for image in self.images.iter_mut().flatten() {
+            for image in self.images.iter_mut() {
                 image.connections.readdress(slot, address);
             }
         }
@@ -112,7 +101,7 @@ impl ReceiveEndpoint {
         });
         let control = transport.known_control();
         self.transports[slot] = Some(transport);
-        for image in self.images.iter_mut().flatten() {
+        for image in self.images.iter_mut() {
             image.connections.reserve(self.transports.len());
             if let Some(control) = control {
                 image.connections.expect(slot, control, desk.now.nanos);
@@ -124,7 +113,7 @@ impl ReceiveEndpoint {
     /// One transport less. Images go on with what the others bring.
     pub(super) fn remove_transport(&mut self, id: TransportId) -> Option<Box<ReceiveTransport>> {
         let slot = self.slot_of(id)?;
-        for image in self.images.iter_mut().flatten() {
+        for image in self.images.iter_mut() {
             image.connections.remove(slot);
         }
         self.transports[slot].take().map(Box::new)

@@ -70,11 +70,12 @@ impl SendEndpoint {
             spare_trains: &mut desk.spare_trains,
         };
         let mut sent = 0;
-        self.publications.turn(desk.now.nanos, pace, |publication| {
-            let bytes = publication.turn(&mut turn);
-            sent += bytes;
-            bytes > 0
-        });
+        self.publications
+            .turn(desk.now.nanos, pace, |_, publication| {
+                let bytes = publication.turn(&mut turn);
+                sent += bytes;
+                bytes > 0
+            });
         sent
     }
 

@@ -102,12 +102,12 @@ impl Owners {
         usize::from(is_ticking)
     }
 
-    /// Every duty cycle: limits of publishers, and clean terms ahead of them.
+    /// Every duty cycle: limits of publishers, and clean terms ahead of them and of receivers.
     pub(crate) fn update_limits(&mut self, pace: Pace) -> usize {
         let now_ns = self.now.nanos;
         self.settle_responses();
         self.ipc.update_limits(now_ns, pace)
             + self.networking.publications.update_limits(now_ns, pace)
-            + self.networking.images.update(now_ns)
+            + self.networking.images.update(now_ns, pace)
     }
 }
