@@ -13,8 +13,12 @@ const BUSY_NS: i64 = 100_000_000;
 const LAP_NS: i64 = 10_000_000;
 /// … if turns are not longer than this: what takes long must not make itself take longer.
 const LONG_TURN_NS: i64 = 1_000_000;
-/// Calm ones of a turn, at least and at most, when there is something else to do …
-const SHARE_AT_WORK: (usize, usize) = (8, 64);
+/// Who has had nothing to do for so long is at rest.
+const REST_AFTER_NS: i64 = 1_000_000;
+/// So few calm ones have all of them a turn each time.
+const FEW: usize = 8;
+/// Of more, at most so many when there is something else to do …
+const SHARE_AT_WORK: usize = 64;
 /// … and at least, when there is nothing.
 const SHARE_AT_REST: usize = 64;
 
@@ -22,22 +26,34 @@ const SHARE_AT_REST: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seat(pub(crate) usize);
 
-/// What the last turn of an agent was like.
+/// What the last turns of an agent were like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// Something was done: what is busy must not wait for what is calm.
     AtWork,
-    /// Nothing was.
+    /// Nothing was, for a while.
     AtRest,
 }
 
-impl Pace {
-    /// After a turn with so much work.
-    pub(crate) fn after(work: usize) -> Self {
-        if work == 0 {
-            Self::AtRest
-        } else {
-            Self::AtWork
+/// When an agent last did something.
+#[derive(Debug, Default)]
+pub(crate) struct Tempo {
+    worked_ns: Option<i64>,
+}
+
+impl Tempo {
+    /// Another turn, with so much work.
+    pub(crate) fn note(&mut self, work: usize, now_ns: i64) {
+        if work > 0 {
+            self.worked_ns = Some(now_ns);
+        }
+    }
+
+    /// At rest it is only when it was so for a while: a fast stream leaves turns with nothing to do, too.
+    pub(crate) fn pace(&self, now_ns: i64) -> Pace {
+        match self.worked_ns {
+            Some(worked_ns) if now_ns.saturating_sub(worked_ns) < REST_AFTER_NS => Pace::AtWork,
+            Some(_) | None => Pace::AtRest,
         }
     }
 }
@@ -223,7 +239,8 @@ impl<T> Rounds<T> {
         let passed_ns = now_ns.saturating_sub(last_ns).clamp(0, LONG_TURN_NS);
         let of_lap = calm.saturating_mul(passed_ns as usize) / LAP_NS as usize;
         let share = match pace {
-            Pace::AtWork => (of_lap + 1).clamp(SHARE_AT_WORK.0, SHARE_AT_WORK.1),
+            Pace::AtWork if calm <= FEW => calm,
+            Pace::AtWork => (of_lap + 1).min(SHARE_AT_WORK),
             Pace::AtRest => (of_lap + 1).max(SHARE_AT_REST),
         };
         share.min(calm)
@@ -301,7 +318,7 @@ mod tests {
         let (mut rounds, _) = with(1_000);
         assert_eq!(looked(&mut rounds, 0, Pace::AtWork, &[]).len(), 1_000);
         let seen = looked(&mut rounds, TURN_NS, Pace::AtWork, &[]);
-        assert_eq!(seen.len(), SHARE_AT_WORK.0);
+        assert_eq!(seen.len(), 1);
     }
 
     #[test]
@@ -311,7 +328,7 @@ mod tests {
         for turn in 1..1_000 {
             let seen = looked(&mut rounds, turn * TURN_NS, Pace::AtWork, &[7]);
             assert_eq!(seen[0], 7);
-            assert!(seen.len() <= 1 + SHARE_AT_WORK.0, "{}", seen.len());
+            assert!(seen.len() <= 3, "{}", seen.len());
         }
     }
 
@@ -358,7 +375,7 @@ mod tests {
         let (mut rounds, _) = with(10_000);
         looked(&mut rounds, 0, Pace::AtWork, &[]);
         for (turn, pace, share) in [
-            (100, Pace::AtWork, SHARE_AT_WORK.1),
+            (100, Pace::AtWork, SHARE_AT_WORK),
             (200, Pace::AtRest, 10_000 / 10 + 1),
         ] {
             let seen = looked(&mut rounds, turn * LAP_NS, pace, &[]);
@@ -384,7 +401,7 @@ mod tests {
         assert_eq!(looked(&mut rounds, last, Pace::AtWork, &[])[0], 42);
         assert_eq!(looked(&mut rounds, over, Pace::AtWork, &[])[0], 42);
         let seen = looked(&mut rounds, over, Pace::AtWork, &[]);
-        assert_eq!(seen.len(), SHARE_AT_WORK.0);
+        assert_eq!(seen.len(), 1);
     }
 
     #[test]

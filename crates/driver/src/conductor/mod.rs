@@ -69,7 +69,7 @@ use owners::Owners;
 
 use crate::boundary::ConductorEvent;
 use crate::park::watch;
-use crate::rounds::Pace;
+use crate::rounds::Tempo;
 
 /// Most events of sender and receiver taken in one duty cycle.
 const EVENTS_PER_CYCLE: usize = 16;
@@ -92,7 +92,7 @@ pub struct Conductor {
     owners: Owners,
     cycles: DutyCycle,
     timer: Timer,
-    pace: Pace,
+    tempo: Tempo,
 }
 
 #[derive(Debug)]
@@ -123,7 +123,7 @@ impl Conductor {
                 interval_ns: timers.interval_ns,
                 last_ns: now.nanos,
             },
-            pace: Pace::AtRest,
+            tempo: Tempo::default(),
             intake: Intake::new(spec.commands, now.nanos),
             cnc: spec.cnc,
             events: spec.events,
@@ -188,6 +188,7 @@ impl Agent for Conductor {
         self.cycles.begin_turn(now.nanos);
         self.owners.at(now);
         let free_limit = self.owners.settings.timers.resource_free_limit;
+        let pace = self.tempo.pace(now.nanos);
         // What had no room in an earlier turn goes on, whether clients speak or not.
         self.owners.networking.flush_lines();
         let work = self.on_timer()
@@ -197,9 +198,9 @@ impl Agent for Conductor {
             + self.intake.take(&mut self.owners)
             + self.take_events()
             + self.owners.begin_image()
-            + self.owners.update_limits(self.pace)
+            + self.owners.update_limits(pace)
             + self.owners.logs.free_some(free_limit);
-        self.pace = Pace::after(work);
+        self.tempo.note(work, now.nanos);
         work
     }
 

@@ -106,6 +106,7 @@ impl ReceiveEndpoint {
         let mut work = 0;
         let dispatcher = &mut self.dispatcher;
         self.images.turn(desk.now.nanos, pace, |seat, image| {
+            let before = image.progress();
             let done = match image.turn(&mut link) {
                 Turned::Worked(done) => done,
                 Turned::TimedOut { cool_down } => {
@@ -115,8 +116,8 @@ impl ReceiveEndpoint {
                 }
             };
             work += done;
-            // What is missing has its own times.
-            done > 0 || image.misses_something()
+            // Status messages that only repeat themselves are no progress, but what is missing has its own times.
+            image.progress() != before || image.misses_something()
         });
         self.dispatcher.expire(desk.now.nanos);
         self.look_after_transports(desk);

@@ -236,6 +236,11 @@ impl ReceiverImage {
         }
     }
 
+    /// How far it is, as the conductor and the sender know.
+    pub(super) fn progress(&self) -> (i64, i64) {
+        (self.published, self.status.position())
+    }
+
     /// Whether something is to be asked for, or filled, when it is time.
     pub(super) fn misses_something(&self) -> bool {
         self.loss.is_tracking()

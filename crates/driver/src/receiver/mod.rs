@@ -43,7 +43,7 @@ use crate::boundary::{ConductorEvent, Outbox, ReceiverCommand, ReceiverCounters}
 use crate::every::Every;
 use crate::faults::Faults;
 use crate::park::{may_have_arrived, rest, wait_for_any};
-use crate::rounds::Pace;
+use crate::rounds::Tempo;
 
 pub use endpoint::ReceiveEndpoint;
 pub use image::ReceiverImage;
@@ -89,7 +89,7 @@ pub struct Receiver {
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
     transports: usize,
-    pace: Pace,
+    tempo: Tempo,
 }
 
 /// What the receiver lends to an endpoint for a turn.
@@ -119,13 +119,14 @@ impl Agent for Receiver {
             }
         }
         let checks_silence = self.silence_check.is_due(now.nanos);
+        let pace = self.tempo.pace(now.nanos);
         for endpoint in &mut self.endpoints {
-            work += endpoint.turn(self.pace, &mut desk);
+            work += endpoint.turn(pace, &mut desk);
             if checks_silence {
                 endpoint.check_heard(&mut desk);
             }
         }
-        self.pace = Pace::after(work);
+        self.tempo.note(work, now.nanos);
         work
     }
 
@@ -168,7 +169,7 @@ impl Receiver {
             batch: ReceiveBatch::new(BATCH),
             fds: Vec::new(),
             transports: 0,
-            pace: Pace::AtRest,
+            tempo: Tempo::default(),
         }
     }
 }

@@ -126,9 +126,7 @@ impl SendEndpoint {
         desk: &'a mut Desk<'_>,
     ) -> Option<(&'a mut SenderPublication, Turn<'a>)> {
         let id = self.addressees.get(&(session_id, stream_id))?;
-        let publication = self
-            .publications
-            .wake(*self.seats.get(id)?, desk.now.nanos)?;
+        let publication = self.publications.rouse(*self.seats.get(id)?)?;
         let turn = Turn {
             now: desk.now,
             wire: &mut self.wire,

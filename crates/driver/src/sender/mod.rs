@@ -36,7 +36,7 @@ use crate::boundary::{ConductorEvent, Outbox, SenderCommand, SenderCounters};
 use crate::every::Every;
 use crate::faults::Faults;
 use crate::park::{may_have_arrived, rest, wait_for_any};
-use crate::rounds::Pace;
+use crate::rounds::Tempo;
 
 pub use endpoint::SendEndpoint;
 pub use flow_control::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};
@@ -94,7 +94,7 @@ pub struct Sender {
     silence_check: Every,
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
-    pace: Pace,
+    tempo: Tempo,
 }
 
 /// What the sender lends to an endpoint for a turn.
@@ -112,7 +112,7 @@ impl Agent for Sender {
         let commands = self.take_commands(now);
         let short_sends = self.counters.short_sends.get();
         let sent = self.send(now);
-        self.pace = Pace::after(commands + sent);
+        self.tempo.note(commands + sent, now.nanos);
         let is_short = self.counters.short_sends.get() != short_sends;
         let heard = if sent == 0 || is_short || self.is_poll_due(now) {
             self.poll_control(now)
@@ -163,12 +163,12 @@ impl Sender {
             silence_check: Every::new(spec.reresolution_check_interval_ns),
             batch: ReceiveBatch::new(CONTROL_BATCH),
             fds: Vec::new(),
-            pace: Pace::AtRest,
+            tempo: Tempo::default(),
         }
     }
 
     fn send(&mut self, now: Now) -> usize {
-        let pace = self.pace;
+        let pace = self.tempo.pace(now.nanos);
         let mut desk = Desk {
             now,
             counters: &self.counters,
