@@ -78,7 +78,8 @@ fn all_names_that_become_the_same_are_told_with_their_places() {
 #[test]
 fn words_of_rust_and_of_the_interface_get_an_underscore() {
     let inside = r#"<types>
-        <enum name="Option" encodingType="uint8"><validValue name="Self">1</validValue></enum>
+        <enum name="Option" encodingType="uint8"><validValue name="Self">1</validValue>
+            <validValue name="NULL">2</validValue></enum>
     </types>
     <message name="fn" id="1">
         <field name="type" id="1" type="uint8"/>
@@ -90,6 +91,7 @@ fn words_of_rust_and_of_the_interface_get_an_underscore() {
         "pub fn type_(&self) -> u8 {",
         "pub fn decode_(&self) -> types::Option_ {",
         "1 => Self::Self_,",
+        "2 => Self::NULL_,",
     ] {
         assert!(files[0].text.contains(part), "{part} in {}", files[0].text);
     }

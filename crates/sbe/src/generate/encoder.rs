@@ -63,6 +63,15 @@ pub(super) fn write(
                 },
             );
             code.blank();
+            remaining(
+                code,
+                if is_message {
+                    "self.tail.remaining()"
+                } else {
+                    "self.parent.remaining()"
+                },
+            );
+            code.blank();
             moved(code, plan);
         }
     });
@@ -117,6 +126,16 @@ pub(super) fn writer(code: &mut Code, path: &str) {
     code.line("#[inline]");
     let result = "&mut runtime::Writer<'a>";
     code.function("const fn writer", &["&mut self"], result, |code| {
+        code.line(path);
+    });
+}
+
+/// The method that tells how much room there is.
+pub(super) fn remaining(code: &mut Code, path: &str) {
+    code.doc("How many bytes of the buffer are left.");
+    code.line("#[inline]");
+    code.line("#[must_use]");
+    code.function("pub const fn remaining", &["&self"], "usize", |code| {
         code.line(path);
     });
 }

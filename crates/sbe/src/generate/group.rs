@@ -261,6 +261,8 @@ fn begin(code: &mut Code, plan: &GroupPlan<'_>, order: ByteOrder) {
             encoder::writer(code, "self.parent.writer()");
         }
         code.blank();
+        encoder::remaining(code, "self.parent.remaining()");
+        code.blank();
         done(code, plan, layout, order);
     });
     code.blank();
@@ -320,7 +322,9 @@ fn entry(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout) {
     let entry = &plan.entry.encoder;
     code.doc("Writes the next entry.");
     if !is_flat {
-        code.doc("\nThe entry gives the group back when it is done.");
+        code.doc(
+            "\nThe entry gives the group back when it is done; an error does not, see `remaining`.",
+        );
     }
     code.doc(
         "\n# Errors\n\nWhen the buffer is too small, or the group has as many entries as it can.",
@@ -336,10 +340,15 @@ fn entry(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout) {
             code.line(format!("max: {max},"));
             code.close("});");
         });
-        code.line("self.count += 1;");
         if is_flat {
-            code.line(format!("{entry}::start(self.parent.writer())"));
+            // An entry that finds no room is none: the group can end without it.
+            code.line(format!(
+                "let entry = {entry}::start(self.parent.writer())?;"
+            ));
+            code.line("self.count += 1;");
+            code.line("Ok(entry)");
         } else {
+            code.line("self.count += 1;");
             code.line(format!("{entry}::start(self)"));
         }
     });

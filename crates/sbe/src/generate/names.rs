@@ -26,6 +26,7 @@ const METHODS: &[&str] = &[
     "moved",
     "out_of_range",
     "pass",
+    "remaining",
     "start",
     "wrap",
     "writer",
@@ -57,7 +58,7 @@ pub(super) fn kind(name: &str) -> String {
 
 /// `NoChange`, for a value of an enumeration.
 pub(super) fn variant(name: &str) -> String {
-    unless(pascal(name), &["Self", "Unknown"])
+    unless(pascal(name), &["NULL", "Self", "Unknown"])
 }
 
 /// `PRICE`, for what is constant about a field.
@@ -202,6 +203,7 @@ mod tests {
             assert_eq!(kind(name), expected, "{name}");
         }
         assert_eq!(variant("unknown"), "Unknown_");
+        assert_eq!(variant("NULL"), "NULL_");
         assert_eq!(constant("sunRoof"), "SUN_ROOF");
     }
 }

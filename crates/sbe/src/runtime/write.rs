@@ -95,6 +95,27 @@ impl<'a> Writer<'a> {
         self.written
     }
 
+    /// How many bytes of the buffer are left.
+    #[inline]
+    #[must_use]
+    pub const fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Looked at before anything is taken: what does not fit leaves the rest to what is smaller.
+    #[inline]
+    const fn has_room(&self, needed: usize, what: &'static str) -> Result<(), EncodeError> {
+        let actual = self.rest.len();
+        if needed <= actual {
+            return Ok(());
+        }
+        Err(EncodeError::Short {
+            what,
+            needed,
+            actual,
+        })
+    }
+
     /// The next bytes, for somebody to write.
     ///
     /// # Errors
@@ -105,14 +126,9 @@ impl<'a> Writer<'a> {
         &mut self,
         what: &'static str,
     ) -> Result<&'a mut [u8; N], EncodeError> {
-        let rest = core::mem::take(&mut self.rest);
-        let actual = rest.len();
-        let Some((chunk, rest)) = rest.split_first_chunk_mut() else {
-            return Err(EncodeError::Short {
-                what,
-                needed: N,
-                actual,
-            });
+        self.has_room(N, what)?;
+        let Some((chunk, rest)) = core::mem::take(&mut self.rest).split_first_chunk_mut() else {
+            unreachable!("there is room")
         };
         self.rest = rest;
         self.written += N;
@@ -126,18 +142,34 @@ impl<'a> Writer<'a> {
     /// [`EncodeError::Short`] when the buffer has not enough left.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8], what: &'static str) -> Result<(), EncodeError> {
-        let rest = core::mem::take(&mut self.rest);
-        let actual = rest.len();
-        let Some((here, rest)) = rest.split_at_mut_checked(bytes.len()) else {
-            return Err(EncodeError::Short {
-                what,
-                needed: bytes.len(),
-                actual,
-            });
-        };
+        self.has_room(bytes.len(), what)?;
+        let (here, rest) = core::mem::take(&mut self.rest).split_at_mut(bytes.len());
         here.copy_from_slice(bytes);
         self.rest = rest;
         self.written += bytes.len();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_takes_nothing_away() {
+        let mut buffer = [0; 5];
+        let mut writer = Writer::new(&mut buffer);
+        let short = |needed, actual| EncodeError::Short {
+            what: "a",
+            needed,
+            actual,
+        };
+        assert_eq!(writer.chunk::<6>("a").map(|_| ()), Err(short(6, 5)));
+        assert_eq!(writer.bytes(&[1; 6], "a"), Err(short(6, 5)));
+        *writer.chunk("a").unwrap() = [7; 3];
+        assert_eq!(writer.chunk::<3>("a").map(|_| ()), Err(short(3, 2)));
+        assert_eq!(writer.bytes(&[1; 2], "a"), Ok(()));
+        assert_eq!(writer.written(), 5);
+        assert_eq!(buffer, [7, 7, 7, 1, 1]);
     }
 }

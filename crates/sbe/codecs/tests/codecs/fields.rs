@@ -6,6 +6,7 @@ use taran_sbe_codecs::garage_v2::types::{
     EngineBoosterFlags, EngineBoosterKind, EngineState, Extras, Fuel, Priority, Wide, YesNo,
 };
 use taran_sbe_codecs::ticks;
+use taran_sbe_codecs::vast::asked::{AskedDecoder, AskedEncoder};
 use taran_sbe_codecs::vast::ranges::{RangesDecoder, RangesEncoder};
 
 use crate::garage;
@@ -305,4 +306,19 @@ fn ranges_hold_for_what_is_there_of_options_arrays_and_composites() {
         }),
         Some("spot")
     );
+}
+
+#[test]
+fn a_value_that_a_schema_calls_null_is_not_the_null_value() {
+    use taran_sbe_codecs::vast::types::Answer;
+    let mut buffer = [0; 64];
+    let mut asked = AskedEncoder::encode(&mut buffer).unwrap();
+    asked.meant(None);
+    assert_eq!(asked.block_bytes(), &[255; 3]);
+    asked.said(Answer::NULL_).meant(Some(Answer::NULL_));
+    assert_eq!(asked.block_bytes(), &[1, 1, 255]);
+    let asked = AskedDecoder::decode(&buffer).unwrap();
+    assert_eq!(asked.said(), Answer::NULL_);
+    assert_eq!(asked.meant(), Some(Answer::NULL_));
+    assert_eq!(asked.hoped(), None);
 }

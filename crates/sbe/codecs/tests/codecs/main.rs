@@ -11,6 +11,7 @@ mod alike;
 mod arbitrary;
 mod evolution;
 mod fields;
+mod full;
 mod generic;
 mod refused;
 mod shown;
