@@ -110,7 +110,7 @@ impl Build {
                 let stem = path.file_stem().unwrap_or_default();
                 stem.to_string_lossy().into_owned()
             });
-            let target = out.join(name).with_extension("rs");
+            let target = out.join(format!("{name}.rs"));
             if let Some(first) = written.insert(target.clone(), path.clone()) {
                 return Err(BuildError::SameFile {
                     target,

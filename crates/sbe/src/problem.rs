@@ -53,38 +53,70 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The most problems of one schema that are told.
+/// The most errors, and the most warnings, of one schema that are told.
 const MOST: usize = 1_000;
 
-/// The problems that were found so far.
+/// The problems that were found so far. However many warnings there are, they take no room from errors.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
+    errors: Told,
+    warnings: Told,
+}
+
+/// Those of one severity.
+#[derive(Debug, Default)]
+struct Told {
     found: Vec<Diagnostic>,
-    any_errors: bool,
+    /// Where the first one is that is not told.
+    cut: Option<Position>,
 }
 
 impl Problems {
     pub(crate) fn add(&mut self, position: &Position, problem: Problem) {
-        self.any_errors |= problem.severity() == Severity::Error;
-        let diagnostic = Diagnostic {
+        let told = match problem.severity() {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        told.add(Diagnostic {
             position: position.clone(),
             problem,
-        };
-        // What is wrong with a type is found once for each place that looks at it.
-        if self.found.len() < MOST && !self.found.contains(&diagnostic) {
-            self.found.push(diagnostic);
-        }
+        });
     }
 
     pub(crate) fn any_errors(&self) -> bool {
-        self.any_errors
+        !self.errors.found.is_empty()
     }
 
-    /// All of them, by file and place.
-    pub(crate) fn in_order(mut self) -> Vec<Diagnostic> {
-        self.found
-            .sort_by(|one, two| one.position.cmp(&two.position));
-        self.found
+    /// All of them, by file and place, and that there are more where there are.
+    pub(crate) fn in_order(self) -> Vec<Diagnostic> {
+        let cut = [
+            self.errors.more(Problem::MoreErrors(MOST)),
+            self.warnings.more(Problem::MoreWarnings(MOST)),
+        ];
+        let mut found = self.errors.found;
+        found.extend(self.warnings.found);
+        found.sort_by(|one, two| one.position.cmp(&two.position));
+        found.extend(cut.into_iter().flatten());
+        found
+    }
+}
+
+impl Told {
+    fn add(&mut self, diagnostic: Diagnostic) {
+        // What is wrong with a type is found once for each place that looks at it.
+        if self.cut.is_some() || self.found.contains(&diagnostic) {
+            return;
+        }
+        if self.found.len() < MOST {
+            self.found.push(diagnostic);
+        } else {
+            self.cut = Some(diagnostic.position);
+        }
+    }
+
+    fn more(&self, problem: Problem) -> Option<Diagnostic> {
+        let position = self.cut.clone()?;
+        Some(Diagnostic { position, problem })
     }
 }
 
@@ -93,6 +125,12 @@ impl Problems {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the texts say it")]
 pub enum Problem {
+    // Too many of them.
+    #[error("there are more errors from here on than the {0} that are told")]
+    MoreErrors(usize),
+    #[error("there are more warnings from here on than the {0} that are told")]
+    MoreWarnings(usize),
+
     // Files and XML.
     #[error("cannot read {name}: {reason}")]
     Unreadable { name: String, reason: String },
@@ -288,8 +326,12 @@ pub enum Problem {
     VarDataInField(String),
     #[error("{what} is of no use in composite {composite}, behind varData")]
     BehindVarData { what: String, composite: String },
-    #[error("<data> cannot be {0}")]
-    DataPresence(&'static str),
+    #[error("<data> cannot be constant")]
+    DataConstant,
+    #[error(
+        "presence=\"optional\" means nothing on <data>: data that is not there has the length 0"
+    )]
+    DataOptional,
 
     // Versions.
     #[error("sinceVersion {since} is beyond the schema's version {version}")]
@@ -324,7 +366,8 @@ impl Problem {
     #[must_use]
     pub fn severity(&self) -> Severity {
         match self {
-            Self::UnknownElement { .. }
+            Self::MoreWarnings(_)
+            | Self::UnknownElement { .. }
             | Self::UnknownAttribute { .. }
             | Self::BadName(_)
             | Self::NoMessages
@@ -340,6 +383,7 @@ impl Problem {
             | Self::OffsetZero { .. }
             | Self::NoMaxValue { .. }
             | Self::BehindVarData { .. }
+            | Self::DataOptional
             | Self::DeprecatedBeyond { .. }
             | Self::DeprecatedBefore { .. }
             | Self::VersionOrder { .. }

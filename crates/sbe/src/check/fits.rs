@@ -32,13 +32,57 @@ pub(super) fn schema(schema: &Schema, problems: &mut Problems) {
         );
     }
     for message in &schema.messages {
+        let slots = (header.groups, header.data);
+        counts(
+            &message.block,
+            slots,
+            composite,
+            &message.position,
+            problems,
+        );
         groups(&message.block, problems);
+    }
+}
+
+/// How many groups and data follow a block, where its header tells. A constant there is relied on by nobody.
+fn counts(
+    block: &Block,
+    (groups, data): (Option<Slot>, Option<Slot>),
+    composite: &str,
+    position: &Position,
+    problems: &mut Problems,
+) {
+    for (what, count, member, slot) in [
+        (
+            "the number of groups",
+            block.groups.len(),
+            "numGroups",
+            groups,
+        ),
+        (
+            "the number of data",
+            block.data.len(),
+            "numVarDataFields",
+            data,
+        ),
+    ] {
+        if let Some(slot) = slot.filter(|slot| slot.constant.is_none()) {
+            let slot = (member, slot);
+            check(what, count as u64, slot, composite, position, problems);
+        }
     }
 }
 
 fn groups(block: &Block, problems: &mut Problems) {
     for group in &block.groups {
         let dimensions = &group.dimensions;
+        counts(
+            &group.block,
+            (dimensions.groups, dimensions.data),
+            &dimensions.kind.name,
+            &group.position,
+            problems,
+        );
         check(
             "a block of",
             group.block.length.into(),

@@ -75,6 +75,7 @@ pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, repo
         both(&path, one, two, report);
         let (was, is) = (&one.dimensions.kind, &two.dimensions.kind);
         composites::frame(&path, was, is, report);
+        entries(&path, one, two, report);
         compare(&path, &one.block, &two.block, true, report);
     }
     gone(path, &groups.gone, report);
@@ -90,6 +91,19 @@ pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, repo
     }
     gone(path, &data.gone, report);
     appended(path, &data.new, in_group, false, report);
+}
+
+/// How many entries groups may have: both sides refuse other counts.
+fn entries(path: &str, old: &Group, new: &Group, report: &mut Report) {
+    let limits = |group: &Group| (group.dimensions.min_count, group.dimensions.count.max);
+    let (was, is) = (limits(old), limits(new));
+    if was != is {
+        let what = format!(
+            "had from {} to {} entries, and has from {} to {}: who has the one refuses counts of the other",
+            was.0, was.1, is.0, is.1
+        );
+        report.add(Impact::Breaking, path, &new.position, what);
+    }
 }
 
 /// What of the old is in the new.

@@ -241,12 +241,12 @@ pub(super) fn data(
         let what = "the length is sent otherwise";
         report.add(Impact::Breaking, path, place, what);
     }
-    if new.length.max < old.length.max {
+    if new.length.max != old.length.max {
         let what = format!(
-            "had up to {} bytes, and has up to {}",
+            "had up to {} bytes, and has up to {}: who has the lower bound refuses more",
             old.length.max, new.length.max
         );
-        report.add(Impact::Code, path, place, what);
+        report.add(Impact::Breaking, path, place, what);
     }
     if !same_encoding(
         old.character_encoding.as_deref(),

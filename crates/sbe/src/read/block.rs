@@ -276,12 +276,8 @@ fn data(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> Op
     let common = attributes.common(problems);
     match attributes.presence(problems) {
         None | Some(Presence::Required) => {}
-        Some(Presence::Optional) => {
-            attributes.at("presence", problems, Problem::DataPresence("optional"));
-        }
-        Some(Presence::Constant) => {
-            attributes.at("presence", problems, Problem::DataPresence("constant"));
-        }
+        Some(Presence::Optional) => attributes.at("presence", problems, Problem::DataOptional),
+        Some(Presence::Constant) => attributes.at("presence", problems, Problem::DataConstant),
     }
     let kind = attributes.required("type", problems)?;
     let encoding = frame::data(kind, &element.position, types, problems)?;

@@ -201,3 +201,11 @@ fn a_document_type_that_says_nothing_is_passed_over() {
     let compiled = compile("", &NoFiles(&text)).expect("it is right");
     assert_eq!(compiled.schema.position.line, 2);
 }
+
+#[test]
+fn entities_may_be_spoken_of_where_none_can_be_defined() {
+    accepted(
+        "<!-- no <!ENTITY a 'b'> here -->",
+        r#"<message name="M" id="1"/>"#,
+    );
+}

@@ -232,3 +232,30 @@ fn a_change_between_types_that_nobody_wrote_is_told_where_they_are_used() {
         );
     }
 }
+
+#[test]
+fn counts_and_lengths_that_one_side_would_refuse_are_breaking() {
+    let frames = |count: &str, length: &str| {
+        let types = format!(
+            "<composite name=\"Dims\"><type name=\"blockLength\" primitiveType=\"uint16\"/>\
+             <type name=\"numInGroup\" primitiveType=\"uint16\" {count}/></composite>\
+             <composite name=\"Bytes\"><type name=\"length\" primitiveType=\"uint16\" {length}/>\
+             <type name=\"varData\" primitiveType=\"uint8\" length=\"0\"/></composite>"
+        );
+        let message = "<message name=\"M\" id=\"1\"><group name=\"legs\" id=\"1\" dimensionType=\"Dims\">\
+             <field name=\"size\" id=\"1\" type=\"uint32\"/></group><data name=\"raw\" id=\"2\" type=\"Bytes\"/></message>";
+        read(0, &types, message)
+    };
+    let usual = frames("", "");
+    for (count, length, path) in [
+        ("maxValue=\"9\"", "", "M.legs"),
+        ("minValue=\"1\"", "", "M.legs"),
+        ("", "maxValue=\"9\"", "M.raw"),
+    ] {
+        let other = frames(count, length);
+        for changes in [diff(&usual, &other), diff(&other, &usual)] {
+            let told = told(&changes);
+            assert!(told.contains(&(Impact::Breaking, path)), "{told:?}");
+        }
+    }
+}

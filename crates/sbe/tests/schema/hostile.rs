@@ -5,6 +5,7 @@ use taran_sbe::compile;
 use taran_sbe::decode::Decoder;
 use taran_sbe::describe::describe;
 use taran_sbe::diff::diff;
+use taran_sbe::problem::Severity;
 use taran_sbe::xml::NoFiles;
 
 use crate::{problems, text};
@@ -122,9 +123,39 @@ fn numbers_are_not_larger_than_they_may_be() {
 }
 
 #[test]
-fn no_more_than_a_thousand_problems_are_told() {
+fn no_more_than_a_thousand_problems_are_told_and_that_there_are_more() {
     let many = "<type/>".repeat(100_000);
-    assert_eq!(problems(&many, "").len(), 1_000);
+    let found = problems(&many, "<message name=\"M\" id=\"1\"/>");
+    assert_eq!(found.len(), 1_001);
+    let last = found[1_000].to_string();
+    assert!(
+        last.ends_with("error: there are more errors from here on than the 1000 that are told"),
+        "{last}"
+    );
+}
+
+#[test]
+fn errors_are_told_however_many_warnings_there_are() {
+    let warnings = |count: usize| -> String {
+        (0..count)
+            .map(|at| format!("<type name=\"T{at}\" primitiveType=\"uint8\" nullValue=\"9\"/>"))
+            .collect()
+    };
+    let wrong = "<type name=\"Wrong\" primitiveType=\"uint9\"/>";
+    for (count, told) in [(1_000, 1_000), (1_001, 1_001), (5_000, 1_001)] {
+        let found = problems(&(warnings(count) + wrong), "<message name=\"M\" id=\"1\"/>");
+        let errors = found
+            .iter()
+            .filter(|found| found.severity() == Severity::Error);
+        assert_eq!(errors.count(), 1, "{count}");
+        assert_eq!(found.len(), told + 1, "{count}");
+        let is_cut = found.iter().any(|found| {
+            found
+                .to_string()
+                .contains("warning: there are more warnings")
+        });
+        assert_eq!(is_cut, count > 1_000, "{count}");
+    }
 }
 
 #[test]

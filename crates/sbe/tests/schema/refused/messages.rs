@@ -63,8 +63,13 @@ fn blocks() {
         ),
         (
             r#"<data name="d" id="1" type="varText" presence="optional"/>"#,
+            Warning,
+            "presence=\"optional\" means nothing on <data>: data that is not there has the length 0",
+        ),
+        (
+            r#"<data name="d" id="1" type="varText" presence="constant"/>"#,
             Error,
-            "<data> cannot be optional",
+            "<data> cannot be constant",
         ),
         (
             r#"<data name="d" id="1" type="uint8"/>"#,
@@ -226,4 +231,41 @@ fn messages_and_versions() {
              are too short for it; give it a field of its own",
         ),
     ]);
+}
+
+#[test]
+fn numbers_of_groups_and_data_fit_into_their_slots() {
+    let dimensions = r#"<composite name="Dims"><type name="blockLength" primitiveType="uint16"/>
+        <type name="numInGroup" primitiveType="uint16"/><type name="numGroups" primitiveType="uint8"/>
+        <type name="numVarDataFields" primitiveType="uint8"/></composite>"#;
+    let many = |element: &str, count: usize| -> String {
+        let rest = if element == "data" {
+            r#" type="varText""#
+        } else {
+            ""
+        };
+        (0..count)
+            .map(|at| format!(r#"<{element} name="n{at}" id="{at}"{rest}/>"#))
+            .collect()
+    };
+    for (element, what) in [
+        (
+            "group",
+            "the number of groups 255 does not fit into numGroups",
+        ),
+        (
+            "data",
+            "the number of data 255 does not fit into numVarDataFields",
+        ),
+    ] {
+        let message = |count| {
+            let many = many(element, count);
+            format!(
+                r#"<message name="M" id="1"><group name="g" id="1" dimensionType="Dims">{many}</group></message>"#
+            )
+        };
+        crate::accepted(dimensions, &message(254));
+        let expected = format!("{what} of Dims, which goes up to 254");
+        one(dimensions, &message(255), Error, &expected);
+    }
 }
