@@ -7,20 +7,10 @@ use std::time::Duration;
 /// So many sockets are looked at one by one; of more, the system is first asked whether any has something.
 const FEW: usize = 5;
 
-/// A park of an agent that has nothing to look at, in parks of one that has: waking up is all that it costs.
-const REST: u32 = 16;
-/// The same of a conductor without clients, whom the first one cannot wake.
-const WATCH: u32 = 8;
-
-/// Waits until the thread is woken, for some time longer than `max`.
-pub(crate) fn rest(max: Duration) {
-    thread::park_timeout(max.saturating_mul(REST));
-}
-
-/// Waits a little longer than `max` for a first client.
-pub(crate) fn watch(max: Duration) {
-    thread::park_timeout(max.saturating_mul(WATCH));
-}
+/// How much longer than others an agent parks that has nothing to look at: waking up is all that it costs.
+pub(crate) const REST: u32 = 16;
+/// The same for a conductor without clients, whom the first one cannot wake.
+pub(crate) const WATCH: u32 = 8;
 
 /// Waits until one of the sockets is readable, for at most `max`. Without sockets, or where the system cannot wait for
 /// them, it is the thread's own park.

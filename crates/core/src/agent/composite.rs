@@ -72,6 +72,12 @@ impl Agent for Composite {
             None => thread::park_timeout(max),
         }
     }
+
+    /// Nobody is kept waiting by the others.
+    fn patience(&self) -> u32 {
+        let each = self.agents.iter().map(Agent::patience);
+        each.min().unwrap_or(1)
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +118,29 @@ mod tests {
             "first close",
         ];
         assert_eq!(journal.entries(), expected);
+    }
+
+    #[test]
+    fn the_least_patient_says_how_long_all_park() {
+        struct Idler(u32);
+        impl Agent for Idler {
+            fn do_work(&mut self, _now: Now) -> usize {
+                0
+            }
+
+            fn role_name(&self) -> &str {
+                "idler"
+            }
+
+            fn patience(&self) -> u32 {
+                self.0
+            }
+        }
+        let patience = |each: [u32; 2]| {
+            let agents = each.map(|patience| Box::new(Idler(patience)) as Box<dyn Agent>);
+            Composite::new(agents.into()).patience()
+        };
+        assert_eq!((patience([16, 1]), patience([16, 8])), (1, 8));
     }
 
     #[test]

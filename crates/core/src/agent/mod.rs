@@ -38,11 +38,16 @@ pub trait Agent: Send {
     fn on_close(&mut self) {}
 
     /// Waits until there may be work, for at most `max`. The default ends early for a [`Waker`] of
-    /// the thread; an agent with sockets waits for them instead. Only an agent that has nothing to
-    /// look after, or whose wait is ended by all that can bring it work, may wait for longer: a
-    /// wake-up costs 3 to 40 us of CPU, which is all that an idle agent costs.
+    /// the thread; an agent with sockets waits for them instead.
     fn park(&mut self, max: Duration) {
         thread::park_timeout(max);
+    }
+
+    /// How many times longer than others it may park now: more than once only if it has nothing to
+    /// look after, and its park is ended by what brings it work. A wake-up costs 3 to 40 us of CPU,
+    /// which is all that an idle agent costs.
+    fn patience(&self) -> u32 {
+        1
     }
 }
 
@@ -65,6 +70,10 @@ impl<A: Agent + ?Sized> Agent for Box<A> {
 
     fn park(&mut self, max: Duration) {
         (**self).park(max);
+    }
+
+    fn patience(&self) -> u32 {
+        (**self).patience()
     }
 }
 

@@ -133,7 +133,10 @@ where
         // Acquire: partner of the release in `RunningAgent::shut_down`.
         while !stop.load(Ordering::Acquire) {
             let work = agent.do_work(clock.now());
-            idle.idle(work, &mut |max| agent.park(max));
+            idle.idle(work, &mut |max| {
+                let patience = agent.patience();
+                agent.park(max.saturating_mul(patience));
+            });
         }
     }
 

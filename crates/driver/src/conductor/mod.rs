@@ -44,7 +44,6 @@ mod termination;
 mod timer;
 mod waiting;
 
-use std::thread;
 use std::time::Duration;
 
 use taran_core::agent::{Agent, DutyCycle};
@@ -68,7 +67,7 @@ use intake::Intake;
 use owners::Owners;
 
 use crate::boundary::ConductorEvent;
-use crate::park::watch;
+use crate::park::WATCH;
 use crate::rounds::Tempo;
 
 /// Most events of sender and receiver taken in one duty cycle.
@@ -208,13 +207,13 @@ impl Agent for Conductor {
         "conductor"
     }
 
-    /// What clients ask for cannot end it: they write to memory. Without any, nobody waits for an answer; the first one
-    /// to come does so for a moment.
-    fn park(&mut self, max: Duration) {
+    /// What clients ask for does not end a park: they write to memory. Without any, nobody waits for an answer; the first
+    /// one to come does so for a moment.
+    fn patience(&self) -> u32 {
         if self.owners.clients.is_empty() {
-            watch(max);
+            WATCH
         } else {
-            thread::park_timeout(max);
+            1
         }
     }
 

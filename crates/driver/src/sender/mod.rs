@@ -35,7 +35,7 @@ use taran_net::ReceiveBatch;
 use crate::boundary::{ConductorEvent, Outbox, SenderCommand, SenderCounters};
 use crate::every::Every;
 use crate::faults::Faults;
-use crate::park::{may_have_arrived, rest, wait_for_any};
+use crate::park::{REST, may_have_arrived, wait_for_any};
 use crate::rounds::Tempo;
 
 pub use endpoint::SendEndpoint;
@@ -130,14 +130,14 @@ impl Agent for Sender {
         self.doorbell.attend();
     }
 
-    /// Ends early when a receiver speaks. What clients publish cannot end it: they write to memory. Without endpoints
-    /// there is nothing to look at, and the conductor rings.
+    /// Ends early when a receiver speaks. What clients publish cannot end it: they write to memory.
     fn park(&mut self, max: Duration) {
-        if self.endpoints.is_empty() {
-            rest(max);
-        } else {
-            wait_for_any(&self.fds, max);
-        }
+        wait_for_any(&self.fds, max);
+    }
+
+    /// Without endpoints there is nothing to look at, and the conductor rings.
+    fn patience(&self) -> u32 {
+        if self.endpoints.is_empty() { REST } else { 1 }
     }
 }
 
