@@ -2,7 +2,8 @@
 //!
 //! Clients write into shared memory and tell nobody, so everything has to be looked at. What moved lately is *busy* and
 //! looked at in each turn. The rest is *calm*: a share of it is looked at in each turn, one after the other, so that
-//! nobody is left alone for longer than a lap takes, and all of it where there is little, or time for it.
+//! nobody is left alone for longer than a lap takes (which is longer where many are calm and turns are long), and all of
+//! it where there is little, or time for it.
 //!
 //! Contract: `enter` what is new, `leave` what goes, `wake` what is known to have something to do, `rouse` what may have
 //! something this once. `turn` lends whoever has a turn, and is told whether it moved.

@@ -32,6 +32,12 @@ impl DutyCycle {
         }
     }
 
+    /// What is between this turn and the next does not count: whoever has nothing to look after may park for long.
+    #[inline]
+    pub fn pause(&mut self) {
+        self.turn_began = None;
+    }
+
     /// A turn begins; to be called first in each.
     #[inline]
     pub fn begin_turn(&mut self, now_nanos: i64) {
@@ -65,6 +71,9 @@ mod tests {
             seen.push((longest.get(), exceeded.get()));
         }
         assert_eq!(seen, [(0, 0), (40, 0), (100, 0), (101, 1), (101, 1)]);
+        cycle.pause();
+        cycle.begin_turn(2_000_000);
+        assert_eq!((longest.get(), exceeded.get()), (101, 1));
         cycle.record(500);
         assert_eq!((longest.get(), exceeded.get()), (500, 2));
     }

@@ -6,6 +6,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -13,6 +14,9 @@ use super::Agent;
 use crate::affinity::{self, AffinityError};
 use crate::clock::Clock;
 use crate::idle::IdleStrategy;
+
+/// No park is made longer than this by the patience of an agent.
+const LONGEST_REST: Duration = Duration::from_millis(20);
 
 /// What went wrong with an agent's thread.
 #[derive(Debug, Error)]
@@ -134,8 +138,8 @@ where
         while !stop.load(Ordering::Acquire) {
             let work = agent.do_work(clock.now());
             idle.idle(work, &mut |max| {
-                let patience = agent.patience();
-                agent.park(max.saturating_mul(patience));
+                let patient = max.saturating_mul(agent.patience());
+                agent.park(patient.min(LONGEST_REST).max(max));
             });
         }
     }
@@ -269,7 +273,8 @@ impl Doorbell {
         let _ = self.0.set(Waker::for_current_thread());
     }
 
-    /// Ends the present park of the agent, or the next one; nothing before it was started: its first turn is to come.
+    /// Ends the present park of the agent, or the next one. Nothing happens before it was started: its first turn is to
+    /// come or, if that has just been, one park.
     pub fn ring(&self) {
         if let Some(waker) = self.0.get() {
             waker.wake();
@@ -280,7 +285,7 @@ impl Doorbell {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
-    use std::time::Duration;
+    use std::time::Instant;
 
     use super::super::testing::{Journal, Probe};
     use super::*;
@@ -426,6 +431,9 @@ mod tests {
         closes.recv().unwrap();
     }
 
+    /// Much longer than anything takes here.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     /// Says when it has parked, for as long as it may.
     struct Sleeper {
         doorbell: Doorbell,
@@ -446,9 +454,10 @@ mod tests {
         }
 
         fn park(&mut self, _max: Duration) {
-            self.parked.send("parks").unwrap();
-            thread::park();
-            self.parked.send("woken").unwrap();
+            // Nobody listens any more at the end.
+            let _ = self.parked.send("parks");
+            thread::park_timeout(PATIENCE);
+            let _ = self.parked.send("woken");
         }
     }
 
@@ -467,8 +476,10 @@ mod tests {
             .unwrap();
         for _ in 0..3 {
             assert_eq!(seen.recv(), Ok("parks"));
+            let rung = Instant::now();
             doorbell.ring();
             assert_eq!(seen.recv(), Ok("woken"));
+            assert!(rung.elapsed() < PATIENCE, "it was not the bell");
         }
         running.close();
     }

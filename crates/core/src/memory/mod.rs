@@ -19,6 +19,7 @@ mod error;
 mod lock;
 mod memory_storage;
 mod overlay;
+#[cfg(not(loom))]
 mod prefetch;
 mod shortage;
 mod storage;

@@ -212,6 +212,9 @@ impl Region {
         unsafe { target.copy_from(NonNull::from(source).cast(), source.len()) }
     }
 
+    /// A hint is no access.
+    pub fn prefetch(&self, _offset: usize) {}
+
     pub fn zero(&self, offset: usize, len: usize) {
         self.require(offset, len, 1);
         let start = self.start + offset;

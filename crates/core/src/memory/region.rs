@@ -5,7 +5,7 @@ use std::{fmt, io, ptr::NonNull, slice, sync::Arc};
 use super::{
     MemoryError, OutOfBounds, Overlay,
     mapping::Mapping,
-    prefetch,
+    prefetch::prefetch,
     view::{Claim, Shared},
 };
 use crate::sync::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, Ordering};
@@ -184,16 +184,10 @@ impl Region {
         unsafe { self.at(offset).write_bytes(0, len) }
     }
 
-    /// A hint that the line of this byte is read soon. Wherever it lies, nothing happens but that it may be near then.
+    /// A hint that the line of this byte is used soon. Wherever it lies, nothing happens but that it may be near then.
     #[inline]
     pub fn prefetch(&self, offset: usize) {
-        prefetch::to_read(self.base.as_ptr().wrapping_add(offset));
-    }
-
-    /// A hint that the line of this byte is written soon: it is taken from other cores' caches meanwhile.
-    #[inline]
-    pub fn prefetch_to_write(&self, offset: usize) {
-        prefetch::to_write(self.base.as_ptr().wrapping_add(offset));
+        prefetch(self.base.as_ptr().wrapping_add(offset));
     }
 
     /// A range that is the caller's alone until the claim is dropped: reserved by an atomic step of the protocol.

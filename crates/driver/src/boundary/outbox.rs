@@ -25,6 +25,11 @@ impl Outbox {
         }
     }
 
+    /// Nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Sends an event that its cause repeats. False: there was no room, the event is gone and counted.
     #[must_use]
     pub(crate) fn offer(&mut self, event: ConductorEvent) -> bool {

@@ -200,6 +200,9 @@ impl Agent for Conductor {
             + self.owners.update_limits(pace)
             + self.owners.logs.free_some(free_limit);
         self.tempo.note(work, now.nanos);
+        if self.owners.clients.is_empty() {
+            self.cycles.pause();
+        }
         work
     }
 

@@ -81,7 +81,7 @@ pub struct PublicationSettings {
     pub retransmit_delay_ns: i64,
     /// How long repeated requests for retransmission are ignored.
     pub retransmit_linger_ns: i64,
-    /// Most datagrams of one publication in one duty cycle of the sender, if limited.
+    /// Most datagrams of one publication in one send, of which a duty cycle may have a few, if limited.
     pub max_datagrams_per_send: Option<i32>,
 }
 

@@ -243,7 +243,9 @@ impl ReceiverImage {
 
     /// Whether something is to be asked for, or filled, when it is time.
     pub(super) fn misses_something(&self) -> bool {
-        self.loss.is_tracking()
+        let repairs =
+            self.phase == Phase::Following && self.rejection.is_none() && !self.is_revoked;
+        repairs && self.loss.is_tracking()
     }
 
     /// Nobody wants the stream any more.

@@ -127,6 +127,7 @@ impl Agent for Receiver {
             }
         }
         self.tempo.note(work, now.nanos);
+        self.pause_if_unemployed();
         work
     }
 
@@ -145,11 +146,22 @@ impl Agent for Receiver {
 
     /// Without endpoints there is nothing to look at, and the conductor rings.
     fn patience(&self) -> u32 {
-        if self.endpoints.is_empty() { REST } else { 1 }
+        if self.is_unemployed() { REST } else { 1 }
     }
 }
 
 impl Receiver {
+    /// Nothing to look at, and nothing that waits to be told.
+    fn is_unemployed(&self) -> bool {
+        self.endpoints.is_empty() && self.outbox.is_empty()
+    }
+
+    fn pause_if_unemployed(&mut self) {
+        if self.is_unemployed() {
+            self.cycle.pause();
+        }
+    }
+
     /// A receiver without endpoints.
     #[must_use]
     pub fn new(spec: ReceiverSpec) -> Self {

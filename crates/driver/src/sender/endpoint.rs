@@ -69,13 +69,16 @@ impl SendEndpoint {
             faults: desk.faults,
             spare_trains: &mut desk.spare_trains,
         };
-        let mut sent = 0;
+        let (mut sent, mut sending) = (0, 0);
         self.publications
             .turn(desk.now.nanos, pace, |_, publication| {
+                let before = publication.position;
                 let bytes = publication.turn(&mut turn);
                 sent += bytes;
-                bytes > 0
+                sending += usize::from(bytes > 0);
+                publication.position != before || publication.is_pending()
             });
+        desk.sending += sending;
         sent
     }
 

@@ -49,8 +49,7 @@ pub use stream_log::StreamLog;
 const COMMANDS_PER_CYCLE: usize = 4;
 /// Control frames are short: few slots hold a burst of them.
 const CONTROL_BATCH: usize = 8;
-/// Trains of a duty cycle beyond the first of each publication: what a lone fast stream may send before anybody else is
-/// looked at.
+/// Trains beyond its first that a publication may send in a duty cycle if it was the only one that sent in the last.
 const SPARE_TRAINS: usize = 3;
 
 /// What the sender is built from.
@@ -95,6 +94,8 @@ pub struct Sender {
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
     tempo: Tempo,
+    /// No more than one publication sent in the last duty cycle.
+    is_lone: bool,
 }
 
 /// What the sender lends to an endpoint for a turn.
@@ -104,6 +105,8 @@ struct Desk<'a> {
     faults: &'a mut Faults,
     events: &'a mut Outbox,
     spare_trains: usize,
+    /// Publications that sent something.
+    sending: usize,
 }
 
 impl Agent for Sender {
@@ -119,6 +122,7 @@ impl Agent for Sender {
         } else {
             0
         };
+        self.pause_if_unemployed();
         commands + sent + heard
     }
 
@@ -137,11 +141,22 @@ impl Agent for Sender {
 
     /// Without endpoints there is nothing to look at, and the conductor rings.
     fn patience(&self) -> u32 {
-        if self.endpoints.is_empty() { REST } else { 1 }
+        if self.is_unemployed() { REST } else { 1 }
     }
 }
 
 impl Sender {
+    /// Nothing to look at, and nothing that waits to be told.
+    fn is_unemployed(&self) -> bool {
+        self.endpoints.is_empty() && self.outbox.is_empty()
+    }
+
+    fn pause_if_unemployed(&mut self) {
+        if self.is_unemployed() {
+            self.cycle.pause();
+        }
+    }
+
     /// A sender without endpoints.
     #[must_use]
     pub fn new(spec: SenderSpec) -> Self {
@@ -164,6 +179,7 @@ impl Sender {
             batch: ReceiveBatch::new(CONTROL_BATCH),
             fds: Vec::new(),
             tempo: Tempo::default(),
+            is_lone: true,
         }
     }
 
@@ -174,12 +190,15 @@ impl Sender {
             counters: &self.counters,
             faults: &mut self.faults,
             events: &mut self.outbox,
-            spare_trains: SPARE_TRAINS,
+            spare_trains: if self.is_lone { SPARE_TRAINS } else { 0 },
+            sending: 0,
         };
-        self.endpoints
-            .iter_mut()
+        let endpoints = self.endpoints.iter_mut();
+        let sent = endpoints
             .map(|endpoint| endpoint.send(pace, &mut desk))
-            .sum()
+            .sum();
+        self.is_lone = desk.sending <= 1;
+        sent
     }
 
     /// While data flows, receivers are heard every so often (spec/02 §8).
@@ -197,7 +216,8 @@ impl Sender {
             counters: &self.counters,
             faults: &mut self.faults,
             events: &mut self.outbox,
-            spare_trains: SPARE_TRAINS,
+            spare_trains: 0,
+            sending: 0,
         };
         let mut heard = 0;
         if may_have_arrived(&self.fds, self.endpoints.len()) {

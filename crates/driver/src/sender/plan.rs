@@ -97,7 +97,7 @@ impl Plan {
                 Ok(Scan::Empty) | Err(_) => break,
             }
         }
-        plan.is_full = bytes < bounds.mtu || datagrams == 0;
+        plan.is_full = bytes < bounds.mtu || datagrams == 0 || plan.count == MAX_RUNS;
         Ok(plan)
     }
 
@@ -111,7 +111,7 @@ impl Plan {
         self.is_blocked
     }
 
-    /// No room for another datagram.
+    /// Ended by what one plan holds, not by what there is.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
@@ -285,6 +285,7 @@ mod tests {
         }
         let plan = Plan::scan(&term(&lengths), 0, ALL).unwrap();
         assert_eq!(plan.runs().len(), MAX_RUNS);
+        assert!(plan.is_full());
     }
 
     #[test]

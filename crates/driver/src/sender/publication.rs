@@ -41,6 +41,8 @@ pub struct SenderPublication {
     pub(super) needs_setup: bool,
     pub(super) has_initial_connection: bool,
     pub(super) counts_back_pressure: bool,
+    /// The socket did not take all that there was.
+    pub(super) is_short: bool,
     // What happens a few times a second.
     pub(super) setup_sent_ns: i64,
     pub(super) is_setup_elicited: bool,
@@ -63,7 +65,7 @@ pub(super) struct Turn<'a> {
     pub(super) wire: &'a mut Wire,
     pub(super) counters: &'a SenderCounters,
     pub(super) faults: &'a mut Faults,
-    /// Trains beyond the first of each publication that may leave in this duty cycle.
+    /// Trains beyond its first that a lone publication may send in this duty cycle.
     pub(super) spare_trains: &'a mut usize,
 }
 
@@ -103,6 +105,7 @@ impl SenderPublication {
             needs_setup: true,
             has_initial_connection: false,
             counts_back_pressure: false,
+            is_short: false,
             setup_sent_ns: 0,
             is_setup_elicited: false,
             has_receivers: false,
@@ -154,12 +157,18 @@ impl SenderPublication {
         sent
     }
 
-    /// As long as whole trains are there and others are not kept waiting: what a publisher has just written is sent from
-    /// the cache, what it has written long ago from memory.
+    /// Whether more is to be sent as soon as there is room or time.
+    pub(super) fn is_pending(&self) -> bool {
+        self.is_short || self.retransmits.is_pending()
+    }
+
+    /// As long as whole trains are there, if nobody else sends: what a publisher has just written is sent from the cache,
+    /// what it has written long ago from memory.
     fn send_data(&mut self, turn: &mut Turn<'_>) -> usize {
+        self.is_short = false;
         let mut train = self.send_train(turn);
         let mut sent = train.bytes;
-        while train.is_full && *turn.spare_trains > 0 {
+        while train.is_full && self.limit > self.position && *turn.spare_trains > 0 {
             *turn.spare_trains -= 1;
             train = self.send_train(turn);
             sent += train.bytes;
@@ -195,7 +204,8 @@ impl SenderPublication {
         }
         stamp(self.spec.send_timestamp.as_ref(), &plan, term);
         let accepted = transmit(&plan, term, turn);
-        if accepted < plan.bytes() {
+        self.is_short = accepted < plan.bytes();
+        if self.is_short {
             turn.counters.short_sends.increment();
         }
         if accepted > 0 {

@@ -104,6 +104,12 @@ impl Retransmits {
         Verdict::Accepted
     }
 
+    /// Whether something is still to be sent, now or later.
+    pub(super) fn is_pending(&self) -> bool {
+        let mut actions = self.actions.iter();
+        actions.any(|action| matches!(action.state, State::Delayed { .. } | State::Sending { .. }))
+    }
+
     /// Carries on with what is due. `resend` gets what is left of a stretch and whether that is all of it, sends
     /// the start of it and returns how far it came; `Break`: no further, leave the rest to the next NAK.
     pub(super) fn turn(

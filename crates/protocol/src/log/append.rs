@@ -151,7 +151,7 @@ impl Space<'_> {
         let begin = (offset + FETCH_AHEAD) as usize;
         let length = (frame_length as usize).min(FETCH_MAX);
         for line in (begin..begin + length).step_by(LINE) {
-            self.term.prefetch_to_write(line);
+            self.term.prefetch(line);
         }
     }
 

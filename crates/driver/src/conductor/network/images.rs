@@ -36,19 +36,22 @@ impl Images {
         self.rounds.iter_mut()
     }
 
-    /// The images that a subscriber may join now.
+    /// The images that a subscriber may join now, the oldest first.
     pub(crate) fn joinable(
         &mut self,
         endpoint: EndpointId,
         stream_id: i32,
         session_id: Option<i32>,
     ) -> impl Iterator<Item = &mut Image> {
-        self.rounds.iter_mut().filter(move |image| {
+        let is_joinable = |image: &&mut Image| {
             image.endpoint == endpoint
                 && image.stream_id == stream_id
                 && session_id.is_none_or(|wanted| wanted == image.session_id)
                 && image.accepts_subscribers()
-        })
+        };
+        let mut images: Vec<&mut Image> = self.rounds.iter_mut().filter(is_joinable).collect();
+        images.sort_unstable_by_key(|image| image.id);
+        images.into_iter()
     }
 
     /// Whether somebody follows a stream already.
@@ -64,7 +67,7 @@ impl Images {
         })
     }
 
-    /// Every duty cycle: how many had something to do.
+    /// Every duty cycle, a turn for those that move and some of the others: how many had something to do.
     pub(crate) fn update(&mut self, now_ns: i64, pace: Pace) -> usize {
         let mut work = 0;
         self.rounds.turn(now_ns, pace, |_, image| {

@@ -1,5 +1,7 @@
 //! The road: from the term buffer to the socket, within the window.
 
+use taran_protocol::frame::Nak;
+
 use super::*;
 
 #[test]
@@ -212,4 +214,70 @@ fn publications_take_turns() {
         })
         .collect();
     assert_eq!(orders[1..], [orders[1], 1 - orders[1], orders[1]]);
+}
+
+/// Adds a publication of another session over the same log.
+fn add(rig: &mut Rig, session_id: i32, change: impl FnOnce(&mut SenderPublicationSpec)) {
+    let mut spec = rig.publication_spec();
+    spec.id = PublicationId(i64::from(session_id));
+    spec.session_id = session_id;
+    spec.sender_position = Counter::detached();
+    spec.sender_limit = Counter::detached();
+    change(&mut spec);
+    rig.command(SenderCommand::AddPublication(Box::new(
+        SenderPublication::new(spec),
+    )));
+    rig.cycle();
+}
+
+#[test]
+fn a_stream_that_is_not_alone_sends_no_more_than_the_others() {
+    let limit = |spec: &mut SenderPublicationSpec| spec.max_datagrams_per_send = Some(2);
+    let mut rig = Rig::with(limit);
+    rig.connect(32_768);
+    add(&mut rig, 8, limit);
+    let message = StatusMessage {
+        session_id: 8.into(),
+        ..rig.status_message(RECEIVER, 0, START, 32_768)
+    };
+    rig.socket.arrive(message.as_bytes());
+    rig.cycle();
+    for _ in 0..80 {
+        rig.publish(320);
+    }
+    // Nobody was known to send: whoever is first has more.
+    assert_eq!(rig.sent().len(), 8 + 2);
+    for _ in 0..3 {
+        assert_eq!(rig.sent().len(), 2 + 2);
+    }
+}
+
+#[test]
+fn an_answer_that_is_due_later_does_not_wait_for_its_turn_among_many() {
+    let mut rig = Rig::with(|spec| spec.retransmit.delay_ns = MS);
+    rig.connect(32_768);
+    rig.publish(320);
+    rig.cycle();
+    for session_id in 1_000..1_500 {
+        add(&mut rig, session_id, |_| {});
+    }
+    // Silent for long enough to be looked at now and then only.
+    for _ in 0..200 {
+        rig.cycle_after(MS);
+    }
+    let nak = Nak {
+        header: Nak::header(),
+        session_id: SESSION.into(),
+        stream_id: STREAM.into(),
+        term_id: rig.log.geometry().term_id(START).into(),
+        term_offset: rig.log.geometry().term_offset(START).into(),
+        length: 320.into(),
+    };
+    rig.socket.arrive(nak.as_bytes());
+    rig.cycle();
+    rig.cycle_after(MS / 2);
+    rig.socket.sent();
+    rig.cycle_after(MS / 2 + 1);
+    let wanted = rig.log_bytes(START, 320);
+    assert!(rig.socket.sent().contains(&wanted));
 }
