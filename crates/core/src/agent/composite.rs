@@ -78,6 +78,12 @@ impl Agent for Composite {
         let each = self.agents.iter().map(Agent::patience);
         each.min().unwrap_or(1)
     }
+
+    fn on_rest(&mut self) {
+        for agent in &mut self.agents {
+            agent.on_rest();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -49,6 +49,9 @@ pub trait Agent: Send {
     fn patience(&self) -> u32 {
         1
     }
+
+    /// Called before a park that patience makes longer: until the next turn nothing is late.
+    fn on_rest(&mut self) {}
 }
 
 impl<A: Agent + ?Sized> Agent for Box<A> {
@@ -74,6 +77,10 @@ impl<A: Agent + ?Sized> Agent for Box<A> {
 
     fn patience(&self) -> u32 {
         (**self).patience()
+    }
+
+    fn on_rest(&mut self) {
+        (**self).on_rest();
     }
 }
 

@@ -138,8 +138,11 @@ where
         while !stop.load(Ordering::Acquire) {
             let work = agent.do_work(clock.now());
             idle.idle(work, &mut |max| {
-                let patient = max.saturating_mul(agent.patience());
-                agent.park(patient.min(LONGEST_REST).max(max));
+                let patient = max.saturating_mul(agent.patience()).min(LONGEST_REST);
+                if patient > max {
+                    agent.on_rest();
+                }
+                agent.park(patient.max(max));
             });
         }
     }

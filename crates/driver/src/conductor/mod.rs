@@ -200,9 +200,6 @@ impl Agent for Conductor {
             + self.owners.update_limits(pace)
             + self.owners.logs.free_some(free_limit);
         self.tempo.note(work, now.nanos);
-        if self.owners.clients.is_empty() {
-            self.cycles.pause();
-        }
         work
     }
 
@@ -218,6 +215,10 @@ impl Agent for Conductor {
         } else {
             1
         }
+    }
+
+    fn on_rest(&mut self) {
+        self.cycles.pause();
     }
 
     /// Leaves the sign of an orderly end: clients see it and stop.

@@ -127,7 +127,6 @@ impl Agent for Receiver {
             }
         }
         self.tempo.note(work, now.nanos);
-        self.pause_if_unemployed();
         work
     }
 
@@ -148,18 +147,16 @@ impl Agent for Receiver {
     fn patience(&self) -> u32 {
         if self.is_unemployed() { REST } else { 1 }
     }
+
+    fn on_rest(&mut self) {
+        self.cycle.pause();
+    }
 }
 
 impl Receiver {
     /// Nothing to look at, and nothing that waits to be told.
     fn is_unemployed(&self) -> bool {
         self.endpoints.is_empty() && self.outbox.is_empty()
-    }
-
-    fn pause_if_unemployed(&mut self) {
-        if self.is_unemployed() {
-            self.cycle.pause();
-        }
     }
 
     /// A receiver without endpoints.

@@ -122,7 +122,6 @@ impl Agent for Sender {
         } else {
             0
         };
-        self.pause_if_unemployed();
         commands + sent + heard
     }
 
@@ -143,18 +142,16 @@ impl Agent for Sender {
     fn patience(&self) -> u32 {
         if self.is_unemployed() { REST } else { 1 }
     }
+
+    fn on_rest(&mut self) {
+        self.cycle.pause();
+    }
 }
 
 impl Sender {
     /// Nothing to look at, and nothing that waits to be told.
     fn is_unemployed(&self) -> bool {
         self.endpoints.is_empty() && self.outbox.is_empty()
-    }
-
-    fn pause_if_unemployed(&mut self) {
-        if self.is_unemployed() {
-            self.cycle.pause();
-        }
     }
 
     /// A sender without endpoints.
