@@ -7,13 +7,13 @@ mod message;
 use taran_fuzz::targets::sbe_decode;
 use taran_sbe::compile;
 use taran_sbe::model::Schema;
-use taran_sbe::xml::NoFiles;
+use taran_sbe::xml::InMemory;
 
 use crate::Seed;
 use crate::chance::Chance;
 
 /// The schemas of the codecs that `sbe_codecs` reads by.
-const SCHEMAS: [(&str, &str); 10] = [
+const SCHEMAS: [(&str, &str); 12] = [
     (
         "garage0",
         include_str!("../../crates/sbe/codecs/schema/garage_v0.xml"),
@@ -25,6 +25,14 @@ const SCHEMAS: [(&str, &str); 10] = [
     (
         "garage2",
         include_str!("../../crates/sbe/codecs/schema/garage_v2.xml"),
+    ),
+    (
+        "music0",
+        include_str!("../../crates/sbe/codecs/schema/music_v0.xml"),
+    ),
+    (
+        "music1",
+        include_str!("../../crates/sbe/codecs/schema/music_v1.xml"),
     ),
     (
         "ticks",
@@ -53,6 +61,12 @@ const SCHEMAS: [(&str, &str); 10] = [
     ("node", include_str!("../../crates/cluster/schema/node.xml")),
 ];
 
+/// What some of them include.
+const INCLUDED: (&str, &str) = (
+    "music_types.xml",
+    include_str!("../../crates/sbe/codecs/schema/music_types.xml"),
+);
+
 pub(crate) fn seeds() -> Vec<Seed> {
     let mut seeds = schemas();
     for (index, schema) in sbe_decode::SCHEMAS.iter().enumerate() {
@@ -61,8 +75,9 @@ pub(crate) fn seeds() -> Vec<Seed> {
             seeds.push(Seed::new("sbe_decode", format!("{index}-{name}"), bytes));
         }
     }
-    for (schema, text) in SCHEMAS {
-        let compiled = compile("", &NoFiles(text)).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let files: InMemory = SCHEMAS.into_iter().chain([INCLUDED]).collect();
+    for (schema, _) in SCHEMAS {
+        let compiled = compile(schema, &files).unwrap_or_else(|wrong| panic!("{wrong}"));
         for (name, bytes) in messages(&compiled.schema) {
             seeds.push(Seed::new("sbe_codecs", format!("{schema}-{name}"), bytes));
         }

@@ -8,6 +8,8 @@ fn main() -> Result<(), BuildError> {
         .schema("schema/garage_v0.xml")
         .schema("schema/garage_v1.xml")
         .schema("schema/garage_v2.xml")
+        .schema("schema/music_v0.xml")
+        .schema("schema/music_v1.xml")
         .schema("schema/ticks.xml")
         .schema("schema/vast.xml")
         .schema("../../archive/schema/archive.xml")

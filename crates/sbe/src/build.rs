@@ -131,7 +131,7 @@ fn one(path: &Path, target: &Path, quiet: bool) -> Result<(), BuildError> {
         println!("cargo::warning={warning}");
     }
     let text: String = generate::rust(&compiled.schema)
-        .map_err(BuildError::Names)?
+        .map_err(BuildError::Generate)?
         .into_iter()
         .map(|file| file.text)
         .collect();
@@ -165,9 +165,9 @@ pub enum BuildError {
     /// A schema cannot be used.
     #[error("{0}")]
     Schema(Rejected),
-    /// Names of a schema become the same in Rust.
+    /// Names of a schema become the same in Rust, or it is too large.
     #[error("{0}")]
-    Names(GenerateError),
+    Generate(GenerateError),
     /// Two schemas would become the same file.
     #[error(
         "{} would be made of {} and of {}; name one of them otherwise with `schema_as`",

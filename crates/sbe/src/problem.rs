@@ -1,10 +1,11 @@
 //! What can be wrong with a schema.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use thiserror::Error;
 
-use crate::model::{MAX_DEPTH, MAX_LEAVES, MAX_LENGTH, Position, Primitive};
+use crate::model::{MAX_CHOICES, MAX_DEPTH, MAX_LEAVES, MAX_LENGTH, Position, Primitive};
 
 /// How bad a problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl fmt::Display for Severity {
 }
 
 /// A problem and its place. Printed as compilers do: `file:line:column: error: what`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     /// Where.
     pub position: Position,
@@ -67,6 +68,7 @@ pub(crate) struct Problems {
 #[derive(Debug, Default)]
 struct Told {
     found: Vec<Diagnostic>,
+    seen: HashSet<Diagnostic>,
     /// Where the first one is that is not told.
     cut: Option<Position>,
 }
@@ -104,10 +106,11 @@ impl Problems {
 impl Told {
     fn add(&mut self, diagnostic: Diagnostic) {
         // What is wrong with a type is found once for each place that looks at it.
-        if self.cut.is_some() || self.found.contains(&diagnostic) {
+        if self.cut.is_some() || self.seen.contains(&diagnostic) {
             return;
         }
         if self.found.len() < MOST {
+            self.seen.insert(diagnostic.clone());
             self.found.push(diagnostic);
         } else {
             self.cut = Some(diagnostic.position);
@@ -121,7 +124,7 @@ impl Told {
 }
 
 /// What is wrong.
-#[derive(Debug, Clone, PartialEq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the texts say it")]
 pub enum Problem {
@@ -152,6 +155,8 @@ pub enum Problem {
     TooManyAttributes(usize),
     #[error("more than {0} declarations of namespaces")]
     TooManyNamespaces(usize),
+    #[error("{attribute} is longer than {most} bytes")]
+    LongValue { attribute: String, most: usize },
     #[error("elements are nested more than {0} deep")]
     NestedElements(usize),
     #[error(
@@ -240,6 +245,8 @@ pub enum Problem {
     TypeIsConstant,
     #[error("the constant has {found} characters, but length is {length}")]
     ConstantTooLong { found: usize, length: u32 },
+    #[error("a constant of more than {0} characters")]
+    LongConstant(u32),
     #[error("semanticType is {field}, but that of the type is {kind}")]
     SemanticTypes { field: String, kind: String },
 
@@ -292,6 +299,8 @@ pub enum Problem {
     TooDeep,
     #[error("more than {MAX_LEAVES} values in one composite")]
     TooManyLeaves,
+    #[error("more than {MAX_CHOICES} flags in one set")]
+    TooManyChoices,
     #[error("composite {composite} needs a member {member} to be {purpose}")]
     FrameMember {
         composite: String,

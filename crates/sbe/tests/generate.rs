@@ -2,8 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use taran_sbe::compile;
+use taran_sbe::generate::{self, GenerateError};
 use taran_sbe::xml::NoFiles;
-use taran_sbe::{compile, generate};
 
 fn schema(inside: &str) -> taran_sbe::model::Schema {
     let text = format!(
@@ -24,8 +25,10 @@ fn schema(inside: &str) -> taran_sbe::model::Schema {
 
 fn collisions(inside: &str) -> Vec<(String, String, String)> {
     let error = generate::rust(&schema(inside)).unwrap_err();
-    error
-        .collisions
+    let GenerateError::Collisions(collisions) = error else {
+        panic!("{error}")
+    };
+    collisions
         .into_iter()
         .map(|each| (each.identifier, each.first, each.second))
         .collect()

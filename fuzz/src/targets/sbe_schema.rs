@@ -4,6 +4,7 @@ use taran_sbe::compile;
 use taran_sbe::decode::Decoder;
 use taran_sbe::describe::describe;
 use taran_sbe::diff::diff;
+use taran_sbe::generate;
 use taran_sbe::model::Schema;
 use taran_sbe::xml::InMemory;
 
@@ -34,6 +35,10 @@ pub fn run(bytes: &[u8]) {
 fn in_use(schema: &Schema) {
     let _ = describe(schema).to_string();
     assert_eq!(diff(schema, schema), []);
+    match generate::rust(schema) {
+        Ok(files) => assert!(files.iter().all(|file| !file.text.is_empty())),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
     let zeros = [0; 256];
     let decoder = Decoder::new(schema).with_limit(4_096);
     for message in decoder.messages(&zeros).take(16) {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use taran_sbe::compile_file;
-use taran_sbe::problem::{Diagnostic, Severity};
+use taran_sbe::problem::{Diagnostic, Problem, Severity};
 
 use crate::failure::Failure;
 use crate::output;
@@ -38,10 +38,14 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Checked {
     schema: String,
     errors: usize,
+    /// Whether there are more than were told.
+    more_errors: bool,
     warnings: usize,
+    more_warnings: bool,
     problems: Vec<Told>,
 }
 
@@ -78,14 +82,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 fn checked(path: &Path, found: &[Diagnostic]) -> Checked {
-    let count = |severity| {
-        let same = found.iter().filter(|found| found.severity() == severity);
-        same.count()
+    let is_more = |found: &Diagnostic| {
+        matches!(
+            found.problem,
+            Problem::MoreErrors(_) | Problem::MoreWarnings(_)
+        )
+    };
+    let count = |severity, more| {
+        let same = |told: &&Diagnostic| told.severity() == severity && is_more(told) == more;
+        found.iter().filter(same).count()
     };
     Checked {
         schema: path.display().to_string(),
-        errors: count(Severity::Error),
-        warnings: count(Severity::Warning),
+        errors: count(Severity::Error, false),
+        more_errors: count(Severity::Error, true) > 0,
+        warnings: count(Severity::Warning, false),
+        more_warnings: count(Severity::Warning, true) > 0,
         problems: found.iter().map(told).collect(),
     }
 }
@@ -109,16 +121,17 @@ fn report(checked: &Checked, found: &[Diagnostic]) -> String {
         text,
         "{}: {}, {}",
         printable::one_line(&checked.schema),
-        many(checked.errors, "error"),
-        many(checked.warnings, "warning"),
+        many(checked.errors, "error", checked.more_errors),
+        many(checked.warnings, "warning", checked.more_warnings),
     );
     text
 }
 
-fn many(count: usize, what: &str) -> String {
+fn many(count: usize, what: &str, are_more: bool) -> String {
+    let more = if are_more { " and more" } else { "" };
     match count {
         0 => format!("no {what}s"),
         1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
+        _ => format!("{count} {what}s{more}"),
     }
 }

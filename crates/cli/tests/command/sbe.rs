@@ -78,6 +78,41 @@ fn check_tells_every_problem_with_its_place() {
 }
 
 #[test]
+fn check_counts_what_it_tells_and_says_that_there_is_more() {
+    let directory = Directory::new("sbe-check-many");
+    let wrong = |count: usize| {
+        let fields: String = (0..count)
+            .map(|at| format!("<field name=\"f{at}\" id=\"{}\" type=\"none\"/>\n", at + 3))
+            .collect();
+        SCHEMA.replace("</message>", &format!("{fields}</message>"))
+    };
+    directory.file("all.xml", &wrong(1_000));
+    directory.file("more.xml", &wrong(1_001));
+    let last = |outcome: &Outcome| outcome.stdout.lines().last().map(str::to_owned);
+    let all = sbe(&directory, &["check", "all.xml"]);
+    all.assert_code(1);
+    assert_eq!(all.stdout.lines().count(), 1_001);
+    assert_eq!(
+        last(&all).as_deref(),
+        Some("all.xml: 1000 errors, no warnings")
+    );
+    let more = sbe(&directory, &["check", "more.xml"]);
+    more.assert_code(1);
+    assert_eq!(more.stdout.lines().count(), 1_002);
+    assert_eq!(
+        last(&more).as_deref(),
+        Some("more.xml: 1000 errors and more, no warnings")
+    );
+    for (file, are_more) in [("all.xml", false), ("more.xml", true)] {
+        let json = sbe(&directory, &["check", "--json", file]);
+        let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+        assert_eq!(json["errors"], 1_000, "{file}");
+        assert_eq!(json["moreErrors"], are_more, "{file}");
+        assert_eq!(json["moreWarnings"], false, "{file}");
+    }
+}
+
+#[test]
 fn describe_shows_offsets() {
     let directory = Directory::new("sbe-describe");
     orders(&directory);

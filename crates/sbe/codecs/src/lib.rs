@@ -89,7 +89,7 @@ pub fn show(bytes: &[u8], out: &mut dyn Write) -> fmt::Result {
             })*
         };
     }
-    each!(garage_v0 garage_v1 garage_v2 ticks vast archive archive_mark cluster cluster_mark node);
+    each!(garage_v0 garage_v1 garage_v2 music_v0 music_v1 ticks vast archive archive_mark cluster cluster_mark node);
     Ok(())
 }
 
@@ -106,6 +106,16 @@ pub mod garage_v1 {
 /// And once more.
 pub mod garage_v2 {
     include!(concat!(env!("OUT_DIR"), "/garage_v2.rs"));
+}
+
+/// Discs, with texts in ISO-8859-1, and with members of their own in headers and dimensions.
+pub mod music_v0 {
+    include!(concat!(env!("OUT_DIR"), "/music_v0.rs"));
+}
+
+/// The same discs, with a group and a text more.
+pub mod music_v1 {
+    include!(concat!(env!("OUT_DIR"), "/music_v1.rs"));
 }
 
 /// Prices, big-endian, with headers and dimensions of unusual widths.

@@ -1,46 +1,15 @@
 //! The walk through a message.
 
-use std::fmt::Write;
-
-use super::{DecodeError, Message, Numbers, Reason, Value, number, text};
+use super::reader::{Part, Reader};
+use super::{DecodeError, Message, Reason, Value, leaf, text};
 use crate::model::{
-    Block, Constant, Data, Enum, Field, Group, Presence, Primitive, Scalar, Schema, Set, Simple,
-    Slot, Type, TypeKind,
+    Block, Composite, Data, Field, Group, Presence, Primitive, Scalar, Type, TypeKind,
 };
-
-/// What is read, how far, and on behalf of whom.
-pub(super) struct Reader<'data> {
-    schema: &'data Schema,
-    bytes: &'data [u8],
-    offset: usize,
-    version: u64,
-    path: String,
-    values: usize,
-    limit: usize,
-}
-
-/// Some bytes that lie together, and where they start in the message.
-#[derive(Clone, Copy)]
-struct Part<'data> {
-    bytes: &'data [u8],
-    start: usize,
-}
+use crate::runtime::MOST_EMPTY_ENTRIES;
 
 type Fields<'data> = Vec<(&'data str, Value<'data>)>;
 
 impl<'data> Reader<'data> {
-    pub(super) const fn new(schema: &'data Schema, bytes: &'data [u8], limit: usize) -> Self {
-        Self {
-            schema,
-            bytes,
-            offset: 0,
-            version: 0,
-            path: String::new(),
-            values: 0,
-            limit,
-        }
-    }
-
     pub(super) fn message(mut self) -> Result<Message<'data>, DecodeError> {
         let schema = self.schema;
         let layout = &schema.header;
@@ -55,7 +24,7 @@ impl<'data> Reader<'data> {
             return Err(self.error(0, Reason::TemplateId(template_id)));
         };
         self.version = self.slot(header, layout.version);
-        self.path.push_str(&message.name);
+        self.enter(&message.name);
         let block_length = self.slot(header, layout.block_length);
         let fields = self.block(&message.block, block_length)?;
         Ok(Message {
@@ -74,50 +43,41 @@ impl<'data> Reader<'data> {
     fn block(&mut self, block: &'data Block, length: u64) -> Result<Fields<'data>, DecodeError> {
         let part = self.take(length, "a block")?;
         let mut fields = Vec::new();
-        for field in self.known(&block.fields, |field| field.since) {
-            let value = self.within(&field.name, |reader| reader.field(field, part))?;
-            fields.push((field.name.as_str(), value));
+        for field in &block.fields {
+            if self.is_known(field.since)? {
+                let value = self.within(&field.name, |reader| reader.field(field, part))?;
+                fields.push((field.name.as_str(), value));
+            }
         }
-        for group in self.known(&block.groups, |group| group.since) {
-            let value = self.within(&group.name, |reader| reader.group(group))?;
-            fields.push((group.name.as_str(), value));
+        for group in &block.groups {
+            if self.is_known(group.since)? {
+                let value = self.within(&group.name, |reader| reader.group(group))?;
+                fields.push((group.name.as_str(), value));
+            }
         }
-        for data in self.known(&block.data, |data| data.since) {
-            let value = self.within(&data.name, |reader| reader.data(data))?;
-            fields.push((data.name.as_str(), value));
+        for data in &block.data {
+            if self.is_known(data.since)? {
+                let value = self.within(&data.name, |reader| reader.data(data))?;
+                fields.push((data.name.as_str(), value));
+            }
         }
         Ok(fields)
     }
 
-    /// Those that the sender knew.
-    fn known<Thing>(
-        &self,
-        things: &'data [Thing],
-        since: fn(&Thing) -> u32,
-    ) -> impl Iterator<Item = &'data Thing> + use<'data, Thing> {
-        let version = self.version;
-        things
-            .iter()
-            .filter(move |thing| u64::from(since(thing)) <= version)
+    /// Whether the sender knew what came in that version. What is left out costs a step too.
+    fn is_known(&mut self, since: u32) -> Result<bool, DecodeError> {
+        self.step(1)?;
+        Ok(u64::from(since) <= self.version)
     }
 
     fn group(&mut self, group: &'data Group) -> Result<Value<'data>, DecodeError> {
         let dimensions = &group.dimensions;
         let part = self.take(dimensions.length.into(), "the dimensions of a group")?;
         let block_length = self.slot(part, dimensions.block_length);
-        let slot = dimensions.count;
-        let count = match self.scalar(part, slot.offset, slot.primitive) {
-            Scalar::Integer(count) => count,
-            // Counts are integers: the schema was held to that.
-            Scalar::Real(_) => 0,
-        };
-        let Ok(count) = u64::try_from(count) else {
-            let count = i64::try_from(count).unwrap_or(i64::MIN);
-            return Err(self.error(part.start, Reason::NegativeCount(count)));
-        };
+        let count = self.count(part, group, block_length)?;
         let mut entries = Vec::new();
         for index in 0..count {
-            self.count_value()?;
+            self.step(1)?;
             let entry =
                 self.within_entry(index, |reader| reader.block(&group.block, block_length))?;
             entries.push(Value::Object(entry));
@@ -125,11 +85,40 @@ impl<'data> Reader<'data> {
         Ok(Value::List(entries))
     }
 
+    /// How many entries a group has.
+    fn count(&self, part: Part<'_>, group: &Group, block_length: u64) -> Result<u64, DecodeError> {
+        let slot = group.dimensions.count;
+        let count = match self.scalar(part, slot.offset, slot.primitive) {
+            Scalar::Integer(count) => count,
+            // Counts are integers: the schema was held to that.
+            Scalar::Real(_) => 0,
+        };
+        let (min, mut max) = (group.dimensions.min_count, slot.max);
+        if block_length == 0 && count > MOST_EMPTY_ENTRIES.into() && self.is_bare(&group.block) {
+            max = max.min(MOST_EMPTY_ENTRIES);
+        }
+        u64::try_from(count)
+            .ok()
+            .filter(|count| (min..=max).contains(count))
+            .ok_or_else(|| self.error(part.start, Reason::BadCount { count, min, max }))
+    }
+
+    /// Whether nothing that its sender knows follows a block.
+    fn is_bare(&self, block: &Block) -> bool {
+        let mut groups = block.groups.iter().map(|group| group.since);
+        let mut data = block.data.iter().map(|data| data.since);
+        let is_known = |since: u32| u64::from(since) <= self.version;
+        !groups.any(is_known) && !data.any(is_known)
+    }
+
     fn data(&mut self, data: &'data Data) -> Result<Value<'data>, DecodeError> {
-        self.count_value()?;
         let encoding = &data.encoding;
         let part = self.take(encoding.start.into(), "the length of data")?;
         let length = self.slot(part, encoding.length);
+        let max = encoding.length.max;
+        if length > max {
+            return Err(self.error(part.start, Reason::TooLong { length, max }));
+        }
         let bytes = self.take(length, "data")?.bytes;
         Ok(match &encoding.character_encoding {
             Some(encoding) => text::value(bytes, encoding),
@@ -144,8 +133,7 @@ impl<'data> Reader<'data> {
         part: Part<'data>,
     ) -> Result<Value<'data>, DecodeError> {
         if field.presence == Presence::Constant {
-            self.count_value()?;
-            return Ok(constant(field.constant.as_ref(), &field.kind));
+            return self.constant(field.constant.as_ref(), &field.kind);
         }
         self.value(&field.kind, field.presence, part, field.offset.into())
     }
@@ -158,35 +146,58 @@ impl<'data> Reader<'data> {
         part: Part<'data>,
         offset: u64,
     ) -> Result<Value<'data>, DecodeError> {
-        self.count_value()?;
-        let composite = match &kind.kind {
-            TypeKind::Composite(composite) => composite,
+        match &kind.kind {
+            TypeKind::Composite(composite) => self.composite(composite, part, offset),
             TypeKind::Simple(simple) if simple.presence == Presence::Constant => {
-                return Ok(constant(simple.constant.as_ref(), kind));
+                self.constant(simple.constant.as_ref(), kind)
             }
-            TypeKind::Enum(_) | TypeKind::Simple(_) | TypeKind::Set(_) => {
-                let bytes = self.leaf(kind, part, offset)?;
-                return Ok(match &kind.kind {
-                    TypeKind::Simple(simple) => self.simple(simple, presence, bytes),
-                    TypeKind::Enum(enumeration) => self.enumeration(enumeration, bytes),
-                    TypeKind::Set(set) => self.set(set, bytes),
-                    TypeKind::Composite(_) => Value::Null,
-                });
+            TypeKind::Simple(simple) => {
+                let bytes = self.bytes_of(kind, part, offset)?;
+                Ok(leaf::simple(
+                    simple,
+                    presence,
+                    bytes,
+                    self.schema.byte_order,
+                ))
             }
-        };
+            TypeKind::Enum(enumeration) => {
+                let bytes = self.bytes_of(kind, part, offset)?;
+                Ok(leaf::enumeration(
+                    enumeration,
+                    bytes,
+                    self.schema.byte_order,
+                ))
+            }
+            TypeKind::Set(set) => {
+                let bytes = self.bytes_of(kind, part, offset)?;
+                let (named, unknown) = leaf::set(set, bytes, self.schema.byte_order);
+                self.step(named.len() + unknown.len())?;
+                Ok(Value::Flags { named, unknown })
+            }
+        }
+    }
+
+    fn composite(
+        &mut self,
+        composite: &'data Composite,
+        part: Part<'data>,
+        offset: u64,
+    ) -> Result<Value<'data>, DecodeError> {
         let mut members = Vec::new();
-        for member in self.known(&composite.members, |member| member.since) {
-            let offset = offset + u64::from(member.offset);
-            let presence = member.kind.presence();
-            let value = self.within(&member.name, |reader| {
-                reader.value(&member.kind, presence, part, offset)
-            })?;
-            members.push((member.name.as_str(), value));
+        for member in &composite.members {
+            if self.is_known(member.since)? {
+                let offset = offset + u64::from(member.offset);
+                let presence = member.kind.presence();
+                let value = self.within(&member.name, |reader| {
+                    reader.value(&member.kind, presence, part, offset)
+                })?;
+                members.push((member.name.as_str(), value));
+            }
         }
         Ok(Value::Object(members))
     }
 
-    fn leaf(
+    fn bytes_of(
         &self,
         kind: &Type,
         part: Part<'data>,
@@ -206,175 +217,5 @@ impl<'data> Reader<'data> {
                 };
                 self.error(part.start, reason)
             })
-    }
-
-    fn simple(
-        &self,
-        simple: &'data Simple,
-        presence: Presence,
-        bytes: &'data [u8],
-    ) -> Value<'data> {
-        let order = self.schema.byte_order;
-        let null = (presence == Presence::Optional).then_some(simple.null);
-        let encoding = simple.character_encoding.as_deref().unwrap_or("US-ASCII");
-        let character = |byte: &u8| Scalar::Integer((*byte).into());
-        if simple.is_text() {
-            // As generated codecs have it, each byte of it is null then.
-            if null.is_some() && bytes.iter().all(|byte| null == Some(character(byte))) {
-                return Value::Null;
-            }
-            return text::value(text::until_zero(bytes, encoding), encoding);
-        }
-        if simple.is_array {
-            return Value::Numbers(Numbers {
-                primitive: simple.primitive,
-                byte_order: order,
-                null,
-                bytes,
-            });
-        }
-        if simple.primitive == Primitive::Char && null != bytes.first().map(character) {
-            return text::value(bytes, encoding);
-        }
-        number::value(bytes, simple.primitive, order, null)
-    }
-
-    fn enumeration(&self, enumeration: &'data Enum, bytes: &[u8]) -> Value<'data> {
-        let order = self.schema.byte_order;
-        let found = number::scalar(bytes, enumeration.encoding, order);
-        if let Some(value) = named(enumeration, found) {
-            return value;
-        }
-        if found == enumeration.null {
-            return Value::Null;
-        }
-        number::from_scalar(found, enumeration.encoding)
-    }
-
-    fn set(&self, set: &'data Set, bytes: &[u8]) -> Value<'data> {
-        let found = number::scalar(bytes, set.encoding, self.schema.byte_order);
-        // Sets are unsigned: the schema was held to that.
-        let bits = found.as_integer().unwrap_or(0);
-        let is_set = |bit: u8| bits >> bit & 1 == 1;
-        let named: Vec<_> = set
-            .choices
-            .iter()
-            .filter(|choice| is_set(choice.bit))
-            .map(|choice| choice.name.as_str())
-            .collect();
-        let unknown = (0..64)
-            .filter(|bit| is_set(*bit) && set.choices.iter().all(|choice| choice.bit != *bit))
-            .collect();
-        Value::Flags { named, unknown }
-    }
-
-    fn scalar(&self, part: Part<'_>, offset: u32, primitive: Primitive) -> Scalar {
-        let from = offset as usize;
-        let bytes = part.bytes.get(from..from + primitive.size() as usize);
-        number::scalar(bytes.unwrap_or_default(), primitive, self.schema.byte_order)
-    }
-
-    fn slot(&self, part: Part<'_>, slot: Slot) -> u64 {
-        if let Some(constant) = slot.constant {
-            return constant;
-        }
-        let value = self.scalar(part, slot.offset, slot.primitive).as_integer();
-        // Slots are unsigned, but for counts, which are not read here.
-        u64::try_from(value.unwrap_or(0)).unwrap_or(0)
-    }
-
-    /// The next bytes of the message.
-    fn take(&mut self, length: u64, what: &'static str) -> Result<Part<'data>, DecodeError> {
-        let left = &self.bytes[self.offset..];
-        let start = self.offset;
-        let taken = usize::try_from(length)
-            .ok()
-            .and_then(|length| left.get(..length));
-        let Some(bytes) = taken else {
-            let reason = Reason::Truncated {
-                what,
-                needed: length,
-                left: left.len(),
-            };
-            return Err(self.error(start, reason));
-        };
-        self.offset += bytes.len();
-        Ok(Part { bytes, start })
-    }
-
-    fn count_value(&mut self) -> Result<(), DecodeError> {
-        self.values += 1;
-        if self.values > self.limit {
-            return Err(self.error(self.offset, Reason::TooManyValues(self.limit)));
-        }
-        Ok(())
-    }
-
-    fn within<Found>(
-        &mut self,
-        name: &str,
-        read: impl FnOnce(&mut Self) -> Result<Found, DecodeError>,
-    ) -> Result<Found, DecodeError> {
-        let length = self.path.len();
-        self.path.push('.');
-        self.path.push_str(name);
-        let found = read(self);
-        self.path.truncate(length);
-        found
-    }
-
-    fn within_entry<Found>(
-        &mut self,
-        index: u64,
-        read: impl FnOnce(&mut Self) -> Result<Found, DecodeError>,
-    ) -> Result<Found, DecodeError> {
-        let length = self.path.len();
-        // A `String` takes whatever is written to it.
-        let _ = write!(self.path, "[{index}]");
-        let found = read(self);
-        self.path.truncate(length);
-        found
-    }
-
-    fn error(&self, offset: usize, reason: Reason) -> DecodeError {
-        DecodeError {
-            offset,
-            path: self.path.clone(),
-            reason,
-        }
-    }
-}
-
-/// The value of an enumeration that has a name.
-fn named<'data>(enumeration: &'data Enum, found: Scalar) -> Option<Value<'data>> {
-    let found = found.as_integer()?;
-    let mut values = enumeration.values.iter();
-    let value = values.find(|value| value.value == found)?;
-    Some(Value::Named(&value.name))
-}
-
-/// What is not sent.
-fn constant<'data>(constant: Option<&'data Constant>, kind: &'data Type) -> Value<'data> {
-    match (constant, &kind.kind) {
-        (Some(Constant::Scalar(value)), TypeKind::Enum(enumeration)) => {
-            named(enumeration, *value).unwrap_or(Value::Null)
-        }
-        (Some(Constant::Scalar(Scalar::Integer(value))), TypeKind::Simple(simple))
-            if simple.primitive == Primitive::Char =>
-        {
-            let character = u8::try_from(*value).map(char::from);
-            character.map_or(Value::Null, |character| {
-                Value::Text(character.to_string().into())
-            })
-        }
-        (Some(Constant::Scalar(value)), TypeKind::Simple(simple)) => {
-            number::from_scalar(*value, simple.primitive)
-        }
-        (Some(Constant::Bytes(bytes)), TypeKind::Simple(simple)) => {
-            let encoding = simple.character_encoding.as_deref().unwrap_or("US-ASCII");
-            text::value(text::until_zero(bytes, encoding), encoding)
-        }
-        // Schemas whose constants have no value are refused.
-        _ => Value::Null,
     }
 }

@@ -61,9 +61,28 @@ pub enum Reason {
     /// A frame that is said to be shorter than what says so.
     #[error("the length of the frame is {0}, shorter than its own header")]
     FrameTooShort(u64),
-    /// A group with a negative number of entries.
-    #[error("the group has {0} entries")]
-    NegativeCount(i64),
+    /// A group has fewer or more entries than the schema allows, or more than
+    /// [`MOST_EMPTY_ENTRIES`](crate::runtime::MOST_EMPTY_ENTRIES) that take no bytes.
+    #[error("the group has {count} entries; from {min} to {max} are allowed")]
+    BadCount {
+        /// The number that was found.
+        count: i128,
+        /// The least number.
+        min: u64,
+        /// The greatest number.
+        max: u64,
+    },
+    /// Data is longer than the schema allows.
+    #[error("the data has {length} bytes; no more than {max} are allowed")]
+    TooLong {
+        /// The length that was found.
+        length: u64,
+        /// The greatest length.
+        max: u64,
+    },
+    /// A message of no bytes, in front of others: its header has nothing that is sent.
+    #[error("the message has no bytes, so that nobody can tell how many of it there are")]
+    NoBytes,
     /// More values than the decoder is willing to build.
     #[error("the message has more than {0} values")]
     TooManyValues(usize),

@@ -100,6 +100,7 @@ pub enum What {
 /// Lays a schema out.
 #[must_use]
 pub fn describe(schema: &Schema) -> Description {
+    let mut budget = rows::Budget::new();
     Description {
         package: schema.package.clone(),
         id: schema.id,
@@ -115,13 +116,17 @@ pub fn describe(schema: &Schema) -> Description {
             deprecated: None,
             description: schema.header.kind.description.clone(),
             block_length: schema.header.length,
-            rows: rows::of_composite(&schema.header.kind),
+            rows: rows::of_composite(&schema.header.kind, &mut budget),
         },
-        messages: schema.messages.iter().map(message).collect(),
+        messages: schema
+            .messages
+            .iter()
+            .map(|each| message(each, &mut budget))
+            .collect(),
     }
 }
 
-fn message(message: &Message) -> Table {
+fn message(message: &Message, budget: &mut rows::Budget) -> Table {
     Table {
         name: message.name.clone(),
         id: Some(message.id),
@@ -129,6 +134,6 @@ fn message(message: &Message) -> Table {
         deprecated: message.deprecated,
         description: message.description.clone(),
         block_length: message.block.length,
-        rows: rows::of_block(&message.block),
+        rows: rows::of_block(&message.block, budget),
     }
 }

@@ -10,28 +10,58 @@ use crate::model::{
 
 /// A composite with more values than this is not taken apart: nobody reads that.
 const MOST_MEMBERS: u32 = 512;
+/// Nor is any, once so many were in one schema: each field would have all of what its type has.
+const MOST_IN_ALL: u32 = 262_144;
 
-pub(super) fn of_block(block: &Block) -> Vec<Row> {
-    let mut rows = Rows::default();
+/// What is left of the composites that are taken apart.
+pub(super) struct Budget(u32);
+
+impl Budget {
+    pub(super) const fn new() -> Self {
+        Self(MOST_IN_ALL)
+    }
+
+    /// Whether a composite of so many values is taken apart.
+    fn has(&mut self, values: u32) -> bool {
+        match self.0.checked_sub(values) {
+            Some(left) if values <= MOST_MEMBERS => {
+                self.0 = left;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+pub(super) fn of_block(block: &Block, budget: &mut Budget) -> Vec<Row> {
+    let mut rows = Rows::new(budget);
     rows.block(block);
     rows.rows
 }
 
-pub(super) fn of_composite(kind: &Type) -> Vec<Row> {
-    let mut rows = Rows::default();
+pub(super) fn of_composite(kind: &Type, budget: &mut Budget) -> Vec<Row> {
+    let mut rows = Rows::new(budget);
     if let TypeKind::Composite(composite) = &kind.kind {
         rows.members(composite, 0);
     }
     rows.rows
 }
 
-#[derive(Default)]
-struct Rows {
+struct Rows<'a> {
     rows: Vec<Row>,
     depth: usize,
+    budget: &'a mut Budget,
 }
 
-impl Rows {
+impl<'a> Rows<'a> {
+    const fn new(budget: &'a mut Budget) -> Self {
+        Self {
+            rows: Vec::new(),
+            depth: 0,
+            budget,
+        }
+    }
+
     fn block(&mut self, block: &Block) {
         let mut end = 0;
         for field in &block.fields {
@@ -87,7 +117,7 @@ impl Rows {
     }
 
     fn members(&mut self, composite: &Composite, start: u32) {
-        if composite.leaves > MOST_MEMBERS {
+        if !self.budget.has(composite.leaves) {
             return;
         }
         let mut end = 0;

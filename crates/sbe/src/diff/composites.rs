@@ -1,5 +1,6 @@
 //! Composites, and what frames messages and groups.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::report::{Report, step};
@@ -10,21 +11,22 @@ pub(super) fn compare(
     path: &str,
     old: &Composite,
     new: &Composite,
-    place: &Position,
+    at: &Position,
     report: &mut Report,
 ) {
     if new.length < old.length {
         let what = format!("took {} bytes, and takes {}", old.length, new.length);
-        report.add(Impact::Breaking, path, place, what);
+        report.add(Impact::Breaking, path, at, what);
     }
+    let (of_old, of_new) = (places(old), places(new));
     for one in &old.members {
         match new.member(&one.name) {
             Some(two) => member(&step(path, &one.name), one, two, report),
-            None => gone_or_renamed(path, one, old, new, report),
+            None => gone_or_renamed(path, one, old, &of_new, report),
         }
     }
     for two in &new.members {
-        let is_renamed = old.members.iter().any(|one| is_at(one, two));
+        let is_renamed = place(two).is_some_and(|place| of_old.contains_key(&place));
         if old.member(&two.name).is_none() && !is_renamed {
             let path = step(path, &two.name);
             if two.kind.encoded_length() == 0 {
@@ -64,15 +66,12 @@ fn gone_or_renamed(
     path: &str,
     one: &Member,
     old: &Composite,
-    new: &Composite,
+    of_new: &Places<'_>,
     report: &mut Report,
 ) {
     let path = step(path, &one.name);
-    let renamed = new
-        .members
-        .iter()
-        .find(|two| is_at(one, two) && old.member(&two.name).is_none());
-    match renamed {
+    let there = place(one).and_then(|place| of_new.get(&place));
+    match there.filter(|two| old.member(&two.name).is_none()) {
         Some(two) => {
             report.renamed(&path, &two.position, &one.name, &two.name);
             member(&path, one, two, report);
@@ -81,10 +80,19 @@ fn gone_or_renamed(
     }
 }
 
-/// Whether two members are at the same place and take as much of it.
-fn is_at(old: &Member, new: &Member) -> bool {
-    let length = old.kind.encoded_length();
-    length > 0 && old.offset == new.offset && length == new.kind.encoded_length()
+/// The members that are sent, by where they are and how much of it they take. No two are at one place.
+type Places<'a> = HashMap<(u32, u32), &'a Member>;
+
+fn places(composite: &Composite) -> Places<'_> {
+    let members = composite.members.iter();
+    members
+        .filter_map(|member| Some((place(member)?, member)))
+        .collect()
+}
+
+fn place(member: &Member) -> Option<(u32, u32)> {
+    let length = member.kind.encoded_length();
+    (length > 0).then_some((member.offset, length))
 }
 
 /// The composites in front of messages or of groups, which have no version and must not change at all.

@@ -16,11 +16,13 @@ use crate::model::Schema;
 use report::Report;
 
 /// Everything that changed from `old` to `new`, in the order of the old schema, and at its end what is new.
+///
+/// Of more than 10,000 changes, the last one says that there are more.
 #[must_use]
 pub fn diff(old: &Schema, new: &Schema) -> Vec<Change> {
     let mut report = Report::new(old.version);
     schemas::compare(old, new, &mut report);
-    report.changes
+    report.into_changes()
 }
 
 /// The worst of some changes; `None` where there are none.

@@ -6,10 +6,15 @@ use std::sync::Arc;
 use super::{Change, Impact};
 use crate::model::{Position, Type};
 
+/// The most changes that are told.
+const MOST: usize = 10_000;
+
 pub(super) struct Report {
     /// The version of the old schema: whatever is new has to come after it.
     pub(super) old_version: u32,
-    pub(super) changes: Vec<Change>,
+    changes: Vec<Change>,
+    /// The first change that is not told.
+    cut: Option<Change>,
     /// Pairs of types that were compared, so that what changed in a type is told once.
     compared: HashSet<(*const Type, *const Type)>,
 }
@@ -19,6 +24,7 @@ impl Report {
         Self {
             old_version,
             changes: Vec::new(),
+            cut: None,
             compared: HashSet::new(),
         }
     }
@@ -30,17 +36,41 @@ impl Report {
         position: &Position,
         what: impl Into<String>,
     ) {
-        self.changes.push(Change {
+        if self.is_full() {
+            return;
+        }
+        let change = Change {
             impact,
             path: path.to_owned(),
             what: what.into(),
             position: position.to_string(),
-        });
+        };
+        if self.changes.len() < MOST {
+            self.changes.push(change);
+        } else {
+            self.cut = Some(change);
+        }
     }
 
-    /// Whether these two were not compared before.
+    /// Whether nothing more is told, so that there is no use in looking for it.
+    pub(super) const fn is_full(&self) -> bool {
+        self.cut.is_some()
+    }
+
+    /// All changes, and that there are more: as nobody has looked at those, they count as the worst.
+    pub(super) fn into_changes(self) -> Vec<Change> {
+        let mut changes = self.changes;
+        changes.extend(self.cut.map(|first| Change {
+            impact: Impact::Breaking,
+            what: format!("from here on there are more changes than the {MOST} that are told"),
+            ..first
+        }));
+        changes
+    }
+
+    /// Whether these two were not compared before, and should be.
     pub(super) fn first_time(&mut self, old: &Arc<Type>, new: &Arc<Type>) -> bool {
-        self.compared.insert((Arc::as_ptr(old), Arc::as_ptr(new)))
+        !self.is_full() && self.compared.insert((Arc::as_ptr(old), Arc::as_ptr(new)))
     }
 
     /// Tells what a name became.

@@ -2,6 +2,7 @@
 
 use super::Collision;
 use super::names::{self, Scope};
+use super::own;
 use super::value::{Place, Value};
 use crate::model::{self, Data, Field, Group, Position, TypeKind};
 
@@ -49,6 +50,10 @@ pub(super) struct GroupPlan<'a> {
     /// What its encoder gives back at its end.
     pub(super) parent: String,
     pub(super) entry: Plan<'a>,
+    /// The version before which entries have nothing: no fields, and what is behind them came later.
+    pub(super) empty_before: Option<u32>,
+    /// The type of its dimensions, where they have more than the standard asks for.
+    pub(super) own: Option<String>,
 }
 
 /// The marker of where everything has been read or written.
@@ -181,7 +186,11 @@ impl<'a> GroupPlan<'a> {
             plans.kind(kind, &group.name, &group.position);
         }
         entry.fill(&group.block, since, name, plans);
+        let came: Option<Vec<u32>> = entry.tails.iter().map(|tail| tail.since).collect();
+        let came = came.filter(|_| entry.fixed == 0);
         Self {
+            empty_before: came.and_then(|came| came.into_iter().min()),
+            own: own::dimensions(&group.dimensions.kind),
             group,
             decoder,
             encoder,

@@ -2,9 +2,7 @@
 
 use super::block::{DONE, GroupPlan, Plan, Tail, TailKind};
 use super::code::{Code, prose};
-use super::number;
-use super::range;
-use super::value;
+use super::{group, number, range, value};
 use crate::model::{ByteOrder, Data, Primitive};
 
 const ERROR: &str = "runtime::DecodeError";
@@ -243,9 +241,9 @@ fn read_each(
     plan: &Plan<'_>,
     index: usize,
     tail: &Tail<'_>,
-    group: &GroupPlan<'_>,
+    plan_of: &GroupPlan<'_>,
 ) {
-    let entry = &group.entry.decoder;
+    let entry = &plan_of.entry.decoder;
     code.doc(&format!(
         "Reads `{}` in one go: `each` reads an entry to its end.",
         tail.name
@@ -266,10 +264,7 @@ fn read_each(
                 code.line("return Ok(self.moved(tail));");
             });
         }
-        let decoder = &group.decoder;
-        code.line(format!(
-            "let (left, block_length) = {decoder}::dimensions(&mut tail)?;"
-        ));
+        group::opened(code, plan_of, &plan_of.decoder, "&mut tail", "self.version");
         code.line("let mut rest = tail.rest();");
         code.block("for _ in 0..left {", |code| {
             code.line(format!(

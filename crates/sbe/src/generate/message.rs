@@ -3,7 +3,7 @@
 use super::Collision;
 use super::block::{DONE, Plan, Plans, TailKind};
 use super::code::{Code, prose};
-use super::{decoder, encoder, group, names};
+use super::{decoder, encoder, group, names, number, own, value};
 use crate::model::{Message, Schema};
 
 /// The module; its name is given.
@@ -71,42 +71,32 @@ fn decode(code: &mut Code, message: &Message) {
 }
 
 fn encode(code: &mut Code, schema: &Schema, message: &Message) {
+    let result = "Result<Self, runtime::EncodeError>";
+    let argument = "buffer: &'a mut [u8]";
     code.doc("Writes a message that begins with its header.");
     code.doc("\nFields that nobody sets are null where they can be, else zero.");
     code.doc("\n# Errors\n\nWhen the buffer is too small.");
     code.line("#[inline]");
-    let result = "Result<Self, runtime::EncodeError>";
-    let argument = "buffer: &'a mut [u8]";
-    code.function("pub fn encode", &[argument], result, |code| {
-        let header = &schema.header;
-        let length = header.length;
-        code.line("let mut tail = runtime::Writer::new(buffer);");
-        code.line(format!(
-            "let header: &mut [u8; {length}] = tail.chunk({:?})?;",
-            header.kind.name
-        ));
-        code.line(format!("*header = [0; {length}];"));
-        let mut slot = |slot, value: u64| {
-            let value = group::typed(value, slot);
-            code.line(super::number::write_slot(
-                slot,
-                schema.byte_order,
-                "header",
-                &value,
-            ));
-        };
-        slot(&header.block_length, message.block.length.into());
-        slot(&header.template_id, message.id);
-        slot(&header.schema_id, schema.id);
-        slot(&header.version, schema.version.into());
-        if let Some(groups) = &header.groups {
-            slot(groups, message.block.groups.len() as u64);
+    match own::header(&schema.header.kind) {
+        None => code.function("pub fn encode", &[argument], result, |code| {
+            header(code, schema, message, None);
+        }),
+        Some(own) => {
+            let own = format!("{own}Encoder");
+            code.function("pub fn encode", &[argument], result, |code| {
+                code.line("Self::encode_with(buffer, |_| {})");
+            });
+            code.blank();
+            code.doc("Writes a message that begins with its header; `own` writes what the schema has there of its own.");
+            code.doc("\nWhat the standard asks for is written behind it, whatever it says.");
+            code.doc("\n# Errors\n\nWhen the buffer is too small.");
+            code.line("#[inline]");
+            let with = format!("own: impl FnOnce(&mut {own}<'_>)");
+            code.function("pub fn encode_with", &[argument, &with], result, |code| {
+                header(code, schema, message, Some(&own));
+            });
         }
-        if let Some(data) = &header.data {
-            slot(data, message.block.data.len() as u64);
-        }
-        code.line("Self::start(tail)");
-    });
+    }
     code.blank();
     code.doc("Writes a message without its header.");
     code.doc("\n# Errors\n\nWhen the buffer is too small.");
@@ -114,6 +104,40 @@ fn encode(code: &mut Code, schema: &Schema, message: &Message) {
     code.function("pub fn wrap", &[argument], result, |code| {
         code.line("Self::start(runtime::Writer::new(buffer))");
     });
+}
+
+/// What writes the header, and goes on behind it.
+fn header(code: &mut Code, schema: &Schema, message: &Message, own: Option<&str>) {
+    let header = &schema.header;
+    let length = header.length;
+    code.line("let mut tail = runtime::Writer::new(buffer);");
+    code.line(format!(
+        "let header: &mut [u8; {length}] = tail.chunk({:?})?;",
+        header.kind.name
+    ));
+    code.line(format!("*header = [0; {length}];"));
+    if let Some(own) = own {
+        code.line(format!("let mut all = {own}::wrap(header);"));
+        if !value::is_blank(&header.kind) {
+            code.line("all.blank();");
+        }
+        code.line("own(&mut all);");
+    }
+    for (slot, value) in [
+        (Some(&header.block_length), message.block.length.into()),
+        (Some(&header.template_id), message.id),
+        (Some(&header.schema_id), schema.id),
+        (Some(&header.version), schema.version.into()),
+        (header.groups.as_ref(), message.block.groups.len() as u64),
+        (header.data.as_ref(), message.block.data.len() as u64),
+    ] {
+        if let Some(slot) = slot {
+            let value = group::typed(value, slot);
+            let order = schema.byte_order;
+            code.line(number::write_slot(slot, order, "header", &value));
+        }
+    }
+    code.line("Self::start(tail)");
 }
 
 /// The types that say where a decoder or an encoder stands.

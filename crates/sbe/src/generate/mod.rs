@@ -23,12 +23,16 @@ mod group;
 mod message;
 mod names;
 mod number;
+mod own;
 mod range;
 mod root;
 mod set;
+mod size;
 mod value;
 
 use std::fmt;
+
+use thiserror::Error;
 
 use crate::model::{Position, Schema};
 
@@ -66,36 +70,43 @@ impl fmt::Display for Collision {
     }
 }
 
-/// Why there is no Rust for a schema: every pair of names that collide.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GenerateError {
-    /// At least one.
-    pub collisions: Vec<Collision>,
+/// Why there is no Rust for a schema.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// Names become the same in Rust: every pair of those, at least one.
+    #[error("{}", told(_0))]
+    Collisions(Vec<Collision>),
+    /// It would be more than anybody could compile.
+    #[error(
+        "{values} values, each field with all that its type holds, are more than the {most} that code is made for"
+    )]
+    TooLarge {
+        /// How many there are.
+        values: u64,
+        /// How many there may be.
+        most: u64,
+    },
 }
 
-impl fmt::Display for GenerateError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, collision) in self.collisions.iter().enumerate() {
-            if index > 0 {
-                writeln!(out)?;
-            }
-            write!(out, "{collision}")?;
-        }
-        Ok(())
-    }
+fn told(collisions: &[Collision]) -> String {
+    let lines: Vec<String> = collisions.iter().map(Collision::to_string).collect();
+    lines.join("\n")
 }
-
-impl std::error::Error for GenerateError {}
 
 /// Rust for a schema: one file, called after the last part of its package.
 ///
 /// # Errors
 ///
-/// [`GenerateError`] when two names of the schema become the same in Rust.
+/// [`GenerateError`] when two names of the schema become the same in Rust, or the code would be endless.
 pub fn rust(schema: &Schema) -> Result<Vec<GeneratedFile>, GenerateError> {
+    let (values, most) = (size::of(schema), size::MOST);
+    if values > most {
+        return Err(GenerateError::TooLarge { values, most });
+    }
     let (text, collisions) = root::file(schema);
     if !collisions.is_empty() {
-        return Err(GenerateError { collisions });
+        return Err(GenerateError::Collisions(collisions));
     }
     let name = schema
         .package

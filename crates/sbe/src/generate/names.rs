@@ -22,6 +22,7 @@ const METHODS: &[&str] = &[
     "decode",
     "done",
     "encode",
+    "encode_with",
     "finish",
     "moved",
     "out_of_range",

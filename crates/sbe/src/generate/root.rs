@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::code::{Code, prose};
 use super::composite::Types;
 use super::names::Scope;
-use super::{Collision, message, names, number};
+use super::{Collision, message, names, number, own};
 use crate::model::{Block, Message, Schema, Type, TypeKind};
 
 /// Not all that is generated is used by everybody, and some of it only keeps what is deprecated alive.
@@ -93,6 +93,26 @@ fn header(code: &mut Code, schema: &Schema) {
         code.close("};");
         code.line("Ok((header, tail.rest()))");
     });
+    if let Some(own) = own::header(&schema.header.kind) {
+        code.blank();
+        whole_header(code, schema, &own);
+    }
+}
+
+/// The function that gives a header with members of its own.
+fn whole_header(code: &mut Code, schema: &Schema, own: &str) {
+    code.doc("Reads the header of a message, with what only this schema has in it.");
+    code.doc("\n# Errors\n\nWhen there are fewer bytes than it takes.");
+    code.line("#[inline]");
+    let result = format!("Result<{own}Decoder<'_>, taran_sbe::runtime::DecodeError>");
+    code.function("pub fn whole_header", &["bytes: &[u8]"], &result, |code| {
+        let (length, name) = (schema.header.length, &schema.header.kind.name);
+        code.line("let mut tail = taran_sbe::runtime::Tail::new(bytes);");
+        code.line(format!(
+            "let header: &[u8; {length}] = tail.chunk({name:?})?;"
+        ));
+        code.line(format!("Ok({own}Decoder::wrap(header))"));
+    });
 }
 
 fn any_message(code: &mut Code, messages: &[Message]) {
@@ -161,7 +181,7 @@ fn any_message(code: &mut Code, messages: &[Message]) {
 }
 
 fn types(code: &mut Code, schema: &Schema, collisions: &mut Vec<Collision>) {
-    let used = used(schema);
+    let (used, frames) = (used(schema), Frames::of(schema));
     code.blank();
     code.doc("The types of the schema.");
     code.line(ALLOWED);
@@ -174,37 +194,51 @@ fn types(code: &mut Code, schema: &Schema, collisions: &mut Vec<Collision>) {
             collisions,
         };
         for kind in &schema.types {
-            if used.contains(kind.name.as_str()) || !is_frame(schema, kind) {
+            if used.contains(kind.name.as_str()) || !frames.hide(kind) {
                 types.write(kind, &names::kind(&kind.name));
             }
         }
     });
 }
 
-/// Whether a type only frames messages, groups or data.
-fn is_frame(schema: &Schema, kind: &Type) -> bool {
-    fn frames(block: &Block, name: &str) -> bool {
-        block
-            .groups
-            .iter()
-            .any(|group| group.dimensions.kind.name == name || frames(&group.block, name))
-            || block
-                .data
-                .iter()
-                .any(|data| data.encoding.kind.name == name)
+/// The names of the types that frame messages, groups or data; whether it is of use to see them is for [`own`] to say.
+struct Frames<'a> {
+    schema: &'a Schema,
+    names: HashSet<&'a str>,
+}
+
+impl<'a> Frames<'a> {
+    fn of(schema: &'a Schema) -> Self {
+        fn add<'a>(block: &'a Block, names: &mut HashSet<&'a str>) {
+            for group in &block.groups {
+                names.insert(&group.dimensions.kind.name);
+                add(&group.block, names);
+            }
+            let data = block.data.iter();
+            names.extend(data.map(|data| data.encoding.kind.name.as_str()));
+        }
+        let mut names = HashSet::from([schema.header.kind.name.as_str()]);
+        for message in &schema.messages {
+            add(&message.block, &mut names);
+        }
+        Self { schema, names }
     }
-    let has_data = matches!(&kind.kind, TypeKind::Composite(composite)
-        if composite.member("varData").is_some());
-    let name = kind.name.as_str();
-    let is_dimensions = matches!(&kind.kind, TypeKind::Composite(composite)
-        if composite.member("numInGroup").is_some() && composite.member("blockLength").is_some());
-    schema.header.kind.name == name
-        || has_data
-        || is_dimensions
-        || schema
-            .messages
-            .iter()
-            .any(|message| frames(&message.block, name))
+
+    /// Whether a type does nothing else, so that nobody needs it.
+    fn hide(&self, kind: &Type) -> bool {
+        let TypeKind::Composite(composite) = &kind.kind else {
+            return false;
+        };
+        let has = |name| composite.member(name).is_some();
+        let is_header = self.schema.header.kind.name == kind.name;
+        let is_dimensions = has("numInGroup") && has("blockLength");
+        if is_header && own::header(kind).is_some()
+            || is_dimensions && own::dimensions(kind).is_some()
+        {
+            return false;
+        }
+        is_dimensions || has("varData") || self.names.contains(kind.name.as_str())
+    }
 }
 
 /// The names of the types that fields have, and of those inside of them.

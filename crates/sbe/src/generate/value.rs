@@ -234,7 +234,7 @@ fn constant(code: &mut Code, value: &Value<'_>) {
             let named = value
                 .value_ref
                 .and_then(|value_ref| kind.value(&value_ref.value))
-                .or_else(|| kind.values.iter().find(|known| known.value == *constant));
+                .or_else(|| kind.sent_as(*constant));
             let literal = named.map_or_else(
                 || format!("{}::from_raw({constant})", value.path),
                 |named| format!("{}::{}", value.path, names::variant(&named.name)),

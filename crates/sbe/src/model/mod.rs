@@ -3,13 +3,19 @@
 //! Whoever holds a [`Schema`] need not know XML, search for types or add up lengths: references are resolved, defaults
 //! are filled in, offsets and block lengths are computed. Types are shared by [`Arc`], nested at most
 //! [`MAX_DEPTH`] deep, and never contain themselves.
+//!
+//! What has members, values or messages finds them by an index that was made when it was read: it is to be looked at, not
+//! to be changed.
 
 mod block;
+mod index;
 mod layout;
 mod position;
 mod primitive;
 mod scalar;
 mod types;
+
+pub(crate) use index::Index;
 
 pub use block::{Block, Data, Field, Group, Message};
 pub use layout::{DataLayout, GroupLayout, HeaderLayout, Slot};
@@ -27,6 +33,8 @@ use std::sync::Arc;
 pub const MAX_DEPTH: usize = 32;
 /// The most values that one composite may hold, nested ones counted.
 pub const MAX_LEAVES: u32 = 65_536;
+/// The most flags that a set may have: there are 64 bits, and some of them may have several names.
+pub const MAX_CHOICES: usize = 256;
 /// The longest that a type, a block or an offset may be, in bytes.
 pub const MAX_LENGTH: u32 = i32::MAX as u32;
 
@@ -53,15 +61,16 @@ pub struct Schema {
     pub messages: Vec<Message>,
     /// Where it was written.
     pub position: Position,
+    /// The messages by their ids.
+    pub(crate) by_id: Index,
 }
 
 impl Schema {
     /// The message with that template id.
     #[must_use]
     pub fn message(&self, template_id: u64) -> Option<&Message> {
-        self.messages
-            .iter()
-            .find(|message| message.id == template_id)
+        self.by_id
+            .find(&self.messages, &template_id, |message| message.id)
     }
 
     /// The type of that name, of those that the schema itself defines.

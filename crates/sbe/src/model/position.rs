@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A place in a file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Position {
     /// The file, by the name under which it was opened.
     pub file: Arc<str>,

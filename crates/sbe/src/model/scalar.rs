@@ -1,6 +1,7 @@
 //! Values that a schema itself names.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::Primitive;
 
@@ -77,5 +78,5 @@ pub enum Constant {
     /// One value.
     Scalar(Scalar),
     /// Characters, in the encoding of their type, filled up with zeros to its length.
-    Bytes(Vec<u8>),
+    Bytes(Arc<[u8]>),
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::index::Index;
 use super::{Constant, Position, Primitive, Scalar};
 
 /// Whether a value is always there.
@@ -141,13 +142,32 @@ pub struct Composite {
     pub depth: usize,
     /// How many values it holds, those of nested composites counted.
     pub leaves: u32,
+    by_name: Index,
 }
 
 impl Composite {
+    /// Members of so many bytes, of that depth, that hold so many values.
+    pub(crate) fn new(members: Vec<Member>, length: u32, depth: usize, leaves: u32) -> Self {
+        Self {
+            by_name: Index::of(&members, |member| member.name.as_str()),
+            members,
+            length,
+            depth,
+            leaves,
+        }
+    }
+
     /// The member of that name.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Member> {
-        self.members.iter().find(|member| member.name == name)
+        self.by_name
+            .find(&self.members, &name, |member| member.name.as_str())
+    }
+
+    /// Whether it is one for `<data>`, rather than for fields.
+    #[must_use]
+    pub fn is_data(&self) -> bool {
+        self.member("length").is_some() && self.member("varData").is_some()
     }
 }
 
@@ -185,13 +205,41 @@ pub struct Enum {
     pub presence: Presence,
     /// The values, in the order in which they were written.
     pub values: Vec<ValidValue>,
+    by_name: Index,
+    by_value: Index,
 }
 
 impl Enum {
+    /// Values that are sent so.
+    pub(crate) fn new(
+        encoding: Primitive,
+        encoding_type: Option<String>,
+        null: Scalar,
+        presence: Presence,
+        values: Vec<ValidValue>,
+    ) -> Self {
+        Self {
+            encoding,
+            encoding_type,
+            null,
+            presence,
+            by_name: Index::of(&values, |value| value.name.as_str()),
+            by_value: Index::of(&values, |value| value.value),
+            values,
+        }
+    }
+
     /// The value of that name.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&ValidValue> {
-        self.values.iter().find(|value| value.name == name)
+        self.by_name
+            .find(&self.values, &name, |value| value.name.as_str())
+    }
+
+    /// The value that is sent so.
+    #[must_use]
+    pub fn sent_as(&self, sent: i128) -> Option<&ValidValue> {
+        self.by_value.find(&self.values, &sent, |value| value.value)
     }
 }
 

@@ -127,7 +127,7 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
     let kind = attributes
         .required("type", problems)
         .and_then(|kind| types.find(kind, &element.position, problems))?;
-    if is_data(&kind) {
+    if matches!(&kind.kind, TypeKind::Composite(composite) if composite.is_data()) {
         problems.add(
             &element.position,
             Problem::VarDataInField(kind.name.clone()),
@@ -173,12 +173,6 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
         time_unit: attributes.text("timeUnit"),
         position: element.position.clone(),
     })
-}
-
-/// Whether a composite is one for `<data>`.
-fn is_data(kind: &Type) -> bool {
-    matches!(&kind.kind, TypeKind::Composite(composite)
-        if composite.member("length").is_some() && composite.member("varData").is_some())
 }
 
 fn semantic_type(

@@ -15,7 +15,7 @@ pub(super) fn composite<'tree>(
     types: &mut Types<'tree>,
     problems: &mut Problems,
 ) -> Option<Composite> {
-    let mut composite = Composite {
+    let mut placed = Placed {
         members: Vec::new(),
         length: 0,
         depth: 1,
@@ -42,12 +42,18 @@ pub(super) fn composite<'tree>(
         if !names.take("member", &member.name, &child.position, problems) {
             continue;
         }
-        if let Err(problem) = place(&mut composite, member, offset) {
+        if let Err(problem) = placed.add(member, offset) {
             problems.add(&child.position, problem);
             return None;
         }
     }
-    Some(composite)
+    let Placed {
+        members,
+        length,
+        depth,
+        leaves,
+    } = placed;
+    Some(Composite::new(members, length, depth, leaves))
 }
 
 /// A member, and where it wants to be.
@@ -95,37 +101,43 @@ fn reference(element: &Element, types: &mut Types<'_>, problems: &mut Problems) 
     Some((member, offset))
 }
 
-/// Adds a member behind the others, or where it wants to be.
-fn place(
-    composite: &mut Composite,
-    mut member: Member,
-    offset: Option<u32>,
-) -> Result<(), Problem> {
-    let end = composite.length;
-    member.offset = match offset {
-        Some(offset) if offset < end => {
-            let name = member.name;
-            return Err(Problem::Overlap { name, offset, end });
+/// The members that have their places.
+struct Placed {
+    members: Vec<Member>,
+    length: u32,
+    depth: usize,
+    leaves: u32,
+}
+
+impl Placed {
+    /// Adds a member behind the others, or where it wants to be.
+    fn add(&mut self, mut member: Member, offset: Option<u32>) -> Result<(), Problem> {
+        let end = self.length;
+        member.offset = match offset {
+            Some(offset) if offset < end => {
+                let name = member.name;
+                return Err(Problem::Overlap { name, offset, end });
+            }
+            Some(offset) => offset,
+            None => end,
+        };
+        let length = u64::from(member.offset) + u64::from(member.kind.encoded_length());
+        self.length = u32::try_from(length)
+            .ok()
+            .filter(|length| *length <= MAX_LENGTH)
+            .ok_or(Problem::TooLarge)?;
+        let (depth, leaves) = size(&member.kind);
+        self.depth = self.depth.max(depth + 1);
+        self.leaves = self.leaves.saturating_add(leaves);
+        if self.depth > MAX_DEPTH {
+            return Err(Problem::TooDeep);
         }
-        Some(offset) => offset,
-        None => end,
-    };
-    let length = u64::from(member.offset) + u64::from(member.kind.encoded_length());
-    composite.length = u32::try_from(length)
-        .ok()
-        .filter(|length| *length <= MAX_LENGTH)
-        .ok_or(Problem::TooLarge)?;
-    let (depth, leaves) = size(&member.kind);
-    composite.depth = composite.depth.max(depth + 1);
-    composite.leaves = composite.leaves.saturating_add(leaves);
-    if composite.depth > MAX_DEPTH {
-        return Err(Problem::TooDeep);
+        if self.leaves > MAX_LEAVES {
+            return Err(Problem::TooManyLeaves);
+        }
+        self.members.push(member);
+        Ok(())
     }
-    if composite.leaves > MAX_LEAVES {
-        return Err(Problem::TooManyLeaves);
-    }
-    composite.members.push(member);
-    Ok(())
 }
 
 /// How deep a type is, and how many values it holds.

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use super::attributes::{self, Attributes};
 use super::taken::Taken;
 use super::types::{Types, wrong_kind};
-use crate::model::{Choice, Enum, Presence, Primitive, Scalar, Set, Simple, TypeKind, ValidValue};
+use crate::model::{
+    Choice, Enum, MAX_CHOICES, Presence, Primitive, Scalar, Set, Simple, TypeKind, ValidValue,
+};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 
@@ -53,13 +55,14 @@ pub(super) fn enumeration(
             values.push(value);
         }
     }
-    Some(Enum {
-        encoding: simple.primitive,
+    let presence = attributes.presence(problems).unwrap_or(Presence::Required);
+    Some(Enum::new(
+        simple.primitive,
         encoding_type,
         null,
-        presence: attributes.presence(problems).unwrap_or(Presence::Required),
+        presence,
         values,
-    })
+    ))
 }
 
 fn valid_value(
@@ -133,6 +136,10 @@ pub(super) fn set(
         };
         if !names.take("choice", &choice.name, &child.position, problems) {
             continue;
+        }
+        if choices.len() == MAX_CHOICES {
+            problems.add(&child.position, Problem::TooManyChoices);
+            return None;
         }
         let name = choice.name.clone();
         if let Some(other) = bits.insert(choice.bit, name.clone()) {

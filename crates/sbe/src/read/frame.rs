@@ -1,5 +1,6 @@
 //! The composites that frame things, and whether they can.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::types::{Types, wrong_kind};
@@ -21,8 +22,8 @@ pub(super) fn header(
     types: &mut Types<'_>,
     problems: &mut Problems,
 ) -> Option<HeaderLayout> {
-    let kind = types.find(name, &root.position, problems)?;
-    let mut frame = Frame::new(&kind, HEADER, &root.position, problems)?;
+    let kind = composite(name, &root.position, types, problems)?;
+    let mut frame = Frame::of(&kind, HEADER, problems)?;
     let block_length = frame.unsigned("blockLength");
     let template_id = frame.unsigned("templateId");
     let schema_id = frame.unsigned("schemaId");
@@ -69,6 +70,14 @@ pub(super) fn placeholder(types: &Types<'_>) -> HeaderLayout {
     }
 }
 
+/// What was found in composites that frame groups or data, by their names: many use the same ones, and what is wrong with
+/// one is told once.
+#[derive(Default)]
+pub(super) struct Frames {
+    dimensions: HashMap<String, Option<GroupLayout>>,
+    data: HashMap<String, Option<DataLayout>>,
+}
+
 /// What comes before the entries of a group.
 pub(super) fn dimensions(
     name: &str,
@@ -76,8 +85,18 @@ pub(super) fn dimensions(
     types: &mut Types<'_>,
     problems: &mut Problems,
 ) -> Option<GroupLayout> {
-    let kind = types.find(name, position, problems)?;
-    let mut frame = Frame::new(&kind, DIMENSIONS, position, problems)?;
+    let kind = composite(name, position, types, problems)?;
+    if let Some(known) = types.frames.dimensions.get(name) {
+        return known.clone();
+    }
+    let layout = read_dimensions(kind, problems);
+    let known = &mut types.frames.dimensions;
+    known.insert(name.to_owned(), layout.clone());
+    layout
+}
+
+fn read_dimensions(kind: Arc<Type>, problems: &mut Problems) -> Option<GroupLayout> {
+    let mut frame = Frame::of(&kind, DIMENSIONS, problems)?;
     let block_length = frame.unsigned("blockLength");
     let count = frame.count("numInGroup");
     let (groups, data) = frame.counts();
@@ -112,8 +131,17 @@ pub(super) fn data(
     types: &mut Types<'_>,
     problems: &mut Problems,
 ) -> Option<DataLayout> {
-    let kind = types.find(name, position, problems)?;
-    let mut frame = Frame::new(&kind, DATA, position, problems)?;
+    let kind = composite(name, position, types, problems)?;
+    if let Some(known) = types.frames.data.get(name) {
+        return known.clone();
+    }
+    let layout = read_data(kind, problems);
+    types.frames.data.insert(name.to_owned(), layout.clone());
+    layout
+}
+
+fn read_data(kind: Arc<Type>, problems: &mut Problems) -> Option<DataLayout> {
+    let mut frame = Frame::of(&kind, DATA, problems)?;
     let length = frame.sent("length").and_then(|()| frame.unsigned("length"));
     frame.usually(
         length,
@@ -154,6 +182,21 @@ pub(super) fn data(
     })
 }
 
+/// The composite of that name; a problem at `position` where there is none, or it is another type.
+fn composite(
+    name: &str,
+    position: &Position,
+    types: &mut Types<'_>,
+    problems: &mut Problems,
+) -> Option<Arc<Type>> {
+    let kind = types.find(name, position, problems)?;
+    if matches!(kind.kind, TypeKind::Composite(_)) {
+        return Some(kind);
+    }
+    problems.add(position, wrong_kind(&kind, "a composite"));
+    None
+}
+
 /// A composite that is looked at for what it has to have.
 struct Frame<'kind, 'problems> {
     kind: &'kind Type,
@@ -163,22 +206,21 @@ struct Frame<'kind, 'problems> {
 }
 
 impl<'kind, 'problems> Frame<'kind, 'problems> {
-    fn new(
-        kind: &'kind Arc<Type>,
+    /// Looks at a type; none where it is no composite.
+    fn of(
+        kind: &'kind Type,
         purpose: &'static str,
-        position: &Position,
         problems: &'problems mut Problems,
     ) -> Option<Self> {
-        if let TypeKind::Composite(composite) = &kind.kind {
-            return Some(Self {
-                kind,
-                composite,
-                purpose,
-                problems,
-            });
-        }
-        problems.add(position, wrong_kind(kind, "a composite"));
-        None
+        let TypeKind::Composite(composite) = &kind.kind else {
+            return None;
+        };
+        Some(Self {
+            kind,
+            composite,
+            purpose,
+            problems,
+        })
     }
 
     /// A member that is a number or a character, and where it starts.

@@ -13,7 +13,7 @@ mod simple;
 mod taken;
 mod types;
 
-use crate::model::{ByteOrder, Schema};
+use crate::model::{ByteOrder, Index, Schema};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 use attributes::Attributes;
@@ -78,6 +78,7 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
         // Without one there is an error, and this is good for finding more.
         header: header.unwrap_or_else(|| frame::placeholder(&types)),
         types: all_types,
+        by_id: Index::of(&messages, |message| message.id),
         messages,
         position: root.position.clone(),
     })

@@ -150,15 +150,15 @@ fn characters(
         return;
     }
     if simple.length > LONGEST_CONSTANT {
-        problems.add(&element.position, Problem::TooLarge);
+        problems.add(&element.position, Problem::LongConstant(LONGEST_CONSTANT));
         return;
     }
     bytes.resize(simple.length as usize, 0);
-    simple.constant = Some(Constant::Bytes(bytes));
+    simple.constant = Some(Constant::Bytes(bytes.into()));
 }
 
 /// No schema has one like that, and it would be filled up with zeros.
-const LONGEST_CONSTANT: u32 = 1 << 20;
+const LONGEST_CONSTANT: u32 = 1_024;
 
 fn encode(text: &str, encoding: Option<&str>) -> Option<Vec<u8>> {
     match encoding.map(str::to_ascii_uppercase).as_deref() {

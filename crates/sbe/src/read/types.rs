@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::attributes::{self, Attributes};
+use super::frame::Frames;
 use super::{composite, enumeration, simple};
 use crate::model::{
-    Constant, Enum, MAX_DEPTH, MAX_LENGTH, Position, Presence, Primitive, Simple, Type, TypeKind,
-    ValueRef,
+    Constant, Enum, MAX_DEPTH, MAX_LENGTH, Position, Presence, Primitive, Scalar, Simple, Type,
+    TypeKind, ValueRef,
 };
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
@@ -21,8 +22,8 @@ pub(super) struct Types<'tree> {
     by_name: HashMap<&'tree str, Definition<'tree>>,
     in_order: Vec<&'tree str>,
     built_in: HashMap<Primitive, Arc<Type>>,
-    /// The values of the enumerations that constants have asked for.
-    values: HashMap<String, HashMap<String, i128>>,
+    /// What frames groups and data, once it was looked at.
+    pub(super) frames: Frames,
     /// How many types are being read, each for the one before it.
     depth: usize,
 }
@@ -50,7 +51,7 @@ impl<'tree> Types<'tree> {
                 .into_iter()
                 .map(|primitive| (primitive, Arc::new(built_in(primitive))))
                 .collect(),
-            values: HashMap::new(),
+            frames: Frames::default(),
             depth: 0,
         };
         for group in root.children.iter().filter(|child| child.name == "types") {
@@ -233,13 +234,7 @@ impl<'tree> Types<'tree> {
     ) -> Option<(Primitive, Constant)> {
         let kind = self.find(&value_ref.enumeration, position, problems)?;
         let enumeration = as_enum(&kind, position, problems)?;
-        let values = self.values.entry(kind.name.clone()).or_insert_with(|| {
-            let values = enumeration.values.iter();
-            values
-                .map(|value| (value.name.clone(), value.value))
-                .collect()
-        });
-        let Some(value) = values.get(&value_ref.value) else {
+        let Some(value) = enumeration.value(&value_ref.value) else {
             let problem = Problem::NoSuchValue {
                 enumeration: kind.name.clone(),
                 value: value_ref.value.clone(),
@@ -247,7 +242,7 @@ impl<'tree> Types<'tree> {
             problems.add(position, problem);
             return None;
         };
-        let constant = Constant::Scalar(crate::model::Scalar::Integer(*value));
+        let constant = Constant::Scalar(Scalar::Integer(value.value));
         Some((enumeration.encoding, constant))
     }
 }

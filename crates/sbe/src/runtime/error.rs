@@ -43,7 +43,8 @@ pub enum DecodeError {
         /// The one that was found.
         actual: u64,
     },
-    /// A group has fewer or more entries than the schema allows.
+    /// A group has fewer or more entries than the schema allows, or more than
+    /// [`MOST_EMPTY_ENTRIES`](super::MOST_EMPTY_ENTRIES) that take no bytes.
     BadCount {
         /// The group, by its name in the schema.
         what: &'static str,

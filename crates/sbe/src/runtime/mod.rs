@@ -12,7 +12,8 @@ mod write;
 
 pub use error::{DecodeError, EncodeError};
 pub use read::{
-    Cut, Header, Tail, Then, added, block, count, entries, numbers, part, schema_is, template_is,
+    Cut, Header, MOST_EMPTY_ENTRIES, Tail, Then, added, block, count, entries, numbers, part,
+    schema_is, template_is,
 };
 pub use text::{FixedText, ShownSet, Text};
 pub use write::{Writer, fill, length, part_mut, set_numbers};

@@ -110,26 +110,26 @@ pub fn block<'a, const N: usize>(
     Ok((fixed, added, rest))
 }
 
-/// The most entries that a group may have when they take no bytes: no small message shall stand for endless work.
-const MOST_EMPTY_ENTRIES: u64 = 65_535;
+/// The most entries that a group may have where they take no bytes at all: blocks of length 0, with nothing behind them
+/// that the sender knows. A few bytes shall not stand for endless work. Encoders keep to it too.
+pub const MOST_EMPTY_ENTRIES: u64 = 1_024;
 
-/// Checks how many entries a group has, when it has been read up to the first of them.
+/// Checks how many entries a group has; `are_empty` tells whether they take no bytes.
 ///
 /// # Errors
 ///
-/// [`DecodeError::BadCount`] when the schema does not allow so many or so few, or when they are more than one for each
-/// byte that is left, and would be many.
+/// [`DecodeError::BadCount`] when the schema does not allow so many or so few, or when they are more than
+/// [`MOST_EMPTY_ENTRIES`] and empty.
 #[inline]
-pub fn count(
+pub const fn count(
     count: u64,
     limits: (u64, u64),
-    block_length: u64,
-    tail: Tail<'_>,
+    are_empty: bool,
     what: &'static str,
 ) -> Result<u64, DecodeError> {
     let (min, mut max) = limits;
-    if block_length == 0 {
-        max = max.min(MOST_EMPTY_ENTRIES.max(tail.rest().len() as u64));
+    if are_empty && max > MOST_EMPTY_ENTRIES {
+        max = MOST_EMPTY_ENTRIES;
     }
     if min <= count && count <= max {
         return Ok(count);

@@ -13,6 +13,10 @@ const XINCLUDE: &str = "http://www.w3.org/2001/XInclude";
 const MAX_FILES: usize = 256;
 /// The most bytes of all files together.
 const MAX_BYTES: usize = 16 << 20;
+/// The longest that attributes may be: what a type says of itself is said again of everything that is of this type.
+const MAX_VALUE: usize = 256;
+/// The same for descriptions.
+const MAX_DESCRIPTION: usize = 4_096;
 
 pub(super) struct Loader<'sources> {
     sources: &'sources dyn Sources,
@@ -136,11 +140,7 @@ impl<'sources> Loader<'sources> {
         let attributes = node
             .attributes()
             .filter(|attribute| attribute.namespace().is_none())
-            .map(|attribute| Attribute {
-                name: attribute.name().to_owned(),
-                value: attribute.value().to_owned(),
-                position: places.at(attribute.range().start),
-            })
+            .map(|found| attribute(&found, places.at(found.range().start), problems))
             .collect();
         let mut text = String::new();
         let mut children = Vec::new();
@@ -204,5 +204,30 @@ impl<'sources> Loader<'sources> {
                 elements
             }
         }
+    }
+}
+
+/// An attribute; of one that is longer than it may be, only the start.
+fn attribute(
+    found: &roxmltree::Attribute<'_, '_>,
+    position: Position,
+    problems: &mut Problems,
+) -> Attribute {
+    let most = match found.name() {
+        "description" => MAX_DESCRIPTION,
+        _ => MAX_VALUE,
+    };
+    let name: String = found.name().chars().take(MAX_VALUE).collect();
+    let value = if found.value().len() > most {
+        let attribute = name.clone();
+        problems.add(&position, Problem::LongValue { attribute, most });
+        found.value().chars().take(most / 4).collect()
+    } else {
+        found.value().to_owned()
+    };
+    Attribute {
+        name,
+        value,
+        position,
     }
 }

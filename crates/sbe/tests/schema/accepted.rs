@@ -132,7 +132,10 @@ fn what_is_not_said_is_as_the_standard_has_it() {
         Some("US-ASCII")
     );
     let fields = &schema.messages[0].block.fields;
-    assert_eq!(fields[3].constant, Some(Constant::Bytes(b"XETR".to_vec())));
+    assert_eq!(
+        fields[3].constant,
+        Some(Constant::Bytes(b"XETR".as_slice().into()))
+    );
     assert_eq!(
         fields[4].constant,
         Some(Constant::Scalar(Scalar::Integer(1)))
@@ -142,7 +145,7 @@ fn what_is_not_said_is_as_the_standard_has_it() {
     assert_eq!(fields[6].offset, 10);
     assert_eq!(
         fields[7].constant,
-        Some(Constant::Bytes(b"AB\0\0".to_vec()))
+        Some(Constant::Bytes(b"AB\0\0".as_slice().into()))
     );
     assert_eq!(schema.messages[0].block.length, 18);
 }

@@ -258,15 +258,22 @@ fn what_is_no_message_says_where_it_ends_to_be_one() {
 }
 
 #[test]
-fn groups_of_nothing_end_at_a_limit() {
-    let schema = accepted(
-        "",
-        r#"<sbe:message name="M" id="1"><group name="g" id="1"><field name="f" id="1" type="uint8" sinceVersion="1"/>
-           </group></sbe:message>"#,
-    );
-    let bytes = message(0, 1, 0, &[&[0, 0, 0xFF, 0xFF]]);
+fn messages_without_a_byte_are_not_endlessly_many() {
+    let text = r#"<messageSchema package="a" id="1" version="0"><types>
+        <composite name="messageHeader">
+          <type name="blockLength" primitiveType="uint16" presence="constant">0</type>
+          <type name="templateId" primitiveType="uint16" presence="constant">1</type>
+          <type name="schemaId" primitiveType="uint16" presence="constant">1</type>
+          <type name="version" primitiveType="uint16" presence="constant">0</type>
+        </composite></types><message name="A" id="1"/></messageSchema>"#;
+    let schema = taran_sbe::compile("", &taran_sbe::xml::NoFiles(text))
+        .unwrap()
+        .schema;
     let decoder = Decoder::new(&schema);
-    assert_eq!(decoder.message(&bytes).unwrap().length, bytes.len());
-    let error = decoder.with_limit(65_534).message(&bytes).unwrap_err();
-    assert_eq!(error.reason, Reason::TooManyValues(65_534));
+    assert_eq!(decoder.message(&[1]).unwrap().length, 0);
+    let found: Vec<_> = decoder.messages(&[1]).take(3).collect();
+    let [Err(error)] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!((error.offset, &error.reason), (0, &Reason::NoBytes));
 }

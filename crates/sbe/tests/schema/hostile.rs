@@ -108,7 +108,7 @@ fn numbers_are_not_larger_than_they_may_be() {
         ),
         (
             r#"<type name="T" primitiveType="char" presence="constant" length="4294967295">A</type>"#,
-            "longer than",
+            "a constant of more than",
         ),
     ] {
         let told = told(types, "");

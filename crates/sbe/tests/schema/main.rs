@@ -1,6 +1,7 @@
 //! Schemas that are read, and schemas that are refused.
 
 mod accepted;
+mod costs;
 mod decode;
 mod describe;
 mod diff;

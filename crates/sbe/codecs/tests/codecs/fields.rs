@@ -201,7 +201,7 @@ fn big_endian_messages_with_unusual_headers_are_laid_out_as_their_schema_says() 
     // version, blockLength, magic, schemaId, templateId, numGroups, numVarDataFields.
     assert_eq!(
         bytes[..ticks::HEADER_LENGTH],
-        [5, 0, 64, 0, 0, 0, 1, 0x11, 0x70, 200, 2, 1]
+        [5, 0, 64, 0xBE, 0xEF, 0, 1, 0x11, 0x70, 200, 2, 1]
     );
     assert_eq!(bytes[12..16], [0; 4]);
     assert_eq!(bytes[16..24], [1, 2, 3, 4, 5, 6, 7, 8]);

@@ -5,6 +5,7 @@
 #[path = "../random/chance.rs"]
 mod chance;
 mod garage;
+mod music;
 mod quote;
 
 mod alike;
@@ -13,6 +14,7 @@ mod evolution;
 mod fields;
 mod full;
 mod generic;
+mod own;
 mod refused;
 mod shown;
 mod text;

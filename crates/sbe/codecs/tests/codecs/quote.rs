@@ -1,12 +1,15 @@
 //! A quote.
 
 use taran_sbe_codecs::ticks::quote::QuoteEncoder;
-use taran_sbe_codecs::ticks::types::{Marks, Side};
+use taran_sbe_codecs::ticks::types::{FrameEncoder, Marks, Side};
 
 /// The bytes of a quote.
 pub(crate) fn bytes() -> Vec<u8> {
     let mut buffer = vec![0xAA; 256];
-    let mut quote = QuoteEncoder::encode(&mut buffer).unwrap();
+    let own = |frame: &mut FrameEncoder<'_>| {
+        frame.magic(0xBEEF);
+    };
+    let mut quote = QuoteEncoder::encode_with(&mut buffer, own).unwrap();
     quote
         .time(0x0102_0304_0506_0708)
         .price(None)

@@ -1,12 +1,12 @@
 //! What cannot be a message, or does not fit into one, is refused with the reason.
 
-use taran_sbe::runtime::{DecodeError, EncodeError};
+use taran_sbe::runtime::{DecodeError, EncodeError, MOST_EMPTY_ENTRIES};
 use taran_sbe_codecs::garage_v2::album::{AlbumDecoder, AlbumEncoder};
 use taran_sbe_codecs::garage_v2::car::{CarDecoder, CarEncoder};
 use taran_sbe_codecs::garage_v2::{Message, ping};
 use taran_sbe_codecs::ticks::quote::{QuoteDecoder, QuoteEncoder};
 use taran_sbe_codecs::vast::few::{FewDecoder, FewEncoder};
-use taran_sbe_codecs::vast::vast::VastDecoder;
+use taran_sbe_codecs::vast::vast::{VastDecoder, VastEncoder};
 
 use crate::garage;
 
@@ -200,18 +200,19 @@ fn lengths_beyond_all_memory_are_refused() {
         let (_, vast) = vast.deep()?;
         vast.raw().map(drop)
     };
-    let mut whole = vast([0, 0, 65_535, 1, 0, 0, 0]);
+    let mut whole = vast([0, 0, 1_024, 1, 0, 0, 0]);
     whole.extend_from_slice(&0_u64.to_be_bytes());
     read(&whole).unwrap();
     for (lengths, what) in [
         ([most, 0, 0, 0, 0, 0, 0], "Vast"),
         ([0, 0, most, 0, 0, 0, 0], "empty"),
+        ([0, 0, 1_025, 0, 0, 0, 0], "empty"),
         ([0, 1, most, 0, 0, 0, 0], "empty"),
         ([0, most, most, 0, 0, 0, 0], "empty"),
         ([0, 0, 0, 1, most, 0, 0], "flat"),
         ([0, 0, 0, most, most, 0, 0], "flat"),
         ([0, 0, 0, 0, 1, 0, 0], "flat"),
-        ([0, 0, 0, 1, 0, 0, most], "deep"),
+        ([0, 0, 0, 1, 0, 0, most], "inner"),
         ([0, 0, 0, 1, 0, most, most], "deep"),
         ([0, 0, 0, 1, 0, 0, 1], "inner"),
     ] {
@@ -224,4 +225,39 @@ fn lengths_beyond_all_memory_are_refused() {
         };
         assert_eq!(at, what, "{lengths:?}: {error}");
     }
+}
+
+#[test]
+fn groups_have_few_entries_where_these_have_no_bytes() {
+    let mut buffer = [0; 256];
+    let mut empty = VastEncoder::encode(&mut buffer).unwrap().empty().unwrap();
+    for _ in 0..MOST_EMPTY_ENTRIES {
+        empty.entry().unwrap();
+    }
+    let full = EncodeError::TooManyEntries {
+        what: "empty",
+        max: MOST_EMPTY_ENTRIES,
+    };
+    assert_eq!(empty.entry().map(drop).unwrap_err(), full);
+    let mut deep = empty.done().flat().unwrap().done().deep().unwrap();
+    // Those of blocks without fields, but with data, are as many as there are bytes for.
+    deep = deep.entry().unwrap().inner([]).unwrap().done();
+    let length = deep.done().raw([]).unwrap().finish();
+    let (empty, vast) = VastDecoder::decode(&buffer[..length])
+        .unwrap()
+        .empty()
+        .unwrap();
+    assert_eq!(empty.count() as u64, MOST_EMPTY_ENTRIES);
+    let (_, vast) = vast.flat().unwrap();
+    assert_eq!(vast.deep().unwrap().0.count(), 1);
+}
+
+#[test]
+fn entries_with_data_are_as_many_as_there_are_bytes_for() {
+    let count = 4 * MOST_EMPTY_ENTRIES;
+    let mut whole = vast([0, 0, 0, 1, 0, 0, count]);
+    whole.extend_from_slice(&vec![0; 8 * count as usize]);
+    let (_, vast) = VastDecoder::decode(&whole).unwrap().empty().unwrap();
+    let (_, vast) = vast.flat().unwrap();
+    assert_eq!(vast.deep().unwrap().0.count() as u64, count);
 }

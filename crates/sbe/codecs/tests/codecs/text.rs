@@ -5,7 +5,15 @@ use std::process::Command;
 
 use taran_sbe::{compile_file, generate};
 
-const SCHEMAS: [&str; 5] = ["garage_v0", "garage_v1", "garage_v2", "ticks", "vast"];
+const SCHEMAS: [&str; 7] = [
+    "garage_v0",
+    "garage_v1",
+    "garage_v2",
+    "music_v0",
+    "music_v1",
+    "ticks",
+    "vast",
+];
 
 fn generated(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema");
@@ -36,5 +44,130 @@ fn rustfmt_would_change_nothing() {
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         );
+    }
+}
+
+/// The documentation in front of the line that ends so, behind the line `within`.
+fn documentation(text: &str, within: &str, item: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let start = lines.iter().position(|line| *line == within);
+    let start = start.unwrap_or_else(|| panic!("there is {within}"));
+    let at = lines[start..]
+        .iter()
+        .position(|line| line.starts_with(item));
+    let at = start + at.unwrap_or_else(|| panic!("{within} has {item}"));
+    let above = lines[..at].iter().rev();
+    let mut found: Vec<&str> = above
+        .skip_while(|line| line.starts_with("#["))
+        .map_while(|line| line.strip_prefix("///"))
+        .map(str::trim)
+        .collect();
+    found.reverse();
+    found.join("\n")
+}
+
+#[test]
+fn descriptions_become_documentation_of_what_they_describe() {
+    let text = generated("music_v0");
+    let escaped = "A disc, with \\[brackets\\] & \\*stars\\* in its description.";
+    for (within, item, expected) in [
+        (
+            "pub mod types {",
+            "pub struct LabelDecoder",
+            "What comes before each message: with two members more than the standard has.",
+        ),
+        (
+            "impl<'a> LabelDecoder<'a> {",
+            "pub fn sender",
+            "Who pressed it.",
+        ),
+        (
+            "impl<'a> LabelEncoder<'a> {",
+            "pub fn sender",
+            "Who pressed it.",
+        ),
+        ("pub enum Message<'a> {", "Disc(", escaped),
+        (
+            "impl<'a, At> DiscDecoder<'a, At> {",
+            "pub fn year",
+            "When it came out.",
+        ),
+        (
+            "impl<'a, At> DiscEncoder<'a, At> {",
+            "pub fn year",
+            "When it came out.",
+        ),
+        (
+            "impl<'a, At> DiscDecoder<'a, At> {",
+            "pub fn artist",
+            "Reads `artist`.",
+        ),
+    ] {
+        let found = documentation(&text, within, item);
+        assert_eq!(
+            found.lines().next(),
+            Some(expected),
+            "{within} {item}: {found}"
+        );
+    }
+    for (within, item, first, second) in [
+        (
+            "pub mod disc {",
+            "pub struct DiscDecoder",
+            "Reads the message `Disc`.",
+            escaped,
+        ),
+        (
+            "pub mod disc {",
+            "pub struct DiscEncoder",
+            "Writes the message `Disc`.",
+            escaped,
+        ),
+    ] {
+        let found = documentation(&text, within, item);
+        assert_eq!(found, format!("{first}\n\n{second}"), "{item}");
+    }
+    for (within, item, expected) in [
+        (
+            "impl<'a> DiscDecoder<'a, at::Tracks> {",
+            "pub fn tracks",
+            "What is on it, in its order.",
+        ),
+        (
+            "impl<'a> DiscEncoder<'a, at::Tracks> {",
+            "pub fn tracks",
+            "What is on it, in its order.",
+        ),
+        (
+            "impl<'a> SidesEntry<'a, at::SidesPrint> {",
+            "pub fn print",
+            "What is printed on that side.",
+        ),
+        (
+            "impl<'a> SidesEntryEncoder<'a, at::SidesPrint> {",
+            "pub fn print",
+            "What is printed on that side.",
+        ),
+    ] {
+        let found = documentation(&text, within, item);
+        assert!(found.starts_with(expected), "{within} {item}: {found}");
+    }
+    let garage = generated("garage_v2");
+    for (within, item, expected) in [
+        ("pub enum Fuel {", "Petrol", "With lead or without."),
+        ("impl Extras {", "pub const SUN_ROOF", "Opens."),
+        ("pub mod types {", "pub enum Fuel", "What it burns."),
+        (
+            "pub mod types {",
+            "pub struct Extras",
+            "What was paid for apart.",
+        ),
+        (
+            "pub mod types {",
+            "pub struct MoneyEncoder",
+            "So and so much.",
+        ),
+    ] {
+        assert_eq!(documentation(&garage, within, item), expected, "{item}");
     }
 }

@@ -55,6 +55,8 @@ schemas! {
     garage_v0: "schema/garage_v0.xml";
     garage_v1: "schema/garage_v1.xml";
     garage_v2: "schema/garage_v2.xml";
+    music_v0: "schema/music_v0.xml";
+    music_v1: "schema/music_v1.xml";
     ticks: "schema/ticks.xml";
     vast: "schema/vast.xml";
     archive: "../../archive/schema/archive.xml";

@@ -67,7 +67,10 @@ fn block(name: &str, block: &Block, found: &Found<'_>, since: u32) -> String {
     for data in &block.data {
         let text = find(found, &data.name).map(|found| match found {
             Value::Bytes(bytes) => format!("{bytes:?}"),
-            found => format!("{:?}", Text::new(&bytes(found))),
+            found => {
+                let encoding = data.encoding.character_encoding.as_deref();
+                format!("{:?}", Text::new(&bytes(found, encoding)))
+            }
         });
         let text = if data.since > since {
             text.map_or("None".to_owned(), |text| format!("Some({text})"))
@@ -83,9 +86,12 @@ fn can_be_null(kind: &Type) -> bool {
     matches!(kind.kind, TypeKind::Simple(_) | TypeKind::Enum(_))
 }
 
-/// What text was made of; none of it is in an encoding that is not a part of UTF-8.
-fn bytes(found: &Value<'_>) -> Vec<u8> {
+/// What text was made of: UTF-8 or a part of that, or ISO-8859-1.
+fn bytes(found: &Value<'_>, encoding: Option<&str>) -> Vec<u8> {
     match found {
+        Value::Text(text) if encoding == Some("ISO-8859-1") => {
+            text.chars().map(|character| character as u8).collect()
+        }
         Value::Text(text) => text.as_bytes().to_vec(),
         Value::NotText { bytes, .. } => bytes.to_vec(),
         other => panic!("{other:?}"),
@@ -110,7 +116,7 @@ fn value(kind: &Type, nullable: bool, found: &Value<'_>) -> String {
         (_, Value::Float(number)) => format!("{number:?}"),
         (_, Value::Double(number)) => format!("{number:?}"),
         (TypeKind::Simple(simple), Value::Text(_) | Value::NotText { .. }) => {
-            let bytes = bytes(found);
+            let bytes = bytes(found, simple.character_encoding.as_deref());
             let is_character = simple.primitive == Primitive::Char && !simple.is_array;
             if is_character && simple.presence != Presence::Constant {
                 bytes[0].to_string()

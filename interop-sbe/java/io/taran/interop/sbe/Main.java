@@ -11,25 +11,41 @@ public final class Main {
         final Path file = Path.of(args[2]);
         if ("write".equals(args[0])) {
             final UnsafeBuffer buffer = new UnsafeBuffer(new byte[4096]);
-            final int length = switch (args[1]) {
-                case "garage_v0" -> Garage_v0.write(buffer);
-                case "garage_v1" -> Garage_v1.write(buffer);
-                case "garage_v2" -> Garage_v2.write(buffer);
-                case "ticks" -> Ticks.write(buffer);
-                default -> throw new IllegalArgumentException(args[1]);
-            };
-            final byte[] bytes = new byte[length];
+            final byte[] bytes = new byte[write(args[1], buffer)];
             buffer.getBytes(0, bytes);
             Files.write(file, bytes);
         } else {
-            final UnsafeBuffer buffer = new UnsafeBuffer(Files.readAllBytes(file));
-            System.out.println(switch (args[1]) {
-                case "garage_v0" -> Garage_v0.read(buffer);
-                case "garage_v1" -> Garage_v1.read(buffer);
-                case "garage_v2" -> Garage_v2.read(buffer);
-                case "ticks" -> Ticks.read(buffer);
-                default -> throw new IllegalArgumentException(args[1]);
-            });
+            System.out.println(read(args[1], new UnsafeBuffer(Files.readAllBytes(file))));
         }
+    }
+
+    private static int write(final String what, final UnsafeBuffer buffer) {
+        return switch (what) {
+            case "garage_v0" -> Garage_v0.write(buffer);
+            case "garage_v1" -> Garage_v1.write(buffer);
+            case "garage_v2" -> Garage_v2.write(buffer);
+            case "album_v0" -> Album_v0.write(buffer);
+            case "album_v1" -> Album_v1.write(buffer);
+            case "album_v2" -> Album_v2.write(buffer);
+            case "music_v0" -> Music_v0.write(buffer);
+            case "music_v1" -> Music_v1.write(buffer);
+            case "ticks" -> Ticks.write(buffer);
+            default -> throw new IllegalArgumentException(what);
+        };
+    }
+
+    private static String read(final String what, final UnsafeBuffer buffer) {
+        return switch (what) {
+            case "garage_v0" -> Garage_v0.read(buffer);
+            case "garage_v1" -> Garage_v1.read(buffer);
+            case "garage_v2" -> Garage_v2.read(buffer);
+            case "album_v0" -> Album_v0.read(buffer);
+            case "album_v1" -> Album_v1.read(buffer);
+            case "album_v2" -> Album_v2.read(buffer);
+            case "music_v0" -> Music_v0.read(buffer);
+            case "music_v1" -> Music_v1.read(buffer);
+            case "ticks" -> Ticks.read(buffer);
+            default -> throw new IllegalArgumentException(what);
+        };
     }
 }

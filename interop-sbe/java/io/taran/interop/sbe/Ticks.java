@@ -7,7 +7,14 @@ import org.agrona.concurrent.UnsafeBuffer;
 final class Ticks {
     static int write(final UnsafeBuffer buffer) {
         final QuoteEncoder quote = new QuoteEncoder();
-        quote.wrapAndApplyHeader(buffer, 0, new FrameEncoder());
+        final FrameEncoder frame = new FrameEncoder();
+        quote.wrapAndApplyHeader(buffer, 0, frame);
+        // Those have members of their own, which the official codecs leave to whoever uses them.
+        frame.magic(0xBEEF).numGroups((short)2).numVarDataFields((short)1);
+        new GroupSizeEncodingEncoder()
+            .wrap(buffer, FrameEncoder.ENCODED_LENGTH + QuoteEncoder.BLOCK_LENGTH)
+            .numGroups(0)
+            .numVarDataFields(1);
         quote.time(0x0102030405060708L)
             .price(QuoteEncoder.priceNullValue())
             .putDepth(1.0, -2.0)
@@ -23,7 +30,9 @@ final class Ticks {
     }
 
     static String read(final UnsafeBuffer buffer) {
-        return new QuoteDecoder().wrapAndApplyHeader(buffer, 0, new FrameDecoder()).toString();
+        final FrameDecoder frame = new FrameDecoder();
+        final QuoteDecoder quote = new QuoteDecoder().wrapAndApplyHeader(buffer, 0, frame);
+        return "magic=" + frame.magic() + "|" + quote;
     }
 
     private Ticks() {

@@ -1,0 +1,95 @@
+//! Members that headers and dimensions have of their own are written and read, and those of the standard stay right.
+
+use taran_sbe::runtime::{DecodeError, EncodeError};
+use taran_sbe_codecs::music_v0::disc::DiscEncoder;
+use taran_sbe_codecs::music_v1::disc::DiscDecoder;
+use taran_sbe_codecs::{music_v0, music_v1, ticks};
+
+use crate::{garage, music, quote};
+
+#[test]
+fn own_members_of_a_header_are_read_as_they_were_written() {
+    let bytes = garage::bytes(music::v1);
+    let label = music_v1::whole_header(&bytes).unwrap();
+    assert_eq!((label.sender(), label.hops()), (77, None));
+    assert_eq!((label.schema_id(), label.version()), (8, 1));
+    // Behind the four of the standard.
+    assert_eq!(bytes[8..13], [77, 0, 0, 0, 255]);
+    let error = music_v1::whole_header(&bytes[..12])
+        .map(|_| ())
+        .unwrap_err();
+    let short = DecodeError::Short {
+        what: "Label",
+        needed: 13,
+        actual: 12,
+    };
+    assert_eq!(error, short);
+
+    let frame = quote::bytes();
+    assert_eq!(ticks::whole_header(&frame).unwrap().magic(), 0xBEEF);
+    assert_eq!(frame[3..5], [0xBE, 0xEF]);
+}
+
+#[test]
+fn own_members_of_dimensions_are_read_as_they_were_written() {
+    let bytes = garage::bytes(music::v1);
+    let (tracks, disc) = DiscDecoder::decode(&bytes).unwrap().tracks().unwrap();
+    let dimensions = tracks.dimensions();
+    assert_eq!(
+        (dimensions.first(), dimensions.num_in_group()),
+        (Some(3), 2)
+    );
+    assert_eq!(dimensions.block_length(), 2);
+    let (sides, disc) = disc.sides().unwrap();
+    assert_eq!(sides.dimensions().first(), None);
+    let prints: Vec<_> = sides
+        .map(|side| side.print().unwrap().0.as_bytes())
+        .collect();
+    assert_eq!(prints, [music::SIDE, b""]);
+    let (bonus, _) = disc.bonus().unwrap();
+    assert_eq!(bonus.dimensions().unwrap().first(), Some(9));
+
+    let bytes = garage::bytes(music::v0);
+    let (_, disc) = DiscDecoder::decode(&bytes).unwrap().tracks().unwrap();
+    let disc = disc
+        .each_sides(|side| Ok::<_, DecodeError>(side.print()?.1))
+        .unwrap();
+    let (bonus, disc) = disc.bonus().unwrap();
+    assert!(bonus.dimensions().is_none(), "its sender does not know it");
+    assert_eq!((bonus.count(), disc.note().unwrap().0), (0, None));
+}
+
+#[test]
+fn what_nobody_sets_of_them_is_null_and_what_the_standard_asks_for_is_right_whatever_is_set() {
+    let mut buffer = [0xAA; 128];
+    let disc = DiscEncoder::encode(&mut buffer).unwrap();
+    let length = disc
+        .tracks()
+        .unwrap()
+        .done()
+        .sides()
+        .unwrap()
+        .done()
+        .finish();
+    let plain = buffer[..length].to_vec();
+    let label = music_v0::whole_header(&plain).unwrap();
+    assert_eq!((label.sender(), label.hops()), (0, None));
+    let (tracks, _) = music_v0::disc::DiscDecoder::decode(&plain)
+        .unwrap()
+        .tracks()
+        .unwrap();
+    assert_eq!(tracks.dimensions().first(), None);
+
+    let wrong = |buffer: &mut [u8]| {
+        let disc = DiscEncoder::encode_with(buffer, |label| {
+            label.block_length(1).template_id(2).schema_id(3).version(4);
+        })?;
+        let mut tracks = disc.tracks()?;
+        tracks.dimensions().block_length(9).num_in_group(9);
+        let mut sides = tracks.done().sides()?;
+        sides.dimensions().block_length(9).num_in_group(9);
+        Ok::<_, EncodeError>(sides.done().finish())
+    };
+    let length = wrong(&mut buffer).unwrap();
+    assert_eq!(buffer[..length], plain);
+}

@@ -1,0 +1,134 @@
+//! The official tool, and our Java program that uses what it generates.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The schemas that it makes codecs of.
+const SCHEMAS: [&str; 6] = [
+    "garage_v0",
+    "garage_v1",
+    "garage_v2",
+    "music_v0",
+    "music_v1",
+    "ticks",
+];
+
+/// What the official tool generated, compiled together with our program that uses it; `None` where there is no JDK or
+/// Maven, unless that is a failure.
+pub(crate) fn class_path() -> Option<&'static str> {
+    static CLASS_PATH: OnceLock<Result<String, String>> = OnceLock::new();
+    match CLASS_PATH.get_or_init(build) {
+        Ok(class_path) => Some(class_path),
+        Err(reason) => {
+            assert!(
+                std::env::var_os("TARAN_REQUIRE_INTEROP").is_none_or(|value| value != "1"),
+                "interop tests are required, but {reason}"
+            );
+            eprintln!("SKIPPED: no interop with the official tool: {reason}");
+            None
+        }
+    }
+}
+
+fn build() -> Result<String, String> {
+    let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let project = crate_root.join("../../../interop-sbe");
+    let jars = ["sbe-tool.jar", "agrona.jar"].map(|name| project.join("target").join(name));
+    if !jars.iter().all(|jar| jar.exists()) {
+        let mut maven = Command::new("mvn");
+        maven.args(["--quiet", "--batch-mode", "package"]);
+        run(maven.current_dir(&project))?;
+    }
+    let jars = jars.map(|jar| jar.display().to_string());
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("official");
+    let (sources, classes) = (out.join("java"), out.join("classes"));
+    let _ = fs::remove_dir_all(&out);
+    fs::create_dir_all(&classes).map_err(|error| error.to_string())?;
+    let mut tool = Command::new("java");
+    tool.arg(format!("-Dsbe.output.dir={}", sources.display()))
+        .args(["-Dsbe.target.language=Java", "-Dsbe.xinclude.aware=true"])
+        .args(["-cp", &jars.join(":")])
+        .arg("uk.co.real_logic.sbe.SbeTool")
+        .args(SCHEMAS.map(|name| crate_root.join("schema").join(name).with_extension("xml")));
+    run(&mut tool)?;
+    let mut files = Vec::new();
+    for (program, versions) in [
+        ("Garage", &["v0", "v1", "v2"][..]),
+        ("Album", &["v0", "v1", "v2"]),
+        ("Music", &["v0", "v1"]),
+    ] {
+        let source = project.join("versions").join(program);
+        let source = fs::read_to_string(source.with_extension("java"));
+        let source = source.map_err(|error| error.to_string())?;
+        for version in versions {
+            let path = sources.join(format!("{program}_{version}.java"));
+            fs::write(path, of_version(&source, version)).map_err(|error| error.to_string())?;
+        }
+    }
+    java_files(&sources, &mut files);
+    java_files(&project.join("java"), &mut files);
+    let mut compiler = Command::new("javac");
+    compiler
+        .args(["-nowarn", "-cp", &jars[1], "-d"])
+        .arg(&classes)
+        .args(files);
+    run(&mut compiler)?;
+    Ok(format!("{}:{}", classes.display(), jars[1]))
+}
+
+/// A source without the lines that are for other versions.
+fn of_version(source: &str, version: &str) -> String {
+    let is_for = |line: &&str| match line.rsplit_once(" // v") {
+        Some((_, versions)) => format!("v{versions}")
+            .split(' ')
+            .any(|each| each == version),
+        None => true,
+    };
+    let lines: Vec<_> = source.lines().filter(is_for).collect();
+    lines.join("\n").replace("VERSION", version)
+}
+
+fn java_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            java_files(&path, files);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "java")
+        {
+            files.push(path);
+        }
+    }
+}
+
+fn run(command: &mut Command) -> Result<Output, String> {
+    let output = command
+        .output()
+        .map_err(|error| format!("{command:?} cannot be run: {error}"))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let (out, err) = (&output.stdout, &output.stderr);
+    let (out, err) = (String::from_utf8_lossy(out), String::from_utf8_lossy(err));
+    Err(format!("{command:?} failed: {out}{err}"))
+}
+
+/// Runs our Java program, which uses the official codecs: lets it `write` or `read` what is in a file.
+pub(crate) fn codecs(class_path: &str, verb: &str, what: &str, file: &Path) -> String {
+    let mut program = Command::new("java");
+    program
+        .args(["--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED"])
+        .args([
+            "-Dfile.encoding=UTF-8",
+            "-Dstdout.encoding=UTF-8",
+            "-cp",
+            class_path,
+        ])
+        .args(["io.taran.interop.sbe.Main", verb, what])
+        .arg(file);
+    let output = run(&mut program).unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}

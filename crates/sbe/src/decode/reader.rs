@@ -1,0 +1,125 @@
+//! Where the walk through a message stands, and what it may still cost.
+
+use std::fmt::Write;
+
+use super::{DecodeError, Reason, number};
+use crate::model::{Primitive, Scalar, Schema, Slot};
+
+/// What is read, how far, and on behalf of whom.
+pub(super) struct Reader<'data> {
+    pub(super) schema: &'data Schema,
+    bytes: &'data [u8],
+    pub(super) offset: usize,
+    /// The version that the sender has.
+    pub(super) version: u64,
+    path: String,
+    steps: usize,
+    limit: usize,
+}
+
+/// Some bytes that lie together, and where they start in the message.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'data> {
+    pub(super) bytes: &'data [u8],
+    pub(super) start: usize,
+}
+
+impl<'data> Reader<'data> {
+    pub(super) const fn new(schema: &'data Schema, bytes: &'data [u8], limit: usize) -> Self {
+        Self {
+            schema,
+            bytes,
+            offset: 0,
+            version: 0,
+            path: String::new(),
+            steps: 0,
+            limit,
+        }
+    }
+
+    /// Says which message it is.
+    pub(super) fn enter(&mut self, name: &str) {
+        self.path.push_str(name);
+    }
+
+    /// The next bytes of the message.
+    pub(super) fn take(
+        &mut self,
+        length: u64,
+        what: &'static str,
+    ) -> Result<Part<'data>, DecodeError> {
+        let left = &self.bytes[self.offset..];
+        let start = self.offset;
+        let taken = usize::try_from(length)
+            .ok()
+            .and_then(|length| left.get(..length));
+        let Some(bytes) = taken else {
+            let reason = Reason::Truncated {
+                what,
+                needed: length,
+                left: left.len(),
+            };
+            return Err(self.error(start, reason));
+        };
+        self.offset += bytes.len();
+        Ok(Part { bytes, start })
+    }
+
+    pub(super) fn scalar(&self, part: Part<'_>, offset: u32, primitive: Primitive) -> Scalar {
+        let from = offset as usize;
+        let bytes = part.bytes.get(from..from + primitive.size() as usize);
+        number::scalar(bytes.unwrap_or_default(), primitive, self.schema.byte_order)
+    }
+
+    pub(super) fn slot(&self, part: Part<'_>, slot: Slot) -> u64 {
+        if let Some(constant) = slot.constant {
+            return constant;
+        }
+        let value = self.scalar(part, slot.offset, slot.primitive).as_integer();
+        // Slots are unsigned, but for counts, which are not read here.
+        u64::try_from(value.unwrap_or(0)).unwrap_or(0)
+    }
+
+    /// Counts what was built, or looked at in vain.
+    pub(super) fn step(&mut self, steps: usize) -> Result<(), DecodeError> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps > self.limit {
+            return Err(self.error(self.offset, Reason::TooManyValues(self.limit)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn within<Found>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&mut Self) -> Result<Found, DecodeError>,
+    ) -> Result<Found, DecodeError> {
+        let length = self.path.len();
+        self.path.push('.');
+        self.path.push_str(name);
+        let found = read(self);
+        self.path.truncate(length);
+        found
+    }
+
+    pub(super) fn within_entry<Found>(
+        &mut self,
+        index: u64,
+        read: impl FnOnce(&mut Self) -> Result<Found, DecodeError>,
+    ) -> Result<Found, DecodeError> {
+        let length = self.path.len();
+        // A `String` takes whatever is written to it.
+        let _ = write!(self.path, "[{index}]");
+        let found = read(self);
+        self.path.truncate(length);
+        found
+    }
+
+    pub(super) fn error(&self, offset: usize, reason: Reason) -> DecodeError {
+        DecodeError {
+            offset,
+            path: self.path.clone(),
+            reason,
+        }
+    }
+}

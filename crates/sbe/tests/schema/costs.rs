@@ -1,0 +1,322 @@
+//! What schemas and messages cost grows with their size, not with its square; and where it would, that is told.
+//!
+//! Where each of many things is looked for among many others, a test here would go on for minutes.
+
+use taran_sbe::decode::{Decoder, Reason};
+use taran_sbe::describe::describe;
+use taran_sbe::diff::{Impact, diff, worst};
+use taran_sbe::generate::{self, GenerateError};
+use taran_sbe::model::Schema;
+use taran_sbe::runtime::MOST_EMPTY_ENTRIES;
+use taran_sbe::xml::NoFiles;
+use taran_sbe::{Compiled, compile};
+
+use crate::{accepted, problems, text};
+
+const MANY: usize = 30_000;
+
+fn many(each: impl Fn(usize) -> String) -> String {
+    (0..MANY).map(each).collect()
+}
+
+fn told(types: &str, messages: &str) -> String {
+    let problems = problems(types, messages).into_iter();
+    problems.map(|problem| format!("{problem}\n")).collect()
+}
+
+/// A schema that need not be free of warnings.
+fn usable(types: &str, messages: &str) -> Schema {
+    let compiled = compile("", &NoFiles(&text(types, messages)));
+    let Compiled { schema, .. } = compiled.unwrap_or_else(|rejected| panic!("{rejected}"));
+    schema
+}
+
+/// Members of one byte, with names that begin so.
+fn members(prefix: &str) -> String {
+    many(|at| format!("<type name=\"{prefix}{at}\" primitiveType=\"uint8\"/>"))
+}
+
+#[test]
+fn what_everything_uses_is_looked_at_once() {
+    let types = format!(
+        "<composite name=\"Large\">{}</composite>
+         <composite name=\"dimensions\">{}<type name=\"blockLength\" primitiveType=\"uint16\"/>
+           <type name=\"numInGroup\" primitiveType=\"uint16\"/></composite>
+         <composite name=\"data\">{}<type name=\"length\" primitiveType=\"uint16\"/>
+           <type name=\"varData\" primitiveType=\"uint8\" length=\"0\"/></composite>",
+        members("m"),
+        members("m"),
+        members("m"),
+    );
+    let fields = many(|at| format!("<field name=\"f{at}\" id=\"{at}\" type=\"Large\"/>"));
+    let behind = |element: &str, kind: &str| {
+        many(|at| format!("<{element} name=\"g{at}\" id=\"{at}\" {kind}/>"))
+    };
+    let messages = [
+        // Together they are longer than any header can say.
+        format!("<message name=\"A\" id=\"1\">{fields}</message>"),
+        format!(
+            "<message name=\"B\" id=\"2\">{}</message>",
+            behind("group", "dimensionType=\"dimensions\"")
+        ),
+        format!(
+            "<message name=\"C\" id=\"3\">{}</message>",
+            behind("data", "type=\"data\"")
+        ),
+    ];
+    let refused = told(&types, &messages[0]);
+    assert_eq!(refused.lines().count(), 1, "{refused}");
+    assert!(
+        refused.contains("a block of 900000000 does not fit"),
+        "{refused}"
+    );
+    let schema = usable(&types, &messages[1..].concat());
+    assert_eq!(describe(&schema).messages[0].rows.len(), MANY);
+    assert_eq!(diff(&schema, &schema), []);
+}
+
+#[test]
+fn composites_whose_members_all_have_other_names_are_compared_in_one_go() {
+    let with = |prefix: &str| {
+        accepted(
+            &format!("<composite name=\"Large\">{}</composite>", members(prefix)),
+            "<message name=\"A\" id=\"1\"><field name=\"f\" id=\"1\" type=\"Large\"/></message>",
+        )
+    };
+    let changes = diff(&with("a"), &with("b"));
+    let first = changes[0].to_string();
+    assert!(
+        first.ends_with("code: Large.a0: was called a0, is called b0"),
+        "{first}"
+    );
+    // No more are told than anybody reads; as the rest was not looked at, it is not called harmless.
+    assert_eq!(changes.len(), 10_001);
+    assert!(changes[10_000].what.contains("more changes than the 10000"));
+    assert_eq!(worst(&changes[..10_000]), Some(Impact::Code));
+    assert_eq!(worst(&changes), Some(Impact::Breaking));
+}
+
+#[test]
+fn what_one_type_says_is_not_said_a_million_times() {
+    let long = "x".repeat(257);
+    for attribute in ["name", "semanticType", "characterEncoding"] {
+        let told = told(
+            &format!("<type {attribute}=\"{long}\" name2=\"\" primitiveType=\"char\"/>"),
+            "",
+        );
+        let expected = format!("error: {attribute} is longer than 256 bytes");
+        assert!(told.contains(&expected), "{told}");
+    }
+    let described = |length: usize| {
+        let text = "x".repeat(length);
+        told(
+            &format!("<type name=\"T\" primitiveType=\"char\" description=\"{text}\"/>"),
+            "",
+        )
+    };
+    assert!(!described(4_096).contains("longer"));
+    assert!(described(4_097).contains("error: description is longer than 4096 bytes"));
+    let constant = |length: usize| {
+        let of = format!("presence=\"constant\" length=\"{length}\"");
+        told(
+            &format!("<type name=\"T\" primitiveType=\"char\" {of}>A</type>"),
+            "",
+        )
+    };
+    assert!(!constant(1_024).contains("constant of more"));
+    assert!(constant(1_025).contains("error: a constant of more than 1024 characters"));
+}
+
+#[test]
+fn tables_do_not_take_apart_what_fields_share_for_ever() {
+    let members: String = (0..512)
+        .map(|at| {
+            format!("<type name=\"m{at}\" primitiveType=\"uint8\" presence=\"constant\">1</type>")
+        })
+        .collect();
+    let fields = many(|at| format!("<field name=\"f{at}\" id=\"{at}\" type=\"C\"/>"));
+    let schema = accepted(
+        &format!("<composite name=\"C\">{members}</composite>"),
+        &format!("<message name=\"A\" id=\"1\">{fields}</message>"),
+    );
+    // The four members of the header come first.
+    let taken_apart = (262_144 - 4) / 512;
+    let rows = &describe(&schema).messages[0].rows;
+    assert_eq!(rows.len(), MANY + taken_apart * 512);
+    // Of each field there would be code for all of its members too.
+    let values = 512 + 4 + 2 * 3 + (MANY * 513) as u64;
+    match generate::rust(&schema) {
+        Err(GenerateError::TooLarge {
+            values: found,
+            most,
+        }) => {
+            assert!(found > most);
+            // What frames groups and data is counted as well.
+            assert!((values - 512..values + 512).contains(&found), "{found}");
+        }
+        other => panic!("{:?}", other.map(|files| files.len())),
+    }
+}
+
+#[test]
+fn a_set_has_no_more_flags_than_bits_have_names() {
+    let set = |count: usize| {
+        let flags: String = (0..count)
+            .map(|at| format!("<choice name=\"c{at}\">{}</choice>", at % 8))
+            .collect();
+        told(
+            &format!("<set name=\"S\" encodingType=\"uint8\">{flags}</set>"),
+            "",
+        )
+    };
+    assert!(!set(256).contains("error: more"));
+    assert!(set(257).contains("error: more than 256 flags in one set"));
+}
+
+/// A message of version 0 with the template id 1, and then these bytes.
+fn message(block_length: u16, rest: &[u8]) -> Vec<u8> {
+    let header = [block_length, 1, 7, 0].map(u16::to_le_bytes);
+    [header.as_flattened(), rest].concat()
+}
+
+/// A group of that many entries of that length, all zeros.
+fn group(block_length: u16, count: u16) -> Vec<u8> {
+    let mut bytes = [block_length, count].map(u16::to_le_bytes).concat();
+    bytes.resize(4 + usize::from(block_length) * usize::from(count), 0);
+    bytes
+}
+
+#[test]
+fn values_and_messages_are_found_among_many() {
+    let values = many(|at| format!("<validValue name=\"V{at}\">{}</validValue>", MANY - 1 - at));
+    let others = many(|at| format!("<message name=\"M{at}\" id=\"{}\"/>", at + 2));
+    let schema = accepted(
+        &format!("<enum name=\"E\" encodingType=\"uint16\">{values}</enum>"),
+        &format!(
+            "{others}<message name=\"A\" id=\"1\"><group name=\"g\" id=\"1\">
+             <field name=\"f\" id=\"2\" type=\"E\"/></group></message>"
+        ),
+    );
+    let decoder = Decoder::new(&schema);
+    let bytes = message(0, &group(2, 60_000));
+    let found = decoder.message(&bytes).unwrap();
+    assert_eq!(found.length, bytes.len());
+    let shown = format!("{:?}", found.fields);
+    assert!(shown.ends_with("Object([(\"f\", Named(\"V29999\"))])]))]"));
+    let pings = message(0, &[]).repeat(20_000);
+    let mut pings = [pings, message(0, &group(2, 0))].concat();
+    // Of `M0`, but for the last.
+    for ping in pings.chunks_exact_mut(8).take(20_000) {
+        ping[2] = 2;
+    }
+    assert_eq!(
+        decoder.messages(&pings).filter(Result::is_ok).count(),
+        20_001
+    );
+}
+
+#[test]
+fn what_a_sender_does_not_know_costs_its_reader_something() {
+    let fields =
+        many(|at| format!("<field name=\"f{at}\" id=\"{at}\" type=\"uint8\" sinceVersion=\"1\"/>"));
+    let schema = accepted(
+        "",
+        &format!(
+            "<message name=\"A\" id=\"1\"><group name=\"g\" id=\"1\">{fields}</group></message>"
+        ),
+    );
+    let decoder = Decoder::new(&schema);
+    // The group, and of each entry the fields that are not there.
+    let steps = 1 + 10 * (1 + MANY);
+    let bytes = message(0, &group(1, 10));
+    assert!(decoder.with_limit(steps).message(&bytes).is_ok());
+    let error = decoder.with_limit(steps - 1).message(&bytes).unwrap_err();
+    assert_eq!(error.reason, Reason::TooManyValues(steps - 1));
+    let error = decoder.message(&message(0, &group(1, 60_000))).unwrap_err();
+    assert_eq!(error.reason, Reason::TooManyValues(1 << 20));
+}
+
+#[test]
+fn constants_and_flags_are_values_too() {
+    let schema = accepted(
+        "<type name=\"Motto\" primitiveType=\"char\" presence=\"constant\" length=\"1024\">A</type>
+         <set name=\"S\" encodingType=\"uint8\"><choice name=\"a\">0</choice></set>",
+        "<message name=\"A\" id=\"1\"><field name=\"f\" id=\"1\" type=\"Motto\"/>
+           <field name=\"s\" id=\"2\" type=\"S\"/></message>",
+    );
+    let decoder = Decoder::new(&schema);
+    for (bits, flags) in [(0, 0), (1, 1), (2, 1), (255, 8)] {
+        let limit = 1 + 1_024 / 64 + 1 + flags;
+        let bytes = message(1, &[bits]);
+        assert!(decoder.with_limit(limit).message(&bytes).is_ok(), "{bits}");
+        let error = decoder.with_limit(limit - 1).message(&bytes).unwrap_err();
+        assert_eq!(error.reason, Reason::TooManyValues(limit - 1), "{bits}");
+    }
+}
+
+#[test]
+fn groups_have_few_entries_where_these_have_no_bytes() {
+    let schema = accepted(
+        "",
+        "<message name=\"A\" id=\"1\"><group name=\"outer\" id=\"1\">
+           <group name=\"g\" id=\"2\"><field name=\"f\" id=\"3\" type=\"uint8\" sinceVersion=\"1\"/>
+             <data name=\"d\" id=\"4\" type=\"varText\" sinceVersion=\"1\"/></group></group></message>",
+    );
+    let decoder = Decoder::new(&schema);
+    let most = MOST_EMPTY_ENTRIES as u16;
+    let bytes = |count: u16| message(0, &[group(0, 1), group(0, count)].concat());
+    assert!(decoder.message(&bytes(most)).is_ok());
+    let error = decoder.message(&bytes(most + 1)).unwrap_err();
+    let count = i128::from(most) + 1;
+    let (min, max) = (0, MOST_EMPTY_ENTRIES);
+    assert_eq!(error.reason, Reason::BadCount { count, min, max });
+    assert_eq!((error.path.as_str(), error.offset), ("A.outer[0].g", 12));
+    // Those of the outer one have something in them.
+    let inner = group(0, 0).repeat(2_000);
+    let mut many = message(0, &[group(0, 2_000), inner].concat());
+    assert!(decoder.message(&many).is_ok());
+    // And so have the inner ones of who knows what came later.
+    many.truncate(12);
+    many[6] = 1;
+    many[10] = 1;
+    many.extend([[0, 0, 0xD0, 7], [0; 4]].concat());
+    let error = decoder.message(&many).unwrap_err();
+    assert_eq!(error.path, "A.outer[0].g[0].f");
+}
+
+#[test]
+fn counts_and_lengths_are_held_to_what_their_types_allow() {
+    let schema = accepted(
+        "<composite name=\"few\"><type name=\"blockLength\" primitiveType=\"uint16\"/>
+           <type name=\"numInGroup\" primitiveType=\"uint16\" minValue=\"1\" maxValue=\"3\"/></composite>
+         <composite name=\"short\"><type name=\"length\" primitiveType=\"uint16\" maxValue=\"2\"/>
+           <type name=\"varData\" primitiveType=\"uint8\" length=\"0\"/></composite>",
+        "<message name=\"A\" id=\"1\"><group name=\"g\" id=\"1\" dimensionType=\"few\">
+           <field name=\"f\" id=\"2\" type=\"uint8\"/></group><data name=\"d\" id=\"3\" type=\"short\"/></message>",
+    );
+    let decoder = Decoder::new(&schema);
+    let reason = |count: u16, length: u16| {
+        let data = [length.to_le_bytes().as_slice(), &vec![0; length.into()]].concat();
+        let bytes = message(0, &[group(1, count), data].concat());
+        decoder
+            .message(&bytes)
+            .err()
+            .map(|error| (error.path, error.reason))
+    };
+    let count = |count| {
+        Some((
+            "A.g".to_owned(),
+            Reason::BadCount {
+                count,
+                min: 1,
+                max: 3,
+            },
+        ))
+    };
+    assert_eq!(reason(1, 0), None);
+    assert_eq!(reason(3, 2), None);
+    assert_eq!(reason(0, 0), count(0));
+    assert_eq!(reason(4, 0), count(4));
+    let long = Reason::TooLong { length: 3, max: 2 };
+    assert_eq!(reason(1, 3), Some(("A.d".to_owned(), long)));
+}
