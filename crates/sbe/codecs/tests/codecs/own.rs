@@ -93,3 +93,17 @@ fn what_nobody_sets_of_them_is_null_and_what_the_standard_asks_for_is_right_what
     let length = wrong(&mut buffer).unwrap();
     assert_eq!(buffer[..length], plain);
 }
+
+#[test]
+fn the_header_of_a_cluster_s_node_state_has_a_length_of_its_frame() {
+    use taran_sbe_codecs::node;
+    let mut buffer = [0; 64];
+    let own = |header: &mut node::types::MessageHeaderEncoder<'_>| {
+        header.frame_length(40).padding(0);
+    };
+    let term = node::candidate_term::CandidateTermEncoder::encode_with(&mut buffer, own);
+    let length = term.unwrap().finish();
+    let header = node::whole_header(&buffer).unwrap();
+    assert_eq!((header.frame_length(), header.template_id()), (40, 301));
+    assert_eq!(length, 16 + 24);
+}
