@@ -48,7 +48,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "sbe-peers",
-        help: "[BENCHMARK]: measure our SBE codecs beside the official tool's Rust output and prost (needs a JDK and Maven)",
+        help: "[--criterion [BENCHMARK]]: measure our SBE codecs beside the official tool's Rust output and prost, and fail where they are slower (needs a JDK and Maven, and valgrind to count instructions)",
         run: sbe::peers,
     },
     Task {

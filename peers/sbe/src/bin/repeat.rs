@@ -1,5 +1,7 @@
-//! `repeat encode|decode CASE TIMES`: does one thing again and again, for `valgrind --tool=callgrind` to count.
+//! `repeat encode|decode CASE TIMES`: does one thing again and again, for callgrind to count, and tells how many nanoseconds
+//! it was on a processor for that.
 
+use std::fs;
 use std::hint::black_box;
 
 use taran_peers_sbe::CASES;
@@ -16,6 +18,7 @@ fn main() {
         .expect("a case");
     let mut buffer = [0; 1024];
     let length = (case.encode)(&mut buffer, 1_700_000_000);
+    let start = on_processor();
     for _ in 0..times {
         if verb == "encode" {
             black_box((case.encode)(
@@ -26,4 +29,12 @@ fn main() {
             black_box((case.decode)(black_box(&buffer[..length])));
         }
     }
+    println!("{}", on_processor() - start);
+}
+
+/// How many nanoseconds this thread has had a processor for, of which Linux keeps account.
+fn on_processor() -> u64 {
+    let account = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+    let spent = account.split_whitespace().next().expect("three numbers");
+    spent.parse().expect("a number")
 }
