@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 
 use taran_core::clock::Now;
+use taran_protocol::log;
 
 use super::flow_control::StatusReport;
 use super::plan::{Bounds, Plan};
@@ -99,6 +100,9 @@ impl SenderPublication {
         if asked <= 0 || position < oldest || position < 0 {
             return;
         }
+        if !self.is_frame(position) {
+            return;
+        }
         let asked = Stretch {
             position,
             length: asked,
@@ -106,6 +110,20 @@ impl SenderPublication {
         if self.retransmits.on_nak(asked, turn.now.nanos) == Verdict::Overflow {
             turn.counters.retransmit_overflow.increment();
         }
+    }
+
+    /// Whether a frame of this stream starts there, which was sent. What receivers miss starts with one; what starts in
+    /// the middle of one would be a stream of nonsense, or end what others have asked for.
+    fn is_frame(&self, position: i64) -> bool {
+        let (geometry, stream) = (&self.geometry, &self.spec.log);
+        let offset = geometry.term_offset(position);
+        let Ok(Some(frame)) = log::frame_at(stream.term_at(position), offset) else {
+            return false;
+        };
+        let header = frame.header();
+        header.term_offset.get() == offset
+            && header.term_id.get() == geometry.term_id(position)
+            && (header.session_id.get(), header.stream_id.get()) == self.key()
     }
 
     /// Nothing before it is sent again (spec/02 §3.8): it may be cleaned.
@@ -117,17 +135,24 @@ impl SenderPublication {
 
     pub(super) fn resend(&mut self, turn: &mut Turn<'_>) {
         let oldest = self.oldest_resent();
-        let (geometry, log, bounds) = (self.geometry, &self.spec.log, self.bounds);
+        let forgotten = self.position - i64::from(self.geometry.term_length());
+        let longest = i64::from(self.geometry.max_message_length());
+        let (geometry, stream, bounds) = (self.geometry, &self.spec.log, self.bounds);
         let timestamp = self.spec.send_timestamp.as_ref();
         let events = &self.spec.log_events;
         self.retransmits.turn(turn.now.nanos, |rest, is_start| {
             // The stream may have moved on since the NAK was accepted.
-            if rest.position < oldest {
+            if rest.position < forgotten {
                 return ControlFlow::Break(0);
             }
-            let term = log.term_at(rest.position);
+            let is_too_old = rest.position < oldest;
+            let term = stream.term_at(rest.position);
             let bounds = Bounds {
-                window: rest.length,
+                window: if is_too_old {
+                    oldest - rest.position + longest
+                } else {
+                    rest.length
+                },
                 ..bounds
             };
             let Ok(plan) = Plan::scan(term, geometry.term_offset(rest.position), bounds) else {
@@ -135,6 +160,10 @@ impl SenderPublication {
             };
             if plan.is_empty() {
                 return ControlFlow::Break(0);
+            }
+            if is_too_old {
+                // What somebody else asked for may follow.
+                return ControlFlow::Continue(plan.advance(plan.bytes()));
             }
             stamp(timestamp, &plan, term);
             let accepted = transmit(&plan, term, turn);

@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::CorruptFrame;
 use crate::frame::{DATA_HEADER_LENGTH, DataHeader, FrameHeader, FrameType};
-use crate::position::align32;
+use crate::position::{align32, is_frame_offset};
 
 const HEADER: usize = DATA_HEADER_LENGTH as usize;
 
@@ -99,6 +99,17 @@ pub(super) fn next_frame(term: &Region, offset: i32) -> Result<Option<LogFrame<'
         return Err(CorruptFrame { offset, length });
     }
     Ok(Some(LogFrame::new(term, offset, length)))
+}
+
+/// The frame that starts at `offset`, for whoever was told that one does: `None` if none is committed there.
+///
+/// # Errors
+/// The offset is none, or the frame does not end in the term.
+pub fn frame_at(term: &Region, offset: i32) -> Result<Option<LogFrame<'_>>, CorruptFrame> {
+    if !is_frame_offset(offset, term.len() as i32) {
+        return Err(CorruptFrame { offset, length: 0 });
+    }
+    next_frame(term, offset)
 }
 
 /// What every header of a stream has in common.

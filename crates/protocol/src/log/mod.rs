@@ -41,7 +41,7 @@ pub use buffers::LogBuffers;
 pub use claim::FrameClaim;
 pub use error::{CorruptFrame, LogError};
 pub use exclusive_appender::ExclusiveAppender;
-pub use frame::LogFrame;
+pub use frame::{LogFrame, frame_at};
 pub use insert::{Gap, Rebuilt, fill_gap, find_gap, insert};
 pub use metadata::LogMetadata;
 pub use poll::{Action, Block, Polled, peek, poll, poll_block, poll_bounded, poll_controlled};

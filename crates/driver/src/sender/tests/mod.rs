@@ -3,6 +3,7 @@
 mod control;
 mod data;
 mod destinations;
+mod forged_naks;
 mod life;
 mod responses;
 mod setup;

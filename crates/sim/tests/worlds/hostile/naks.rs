@@ -1,10 +1,11 @@
 //! NAKs for everything there is and everything there is not.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::frame::{IntoBytes, Nak};
-use taran_sim::seeded;
+use taran_sim::{HostSpec, seeded};
 
 use super::super::common::STREAM;
 use super::{Scene, Stranger, TERM, expect_progress, listens, undisturbed};
@@ -82,22 +83,86 @@ seeded! {
     }
 }
 
+/// Loses a hundredth of everything.
+fn lossy(scene: Scene) -> Scene {
+    let faults = taran_sim::network::LinkFaults {
+        loss: 0.01,
+        delay: Duration::from_micros(50),
+        ..Default::default()
+    };
+    scene.world.network().set_faults(faults);
+    scene
+}
+
+/// How many times as long an honest stream may take when its repairs wait for those that somebody else asked for: most of
+/// what can be sent again is, over and over.
+const TIMES: f64 = 10.0;
+
+/// Tells a story in which a stranger who knows where the stream is asks for what suits him, so many times in each
+/// millisecond, while the network loses a hundredth.
+fn in_the_name_of_the_receiver(open: impl Fn() -> Scene, to: Option<SocketAddr>) {
+    let expected = undisturbed(lossy(open()));
+    let mut scene = lossy(open());
+    let (to, key) = (to.unwrap_or(scene.sends_from()), scene.key());
+    let publication = scene.world.publisher(scene.publisher).shared().unwrap();
+    let took = scene.deliver(50, |stranger| {
+        let random = &mut stranger.random;
+        let back = random.i64(0..TERM / 64) * 32;
+        let position = (publication.position() - back).max(0) & !31;
+        let (term, offset) = ((position / TERM) as i32, (position % TERM) as i32);
+        let rest = TERM as i32 - offset;
+        let length = match random.u8(0..3) {
+            0 => 32,
+            1 => random.i32(1..=rest / 32) * 32,
+            _ => rest,
+        };
+        let term_id = key.initial_term_id.wrapping_add(term);
+        let nak = nak(key.session_id, term_id, offset, length);
+        stranger.say_as(listens(), to, &nak);
+    });
+    let factor = took.as_secs_f64() / expected.as_secs_f64();
+    println!("{factor:.2} times as long");
+    assert!(
+        factor <= TIMES,
+        "{factor:.2} times as long: {took:?} instead of {expected:?}"
+    );
+    let sent = scene.system(0, SystemCounter::BytesSent);
+    let repeated = scene.system(0, SystemCounter::RetransmittedBytes);
+    let most = 4 * sent + ((1_000 + took.as_millis() as i64) * (1 << 20)) / 1_000 + 2 * TERM;
+    assert!(
+        repeated <= most,
+        "{repeated} bytes were sent again, {most} are allowed"
+    );
+    scene.world.network().set_faults(Default::default());
+    drop(publication);
+    scene.end(&[], 0);
+}
+
+seeded! {
+    /// For any piece of what can still be sent again, by one who knows where the stream is: the receiver gets its own
+    /// repairs all the same.
+    of_one_who_knows_the_stream, 4, |seed| {
+        in_the_name_of_the_receiver(|| Scene::open(seed), None);
+    }
+}
+
+seeded! {
+    /// The same in a group, where several pieces are sent again at a time.
+    of_one_who_knows_the_group, 4, |seed| {
+        let spec = HostSpec::new().option("aeron.driver.connect", "false");
+        let control = SocketAddr::from(([10, 0, 0, 1], 40_456));
+        let group = format!("aeron:udp?control={control}|control-mode=dynamic");
+        let member = format!("{group}|endpoint={}", listens());
+        in_the_name_of_the_receiver(|| Scene::with(seed, &spec, &group, &member), Some(control));
+    }
+}
+
 seeded! {
     /// For what was just sent, while a network loses a hundredth: what is sent again stays in proportion to what is
     /// sent, and the stream goes on with its own repairs.
     of_a_stream_that_flows, 4, |seed| {
-        let lossy = |seed| {
-            let scene = Scene::new(seed);
-            let faults = taran_sim::network::LinkFaults {
-                loss: 0.01,
-                delay: Duration::from_micros(50),
-                ..Default::default()
-            };
-            scene.world.network().set_faults(faults);
-            scene
-        };
-        let expected = undisturbed(lossy(seed));
-        let mut scene = lossy(seed);
+        let expected = undisturbed(lossy(Scene::new(seed)));
+        let mut scene = lossy(Scene::new(seed));
         let (to, key) = (scene.sends_from(), scene.key());
         let took = scene.deliver(50, |stranger| {
             let (offset, term) = (frame_offset(stranger), stranger.random.i32(0..64));
