@@ -7,24 +7,26 @@
 pub use std::{
     hint::spin_loop,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{
             AtomicBool, AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32,
             AtomicU64, AtomicUsize, Ordering, fence,
         },
     },
+    thread,
 };
 
 #[cfg(loom)]
 pub use loom::{
     hint::spin_loop,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{
             AtomicBool, AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32,
             AtomicU64, AtomicUsize, Ordering, fence,
         },
     },
+    thread,
 };
 
 #[cfg(loom)]

@@ -8,6 +8,7 @@
 //! same thread. After a panic only `on_close` is called.
 
 mod composite;
+mod doorbell;
 mod duty_cycle;
 mod invoker;
 mod runner;
@@ -16,9 +17,10 @@ use std::thread;
 use std::time::Duration;
 
 pub use composite::Composite;
+pub use doorbell::{Doorbell, Waker};
 pub use duty_cycle::DutyCycle;
 pub use invoker::AgentInvoker;
-pub use runner::{AgentFailure, AgentRunner, Doorbell, RunningAgent, Waker};
+pub use runner::{AgentFailure, AgentRunner, RunningAgent};
 
 use crate::clock::Now;
 

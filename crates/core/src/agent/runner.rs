@@ -3,14 +3,16 @@
 use std::any::Any;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::thread::{self, JoinHandle, Thread};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use thiserror::Error;
 
 use super::Agent;
+#[cfg(not(loom))]
+use super::Waker;
 use crate::affinity::{self, AffinityError};
 use crate::clock::Clock;
 use crate::idle::IdleStrategy;
@@ -213,11 +215,12 @@ impl RunningAgent {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// A handle that ends the agent's park early.
+    /// A handle that ends the agent's park early. (Models have threads of their own.)
+    #[cfg(not(loom))]
     pub fn waker(&self) -> Option<Waker> {
         self.thread
             .as_ref()
-            .map(|thread| Waker(thread.thread().clone()))
+            .map(|thread| Waker::for_thread(thread.thread().clone()))
     }
 
     /// Stops the agent and waits for its end.
@@ -247,49 +250,12 @@ impl Drop for RunningAgent {
     }
 }
 
-/// Ends the park of an agent's thread early, so that work handed over from another thread does not
-/// wait for the park's end. Cheap while the agent is awake: one atomic swap.
-#[derive(Clone, Debug)]
-pub struct Waker(Thread);
-
-impl Waker {
-    /// A waker for the calling thread.
-    pub fn for_current_thread() -> Self {
-        Self(thread::current())
-    }
-
-    /// Ends the present park, or the next one if the thread is awake.
-    pub fn wake(&self) {
-        self.0.unpark();
-    }
-}
-
-/// Ends the parks of an agent that is made before it is known which thread runs it: handed to the agent and to whoever
-/// sends it work. Clones are the same one.
-#[derive(Clone, Debug, Default)]
-pub struct Doorbell(Arc<OnceLock<Waker>>);
-
-impl Doorbell {
-    /// The calling thread comes when it is rung: for an agent's `on_start`.
-    pub fn attend(&self) {
-        // An agent is started once.
-        let _ = self.0.set(Waker::for_current_thread());
-    }
-
-    /// Ends the present park of the agent, or the next one. Nothing happens before it was started: its first turn is to
-    /// come or, if that has just been, one park.
-    pub fn ring(&self) {
-        if let Some(waker) = self.0.get() {
-            waker.wake();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
     use std::time::Instant;
 
+    use super::super::Doorbell;
     use super::super::testing::{Journal, Probe};
     use super::*;
     use crate::clock::{ManualClock, Now};

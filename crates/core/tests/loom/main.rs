@@ -9,6 +9,7 @@
 
 mod broadcast;
 mod counters;
+mod doorbell;
 mod many_to_one;
 mod one_to_one;
 mod queue;
