@@ -62,8 +62,8 @@ impl PublicationFacts {
         self.limit.get()
     }
 
-    /// Why nothing can be appended at a position that has reached the limit, or cannot be. What is too long is that at any position:
-    /// nobody shall offer it again and again until there is room, only to hear that then.
+    /// Why nothing can be appended at a position that has reached the limit, or cannot be. What is too long is that at any
+    /// position: nobody shall offer it again and again until there is room, only to hear that then.
     #[cold]
     pub(super) fn pressed_back(&self, position: Position, size: Size) -> OfferError {
         if position < 0 {

@@ -54,7 +54,7 @@ struct ReceiverSide {
     is_revoked: AtomicBool,
 }
 
-/// Written by the conductor, rarely; read by the receiver in every duty cycle. On cache lines of its own.
+/// Written by the conductor, rarely; read by the receiver in each turn of the image. On cache lines of its own.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Life {

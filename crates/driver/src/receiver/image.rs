@@ -1,8 +1,8 @@
 //! The receiver's half of an image: what is known of one stream from one source.
 //!
-//! Driven by its endpoint: [`ReceiverImage::start`] once, then packets (`insertion`), and [`ReceiverImage::turn`] in
-//! every duty cycle, which finds gaps (`repair`) and answers the sender (`feedback`). Output goes to the log, the
-//! counters, the shared atomics and, through the link, to the sender.
+//! Driven by its endpoint: [`ReceiverImage::start`] once, then packets (`insertion`), and [`ReceiverImage::turn`]
+//! whenever it has one (`rounds`), which finds gaps (`repair`) and answers the sender (`feedback`). Output goes to the log,
+//! the counters, the shared atomics and, through the link, to the sender.
 
 use taran_core::clock::Now;
 use taran_core::loss_report::LossReport;

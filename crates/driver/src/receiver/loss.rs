@@ -1,6 +1,6 @@
 //! Which bytes of a stream are missing, and when to say so (spec/02 §5.5).
 //!
-//! Input: [`Loss::found`] with the first gap after each scan of the log; [`Loss::due`] in every duty cycle. Output: the
+//! Input: [`Loss::found`] with the first gap after each scan of the log; [`Loss::due`] in each turn of the image. Output: the
 //! gap, when it is time to NAK or to fill it. Gaps that close in time are never spoken of.
 
 use super::nak_delay::NakDelay;

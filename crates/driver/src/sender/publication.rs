@@ -1,8 +1,8 @@
 //! The sender's half of a network publication.
 //!
-//! Driven by its endpoint: [`SenderPublication::start`] once, [`SenderPublication::turn`] in every duty cycle, and one
-//! `on_…` method for each kind of control frame (`answers`). Output goes to the endpoint's wire, the counters and the
-//! shared atomics.
+//! Driven by its endpoint: [`SenderPublication::start`] once, [`SenderPublication::turn`] whenever it has one
+//! (`rounds`), and one `on_…` method for each kind of control frame (`answers`). Output goes to the endpoint's wire, the
+//! counters and the shared atomics.
 
 use std::net::SocketAddr;
 

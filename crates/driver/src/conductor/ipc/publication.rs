@@ -5,7 +5,7 @@
 //!    └────────────── revoked ─────────────────────────────┘
 //! ```
 //!
-//! `update_limit` is called every duty cycle, `tick` once per timer interval; what they return is for the owner to do.
+//! `update_limit` is called in each of its turns, `tick` once per timer interval; what they return is for the owner to do.
 
 mod life;
 

@@ -4,7 +4,7 @@
 //! INIT, ACTIVE ──ended, timed out, revoked or nobody reads──► DRAINING ──all read──► LINGER ──► DONE
 //! ```
 //!
-//! `update` is called every duty cycle, `tick` once per timer interval; what they return is for the owner to do. The
+//! `update` is called in each of its turns, `tick` once per timer interval; what they return is for the owner to do. The
 //! receiver's half puts data in until it is taken back.
 
 use std::sync::Arc;

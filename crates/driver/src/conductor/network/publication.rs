@@ -1,7 +1,7 @@
 //! The conductor's half of one network publication: limit, cleaning and life (spec/02 §3.9, §3.10).
 //!
-//! `update_limit` is called every duty cycle, `tick` once per timer interval; what they return is for the owner to do. The
-//! sender's half goes on sending in every state until it is taken back.
+//! `update_limit` is called in each of its turns, `tick` once per timer interval; what they return is for the owner to do.
+//! The sender's half goes on sending in every state until it is taken back.
 
 mod life;
 

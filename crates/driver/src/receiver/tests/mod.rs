@@ -1,5 +1,6 @@
 //! The receiver in virtual time, on a socket whose other end the test holds.
 
+mod crowd;
 mod feedback;
 mod hostile;
 mod insertion;

@@ -1,6 +1,7 @@
 //! The sender in virtual time, on a socket whose other end the test holds.
 
 mod control;
+mod crowd;
 mod data;
 mod destinations;
 mod forged_naks;

@@ -1,0 +1,249 @@
+//! What an image has to do in time, it does beside many calm ones while the receiver has other work. Each is told alone
+//! and in a crowd.
+
+use super::*;
+
+const COMPANIONS: i64 = 150;
+
+/// All that is calm is looked at in such a time.
+const LAP_NS: i64 = 10 * MS;
+/// Time between duty cycles, while there is work in each.
+const CYCLE_NS: i64 = 50_000;
+
+/// An image that has not moved for long, alone or with others like it.
+fn calm(companions: i64) -> Rig {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[12_288]));
+    rig.subscriber.set(START);
+    for number in 0..companions {
+        let subscriber = Counter::detached();
+        subscriber.set(START);
+        let shared = Arc::new(ImageShared::new(START, WINDOW));
+        shared.conductor_state(ImageState::Active);
+        let spec = ReceiverImageSpec {
+            id: ImageId(1_000 + number),
+            session_id: number as i32,
+            high_water_mark: Counter::detached(),
+            rebuild_position: Counter::detached(),
+            naks_sent: Counter::detached(),
+            subscribers: vec![SubscriberPosition {
+                position: subscriber,
+            }],
+            log: rig.log.clone(),
+            shared,
+            ..rig.image_spec()
+        };
+        rig.command(ReceiverCommand::AddImage(Box::new(ReceiverImage::new(
+            spec,
+        ))));
+    }
+    for _ in 0..4_000 {
+        working(&mut rig);
+    }
+    rig.socket.sent();
+    rig
+}
+
+/// A duty cycle with something to do that is about nobody. What it sends for the image.
+fn working(rig: &mut Rig) -> Vec<Vec<u8>> {
+    rig.now_ns += CYCLE_NS;
+    rig.socket.sent();
+    rig.arrive(b"noise");
+    let mut sent = rig.socket.sent();
+    sent.retain(|datagram| datagram[8..12] == SESSION.to_le_bytes());
+    sent
+}
+
+/// How long it takes until the image sends what is looked for, or something else is there to be seen.
+fn time_until(rig: &mut Rig, mut is_there: impl FnMut(&Rig, &[Vec<u8>]) -> bool) -> i64 {
+    for cycles in 0..400_000 {
+        let sent = working(rig);
+        if is_there(rig, &sent) {
+            return cycles * CYCLE_NS;
+        }
+    }
+    panic!("it never happens");
+}
+
+/// Checks that in a crowd it takes no more time than alone, but for so much.
+fn takes_the_same(slack_ns: i64, story: impl Fn(&mut Rig) -> i64) {
+    let [alone, crowded] = [0, COMPANIONS].map(|companions| story(&mut calm(companions)));
+    assert!(
+        (alone..=alone + slack_ns).contains(&crowded),
+        "{crowded} ns, {alone} ns alone"
+    );
+}
+
+/// Whether one of them is of this type, and has these flags.
+fn has(sent: &[Vec<u8>], frame_type: u8, flags: u8) -> bool {
+    let fits = |it: &Vec<u8>| it[6] == frame_type && it[5] & flags == flags;
+    sent.iter().any(fits)
+}
+
+const NAK: u8 = 2;
+const STATUS: u8 = 3;
+const ERROR: u8 = 4;
+const RESPONSE_SETUP: u8 = 11;
+const EOS: u8 = 0x40;
+const END: i64 = START + 12_288;
+
+#[test]
+fn what_is_missing_is_asked_for_and_asked_for_again() {
+    takes_the_same(0, |rig| {
+        rig.socket.arrive(&data(END + 1_024, &[64]));
+        time_until(rig, |_, sent| has(sent, NAK, 0))
+    });
+    // For longer than anybody counts as busy without moving.
+    let naks = |companions| {
+        let mut rig = calm(companions);
+        rig.socket.arrive(&data(END + 1_024, &[64]));
+        for _ in 0..10_000 {
+            working(&mut rig);
+        }
+        rig.naks.get()
+    };
+    assert!(naks(0) > 50);
+    assert_eq!(naks(COMPANIONS), naks(0));
+}
+
+#[test]
+fn what_a_heartbeat_tells_of_is_asked_for_at_once() {
+    takes_the_same(0, |rig| {
+        let end = END + 1_024;
+        let (term_id, offset) = (geometry().term_id(end), geometry().term_offset(end));
+        let heartbeat = DataHeader::heartbeat(0xC0, SESSION, STREAM, term_id, offset);
+        rig.socket.arrive(heartbeat.as_bytes());
+        time_until(rig, |_, sent| has(sent, NAK, 0))
+    });
+}
+
+#[test]
+fn what_arrives_can_be_read_at_once() {
+    takes_the_same(0, |rig| {
+        rig.socket.arrive(&data(END, &[64]));
+        time_until(rig, |rig, _| rig.rebuilt.get() == END + 64)
+    });
+}
+
+#[test]
+fn a_subscriber_that_reads_on_is_told_of_within_a_lap() {
+    takes_the_same(LAP_NS, |rig| {
+        rig.subscriber.set(END);
+        time_until(rig, |_, sent| has(sent, STATUS, 0))
+    });
+}
+
+#[test]
+fn a_position_is_repeated_within_a_lap_of_its_time() {
+    let told = |companions| {
+        let mut rig = calm(companions);
+        let mut times = Vec::new();
+        for cycle in 0..20_000 {
+            if has(&working(&mut rig), STATUS, 0) {
+                times.push(cycle * CYCLE_NS);
+            }
+        }
+        times
+    };
+    let (alone, crowded) = (told(0), told(COMPANIONS));
+    assert!(alone.len() >= 4 && crowded.len() + 1 >= alone.len());
+    for pair in crowded.windows(2) {
+        let between = pair[1] - pair[0];
+        assert!((200 * MS..=200 * MS + LAP_NS + CYCLE_NS).contains(&between));
+    }
+}
+
+#[test]
+fn silence_ends_an_image_within_a_lap() {
+    takes_the_same(LAP_NS, |rig| {
+        time_until(rig, |rig, _| rig.shared.is_timed_out())
+    });
+}
+
+#[test]
+fn an_image_that_nobody_wants_says_goodbye_at_once() {
+    takes_the_same(0, |rig| {
+        rig.command(ReceiverCommand::RemoveSubscription {
+            endpoint: ENDPOINT,
+            stream_id: STREAM,
+            session_id: None,
+        });
+        time_until(rig, |_, sent| has(sent, STATUS, EOS))
+    });
+}
+
+#[test]
+fn an_image_that_drains_says_goodbye_within_a_lap() {
+    takes_the_same(LAP_NS, |rig| {
+        rig.shared.conductor_state(ImageState::Draining);
+        time_until(rig, |_, sent| has(sent, STATUS, EOS))
+    });
+}
+
+#[test]
+fn a_stream_that_ends_is_answered_at_once() {
+    takes_the_same(0, |rig| {
+        let (term_id, offset) = (geometry().term_id(END), geometry().term_offset(END));
+        let heartbeat = DataHeader::heartbeat(0xE0, SESSION, STREAM, term_id, offset);
+        rig.socket.arrive(heartbeat.as_bytes());
+        time_until(rig, |_, sent| has(sent, STATUS, EOS))
+    });
+}
+
+#[test]
+fn a_rejection_is_told_when_the_next_position_would_have_been() {
+    takes_the_same(LAP_NS, |rig| {
+        rig.command(ReceiverCommand::RejectImage {
+            endpoint: ENDPOINT,
+            image: IMAGE,
+            reason: "no".into(),
+        });
+        time_until(rig, |_, sent| has(sent, ERROR, 0))
+    });
+}
+
+#[test]
+fn a_response_is_announced_at_once() {
+    takes_the_same(0, |rig| {
+        rig.command(ReceiverCommand::AnnounceResponse {
+            endpoint: ENDPOINT,
+            image: IMAGE,
+            session_id: Some(7),
+        });
+        time_until(rig, |_, sent| has(sent, RESPONSE_SETUP, 0))
+    });
+}
+
+#[test]
+fn a_new_image_is_answered_at_once() {
+    let crowded = |companions| {
+        let mut rig = calm(companions);
+        rig.command(ReceiverCommand::RemoveImage {
+            endpoint: ENDPOINT,
+            image: IMAGE,
+        });
+        let spec = ReceiverImageSpec {
+            id: ImageId(6),
+            shared: Arc::new(ImageShared::new(START, WINDOW)),
+            ..rig.image_spec()
+        };
+        rig.command(ReceiverCommand::AddImage(Box::new(ReceiverImage::new(
+            spec,
+        ))));
+        time_until(&mut rig, |_, sent| has(sent, STATUS, 0))
+    };
+    assert_eq!((crowded(0), crowded(COMPANIONS)), (0, 0));
+}
+
+#[test]
+fn a_session_without_an_image_asks_for_one_at_once() {
+    let mut rig = calm(COMPANIONS);
+    rig.command(ReceiverCommand::RemoveImage {
+        endpoint: ENDPOINT,
+        image: IMAGE,
+    });
+    while rig.event().is_some() {}
+    rig.socket.arrive(setup().as_bytes());
+    working(&mut rig);
+    assert!(matches!(rig.event(), Some(ConductorEvent::CreateImage(_))));
+}

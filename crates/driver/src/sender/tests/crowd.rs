@@ -1,0 +1,281 @@
+//! What a publication has to do in time, it does beside many calm ones while the sender has other work. Each is told alone
+//! and in a crowd.
+
+use taran_protocol::frame::Nak;
+use taran_protocol::position::TermGeometry;
+
+use super::*;
+
+const COMPANIONS: i32 = 150;
+
+/// All that is calm is looked at in such a time.
+const LAP_NS: i64 = 10 * MS;
+/// Time between duty cycles, while there is work in each.
+const CYCLE_NS: i64 = 50_000;
+const ANNOUNCE_NS: i64 = 100 * MS;
+
+/// A publication that has sent forty frames of 320 bytes and nothing for long, alone or with others like it, each of which
+/// has a receiver.
+fn calm(companions: i32) -> Rig {
+    let mut rig = Rig::connected(32_768);
+    for _ in 0..40 {
+        rig.publish(320);
+    }
+    rig.cycle();
+    for session_id in 0..companions {
+        let spec = SenderPublicationSpec {
+            id: PublicationId(1_000 + i64::from(session_id)),
+            session_id,
+            // Nothing is ever written here.
+            log: log(LogKind::Exclusive, START),
+            sender_position: Counter::detached(),
+            sender_limit: Counter::detached(),
+            naks_received: Counter::detached(),
+            shared: Arc::new(PublicationShared::new(START)),
+            ..rig.publication_spec()
+        };
+        add(&mut rig, spec);
+    }
+    for cycle in 0..4_000 {
+        if cycle % 1_000 == 0 {
+            listen(&mut rig, companions);
+        }
+        working(&mut rig);
+    }
+    rig.socket.sent();
+    rig
+}
+
+fn add(rig: &mut Rig, spec: SenderPublicationSpec) {
+    rig.command(SenderCommand::AddPublication(Box::new(
+        SenderPublication::new(spec),
+    )));
+    rig.cycle();
+}
+
+/// All that receive say that they are there.
+fn listen(rig: &mut Rig, companions: i32) {
+    for session_id in 0..companions {
+        let message = StatusMessage {
+            session_id: session_id.into(),
+            ..rig.status_message(RECEIVER, 0, START, 32_768)
+        };
+        rig.socket.arrive(message.as_bytes());
+    }
+    rig.status(rig.position.get(), 32_768);
+}
+
+/// A duty cycle with something to do that is about nobody. What it sends for the publication.
+fn working(rig: &mut Rig) -> Vec<Vec<u8>> {
+    rig.socket.sent();
+    rig.command(SenderCommand::RemoveSpy {
+        endpoint: EndpointId(99),
+        publication: PUBLICATION,
+        counter_id: 0,
+    });
+    rig.cycle_after(CYCLE_NS);
+    let mut sent = rig.socket.sent();
+    sent.retain(|datagram| datagram[12..16] == SESSION.to_le_bytes());
+    sent
+}
+
+/// How long it takes until the publication sends what is looked for, or something else is there to be seen.
+fn time_until(rig: &mut Rig, mut is_there: impl FnMut(&Rig, &[Vec<u8>]) -> bool) -> i64 {
+    for cycles in 0..400_000 {
+        let sent = working(rig);
+        if is_there(rig, &sent) {
+            return cycles * CYCLE_NS;
+        }
+    }
+    panic!("it never happens");
+}
+
+/// Checks that in a crowd it takes no more time than alone, but for so much. Receivers are heard every few cycles.
+fn takes_the_same(slack_ns: i64, story: impl Fn(&mut Rig) -> i64) {
+    let [alone, crowded] = [0, COMPANIONS].map(|companions| story(&mut calm(companions)));
+    assert!(
+        crowded <= alone + slack_ns,
+        "{crowded} ns, {alone} ns alone"
+    );
+}
+
+fn nak(position: i64, length: i32) -> Nak {
+    let geometry = TermGeometry::new(INITIAL_TERM, TERM_LENGTH).unwrap();
+    Nak {
+        header: Nak::header(),
+        session_id: SESSION.into(),
+        stream_id: STREAM.into(),
+        term_id: geometry.term_id(position).into(),
+        term_offset: geometry.term_offset(position).into(),
+        length: length.into(),
+    }
+}
+
+const DATA: u8 = 1;
+const SETUP: u8 = 5;
+const HEARD_NS: i64 = 10 * CYCLE_NS;
+
+fn heartbeats(sent: &[Vec<u8>], flags: u8) -> usize {
+    let fits = |it: &&Vec<u8>| it.len() == 32 && it[6] == DATA && it[..4] == [0; 4];
+    let told = sent.iter().filter(fits);
+    told.filter(|it| it[5] & flags == flags).count()
+}
+
+#[test]
+fn what_a_receiver_misses_is_sent_again_when_it_is_heard() {
+    takes_the_same(HEARD_NS, |rig| {
+        let wanted = rig.log_bytes(START + 320, 320);
+        rig.socket.arrive(nak(START + 320, 320).as_bytes());
+        time_until(rig, |_, sent| sent.contains(&wanted))
+    });
+}
+
+#[test]
+fn a_delayed_answer_is_sent_at_its_time() {
+    let late = |companions| {
+        let mut rig = calm_with_delay(companions, 20 * MS);
+        let wanted = rig.log_bytes(START + 320, 320);
+        rig.socket.arrive(nak(START + 320, 320).as_bytes());
+        time_until(&mut rig, |_, sent| sent.contains(&wanted))
+    };
+    let (alone, crowded) = (late(0), late(COMPANIONS));
+    assert!(
+        alone >= 20 * MS && crowded <= alone + HEARD_NS,
+        "{crowded} ns, {alone} ns alone"
+    );
+}
+
+/// [`calm`], where retransmissions are delayed.
+fn calm_with_delay(companions: i32, delay_ns: i64) -> Rig {
+    let mut rig = calm(companions);
+    rig.command(SenderCommand::RemovePublication {
+        endpoint: ENDPOINT,
+        publication: PUBLICATION,
+    });
+    rig.cycle();
+    rig.events.try_recv();
+    let mut spec = rig.publication_spec();
+    spec.retransmit.delay_ns = delay_ns;
+    rig.shared = Arc::new(PublicationShared::new(START));
+    spec.shared = Arc::clone(&rig.shared);
+    add(&mut rig, spec);
+    listen(&mut rig, 0);
+    for _ in 0..4_000 {
+        working(&mut rig);
+    }
+    assert_eq!(rig.position.get(), START + 40 * 320);
+    rig
+}
+
+#[test]
+fn an_answer_that_takes_long_is_gone_on_with_until_it_is_complete() {
+    let cycles = |companions| {
+        let mut rig = calm(companions);
+        rig.socket.arrive(nak(START, 40 * 320).as_bytes());
+        let mut bytes = 0;
+        time_until(&mut rig, |_, sent| {
+            bytes += sent.iter().map(Vec::len).sum::<usize>();
+            bytes >= 40 * 320
+        })
+    };
+    assert!(cycles(COMPANIONS) <= cycles(0) + HEARD_NS);
+}
+
+#[test]
+fn what_is_published_is_sent_within_a_lap() {
+    takes_the_same(LAP_NS, |rig| {
+        rig.publish(320);
+        let wanted = rig.log_bytes(START + 40 * 320, 320);
+        time_until(rig, |_, sent| sent.contains(&wanted))
+    });
+}
+
+#[test]
+fn what_waited_for_a_receiver_is_sent_when_it_is_heard() {
+    takes_the_same(HEARD_NS, |rig| {
+        // The window is used up, and the publication calm for that.
+        for _ in 0..130 {
+            rig.publish(320);
+        }
+        for _ in 0..4_000 {
+            working(rig);
+        }
+        let position = rig.position.get();
+        assert!(position < rig.tail, "{}", rig.tail - position);
+        rig.status(position, 32_768);
+        time_until(rig, |rig, _| rig.position.get() == rig.tail)
+    });
+}
+
+#[test]
+fn what_found_no_room_is_sent_when_there_is_some() {
+    takes_the_same(0, |rig| {
+        rig.publish(320);
+        rig.socket.room(Some(0));
+        // Until it was looked at, and for longer than anybody counts as busy without moving.
+        for _ in 0..4_000 {
+            working(rig);
+        }
+        assert_eq!(rig.position.get(), START + 40 * 320);
+        rig.socket.room(None);
+        time_until(rig, |rig, _| rig.position.get() == rig.tail)
+    });
+}
+
+#[test]
+fn a_new_stream_is_announced_at_once() {
+    takes_the_same(0, |rig| {
+        rig.command(SenderCommand::RemovePublication {
+            endpoint: ENDPOINT,
+            publication: PUBLICATION,
+        });
+        rig.cycle();
+        let spec = rig.publication_spec();
+        rig.command(SenderCommand::AddPublication(Box::new(
+            SenderPublication::new(spec),
+        )));
+        time_until(rig, |_, sent| sent.iter().any(|it| it[6] == SETUP))
+    });
+}
+
+#[test]
+fn a_receiver_that_asks_what_the_stream_is_is_told_when_it_is_heard() {
+    takes_the_same(HEARD_NS, |rig| {
+        rig.status_of(RECEIVER, StatusMessage::SEND_SETUP, 0, 0);
+        time_until(rig, |_, sent| sent.iter().any(|it| it[6] == SETUP))
+    });
+}
+
+#[test]
+fn heartbeats_come_within_a_lap_of_their_time() {
+    let mut rig = calm(COMPANIONS);
+    let mut times = Vec::new();
+    for cycle in 0..20_000 {
+        if heartbeats(&working(&mut rig), 0) > 0 {
+            times.push(cycle * CYCLE_NS);
+        }
+    }
+    assert!(times.len() >= 9, "{}", times.len());
+    for pair in times.windows(2) {
+        let between = pair[1] - pair[0];
+        assert!((ANNOUNCE_NS..=ANNOUNCE_NS + LAP_NS + CYCLE_NS).contains(&between));
+    }
+}
+
+#[test]
+fn the_end_of_a_stream_is_told_with_the_next_heartbeat() {
+    takes_the_same(LAP_NS, |rig| {
+        time_until(rig, |_, sent| heartbeats(sent, 0) > 0);
+        rig.shared.conductor_end_of_stream();
+        time_until(rig, |_, sent| heartbeats(sent, DataHeader::EOS) > 0)
+    });
+}
+
+#[test]
+fn a_receiver_that_falls_silent_is_gone_within_a_lap_of_its_time() {
+    takes_the_same(LAP_NS, |rig| {
+        rig.status(rig.position.get(), 32_768);
+        time_until(rig, |rig, _| rig.shared.has_receivers());
+        time_until(rig, |rig, _| !rig.shared.has_receivers())
+    });
+}
