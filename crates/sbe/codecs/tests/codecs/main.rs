@@ -10,6 +10,7 @@ mod quote;
 
 mod alike;
 mod arbitrary;
+mod bare;
 mod evolution;
 mod fields;
 mod full;

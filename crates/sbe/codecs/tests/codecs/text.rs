@@ -15,7 +15,8 @@ const SCHEMAS: [&str; 7] = [
     "vast",
 ];
 
-fn generated(name: &str) -> String {
+/// The codecs of a schema here.
+pub(crate) fn generated(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema");
     let compiled = compile_file(&folder.join(name).with_extension("xml")).unwrap();
     let files = generate::rust(&compiled.schema).unwrap();

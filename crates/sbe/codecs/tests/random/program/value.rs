@@ -63,6 +63,8 @@ impl<'a> Item<'a> {
     }
 }
 
+/// Its type in Rust, as the documentation has it: said here once more rather than asked of the generator, so that what is
+/// wrong there is not right here.
 pub(super) fn rust(primitive: Primitive) -> &'static str {
     match primitive {
         Primitive::Char | Primitive::Uint8 => "u8",
