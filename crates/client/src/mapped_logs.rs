@@ -1,6 +1,7 @@
 //! The logs that this process has mapped, to be found again by their paths.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -12,7 +13,8 @@ const FEW: usize = 32;
 /// Mapped logs, shared by all that use the same file.
 #[derive(Debug, Default)]
 pub(crate) struct MappedLogs {
-    by_path: BTreeMap<PathBuf, Weak<LogBuffers>>,
+    /// As text: a path is compared part by part, which takes long where there are thousands.
+    by_path: BTreeMap<OsString, Weak<LogBuffers>>,
     /// How many there were after the last sweep.
     swept: usize,
 }
@@ -20,7 +22,7 @@ pub(crate) struct MappedLogs {
 impl MappedLogs {
     /// The log at a path, if somebody uses it.
     pub(crate) fn find(&self, path: &Path) -> Option<Arc<LogBuffers>> {
-        self.by_path.get(path)?.upgrade()
+        self.by_path.get(path.as_os_str())?.upgrade()
     }
 
     /// Remembers a log for as long as somebody uses it.
@@ -30,7 +32,8 @@ impl MappedLogs {
             self.by_path.retain(|_, log| log.strong_count() != 0);
             self.swept = self.by_path.len();
         }
-        self.by_path.insert(path, Arc::downgrade(log));
+        self.by_path
+            .insert(path.into_os_string(), Arc::downgrade(log));
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 const FEW: usize = 5;
 
 /// How much longer than others an agent parks that has nothing to look at: waking up is all that it costs.
-pub(crate) const REST: u32 = 16;
+pub(crate) const REST: u32 = 100;
 /// The same for a conductor without clients, whom the first one cannot wake.
 pub(crate) const WATCH: u32 = 8;
 

@@ -12,6 +12,8 @@
 const BUSY_NS: i64 = 100_000_000;
 /// All that is calm is looked at in such a time …
 const LAP_NS: i64 = 10_000_000;
+/// … or in this one, for those whom somebody else keeps going meanwhile …
+pub(crate) const LONG_LAP_NS: i64 = 20_000_000;
 /// … if turns are not longer than this: what takes long must not make itself take longer.
 const LONG_TURN_NS: i64 = 1_000_000;
 /// Who has had nothing to do for so long is at rest.
@@ -20,8 +22,11 @@ const REST_AFTER_NS: i64 = 1_000_000;
 const FEW: usize = 8;
 /// Of more, at most so many when there is something else to do …
 const SHARE_AT_WORK: usize = 64;
-/// … and at least, when there is nothing.
+/// … and at least, when there is nothing …
 const SHARE_AT_REST: usize = 64;
+/// … with one look at most in such a time: some four times what it takes, so that looking leaves time to others on the same
+/// thread, and long turns do not make the next ones longer.
+const LOOK_NS: usize = 2_000;
 
 /// Where one of them is, as a number that the next one gets when it has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +84,7 @@ pub(crate) struct Rounds<T> {
     first: usize,
     next: usize,
     turned_ns: Option<i64>,
+    lap_ns: i64,
     /// Who changes sides after the turn.
     changed: Vec<Seat>,
 }
@@ -93,12 +99,21 @@ impl<T> Default for Rounds<T> {
             first: 0,
             next: 0,
             turned_ns: None,
+            lap_ns: LAP_NS,
             changed: Vec::new(),
         }
     }
 }
 
 impl<T> Rounds<T> {
+    /// Nobody yet, and all that is calm looked at in such a time.
+    pub(crate) fn in_laps_of(lap_ns: i64) -> Self {
+        Self {
+            lap_ns,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
@@ -154,12 +169,6 @@ impl<T> Rounds<T> {
     /// Everybody to be changed, in no order.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.seats.iter_mut().flatten().map(|guest| &mut *guest.of)
-    }
-
-    /// Everybody's seat, in no order.
-    pub(crate) fn seats(&self) -> impl Iterator<Item = (Seat, &T)> {
-        let seats = self.seats.iter().enumerate();
-        seats.filter_map(|(seat, guest)| Some((Seat(seat), &*guest.as_ref()?.of)))
     }
 
     /// Those of up to `count` seats from `seat` on, and where to go on; nowhere after the last seat.
@@ -238,11 +247,14 @@ impl<T> Rounds<T> {
     fn share(&mut self, calm: usize, now_ns: i64, pace: Pace) -> usize {
         let last_ns = self.turned_ns.replace(now_ns).unwrap_or(now_ns);
         let passed_ns = now_ns.saturating_sub(last_ns).clamp(0, LONG_TURN_NS);
-        let of_lap = calm.saturating_mul(passed_ns as usize) / LAP_NS as usize;
+        let of_lap = calm.saturating_mul(passed_ns as usize) / self.lap_ns as usize;
         let share = match pace {
             Pace::AtWork if calm <= FEW => calm,
             Pace::AtWork => (of_lap + 1).min(SHARE_AT_WORK),
-            Pace::AtRest => (of_lap + 1).max(SHARE_AT_REST),
+            Pace::AtRest => {
+                let of_time = passed_ns as usize / LOOK_NS;
+                (of_lap + 1).max(SHARE_AT_REST).min(of_time.max(FEW))
+            }
         };
         share.min(calm)
     }
@@ -360,14 +372,18 @@ mod tests {
             (LONG_TURN_NS, Pace::AtRest),
         ];
         for (turn_ns, pace) in paces {
-            let (mut rounds, _) = with(10_000);
-            looked(&mut rounds, 0, Pace::AtWork, &[]);
-            let mut seen = BTreeSet::new();
-            let turns = LAP_NS / turn_ns;
-            for turn in 1..=turns {
-                seen.extend(looked(&mut rounds, turn * turn_ns, pace, &[]));
+            for lap_ns in [LAP_NS, LONG_LAP_NS] {
+                let mut rounds = Rounds::in_laps_of(lap_ns);
+                for guest in 0..5_000 {
+                    rounds.enter(Box::new(guest));
+                }
+                looked(&mut rounds, 0, Pace::AtWork, &[]);
+                let mut seen = BTreeSet::new();
+                for turn in 1..=lap_ns / turn_ns {
+                    seen.extend(looked(&mut rounds, turn * turn_ns, pace, &[]));
+                }
+                assert_eq!(seen.len(), 5_000, "{turn_ns} {lap_ns}");
             }
-            assert_eq!(seen.len(), 10_000, "{turn_ns}");
         }
     }
 
@@ -377,7 +393,7 @@ mod tests {
         looked(&mut rounds, 0, Pace::AtWork, &[]);
         for (turn, pace, share) in [
             (100, Pace::AtWork, SHARE_AT_WORK),
-            (200, Pace::AtRest, 10_000 / 10 + 1),
+            (200, Pace::AtRest, LONG_TURN_NS as usize / LOOK_NS),
         ] {
             let seen = looked(&mut rounds, turn * LAP_NS, pace, &[]);
             assert_eq!(seen.len(), share);
@@ -388,8 +404,24 @@ mod tests {
     fn few_have_a_turn_each_time_while_nobody_works() {
         let (mut rounds, _) = with(SHARE_AT_REST as u32);
         for turn in 0..10 {
-            let seen = looked(&mut rounds, turn, Pace::AtRest, &[]);
+            let now_ns = turn * (SHARE_AT_REST * LOOK_NS) as i64;
+            let seen = looked(&mut rounds, now_ns, Pace::AtRest, &[]);
             assert_eq!(seen.len(), SHARE_AT_REST);
+        }
+    }
+
+    #[test]
+    fn looking_leaves_time_to_others_even_while_nobody_works() {
+        let (mut rounds, _) = with(10_000);
+        looked(&mut rounds, 0, Pace::AtRest, &[]);
+        for (turn_ns, share) in [(500, FEW), (40_000, 20)] {
+            let mut now_ns = 0;
+            for _ in 0..10 {
+                now_ns += turn_ns;
+                looked(&mut rounds, now_ns, Pace::AtRest, &[]);
+            }
+            let seen = looked(&mut rounds, now_ns + turn_ns, Pace::AtRest, &[]);
+            assert_eq!(seen.len(), share, "{turn_ns}");
         }
     }
 
@@ -397,8 +429,9 @@ mod tests {
     fn who_moves_is_busy_for_a_while() {
         let (mut rounds, _) = with(100);
         looked(&mut rounds, 0, Pace::AtWork, &[]);
-        looked(&mut rounds, 1, Pace::AtRest, &[42]);
-        let (last, over) = (1 + BUSY_NS, 2 + BUSY_NS);
+        looked(&mut rounds, LONG_TURN_NS, Pace::AtRest, &[42]);
+        let last = LONG_TURN_NS + BUSY_NS;
+        let over = last + 1;
         assert_eq!(looked(&mut rounds, last, Pace::AtWork, &[])[0], 42);
         assert_eq!(looked(&mut rounds, over, Pace::AtWork, &[])[0], 42);
         let seen = looked(&mut rounds, over, Pace::AtWork, &[]);

@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::idle::IdleStrategy;
 
 /// No park is made longer than this by the patience of an agent.
-const LONGEST_REST: Duration = Duration::from_millis(20);
+const LONGEST_REST: Duration = Duration::from_millis(100);
 
 /// What went wrong with an agent's thread.
 #[derive(Debug, Error)]

@@ -12,9 +12,6 @@ use super::publication_terms::PublicationTerms;
 use crate::boundary::{ConductorEvent, PublicationError};
 use crate::event_log::{EventLog, Fact};
 
-/// Log files that are made for images of one endpoint at the same time.
-const IMAGE_FILES_PER_ENDPOINT: usize = 2;
-
 /// Logs the end of a publication, over the network or not.
 pub(crate) fn publication_ends(events: &EventLog, terms: &PublicationTerms) {
     events.log(
@@ -48,7 +45,7 @@ impl Owners {
     pub(crate) fn on_event(&mut self, event: ConductorEvent) {
         match event {
             ConductorEvent::CreateImage(request) => {
-                self.networking.requested_images.push_back(request);
+                self.networking.image_queue.ask(request);
             }
             ConductorEvent::PublicationReleased(publication) => {
                 let id = publication.id();
@@ -128,24 +125,6 @@ impl Owners {
         }
     }
 
-    /// Begins the next image that was asked for, if its endpoint has not enough of them under way: a SETUP costs its
-    /// sender a few bytes, and the file of an image may be large.
-    pub(crate) fn begin_image(&mut self) -> usize {
-        let pending = &self.networking.pending_images;
-        let next = self.networking.requested_images.iter().position(|wanted| {
-            let under_way = pending
-                .iter()
-                .filter(|image| image.request.endpoint == wanted.endpoint);
-            under_way.count() < IMAGE_FILES_PER_ENDPOINT
-        });
-        let Some(request) = next.and_then(|index| self.networking.requested_images.remove(index))
-        else {
-            return 0;
-        };
-        self.on_image_requested(request);
-        1
-    }
-
     /// A receiver complained about a publication: recorded here, and told to the publication's clients.
     pub(crate) fn on_publication_error(&mut self, error: &PublicationError) {
         // In the words of the official drivers, whose users look for them.
@@ -177,10 +156,8 @@ impl Owners {
         ticket: u64,
         file: Result<LogFile, Failure>,
     ) -> Option<Result<LogFile, Failure>> {
-        let pending = &mut self.networking.pending_images;
-        match pending.iter().position(|image| image.ticket == ticket) {
-            Some(index) => {
-                let image = pending.swap_remove(index);
+        match self.networking.image_queue.made(ticket) {
+            Some(image) => {
                 self.on_image_file(image, file);
                 None
             }

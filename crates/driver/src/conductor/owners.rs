@@ -3,7 +3,6 @@
 //! No state of a resource is here: each lives with its owner. The handlers in `commands`, `timer` and `events` fetch what
 //! a task needs from several owners; an owner never knows another.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use taran_core::agent::Doorbell;
@@ -35,6 +34,7 @@ use super::network::{
 use super::peer_details::PeerDetails;
 use super::replies::Replies;
 use super::session_ids::SessionIds;
+use super::setup::ImageQueue;
 use super::subscriptions::Subscriptions;
 use super::termination::{Termination, TerminationHook, TerminationValidator};
 use super::timer::Ticking;
@@ -151,8 +151,7 @@ impl Owners {
             receive_destinations: ReceiveDestinations::default(),
             publications: NetworkPublications::default(),
             images: Images::default(),
-            pending_images: Vec::new(),
-            requested_images: VecDeque::new(),
+            image_queue: ImageQueue::default(),
             announcements: Vec::new(),
             next_receiver_id: random.i64(..),
             congestion_control: spec.congestion_control,

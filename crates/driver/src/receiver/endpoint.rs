@@ -9,6 +9,7 @@ use super::Desk;
 use super::dispatcher::Dispatcher;
 use super::identity::Identity;
 use super::image::{Link, ReceiverImage, Turned};
+use super::roll::Roll;
 use super::transport::ReceiveTransport;
 use crate::boundary::{EndpointId, ReceiveEndpointSpec};
 use crate::rounds::{Pace, Rounds};
@@ -27,6 +28,7 @@ pub struct ReceiveEndpoint {
     pub(super) dispatcher: Dispatcher,
     /// An image's slot is its seat.
     pub(super) images: Rounds<ReceiverImage>,
+    pub(super) roll: Roll,
 }
 
 impl ReceiveEndpoint {
@@ -48,6 +50,7 @@ impl ReceiveEndpoint {
             timestamps: spec.timestamps,
             dispatcher: Dispatcher::new(spec.stream_session_limit, spec.seed),
             images: Rounds::default(),
+            roll: Roll::default(),
         }
     }
 

@@ -92,14 +92,18 @@ impl ReceiveEndpoint {
             desk.now.nanos,
         ) {
             OnData::Image(slot) => {
-                // A stream with nothing but heartbeats has a turn for each.
+                let seat = Seat(slot);
+                // A heartbeat that brings no news makes nobody busy.
                 let image = if frame.is_heartbeat() {
-                    self.images.rouse(Seat(slot))
+                    self.images.get_mut(seat)
                 } else {
-                    self.images.wake(Seat(slot), desk.now.nanos)
+                    self.images.wake(seat, desk.now.nanos)
                 };
                 if let Some(image) = image {
                     image.on_packet(frame, &arrival, desk.counters);
+                    if image.has_news() {
+                        self.images.rouse(seat);
+                    }
                 }
             }
             OnData::Elicit => self.elicit(transport, session_id, stream_id, source, desk),
@@ -122,7 +126,7 @@ impl ReceiveEndpoint {
         let (session_id, stream_id) = (setup.session_id.get(), setup.stream_id.get());
         match self.dispatcher.on_setup(session_id, stream_id) {
             OnSetup::Image(image) => {
-                if let Some(image) = self.images.rouse(Seat(image)) {
+                if let Some(image) = self.images.get_mut(Seat(image)) {
                     image.on_setup(&arrival);
                 }
             }

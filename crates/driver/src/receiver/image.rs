@@ -241,6 +241,11 @@ impl ReceiverImage {
         (self.published, self.status.position())
     }
 
+    /// Whether what came in is to be looked at in the next turn.
+    pub(super) fn has_news(&self) -> bool {
+        self.needs_scan || (self.has_ended && self.phase == Phase::Following)
+    }
+
     /// Whether something is to be asked for, or filled, when it is time.
     pub(super) fn misses_something(&self) -> bool {
         let repairs =

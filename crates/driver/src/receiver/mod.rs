@@ -22,6 +22,7 @@ mod nak_delay;
 mod register;
 mod repair;
 mod response;
+mod roll;
 mod status;
 mod subscribers;
 #[cfg(test)]
@@ -49,6 +50,9 @@ pub use endpoint::ReceiveEndpoint;
 pub use image::ReceiverImage;
 pub use transport::ReceiveTransport;
 
+/// Most commands of the conductor taken in one duty cycle, so that many images that come at once do not wait for a cycle
+/// each.
+const COMMANDS_PER_CYCLE: usize = 4;
 /// Slots for what one look at a socket takes; each holds a train of up to 64 KiB.
 const BATCH: usize = 16;
 
@@ -104,7 +108,7 @@ struct Desk<'a> {
 impl Agent for Receiver {
     fn do_work(&mut self, now: Now) -> usize {
         self.cycle.begin_turn(now.nanos);
-        let commands = self.take_command(now);
+        let commands = self.take_commands(now);
         let mut desk = Desk {
             now,
             counters: &self.counters,

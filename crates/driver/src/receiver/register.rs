@@ -40,10 +40,15 @@ impl ReceiveEndpoint {
         let slot = self.slot_of(transport);
         image.start(slot, self.transports.len(), now);
         let key = image.key();
-        for older in self.images.iter_mut().filter(|older| older.key() == key) {
-            older.yield_to_newer();
+        for older in self.roll.seats_of(key) {
+            if let Some(older) = self.images.get_mut(older) {
+                older.yield_to_newer();
+            }
         }
         let seat = self.images.enter(image);
+        if let Some(image) = self.images.get(seat) {
+            self.roll.enter(image, seat);
+        }
         if !self.dispatcher.add_image(key.0, key.1, seat.0)
             && let Some(image) = self.images.get_mut(seat)
         {
@@ -52,8 +57,9 @@ impl ReceiveEndpoint {
     }
 
     pub(super) fn remove_image(&mut self, id: ImageId) -> Option<Box<ReceiverImage>> {
-        let seat = self.seat_of(id)?;
+        let seat = self.roll.seat(id)?;
         let image = self.images.leave(seat)?;
+        self.roll.leave(&image);
         let (session_id, stream_id) = image.key();
         self.dispatcher
             .remove_image(session_id, stream_id, seat.0, false);
@@ -67,12 +73,7 @@ impl ReceiveEndpoint {
 
     /// The image, which has a turn soon: something about it changes.
     pub(super) fn image(&mut self, id: ImageId) -> Option<&mut ReceiverImage> {
-        self.images.rouse(self.seat_of(id)?)
-    }
-
-    fn seat_of(&self, id: ImageId) -> Option<Seat> {
-        let mut seats = self.images.seats();
-        Some(seats.find(|(_, image)| image.id() == id)?.0)
+        self.images.rouse(self.roll.seat(id)?)
     }
 
     pub(super) fn dispatcher(&mut self) -> &mut Dispatcher {

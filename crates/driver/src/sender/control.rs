@@ -38,7 +38,8 @@ fn on_status(
 ) {
     let counters = desk.counters;
     let message = status.message;
-    let addressee = endpoint.addressee(message.session_id.get(), message.stream_id.get(), desk);
+    let seat = endpoint.seat_of(message.session_id.get(), message.stream_id.get());
+    let addressee = seat.and_then(|seat| endpoint.at(seat, desk));
     let term_length = addressee
         .as_ref()
         .map(|(publication, _)| publication.term_length());
@@ -48,6 +49,7 @@ fn on_status(
     }
     counters.status_messages_received.increment();
     let is_addressed = addressee.is_some();
+    let mut has_news = false;
     if let Some((publication, mut turn)) = addressee {
         if message.asks_for_setup() {
             publication.on_setup_request(status.group_tag(), source);
@@ -66,8 +68,15 @@ fn on_status(
                 counters.status_messages_rejected.increment();
                 return;
             }
+            let limit = publication.limit;
             publication.on_status(&report, &mut turn);
+            has_news = publication.limit != limit;
         }
+        // That its receivers are still there gives nobody a turn.
+        has_news |= publication.needs_setup;
+    }
+    if let Some(seat) = seat.filter(|_| has_news) {
+        endpoint.rouse(seat);
     }
     // Receivers announce themselves to a channel with several destinations by any status message.
     endpoint.on_status(message.receiver_id.get(), source, is_addressed, desk);

@@ -6,10 +6,10 @@ use std::os::fd::RawFd;
 use taran_core::clock::Now;
 use taran_net::{ReceiveBatch, Transport};
 
-use super::Desk;
 use super::control;
 use super::publication::{SenderPublication, Turn};
 use super::wire::Wire;
+use super::{CONTROL_BATCH, CONTROL_BATCHES, Desk};
 use crate::allowance::{Allowance, complaints, response_setups};
 use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SendEndpointSpec};
 use crate::ids::{IdHash, IdMap};
@@ -84,20 +84,30 @@ impl SendEndpoint {
 
     /// Takes what has arrived from receivers. Returns the number of datagrams.
     pub(super) fn poll_control(&mut self, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> usize {
-        let transport = self.control.as_mut().unwrap_or(&mut self.wire.transport);
-        match transport.receive(batch) {
-            Ok(0) => 0,
-            Ok(count) => {
-                for datagram in batch.datagrams() {
-                    control::on_datagram(self, datagram.payload, datagram.source, desk);
+        let mut heard = 0;
+        let told = &desk.counters.status_messages_received;
+        for _ in 0..CONTROL_BATCHES {
+            let before = told.get();
+            let transport = self.control.as_mut().unwrap_or(&mut self.wire.transport);
+            match transport.receive(batch) {
+                Ok(0) => break,
+                Ok(count) => {
+                    for datagram in batch.datagrams() {
+                        control::on_datagram(self, datagram.payload, datagram.source, desk);
+                    }
+                    heard += count;
+                    // What asks for an answer, or is garbage, waits for the next look: no flood of it gets more.
+                    if count < CONTROL_BATCH || told.get() - before < count as i64 {
+                        break;
+                    }
                 }
-                count
-            }
-            Err(error) => {
-                desk.faults.report(desk.now, self.wire.channel(), &error);
-                0
+                Err(error) => {
+                    desk.faults.report(desk.now, self.wire.channel(), &error);
+                    break;
+                }
             }
         }
+        heard
     }
 
     /// A peer that stays silent may have moved (spec/02 §2.14).
@@ -128,8 +138,29 @@ impl SendEndpoint {
         stream_id: i32,
         desk: &'a mut Desk<'_>,
     ) -> Option<(&'a mut SenderPublication, Turn<'a>)> {
+        let seat = self.seat_of(session_id, stream_id)?;
+        self.rouse(seat);
+        self.at(seat, desk)
+    }
+
+    /// Where the publication of a control frame sits.
+    pub(super) fn seat_of(&self, session_id: i32, stream_id: i32) -> Option<Seat> {
         let id = self.addressees.get(&(session_id, stream_id))?;
-        let publication = self.publications.rouse(*self.seats.get(id)?)?;
+        self.seats.get(id).copied()
+    }
+
+    /// Whoever sits there has a turn soon.
+    pub(super) fn rouse(&mut self, seat: Seat) {
+        self.publications.rouse(seat);
+    }
+
+    /// The publication that sits there, with what it needs to act.
+    pub(super) fn at<'a>(
+        &'a mut self,
+        seat: Seat,
+        desk: &'a mut Desk<'_>,
+    ) -> Option<(&'a mut SenderPublication, Turn<'a>)> {
+        let publication = self.publications.get_mut(seat)?;
         let turn = Turn {
             now: desk.now,
             wire: &mut self.wire,

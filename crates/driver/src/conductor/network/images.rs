@@ -1,21 +1,37 @@
 //! The images: found for subscribers that join, looked at for cleaning and life cycles.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::image::Image;
 use crate::boundary::{EndpointId, ImageId};
-use crate::rounds::{Pace, Rounds, Seat};
+use crate::rounds::{LONG_LAP_NS, Pace, Rounds, Seat};
+
+/// Where an image is found: endpoint, stream, session. There may be several, while one takes the place of another.
+type Session = (EndpointId, i32, i32, ImageId);
 
 /// All images of the driver.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Images {
     rounds: Rounds<Image>,
     seats: BTreeMap<ImageId, Seat>,
+    sessions: BTreeSet<Session>,
+}
+
+/// The receiver goes on by itself for two terms; who was calm does not wait for the conductor at once.
+impl Default for Images {
+    fn default() -> Self {
+        Self {
+            rounds: Rounds::in_laps_of(LONG_LAP_NS),
+            seats: BTreeMap::new(),
+            sessions: BTreeSet::new(),
+        }
+    }
 }
 
 impl Images {
     pub(crate) fn insert(&mut self, image: Image) {
         let id = image.id;
+        self.sessions.insert(session(&image));
         self.seats.insert(id, self.rounds.enter(Box::new(image)));
     }
 
@@ -38,18 +54,19 @@ impl Images {
 
     /// The images that a subscriber may join now, the oldest first.
     pub(crate) fn joinable(
-        &mut self,
+        &self,
         endpoint: EndpointId,
         stream_id: i32,
         session_id: Option<i32>,
-    ) -> impl Iterator<Item = &mut Image> {
-        let is_joinable = |image: &&mut Image| {
-            image.endpoint == endpoint
-                && image.stream_id == stream_id
-                && session_id.is_none_or(|wanted| wanted == image.session_id)
-                && image.accepts_subscribers()
-        };
-        let mut images: Vec<&mut Image> = self.rounds.iter_mut().filter(is_joinable).collect();
+    ) -> impl Iterator<Item = &Image> {
+        let (first, last) = session_id.map_or((i32::MIN, i32::MAX), |id| (id, id));
+        let from = (endpoint, stream_id, first, ImageId(i64::MIN));
+        let to = (endpoint, stream_id, last, ImageId(i64::MAX));
+        let sessions = self.sessions.range(from..=to);
+        let mut images: Vec<&Image> = sessions
+            .filter_map(|&(_, _, _, id)| self.get(id))
+            .filter(|image| image.accepts_subscribers())
+            .collect();
         images.sort_unstable_by_key(|image| image.id);
         images.into_iter()
     }
@@ -61,10 +78,10 @@ impl Images {
         session_id: i32,
         stream_id: i32,
     ) -> bool {
-        self.rounds.iter().any(|image| {
-            (image.endpoint, image.session_id, image.stream_id) == (endpoint, session_id, stream_id)
-                && image.is_followed()
-        })
+        let from = (endpoint, stream_id, session_id, ImageId(i64::MIN));
+        let to = (endpoint, stream_id, session_id, ImageId(i64::MAX));
+        let mut sessions = self.sessions.range(from..=to);
+        sessions.any(|&(_, _, _, id)| self.get(id).is_some_and(Image::is_followed))
     }
 
     /// Every duty cycle, a turn for those that move and some of the others: how many had something to do.
@@ -85,6 +102,14 @@ impl Images {
         let done = self.seats.extract_if(.., |_, seat| is_done(*seat));
         let seats: Vec<Seat> = done.map(|(_, seat)| seat).collect();
         let images = seats.into_iter().map(|seat| self.rounds.leave(seat));
-        images.flatten().map(|image| *image).collect()
+        let images: Vec<Image> = images.flatten().map(|image| *image).collect();
+        for image in &images {
+            self.sessions.remove(&session(image));
+        }
+        images
     }
+}
+
+fn session(image: &Image) -> Session {
+    (image.endpoint, image.stream_id, image.session_id, image.id)
 }

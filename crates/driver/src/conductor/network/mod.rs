@@ -22,7 +22,6 @@ pub(crate) use publications::NetworkPublications;
 pub(crate) use receive_destinations::{ReceiveDestination, ReceiveDestinations};
 pub(crate) use sockets::{SenderSockets, Sockets};
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use taran_core::clock::WallClock;
@@ -31,10 +30,10 @@ use taran_net::Transport;
 use self::ports::Refused;
 use super::line::Line;
 use super::responses::Announcement;
-use super::setup::PendingImage;
+use super::setup::ImageQueue;
 use super::subscriptions::SpiedStream;
 use crate::boundary::{
-    CreateImage, EndpointId, ImageId, PublicationId, ReceiverCommand, SenderCommand, TransportId,
+    EndpointId, ImageId, PublicationId, ReceiverCommand, SenderCommand, TransportId,
 };
 use crate::congestion::Supplier;
 
@@ -50,10 +49,8 @@ pub(crate) struct Networking {
     pub(crate) receive_destinations: ReceiveDestinations,
     pub(crate) publications: NetworkPublications,
     pub(crate) images: Images,
-    /// Images that wait for their log files.
-    pub(crate) pending_images: Vec<PendingImage>,
-    /// Images that wait to be begun; the receiver bounds how many it asks for at once.
-    pub(crate) requested_images: VecDeque<CreateImage>,
+    /// Images that are not there yet.
+    pub(crate) image_queue: ImageQueue,
     /// Publications of answers that their requesters do not receive yet.
     pub(crate) announcements: Vec<Announcement>,
     /// Told in status messages of the next receive endpoint.

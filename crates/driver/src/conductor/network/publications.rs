@@ -8,16 +8,28 @@ use super::super::motion;
 use super::super::streams::{Streams, Whereabouts};
 use super::publication::NetworkPublication;
 use crate::boundary::{EndpointId, PublicationId};
-use crate::rounds::{Pace, Rounds, Seat};
+use crate::rounds::{LONG_LAP_NS, Pace, Rounds, Seat};
 
 /// All network publications of the driver.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct NetworkPublications {
     rounds: Rounds<NetworkPublication>,
     seats: BTreeMap<PublicationId, Seat>,
     streams: Streams<EndpointId>,
     /// Entity tags, and ids of who has them.
     tags: BTreeSet<(i64, i64)>,
+}
+
+/// A publisher that was calm has a whole window before it waits for the conductor.
+impl Default for NetworkPublications {
+    fn default() -> Self {
+        Self {
+            rounds: Rounds::in_laps_of(LONG_LAP_NS),
+            seats: BTreeMap::new(),
+            streams: Streams::default(),
+            tags: BTreeSet::new(),
+        }
+    }
 }
 
 impl NetworkPublications {

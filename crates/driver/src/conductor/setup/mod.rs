@@ -7,6 +7,7 @@
 mod congestion;
 mod counters;
 mod plan;
+mod queue;
 
 use std::sync::Arc;
 
@@ -25,27 +26,39 @@ use crate::boundary::{
 use crate::receiver::ReceiverImage;
 use plan::Plan;
 
+pub(crate) use queue::ImageQueue;
+
 /// An image that waits for its log file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PendingImage {
-    pub(crate) ticket: u64,
+    ticket: u64,
     id: ImageId,
-    pub(crate) request: CreateImage,
+    /// Of the file, in bytes.
+    length: usize,
+    request: CreateImage,
 }
 
 impl Owners {
-    /// A SETUP asks for an image.
-    pub(crate) fn on_image_requested(&mut self, request: CreateImage) {
-        if self.awaits_image(&request) {
+    /// Begins the next image that a SETUP asked for, if there is one.
+    pub(crate) fn begin_image(&mut self) -> usize {
+        let page_size = self.settings.file_page_size;
+        let length = |request: &CreateImage| file_length(request.term_length, page_size);
+        match self.networking.image_queue.next(length) {
+            Some(request) => {
+                self.on_image_requested(request);
+                1
+            }
+            None => 0,
+        }
+    }
+
+    fn on_image_requested(&mut self, request: CreateImage) {
+        if self.networking.image_queue.awaits(&request) {
             // The receiver gets the answer to the first request, which it forgot when all subscriptions were gone.
             return;
         }
         match self.request_image_file(&request) {
-            Ok(Some((ticket, id))) => self.networking.pending_images.push(PendingImage {
-                ticket,
-                id,
-                request,
-            }),
+            Ok(Some(pending)) => self.networking.image_queue.wait(pending),
             Ok(None) => self.refuse_image(&request, None),
             Err(failure) => self.refuse_image(&request, Some(failure)),
         }
@@ -54,7 +67,7 @@ impl Owners {
     fn request_image_file(
         &mut self,
         request: &CreateImage,
-    ) -> Result<Option<(u64, ImageId)>, Failure> {
+    ) -> Result<Option<PendingImage>, Failure> {
         let Some(plan) = self.plan_image(request)? else {
             return Ok(None);
         };
@@ -67,15 +80,12 @@ impl Owners {
             sparse: plan.first.params.sparse,
         };
         let ticket = self.logs.request(&file, self.now.epoch_millis)?;
-        Ok(Some((ticket, id)))
-    }
-
-    fn awaits_image(&self, request: &CreateImage) -> bool {
-        let session = |of: &CreateImage| (of.endpoint, of.session_id, of.stream_id);
-        self.networking
-            .pending_images
-            .iter()
-            .any(|pending| session(&pending.request) == session(request))
+        Ok(Some(PendingImage {
+            ticket,
+            id,
+            length: file.length,
+            request: *request,
+        }))
     }
 
     /// The file of an image was made, or not.

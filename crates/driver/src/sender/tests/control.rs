@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use taran_protocol::frame::{ERROR_FRAME_LENGTH_MAX, ErrorFrame, Nak};
 
+use super::super::{CONTROL_BATCH, CONTROL_BATCHES};
 use super::*;
 
 fn nak(session_id: i32, stream_id: i32, position: i64, length: i32) -> Nak {
@@ -69,6 +70,25 @@ fn a_receiver_that_stands_still_is_believed_although_padding_led_far_ahead() {
     rig.status(START - 32, 32_768);
     rig.cycle();
     assert_eq!(rig.counters.status_messages_rejected.get(), 1);
+}
+
+#[test]
+fn what_thousands_of_receivers_say_is_taken_in_large_bites() {
+    let mut rig = Rig::new();
+    let limit = CONTROL_BATCH * CONTROL_BATCHES;
+    let status = rig.status_message(RECEIVER, 0, START, 32_768);
+    for _ in 0..2 * limit + 3 {
+        rig.socket.arrive(status.as_bytes());
+    }
+    let heard = |rig: &mut Rig| {
+        let before = rig.counters.status_messages_received.get();
+        rig.cycle();
+        (rig.counters.status_messages_received.get() - before) as usize
+    };
+    assert_eq!(heard(&mut rig), limit, "a cycle has other things to do");
+    // While it sends, it need not look each time, but for what was left.
+    rig.publish(100);
+    assert_eq!((heard(&mut rig), heard(&mut rig)), (limit, 3));
 }
 
 #[test]

@@ -1,0 +1,40 @@
+//! Where the images of an endpoint sit.
+
+use std::collections::BTreeMap;
+
+use super::image::ReceiverImage;
+use crate::boundary::ImageId;
+use crate::rounds::Seat;
+
+/// Session and stream.
+type Key = (i32, i32);
+
+/// The seats of images, by what they are looked for.
+#[derive(Debug, Default)]
+pub(super) struct Roll {
+    ids: BTreeMap<ImageId, Seat>,
+    /// A session has several images while one takes the place of another.
+    keys: BTreeMap<(Key, ImageId), Seat>,
+}
+
+impl Roll {
+    pub(super) fn enter(&mut self, image: &ReceiverImage, seat: Seat) {
+        self.ids.insert(image.id(), seat);
+        self.keys.insert((image.key(), image.id()), seat);
+    }
+
+    pub(super) fn leave(&mut self, image: &ReceiverImage) {
+        self.ids.remove(&image.id());
+        self.keys.remove(&(image.key(), image.id()));
+    }
+
+    pub(super) fn seat(&self, id: ImageId) -> Option<Seat> {
+        self.ids.get(&id).copied()
+    }
+
+    /// Those of all images of a session.
+    pub(super) fn seats_of(&self, key: Key) -> impl Iterator<Item = Seat> {
+        let range = (key, ImageId(i64::MIN))..=(key, ImageId(i64::MAX));
+        self.keys.range(range).map(|(_, seat)| *seat)
+    }
+}
