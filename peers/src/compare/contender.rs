@@ -31,6 +31,16 @@ impl fmt::Display for Contender {
     }
 }
 
+/// What an end of a benchmark of clients is told.
+pub(crate) struct Told<'a> {
+    pub(crate) directory: &'a Path,
+    pub(crate) channel: &'a str,
+    /// Payload bytes of a message.
+    pub(crate) length: usize,
+    pub(crate) measure_ms: u64,
+    pub(crate) warm_up_ms: u64,
+}
+
 impl Contender {
     /// What the benchmark programs call it. They have no driver in Java, and need none: it is a process.
     pub(crate) fn name(self) -> &'static str {
@@ -50,6 +60,33 @@ impl Contender {
             }
             Contender::Java => java(directory, options),
         }
+    }
+
+    /// One end of a benchmark of its client: `publish`, `subscribe`, `ping` or `pong`, on the driver that lives there.
+    pub(crate) fn client(self, end: &str, told: &Told<'_>) -> Command {
+        let [length, measure_ms, warm_up_ms] =
+            [told.length as u64, told.measure_ms, told.warm_up_ms];
+        let directory = told.directory.display();
+        if self == Contender::Java {
+            let mut command = virtual_machine();
+            command
+                .args(["io.taran.interop.Main", &format!("bench-{end}")])
+                .arg(format!("dir={directory}"))
+                .arg(format!("channel={}", told.channel))
+                .arg(format!("length={length}"))
+                .arg(format!("measure-ms={measure_ms}"))
+                .arg(format!("warmup-ms={warm_up_ms}"));
+            return command;
+        }
+        let mut command = Command::new(program("clients"));
+        command
+            .args(["--client", self.name(), end])
+            .args(["--channel", told.channel])
+            .args(["--aeron-dir", &directory.to_string()])
+            .args(["--length", &length.to_string()])
+            .args(["--measure-ms", &measure_ms.to_string()])
+            .args(["--warmup-ms", &warm_up_ms.to_string()]);
+        command
     }
 
     /// Why it cannot be measured here, if so.
@@ -77,16 +114,7 @@ impl Contender {
 
 /// The Java driver takes options as properties, and its directory and mode as arguments of the program around it.
 fn java(directory: &Path, options: &[(&str, &str)]) -> Command {
-    let class_path = format!(
-        "{}:{}",
-        interop("interop.jar").display(),
-        interop(JAR).display()
-    );
-    let mut command = Command::new("java");
-    command
-        .args(["--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED"])
-        .args(["--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED"])
-        .args(["-XX:+UseSerialGC", "-cp", &class_path]);
+    let mut command = virtual_machine();
     for (name, value) in options {
         command.arg(format!("-D{name}={value}"));
     }
@@ -98,6 +126,21 @@ fn java(directory: &Path, options: &[(&str, &str)]) -> Command {
         .args(["io.taran.interop.Main", "driver"])
         .arg(format!("dir={}", directory.display()))
         .arg(format!("threading={threading}"));
+    command
+}
+
+/// With our Java programs and the official jar; what it runs comes behind.
+fn virtual_machine() -> Command {
+    let class_path = format!(
+        "{}:{}",
+        interop("interop.jar").display(),
+        interop(JAR).display()
+    );
+    let mut command = Command::new("java");
+    command
+        .args(["--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED"])
+        .args(["--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED"])
+        .args(["-XX:+UseSerialGC", "-cp", &class_path]);
     command
 }
 

@@ -1,5 +1,7 @@
 //! What came out of all rounds, and what it says.
 
+use std::fmt;
+
 use serde::Serialize;
 use taran_peers::measured::Measured;
 
@@ -55,6 +57,55 @@ pub(crate) struct Verdict {
     pub(crate) is_met: bool,
 }
 
+/// A floor with all that there is to say about it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Promise<'a> {
+    /// The measurement.
+    pub(crate) name: &'a str,
+    /// Which of its figures.
+    pub(crate) figure: &'static str,
+    /// What it had to be.
+    pub(crate) bound: Bound,
+    /// What ours is.
+    pub(crate) of: Option<Figure>,
+    /// In proportion to whose it is judged, if so.
+    pub(crate) to: Option<&'a str>,
+    /// What came out; nothing if it could not be measured.
+    pub(crate) verdict: Option<Verdict>,
+}
+
+impl Promise<'_> {
+    /// In a word.
+    pub(crate) fn is_kept(&self) -> Kept {
+        match &self.verdict {
+            None => Kept::Unknown,
+            Some(verdict) if verdict.is_met => Kept::Yes,
+            Some(_) => Kept::No,
+        }
+    }
+}
+
+/// Whether a promise is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+    /// What it is about could not be measured.
+    Unknown,
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kept::Yes => "met",
+            Kept::No => "NOT MET",
+            Kept::Unknown => "NOT MEASURED",
+        })
+    }
+}
+
 impl Outcome {
     /// Nothing yet.
     pub(crate) fn new(case: &Case) -> Outcome {
@@ -92,19 +143,33 @@ impl Outcome {
         let floors = self.floors.iter();
         floors
             .filter(|floor| (floor.of, floor.figure) == (row, figure))
-            .filter_map(|floor| {
-                let value = match floor.to {
-                    Some(to) => self.proportion(row, to, figure)?,
-                    None => self.figure(row, figure)?.median,
-                };
-                Some(Verdict {
-                    bound: floor.bound,
-                    to: floor.to.map(|to| self.rows[to].label.clone()),
-                    value,
-                    is_met: floor.bound.is_met_by(value),
-                })
-            })
+            .filter_map(|floor| self.verdict(floor))
             .collect()
+    }
+
+    /// Everything that was promised about it.
+    pub(crate) fn promises(&self) -> impl Iterator<Item = Promise<'_>> {
+        self.floors.iter().map(|floor| Promise {
+            name: &self.name,
+            figure: self.kind.names()[floor.figure],
+            bound: floor.bound,
+            of: self.figure(floor.of, floor.figure),
+            to: floor.to.map(|to| self.rows[to].label.as_str()),
+            verdict: self.verdict(floor),
+        })
+    }
+
+    fn verdict(&self, floor: &Floor) -> Option<Verdict> {
+        let value = match floor.to {
+            Some(to) => self.proportion(floor.of, to, floor.figure)?,
+            None => self.figure(floor.of, floor.figure)?.median,
+        };
+        Some(Verdict {
+            bound: floor.bound,
+            to: floor.to.map(|to| self.rows[to].label.clone()),
+            value,
+            is_met: floor.bound.is_met_by(value),
+        })
     }
 
     fn proportion(&self, of: usize, to: usize, figure: usize) -> Option<f64> {
@@ -207,6 +272,7 @@ pub(crate) mod tests {
     #[test]
     fn what_was_not_measured_has_no_verdict() {
         let outcome = outcome("driver stream loopback invoker 288B", &[&[8.6]]);
+        assert_eq!(outcome.promises().next().unwrap().is_kept(), Kept::Unknown);
         assert!(outcome.verdicts(0, 0).is_empty());
         assert_eq!(outcome.ratio(0, 0), None);
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::figures::{Outcome, Row};
-use crate::table::told;
+use crate::figures::{Outcome, Promise, Row};
+use crate::table::{told, wanted};
 
 /// All measurements: figures with their ratios and what was promised, and every round by itself.
 pub(crate) fn value(outcomes: &[Outcome]) -> Value {
@@ -15,7 +15,18 @@ fn measurement(outcome: &Outcome) -> Value {
     json!({
         "name": outcome.name,
         "kind": outcome.kind,
+        "promises": outcome.promises().map(|promise| promised(&promise)).collect::<Value>(),
         "rows": rows.map(|(index, row)| contestant(outcome, index, row)).collect::<Value>(),
+    })
+}
+
+fn promised(promise: &Promise<'_>) -> Value {
+    json!({
+        "figure": promise.figure,
+        "wanted": wanted(promise),
+        "measured": promise.of,
+        "judged_by": promise.verdict.as_ref().map(|verdict| verdict.value),
+        "is_kept": promise.is_kept().to_string(),
     })
 }
 
@@ -50,6 +61,8 @@ mod tests {
         let value = value(&[outcome(name, &[&[30.0, 10.0, 20.0], &[2.0]])]);
         let ours = &value[0]["rows"][0];
         assert_eq!(value[0]["name"], name);
+        assert_eq!(value[0]["promises"][0]["judged_by"], 10.0);
+        assert_eq!(value[0]["promises"][0]["is_kept"], "met");
         assert_eq!(ours["figures"][0]["over_rounds"]["median"], 20.0);
         assert_eq!(ours["figures"][0]["ratio"], 10.0);
         assert_eq!(

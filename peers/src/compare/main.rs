@@ -22,6 +22,7 @@ mod world;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Parser;
 
@@ -29,6 +30,9 @@ use contender::Contender;
 use figures::Outcome;
 use plan::{Case, Task};
 use world::Place;
+
+/// How it ends when everything was measured, and something was not as good as it has to be.
+const NOT_KEPT: u8 = 2;
 
 /// Compare our driver and client with the official ones.
 #[derive(Parser, Debug)]
@@ -58,7 +62,11 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match compare(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(broken) => {
+            eprintln!("compare: {broken} promises are not kept, see above");
+            ExitCode::from(NOT_KEPT)
+        }
         Err(reason) => {
             eprintln!("compare: {reason}");
             ExitCode::FAILURE
@@ -66,19 +74,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn compare(arguments: &Arguments) -> Result<(), String> {
+/// Gives how many promises are not kept.
+fn compare(arguments: &Arguments) -> Result<usize, String> {
     let mut cases = chosen(&arguments.only)?;
     if arguments.list {
         for case in &cases {
             println!("{}", case.name);
         }
-        return Ok(());
+        return Ok(0);
     }
     interrupt::watch()?;
     process::remove_leftovers();
     world::remove_leftovers();
     leave_out(&mut cases);
     fs::create_dir_all(&arguments.output).map_err(|error| at(&arguments.output, &error))?;
+    let began = Instant::now();
     let mut outcomes = Vec::new();
     let mut failures = 0;
     for case in &cases {
@@ -88,9 +98,15 @@ fn compare(arguments: &Arguments) -> Result<(), String> {
         // After each, so that whoever loses patience has what there is.
         write(&outcomes, arguments)?;
     }
-    println!("\n{}/compare.html has curves", arguments.output.display());
+    let (promises, broken) = table::promises(&outcomes);
+    print!("{promises}");
+    println!(
+        "\n{}/compare.html has curves; all took {} minutes",
+        arguments.output.display(),
+        began.elapsed().as_secs().div_ceil(60)
+    );
     match failures {
-        0 => Ok(()),
+        0 => Ok(broken),
         count => Err(format!("{count} measurements failed, see above")),
     }
 }

@@ -7,9 +7,10 @@ use plotters::prelude::{
     SVGBackend, SeriesLabelPosition, WHITE,
 };
 
-use crate::figures::{Outcome, Row, median};
+use crate::contender::Contender;
+use crate::figures::{Kept, Outcome, Promise, Row, median};
 use crate::plan::Kind;
-use crate::table::{number, told};
+use crate::table::{number, ratio, spread, told, wanted};
 
 const SIZE: (u32, u32) = (860, 380);
 /// Ours first, then as far apart from it as eyes of all kinds can tell.
@@ -22,19 +23,17 @@ const COLOURS: [RGBColor; 4] = [
 /// Where the curves end: one message in so many.
 const RAREST: f64 = 100_000.0;
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:66em;margin:2em auto;padding:0 1em;color:#222}\
-    table{border-collapse:collapse;margin:.5em 0 1.5em}th,td{padding:.2em .9em;text-align:right;border-bottom:1px solid #ddd}\
-    th:first-child,td:first-child,th:nth-child(2),td:nth-child(2),th:last-child,td:last-child{text-align:left}\
-    h2{font-size:1.1em;margin-top:2em}.bad{color:#b00}.good{color:#070}svg{max-width:100%;height:auto}";
+const STYLE: &str = include_str!("page.css");
 
 /// The page.
 pub(crate) fn html(outcomes: &[Outcome], rounds: u32) -> String {
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Taran and the original</title><style>{STYLE}</style>\
-         <h1>Taran and the original</h1><p>Medians of {rounds} alternating rounds on one machine, with the least and the most of \
+         <header><h1>Taran and the original</h1><p>Medians of {rounds} alternating rounds on one machine, with the least and the most of \
          them. The ratio is to the median of the last row with the same figure, or to what a row is a variant of. Round trips \
-         count from the moment at which a message was due, but those of a ping-pong, which has no schedule.</p>"
+         count from the moment at which a message was due, but those of a ping-pong, which has no schedule.</p></header>"
     );
+    summary(&mut page, outcomes);
     for outcome in outcomes {
         section(&mut page, outcome);
     }
@@ -42,10 +41,71 @@ pub(crate) fn html(outcomes: &[Outcome], rounds: u32) -> String {
     page
 }
 
+/// What was promised, first: whoever reads no further knows.
+fn summary(page: &mut String, outcomes: &[Outcome]) {
+    let promises: Vec<Promise<'_>> = outcomes.iter().flat_map(Outcome::promises).collect();
+    if promises.is_empty() {
+        return;
+    }
+    let kept = promises
+        .iter()
+        .filter(|one| one.is_kept() == Kept::Yes)
+        .count();
+    let _ = write!(
+        page,
+        "<section><h2>Promises: {kept} of {} kept</h2><table class=\"promises\"><tr><th>measurement<th>figure<th>median (least .. \
+         most)<th>ratio<th>wanted<th></tr>",
+        promises.len()
+    );
+    for promise in &promises {
+        let class = match promise.is_kept() {
+            Kept::Yes => "good",
+            Kept::No => "bad",
+            Kept::Unknown => "unknown",
+        };
+        let _ = write!(
+            page,
+            "<tr><td><a href=\"#{}\">{}</a><td>{}<td>{}<td>{}<td>{}<td><span class=\"{class}\">{}</span></tr>",
+            anchor(promise.name),
+            promise.name,
+            promise.figure,
+            promise.of.map_or_else(String::new, |of| spread(&of)),
+            ratio(promise),
+            wanted(promise),
+            promise.is_kept()
+        );
+    }
+    page.push_str("</table></section>");
+}
+
+fn anchor(name: &str) -> String {
+    let plain = |letter: char| {
+        if letter.is_ascii_alphanumeric() {
+            letter
+        } else {
+            '-'
+        }
+    };
+    name.chars().map(plain).collect()
+}
+
+/// How long the bar of a row is, in per cent of the longest one of its figure.
+fn bar(outcome: &Outcome, figure: usize, median: f64) -> f64 {
+    let medians = (0..outcome.rows.len()).filter_map(|row| outcome.figure(row, figure));
+    let most = medians.map(|figure| figure.median).fold(0.0, f64::max);
+    if most > 0.0 {
+        100.0 * median / most
+    } else {
+        0.0
+    }
+}
+
 fn section(page: &mut String, outcome: &Outcome) {
     let _ = write!(
         page,
-        "<h2>{}</h2><table><tr><th>figure<th>whose<th>median<th>least<th>most<th>ratio<th>promised</tr>",
+        "<section id=\"{}\"><h2>{}</h2><table><tr><th>figure<th>whose<th>median<th class=\"bar\"><th>least<th>most<th>ratio\
+         <th>promised</tr>",
+        anchor(&outcome.name),
         outcome.name
     );
     for (figure, name) in outcome.kind.names().iter().enumerate() {
@@ -56,9 +116,17 @@ fn section(page: &mut String, outcome: &Outcome) {
             let ratio = outcome.ratio(index, figure);
             let _ = write!(
                 page,
-                "<tr><td>{name}<td>{}<td>{}<td>{}<td>{}<td>{}<td>",
+                "<tr{}><td>{}<td>{}<td>{}<td class=\"bar\"><i class=\"{}\" style=\"width:{:.1}%\"></i><td>{}<td>{}<td>{}<td>",
+                if index == 0 { " class=\"first\"" } else { "" },
+                if index == 0 { name } else { "" },
                 row.label,
                 number(values.median),
+                if row.whose == Contender::Taran {
+                    "ours"
+                } else {
+                    "theirs"
+                },
+                bar(outcome, figure, values.median),
                 number(values.least),
                 number(values.most),
                 ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))
@@ -82,6 +150,7 @@ fn section(page: &mut String, outcome: &Outcome) {
             }
         }
     }
+    page.push_str("</section>");
 }
 
 /// Round trips over how rare they are, both by powers of ten: a line for each contender.

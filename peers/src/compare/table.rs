@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::figures::{Outcome, Verdict};
+use crate::figures::{Figure, Kept, Outcome, Promise, Verdict};
 
 /// One measurement: a line for each figure and contestant, with what it is to whom it is compared with, and the floors.
 pub(crate) fn text(outcome: &Outcome) -> String {
@@ -33,6 +33,57 @@ pub(crate) fn text(outcome: &Outcome) -> String {
         let _ = writeln!(text, "  {complaint}");
     }
     text
+}
+
+/// What was promised about all that was measured, a line for each, and how many of them are not kept; nothing if nothing
+/// was.
+pub(crate) fn promises(outcomes: &[Outcome]) -> (String, usize) {
+    let all: Vec<Promise<'_>> = outcomes.iter().flat_map(Outcome::promises).collect();
+    let broken = all.iter().filter(|one| one.is_kept() != Kept::Yes).count();
+    let mut text = String::new();
+    if !all.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nPROMISES: {} of {} kept",
+            all.len() - broken,
+            all.len()
+        );
+    }
+    for promise in &all {
+        let _ = writeln!(
+            text,
+            "  {:<12} {:<38} {:<11} {:>30} {:>7}  {}",
+            promise.is_kept().to_string(),
+            promise.name,
+            promise.figure,
+            promise.of.map_or_else(|| "-".to_owned(), |of| spread(&of)),
+            ratio(promise),
+            wanted(promise),
+        );
+    }
+    (text, broken)
+}
+
+/// A median with the least and the most.
+pub(crate) fn spread(figure: &Figure) -> String {
+    let [median, least, most] = [figure.median, figure.least, figure.most].map(number);
+    format!("{median} ({least} .. {most})")
+}
+
+/// What a promise is judged by, if that is a ratio.
+pub(crate) fn ratio(promise: &Promise<'_>) -> String {
+    match (&promise.verdict, promise.to) {
+        (Some(verdict), Some(_)) => format!("{:.2}", verdict.value),
+        _ => "-".to_owned(),
+    }
+}
+
+/// What a promise asks for.
+pub(crate) fn wanted(promise: &Promise<'_>) -> String {
+    let to = promise
+        .to
+        .map_or_else(String::new, |to| format!(" times {to}"));
+    format!("{}{to}", promise.bound)
 }
 
 /// A floor and whether it is met.
@@ -75,6 +126,31 @@ mod tests {
         assert_eq!(number(999.94), "999.9");
         assert_eq!(number(1_234_567.0), "1,234,567");
         assert_eq!(number(123_456.0), "123,456");
+    }
+
+    #[test]
+    fn all_promises_are_told_at_the_end() {
+        let name = "driver stream loopback invoker 288B";
+        let outcomes = [
+            outcome(name, &[&[900.0], &[100.0]]),
+            outcome(name, &[&[100.0, 300.0], &[100.0]]),
+            outcome(name, &[&[100.0]]),
+            outcome("client ping ipc 32B", &[]),
+        ];
+        let (text, broken) = promises(&outcomes);
+        assert_eq!(broken, 2);
+        let lines: Vec<String> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(lines[1], "PROMISES: 1 of 3 kept");
+        assert_eq!(
+            lines[3],
+            format!(
+                "NOT MET {name} msg/s 200.0 (100.0 .. 300.0) 2.00 at least 8.6 times official C"
+            )
+        );
+        assert!(lines[4].starts_with("NOT MEASURED"), "{}", lines[4]);
     }
 
     #[test]

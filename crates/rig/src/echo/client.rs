@@ -15,6 +15,9 @@ use crate::report::EchoReport;
 use crate::schedule::Schedule;
 use crate::side::{RunError, Side};
 
+/// The other side has so long to connect at least, however soon messages have to be back.
+const CONNECTS: Duration = Duration::from_secs(10);
+
 /// Most messages sent between two looks at the subscription.
 const BURST: u32 = 64;
 /// Most fragments taken by one poll.
@@ -82,9 +85,11 @@ impl EchoClient {
     fn connect(config: &EchoConfig, side: &mut Side) -> Result<EchoClient, RunError> {
         let subscription = side.add_subscription(&config.reply_channel, config.reply_stream_id)?;
         let publication = side.add_exclusive_publication(&config.channel, config.stream_id)?;
-        side.wait(config.patience, "the echoing side to connect", || {
-            publication.is_connected() && subscription.is_connected()
-        })?;
+        side.wait(
+            config.patience.max(CONNECTS),
+            "the echoing side to connect",
+            || publication.is_connected() && subscription.is_connected(),
+        )?;
         let max = publication.max_message_length();
         if config.length > max {
             return Err(RunError::Config(format!(

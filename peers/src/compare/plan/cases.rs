@@ -112,18 +112,22 @@ fn clients(cases: &mut Vec<Case>) {
             288 => Some(1.3),
             _ => None,
         };
-        let both = |task: &Task| vec![contestant(Taran, task, 1), contestant(C, task, 1)];
+        let all = |task: &Task| {
+            [Taran, Java, C]
+                .map(|whose| contestant(whose, task, 2))
+                .to_vec()
+        };
         cases.push(Case {
             name: format!("client stream ipc {length}B"),
-            contestants: both(&Task::ClientStream(drive.clone())),
+            contestants: all(&Task::ClientStream(drive.clone())),
             floors: floor
-                .map(|floor| Floor::times(floor, 0, 1))
+                .map(|floor| Floor::times(floor, 0, 2))
                 .into_iter()
                 .collect(),
         });
         cases.push(Case {
             name: format!("client ping ipc {length}B"),
-            contestants: both(&Task::ClientPing(drive)),
+            contestants: all(&Task::ClientPing(drive)),
             floors: Vec::new(),
         });
     }

@@ -57,6 +57,13 @@ impl Drivers {
         self.running.first().map(|running| running.program.id())
     }
 
+    /// The directory of the first one.
+    pub(super) fn directory(&self) -> Option<PathBuf> {
+        self.running
+            .first()
+            .map(|running| running.directory.clone())
+    }
+
     /// Tells a benchmark where its driver is.
     pub(super) fn tell(&self, command: &mut Command, end: End) {
         let running = match end {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use taran_peers::measured::Measured;
 
-use crate::contender::{Contender, program};
+use crate::contender::{Contender, Told, program};
 use crate::interrupt;
 use crate::plan::{Contestant, Crowd, Drive, Mode, Task};
 use crate::process::Program;
@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(70);
 const WARM_UP: u64 = 500;
 /// The same for a virtual machine, which has to find out first what is worth compiling.
 const WARM_UP_JAVA: u64 = 3_000;
+/// The same where thousands of streams have just been opened: what moved lately has turns for a while.
+const WARM_UP_CROWD: u64 = 2_000;
 /// Least milliseconds in which the load of an idle driver is measured.
 const IDLE: u64 = 3_000;
 
@@ -63,7 +65,7 @@ impl Run {
             }
             command.args(["--streams", &crowd.streams.to_string()]);
             command.args(["--cpus", &drivers.core(end).to_string()]);
-            self.tell(&mut command, drive);
+            self.tell(&mut command, drive, crowd);
             drivers.tell(&mut command, end);
             world.at(end, None, &command)
         };
@@ -86,7 +88,7 @@ impl Run {
             .args(["--channel", &world.channel()])
             .args(["--reply-channel", &world.reply_channel()])
             .args(["--cpus", &cores.join(",")]);
-        self.tell(&mut command, drive);
+        self.tell(&mut command, drive, Crowd::ONE);
         drivers.tell(&mut command, End::Near);
         let mut program = Program::start(world.at(End::Near, None, &command), "the round trips")?;
         measured(&mut program, None)
@@ -115,15 +117,19 @@ impl Run {
     fn client(&self, drive: &Drive, [near, far]: [&str; 2]) -> Result<Measured, String> {
         let world = World::new(&drive.place)?;
         let drivers = Drivers::start(Contender::Taran, drive, &world)?;
+        let directory = drivers.directory().ok_or("no driver")?;
         let end = |what: &str, end: End| {
-            let mut command = Command::new(program("clients"));
-            command
-                .args(["--client", self.whose.name(), what])
-                .args(["--channel", &world.channel()])
-                .args(["--cpus", &drivers.core(end).to_string()]);
-            self.tell(&mut command, drive);
-            drivers.tell(&mut command, end);
-            world.at(end, None, &command)
+            let command = self.whose.client(
+                what,
+                &Told {
+                    directory: &directory,
+                    channel: &world.channel(),
+                    length: drive.length,
+                    measure_ms: self.measure_ms,
+                    warm_up_ms: self.warm_up(Crowd::ONE),
+                },
+            );
+            world.at(end, Some(drivers.core(end)), &command)
         };
         let measuring = if far == "subscribe" {
             End::Far
@@ -133,11 +139,16 @@ impl Run {
         ends(end(near, End::Near), end(far, End::Far), measuring)
     }
 
-    fn tell(&self, command: &mut Command, drive: &Drive) {
-        let warm_up = match self.whose {
+    fn warm_up(&self, crowd: Crowd) -> u64 {
+        match self.whose {
+            _ if crowd.idle > 0 => WARM_UP_CROWD,
             Contender::Java => WARM_UP_JAVA,
             Contender::Taran | Contender::C => WARM_UP,
-        };
+        }
+    }
+
+    fn tell(&self, command: &mut Command, drive: &Drive, crowd: Crowd) {
+        let warm_up = self.warm_up(crowd);
         command
             .args(["--length", &drive.length.to_string()])
             .args(["--measure-ms", &self.measure_ms.to_string()])

@@ -31,6 +31,10 @@ public final class Main
             case "terminate" -> Inspect.terminate(parsed);
             case "die" -> Die.run(parsed);
             case "fails" -> Fails.run(parsed);
+            case "bench-publish" -> Bench.publish(parsed);
+            case "bench-subscribe" -> Bench.subscribe(parsed);
+            case "bench-ping" -> Bench.ping(parsed);
+            case "bench-pong" -> Bench.pong(parsed);
             case "surface" -> Surface.run();
             case "live-publisher" -> Lives.publish(parsed);
             case "live-subscriber" -> Lives.subscribe(parsed);
