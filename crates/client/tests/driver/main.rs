@@ -4,6 +4,7 @@
 
 mod logs;
 mod running;
+mod threads;
 
 use std::time::{Duration, Instant};
 
