@@ -114,13 +114,41 @@ impl Code {
             // Here rustfmt counts the indentation twice.
             if self.fits(self.depth * 4 + last.len()) {
                 self.open(last);
-            } else {
+            } else if self.fits(result.len() - 1) {
                 self.line(format!("){result}"));
                 self.open("{");
+            } else {
+                self.result(&result);
             }
         }
         body(self);
         self.close("}");
+    }
+
+    /// A type with arguments that is longer than a line, and the brace behind it.
+    fn result(&mut self, result: &str) {
+        let inside = result
+            .split_once('<')
+            .and_then(|(name, rest)| Some((name, rest.strip_suffix('>')?)));
+        let Some((name, inside)) = inside else {
+            self.line(format!("){result}"));
+            self.open("{");
+            return;
+        };
+        self.line(format!("){name}<"));
+        let (mut depth, mut start) = (0, 0);
+        for (at, character) in inside.char_indices().chain([(inside.len(), ',')]) {
+            match character {
+                '<' | '(' => depth += 1,
+                '>' | ')' => depth -= 1,
+                ',' if depth == 0 => {
+                    self.line(format!("    {},", inside[start..at].trim()));
+                    start = at + 1;
+                }
+                _ => {}
+            }
+        }
+        self.open("> {");
     }
 
     /// A list in braces with a name before it, on one line where that fits and is short enough for rustfmt.

@@ -130,10 +130,9 @@ fn wrap(code: &mut Code, plan: &Plan<'_>) {
     code.function("pub fn wrap", &arguments, &result, |code| {
         let added = if plan.is_added_to() { "added" } else { "_" };
         let rest = if plan.has_tails() { "rest" } else { "_" };
-        code.line(format!(
-            "let (block, {added}, {rest}) = runtime::block(bytes, block_length, {:?})?;",
-            plan.name
-        ));
+        let block = format!("let (block, {added}, {rest}) = runtime::block");
+        let name = format!("{:?}", plan.name);
+        code.call(&block, &["bytes", "block_length", &name], "?;");
         let fields = fields(plan, "tail: runtime::Tail::new(rest)");
         code.structure("Ok(Self", &fields, ")");
     });
@@ -201,10 +200,8 @@ fn read_tail(code: &mut Code, plan: &Plan<'_>, index: usize, tail: &Tail<'_>, or
         code.line("let mut tail = self.tail;");
         match &tail.kind {
             TailKind::Group(group) => {
-                code.line(format!(
-                    "let group = {}::read(&mut tail, self.version)?;",
-                    group.decoder
-                ));
+                let read = format!("let group = {}::read", group.decoder);
+                code.call(&read, &["&mut tail", "self.version"], "?;");
                 code.line("Ok((group, self.moved(tail)))");
             }
             TailKind::Data(data) => {
@@ -255,7 +252,11 @@ fn read_each(
     }
     code.line("#[inline]");
     let name = format!("pub fn each_{}<E: From<{ERROR}>>", tail.method);
-    let each = format!("mut each: impl FnMut({entry}<'a>) -> Result<{entry}<'a, at::{DONE}>, E>");
+    let result = format!("Result<{entry}<'a, at::{DONE}>, E>");
+    let mut each = format!("mut each: impl FnMut({entry}<'a>) -> {result}");
+    if !code.fits(each.len()) {
+        each = format!("mut each: impl FnMut(\n    {entry}<'a>,\n) -> {result}");
+    }
     let result = format!("Result<{}<'a, at::{}>, E>", plan.decoder, plan.after(index));
     code.function(&name, &["self", &each], &result, |code| {
         code.line("let mut tail = self.tail;");
@@ -267,9 +268,8 @@ fn read_each(
         group::opened(code, plan_of, &plan_of.decoder, "&mut tail", "self.version");
         code.line("let mut rest = tail.rest();");
         code.block("for _ in 0..left {", |code| {
-            code.line(format!(
-                "let entry = {entry}::wrap(rest, block_length, self.version)?;"
-            ));
+            let wrap = format!("let entry = {entry}::wrap");
+            code.call(&wrap, &["rest", "block_length", "self.version"], "?;");
             code.line("rest = each(entry)?.tail.rest();");
         });
         code.line("tail.leave(rest);");
@@ -303,10 +303,8 @@ fn show_tails(code: &mut Code, plan: &Plan<'_>) {
     let Some(first) = plan.tails.first() else {
         return;
     };
-    code.line(format!(
-        "let here = self.moved::<at::{}>(self.tail.from_start());",
-        first.marker
-    ));
+    let moved = format!("let here = self.moved::<at::{}>", first.marker);
+    code.call(&moved, &["self.tail.from_start()"], ";");
     for (index, tail) in plan.tails.iter().enumerate() {
         let next = if index + 1 < plan.tails.len() {
             "here"
@@ -317,10 +315,10 @@ fn show_tails(code: &mut Code, plan: &Plan<'_>) {
             format!("let (value, {next}) = match here.{}() {{", tail.method),
             |code| {
                 code.line("Ok(read) => read,");
-                code.line(format!(
-                    "Err(error) => return shown.field({:?}, &error).finish_non_exhaustive(),",
-                    tail.name
-                ));
+                code.block("Err(error) => {", |code| {
+                    code.line(format!("shown.field({:?}, &error);", tail.name));
+                    code.line("return shown.finish_non_exhaustive();");
+                });
             },
         );
         // A `match` with `let` before it ends in a semicolon.

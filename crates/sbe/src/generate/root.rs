@@ -126,10 +126,15 @@ fn any_message(code: &mut Code, messages: &[Message]) {
                 Some(text) => code.doc(&prose(text)),
                 None => code.doc(&format!("`{}`.", each.name)),
             }
-            code.line(format!(
-                "{}({module}::{decoder}<'a>),",
-                names::kind(&each.name)
-            ));
+            let (variant, kind) = (names::kind(&each.name), format!("{module}::{decoder}<'a>"));
+            let line = format!("{variant}({kind}),");
+            if code.fits(line.len()) {
+                code.line(line);
+            } else {
+                code.open(format!("{variant}("));
+                code.line(format!("{kind},"));
+                code.close("),");
+            }
         }
     });
     code.blank();
@@ -148,9 +153,8 @@ fn any_message(code: &mut Code, messages: &[Message]) {
                 for each in messages {
                     let (module, decoder) = message::path(each);
                     code.block(format!("{} => {{", each.id), |code| {
-                        code.line(format!(
-                            "let message = {module}::{decoder}::wrap(bytes, block_length, version)?;"
-                        ));
+                        let wrap = format!("let message = {module}::{decoder}::wrap");
+                        code.call(&wrap, &["bytes", "block_length", "version"], "?;");
                         code.line(format!("Ok(Self::{}(message))", names::kind(&each.name)));
                     });
                 }

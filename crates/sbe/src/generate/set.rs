@@ -106,7 +106,8 @@ fn shown(code: &mut Code, set: &Set, name: &str) {
             code.line("let mut shown = runtime::ShownSet::new(self.0.into(), out);");
             for choice in &set.choices {
                 let (name, constant) = (&choice.name, names::constant(&choice.name));
-                code.line(format!("shown.flag({name:?}, Self::{constant}.0.into());"));
+                let arguments = [format!("{name:?}"), format!("Self::{constant}.0.into()")];
+                code.call("shown.flag", &arguments.each_ref().map(String::as_str), ";");
             }
             code.line("shown.finish()");
         });

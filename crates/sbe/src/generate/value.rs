@@ -154,6 +154,10 @@ pub(super) fn getter(code: &mut Code, value: &Value<'_>, order: ByteOrder) {
             code.line(format!("let value = {read};"));
             code.line(format!("({}).then_some(value)", is_there(value)));
         } else if added {
+            if read.len() > 60 {
+                code.line(format!("let value = {read};"));
+                read = "value".to_owned();
+            }
             code.line(format!("Some({read})"));
         } else {
             code.line(read);
@@ -431,7 +435,12 @@ pub(super) fn show(
                 code.line(format!("let mut shown = out.debug_struct({title:?});"));
                 for value in values.iter().filter(|value| is_shown(value)) {
                     let (name, method) = (&value.name, &value.method);
-                    code.line(format!("shown.field({name:?}, &self.{method}());"));
+                    let arguments = [format!("{name:?}"), format!("&self.{method}()")];
+                    code.call(
+                        "shown.field",
+                        &arguments.each_ref().map(String::as_str),
+                        ";",
+                    );
                 }
                 more(code);
                 code.line("shown.finish()");

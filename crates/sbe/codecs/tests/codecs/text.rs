@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use taran_sbe::{compile_file, generate};
+use taran_sbe::xml::NoFiles;
+use taran_sbe::{compile, compile_file, generate};
 
 const SCHEMAS: [&str; 7] = [
     "garage_v0",
@@ -46,6 +47,69 @@ fn rustfmt_would_change_nothing() {
             String::from_utf8_lossy(&output.stderr)
         );
     }
+}
+
+/// A schema with longer names: by so many letters.
+fn lengthened(name: &str, letters: usize) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema");
+    let text = std::fs::read_to_string(path.join(name).with_extension("xml")).unwrap();
+    let more = "LongerByAFewLettersThanAnybodyWouldLikeToReadIt";
+    let names = [
+        "Car",
+        "serial",
+        "Fuel",
+        "plate",
+        "Extras",
+        "sunRoof",
+        "Petrol",
+        "repairs",
+        "owners",
+        "drivers",
+        "licence",
+        "maker",
+        "Engine",
+        "nickname",
+        "second",
+        "seats",
+        "guarantee",
+        "YesNo",
+        "Priority",
+        "Quote",
+        "levels",
+        "legs",
+        "raw",
+        "Side",
+        "Marks",
+        "open",
+        "depth",
+    ];
+    let mut long = text;
+    for name in names {
+        for end in ["\"", "."] {
+            let to = format!("\"{name}{}{end}", &more[..letters]);
+            long = long.replace(&format!("\"{name}{end}"), &to);
+        }
+    }
+    let compiled = compile("", &NoFiles(&long)).unwrap();
+    generate::rust(&compiled.schema).unwrap().remove(0).text
+}
+
+#[test]
+fn rustfmt_would_change_nothing_where_names_are_longer() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("long");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut rustfmt = Command::new("rustfmt");
+    rustfmt.args(["--check", "--edition", "2024", "--color", "never"]);
+    for (name, most) in [("garage_v2", 4), ("ticks", 12)] {
+        for letters in (0..=most).step_by(2) {
+            let path = folder.join(format!("{name}_{letters}.rs"));
+            std::fs::write(&path, lengthened(name, letters)).unwrap();
+            rustfmt.arg(path);
+        }
+    }
+    let output = rustfmt.output().expect("rustfmt, which comes with Rust");
+    let changes = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{changes}");
 }
 
 /// The documentation in front of the line that ends so, behind the line `within`.

@@ -152,9 +152,9 @@ fn open(code: &mut Code, plan: &GroupPlan<'_>, shape: Shape, is_added: bool, ord
             code.line("let mut rest = entries;");
             let entry = &plan.entry.decoder;
             code.block("for _ in 0..left {", |code| {
-                code.line(format!(
-                    "rest = {entry}::wrap(rest, block_length, version)?.pass()?;"
-                ));
+                let wrap = format!("let entry = {entry}::wrap");
+                code.call(&wrap, &["rest", "block_length", "version"], "?;");
+                code.line("rest = entry.pass()?;");
             });
             code.line("tail.leave(rest);");
         } else {
@@ -188,11 +188,10 @@ pub(in super::super) fn opened(
         (Some(_), _) => "left, block_length, _",
         (None, _) => "left, block_length",
     };
-    let arguments = match plan.empty_before {
-        Some(_) => format!("{tail}, {version}"),
-        None => tail.to_owned(),
-    };
-    code.line(format!("let ({names}) = {decoder}::open({arguments})?;"));
+    let mut arguments = vec![tail];
+    arguments.extend(plan.empty_before.map(|_| version));
+    let open = format!("let ({names}) = {decoder}::open");
+    code.call(&open, &arguments, "?;");
 }
 
 /// The method that gives the dimensions, where they have more than the standard asks for.
@@ -226,9 +225,9 @@ fn next(code: &mut Code, plan: &GroupPlan<'_>, shape: Shape) {
             code.line("self.left = self.left.checked_sub(1)?;");
         }
         if shape == Shape::Deep {
-            code.line(format!(
-                "let entry = {entry}::wrap(self.entries, self.block_length, self.version);"
-            ));
+            let wrap = format!("let entry = {entry}::wrap");
+            let arguments = ["self.entries", "self.block_length", "self.version"];
+            code.call(&wrap, &arguments, ";");
             code.line("let entry = entry.ok()?;");
             code.line("self.entries = entry.pass().ok()?;");
             code.line("Some(entry)");
