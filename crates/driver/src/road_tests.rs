@@ -47,7 +47,6 @@ struct Road {
     receiver_commands: queue::Sender<ReceiverCommand>,
     receiver_events: queue::Receiver<ConductorEvent>,
     image: Option<(LogBuffers, Arc<ImageShared>)>,
-    image_cleaned: i64,
     subscriber: Counter,
     published: u64,
     consumed: u64,
@@ -187,7 +186,6 @@ impl Road {
             receiver_commands,
             receiver_events,
             image: None,
-            image_cleaned: 0,
             subscriber: Counter::detached(),
             published: 0,
             consumed: 0,
@@ -313,10 +311,8 @@ impl Road {
             .appender
             .log()
             .clean(self.cleaned, self.sender_position.get() - term_length);
-        if let Some((log, shared)) = &self.image {
-            self.image_cleaned =
-                log.clean(self.image_cleaned, shared.status_position() - term_length);
-            shared.conductor_clean_position(self.image_cleaned);
+        if let Some((_, shared)) = &self.image {
+            shared.conductor_free_position(shared.status_position() - term_length);
         }
     }
 

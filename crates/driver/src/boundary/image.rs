@@ -39,7 +39,7 @@ impl ImageState {
 pub struct ImageShared {
     receiver: ReceiverSide,
     life: Life,
-    cleaning: Cleaning,
+    freeing: Freeing,
 }
 
 /// Written by the receiver. On cache lines of its own.
@@ -64,12 +64,12 @@ struct Life {
 /// Written by the conductor, often; read by the receiver when it schedules a status message. On cache lines of its own.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Cleaning {
-    clean_position: AtomicI64,
+struct Freeing {
+    free_position: AtomicI64,
 }
 
 impl ImageShared {
-    /// An image that joins at `join_position`, where its log is clean, with `window` bytes of receiver window.
+    /// An image that joins at `join_position`, where its log is empty, with `window` bytes of receiver window.
     #[must_use]
     pub fn new(join_position: i64, window: i32) -> Self {
         Self {
@@ -84,8 +84,8 @@ impl ImageShared {
             life: Life {
                 state: AtomicU8::new(ImageState::Init as u8),
             },
-            cleaning: Cleaning {
-                clean_position: AtomicI64::new(join_position),
+            freeing: Freeing {
+                free_position: AtomicI64::new(join_position),
             },
         }
     }
@@ -96,8 +96,8 @@ impl ImageShared {
         self.receiver.rebuild_position.load(Ordering::Acquire)
     }
 
-    /// The lowest subscriber position when the last status message was scheduled. The conductor cleans the log up to
-    /// one term behind it (spec/01 §7.8); status messages wait for that cleaning.
+    /// The lowest subscriber position when the last status message was scheduled. The conductor frees the log up to one
+    /// term behind it; status messages wait for that.
     #[must_use]
     pub fn status_position(&self) -> i64 {
         self.receiver.status_position.load(Ordering::Acquire)
@@ -128,10 +128,10 @@ impl ImageShared {
         self.receiver.is_revoked.load(Ordering::Acquire)
     }
 
-    /// Everything below this position was zeroed after use: up to three terms ahead of it the log may be written.
+    /// Nobody reads below this position any more: up to three terms ahead of it the log may be written.
     #[must_use]
-    pub fn clean_position(&self) -> i64 {
-        self.cleaning.clean_position.load(Ordering::Acquire)
+    pub fn free_position(&self) -> i64 {
+        self.freeing.free_position.load(Ordering::Acquire)
     }
 
     /// Where the image stands in its life.
@@ -140,10 +140,10 @@ impl ImageShared {
         ImageState::from_u8(self.life.state.load(Ordering::Acquire))
     }
 
-    /// Conductor: everything below `position` was zeroed.
-    pub fn conductor_clean_position(&self, position: i64) {
-        self.cleaning
-            .clean_position
+    /// Conductor: nobody reads below `position` any more.
+    pub fn conductor_free_position(&self, position: i64) {
+        self.freeing
+            .free_position
             .store(position, Ordering::Release);
     }
 

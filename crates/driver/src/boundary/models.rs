@@ -39,51 +39,52 @@ fn counter() -> Counter {
     table.allocate_with(&CounterSpec::default(), 0).unwrap()
 }
 
-/// The conductor zeroes what was used and says so; the receiver writes there once it has heard.
-/// Guards `conductor_clean_position` → `clean_position`.
+/// A subscriber reads and moves its position; the conductor frees what is behind it; the receiver writes there.
+/// Guards `conductor_free_position` → `free_position`, and the counter before it.
 #[test]
-fn the_receiver_writes_only_what_is_clean() {
+fn the_receiver_writes_only_what_was_read() {
     explore(|| {
         let shared = Arc::new(ImageShared::new(0, 128));
-        let memory = memory();
-        memory.write(0, &[0xee; FRAME as usize]);
-        let receiver = {
-            let (shared, memory) = (Arc::clone(&shared), memory.clone());
-            thread::spawn(move || {
-                if shared.clean_position() >= FRAME {
-                    memory.write(0, &[1; FRAME as usize]);
-                    return true;
-                }
-                false
-            })
-        };
-        memory.zero(0, FRAME as usize);
-        shared.conductor_clean_position(FRAME);
-        let written = receiver.join().unwrap();
-        let expected = if written { 1 } else { 0 };
-        assert_eq!(memory.bytes(0, FRAME as usize), [expected; FRAME as usize]);
-    });
-}
-
-/// The receiver reads in its log and moves the status position; the conductor zeroes behind it.
-/// Guards `receiver_status` → `status_position`.
-#[test]
-fn the_conductor_cleans_only_what_the_receiver_has_left() {
-    explore(|| {
-        let shared = Arc::new(ImageShared::new(0, 128));
+        let position = counter();
         let memory = memory();
         memory.write(0, &[7; FRAME as usize]);
         let conductor = {
+            let (shared, position) = (Arc::clone(&shared), position.clone());
+            thread::spawn(move || {
+                if position.get() >= FRAME {
+                    shared.conductor_free_position(FRAME);
+                }
+            })
+        };
+        let receiver = {
             let (shared, memory) = (Arc::clone(&shared), memory.clone());
             thread::spawn(move || {
-                if shared.status_position() >= FRAME {
-                    // The window belongs to this position.
-                    assert_eq!(shared.window(), 256);
-                    memory.zero(0, FRAME as usize);
+                if shared.free_position() >= FRAME {
+                    memory.write(0, &[1; FRAME as usize]);
                 }
             })
         };
         assert_eq!(memory.bytes(0, FRAME as usize), [7; FRAME as usize]);
+        position.set(FRAME);
+        conductor.join().unwrap();
+        receiver.join().unwrap();
+    });
+}
+
+/// The window that the conductor finds belongs to the position that it found. Guards `receiver_status` →
+/// `status_position`.
+#[test]
+fn a_status_position_brings_its_window() {
+    explore(|| {
+        let shared = Arc::new(ImageShared::new(0, 128));
+        let conductor = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                if shared.status_position() >= FRAME {
+                    assert_eq!(shared.window(), 256);
+                }
+            })
+        };
         shared.receiver_status(FRAME, 256);
         conductor.join().unwrap();
     });

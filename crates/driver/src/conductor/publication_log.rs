@@ -93,9 +93,14 @@ impl PublicationLog {
     ///
     /// What is cleaned lies behind every reader, and publishers get there only when their limit allows, which is raised
     /// after this. One call cleans the rest of a term and the next one at most: more than that can only be asked for by
-    /// a broken subscriber, and must not hold up the conductor.
+    /// a broken subscriber, and must not hold up the conductor. Where the publisher keeps the log vacant nothing is to be
+    /// done.
     pub(crate) fn clean_to(&mut self, position: i64) -> bool {
         let target = position & !i64::from(FRAME_ALIGNMENT - 1);
+        if self.buffers.is_kept_vacant() {
+            self.clean_position = self.clean_position.max(target);
+            return true;
+        }
         for _ in 0..2 {
             if self.clean_position >= target {
                 return true;

@@ -91,10 +91,10 @@ impl Subscribers {
         range
     }
 
-    /// Where a new subscriber joins: not ahead of anybody, nor of `end`, nor in what is cleaned already.
-    pub(crate) fn join_position(&self, clean: i64, end: i64) -> i64 {
+    /// Where a new subscriber joins: not ahead of anybody, nor of `end`, nor in what is free already.
+    pub(crate) fn join_position(&self, free: i64, end: i64) -> i64 {
         let slowest = self.range().map_or(end, |(min, _)| min);
-        slowest.min(end).max(clean) & !i64::from(FRAME_ALIGNMENT - 1)
+        slowest.min(end).max(free) & !i64::from(FRAME_ALIGNMENT - 1)
     }
 
     /// Whether every subscriber has consumed up to `position`. One that was told that the image is gone reads no more.

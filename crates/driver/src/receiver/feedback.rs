@@ -24,8 +24,8 @@ impl ReceiverImage {
     }
 
     /// Schedules a status message when the subscribers have moved far enough, but never lets the sender into memory
-    /// that is not clean: what it may write, half a term ahead, must be less than a log length (three terms) ahead of
-    /// the clean position.
+    /// that is not free: what it may write, half a term ahead, must be less than a log length (three terms) ahead of
+    /// the free position.
     fn look_at_subscribers(&mut self, now_ns: i64) {
         let Some(consumed) = self.subscribers.slowest(self.rebuilt) else {
             return;
@@ -47,14 +47,14 @@ impl ReceiverImage {
         {
             return;
         }
-        let clean = self.spec.shared.clean_position() + 5 * i64::from(half_term)
+        let free = self.spec.shared.free_position() + 5 * i64::from(half_term)
             - i64::from(FRAME_ALIGNMENT);
         // What goes out anyway says how far things are: without news the next step of a slow subscriber could wait for
         // ever for a sender that waits for it.
         let is_urgent = advice.is_urgent || self.status.is_overdue(now_ns);
         if self
             .status
-            .advance(consumed.min(clean), advice.window, is_urgent)
+            .advance(consumed.min(free), advice.window, is_urgent)
         {
             self.spec
                 .shared

@@ -36,8 +36,11 @@ pub struct ReceiverImage {
     pub(super) rebuilt: i64,
     /// Nothing beyond it is taken.
     pub(super) overrun_threshold: i64,
-    /// Nothing at or beyond it is clean, as far as was looked.
-    pub(super) clean_end: i64,
+    /// Nothing at or beyond it may be written, as far as was looked.
+    pub(super) free_end: i64,
+    /// Beyond `rebuilt`, slots up to it hold a frame or nothing, and the one at it nothing. Behind it lies what was there
+    /// three terms ago.
+    pub(super) vacant: i64,
     pub(super) heard_ns: i64,
     /// How often something was asked for since data came last.
     pub(super) unanswered: u32,
@@ -113,7 +116,8 @@ impl ReceiverImage {
             high_water: join_position,
             rebuilt: join_position,
             overrun_threshold: overrun_threshold(&geometry, join_position),
-            clean_end: clean_end(&spec),
+            free_end: free_end(&spec),
+            vacant: join_position,
             heard_ns: 0,
             unanswered: PATIENCE,
             needs_scan: false,
@@ -142,13 +146,13 @@ impl ReceiverImage {
         }
     }
 
-    /// Whether a frame may end at `end`: subscribers look there for the next one, and must not find what was there three
-    /// terms ago (spec/01 §7.8).
-    pub(super) fn is_clean_at(&mut self, end: i64) -> bool {
-        if end >= self.clean_end {
-            self.clean_end = clean_end(&self.spec);
+    /// Whether a frame may end at `end`: what was there three terms ago is not needed any more, and neither is the slot
+    /// behind it.
+    pub(super) fn is_free_at(&mut self, end: i64) -> bool {
+        if end >= self.free_end {
+            self.free_end = free_end(&self.spec);
         }
-        end < self.clean_end
+        end < self.free_end
     }
 
     /// Identity.
@@ -296,7 +300,7 @@ impl ReceiverImage {
     }
 }
 
-/// A log length behind what was cleaned.
-fn clean_end(spec: &ReceiverImageSpec) -> i64 {
-    spec.shared.clean_position() + 3 * i64::from(spec.log.term_length())
+/// A log length behind what nobody needs any more.
+fn free_end(spec: &ReceiverImageSpec) -> i64 {
+    spec.shared.free_position() + 3 * i64::from(spec.log.term_length())
 }

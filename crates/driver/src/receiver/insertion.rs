@@ -128,9 +128,9 @@ impl ReceiverImage {
     /// Beyond what the sender was invited to send. Counted as the sender counts: the body of padding is not sent, and
     /// nothing is written for it, so that padding may lead further, to the end of its term at most. Heartbeats tell where
     /// it led. They are heard also if the padding itself was lost: without them nobody would ask for it. Nothing leads
-    /// out of clean memory.
+    /// to where somebody may still read.
     fn is_over_run(&mut self, walk: &Walk<'_>, position: i64, end: i64) -> bool {
-        if !self.is_clean_at(end) {
+        if !self.is_free_at(end) {
             return true;
         }
         if walk.length_in_term() == 0 {
@@ -143,7 +143,11 @@ impl ReceiverImage {
     /// Into the log, unless it is there already.
     fn place(&mut self, walk: &Walk<'_>, position: i64, end: i64) {
         self.unanswered = 0;
-        let is_new = log::insert(self.spec.log.term_at(position), walk);
+        let is_new =
+            self.make_room(position, end) && log::insert(self.spec.log.term_at(position), walk);
+        if is_new {
+            self.vacant = self.vacant.max(end);
+        }
         if is_new && position == self.rebuilt && position == self.high_water {
             // In order and nothing missing before: no scan has to find that out.
             self.rebuilt = end;
@@ -158,6 +162,21 @@ impl ReceiverImage {
             self.high_water = end;
             self.spec.high_water_mark.set(end);
         }
+    }
+
+    /// Empties what lies between the last frame and this one, and the slot behind it. False where that is much: it is
+    /// done by and by, and the frame asked for again.
+    fn make_room(&mut self, position: i64, end: i64) -> bool {
+        if position > self.vacant {
+            self.vacant = self.spec.log.vacate(self.vacant, position);
+        }
+        if position > self.vacant {
+            return false;
+        }
+        if end > self.vacant {
+            self.spec.log.vacate_slot(end);
+        }
+        true
     }
 
     fn heard(&mut self, arrival: &Arrival) {

@@ -49,14 +49,16 @@ impl ReceiverImage {
         while self.rebuilt < self.high_water && gap.is_none() {
             let offset = self.geometry.term_offset(self.rebuilt);
             let in_term = term_length - offset;
-            let limit =
-                offset + (self.high_water - self.rebuilt).min(i64::from(in_term.min(STEP))) as i32;
-            match log::find_gap(self.spec.log.term_at(self.rebuilt), offset, limit) {
+            let ahead = (self.high_water - self.rebuilt).min(i64::from(in_term.min(STEP)));
+            // Nothing has arrived beyond what is vacant.
+            let vacant = (self.vacant - self.rebuilt).clamp(0, ahead);
+            let (limit, placed) = (offset + ahead as i32, offset + vacant as i32);
+            match log::find_gap(self.spec.log.term_at(self.rebuilt), offset, placed) {
                 Ok(found) => {
                     self.rebuilt += i64::from(found.offset - offset);
-                    gap = found.gap.map(|gap| Gap {
+                    gap = missing(&found, placed, limit).map(|length| Gap {
                         position: self.rebuilt,
-                        length: gap.length,
+                        length,
                     });
                 }
                 Err(error) => {
@@ -70,6 +72,10 @@ impl ReceiverImage {
             // Frames of a broken sender lie over each other, so that something in the middle of one counts as a frame.
             self.high_water = self.rebuilt;
             self.spec.high_water_mark.set(self.high_water);
+        }
+        if self.rebuilt > self.vacant {
+            self.spec.log.vacate_slot(self.rebuilt);
+            self.vacant = self.rebuilt;
         }
         if self.rebuilt != before {
             self.spec.rebuild_position.set(self.rebuilt);
@@ -111,6 +117,10 @@ impl ReceiverImage {
 
     /// Puts padding where nothing will come any more.
     fn fill(&mut self, gap: Gap, link: &Link<'_>) {
+        let end = gap.position + i64::from(gap.length);
+        if end > self.vacant {
+            self.vacant = self.spec.log.vacate(self.vacant, end);
+        }
         let term_id = self.geometry.term_id(gap.position);
         let gap = log::Gap {
             offset: self.geometry.term_offset(gap.position),
@@ -149,5 +159,13 @@ impl ReceiverImage {
                     .map_or(Entry::NoRoom, Entry::Open);
             }
         }
+    }
+}
+
+/// Bytes missing behind what was found in a term, of which something was placed before `placed`, up to `limit`.
+fn missing(found: &log::Rebuilt, placed: i32, limit: i32) -> Option<i32> {
+    match found.gap {
+        Some(gap) if gap.offset + gap.length < placed => Some(gap.length),
+        _ => Some(limit - found.offset).filter(|&length| length > 0),
     }
 }

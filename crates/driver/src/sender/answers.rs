@@ -126,7 +126,7 @@ impl SenderPublication {
             && (header.session_id.get(), header.stream_id.get()) == self.key()
     }
 
-    /// Nothing before it is sent again (spec/02 §3.8): it may be cleaned.
+    /// Nothing before it is sent again (spec/02 §3.8): it may be written anew.
     fn oldest_resent(&self) -> i64 {
         self.position
             - i64::from(self.geometry.term_length() / 2)

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use taran_core::sync::Ordering;
 use taran_protocol::command::Command;
 use taran_protocol::counter::{SystemCounter, type_id};
 use taran_protocol::error_code::ErrorCode;
@@ -89,6 +90,12 @@ fn a_publisher_is_held_to_its_window_and_let_on_by_its_subscriber() {
 #[test]
 fn what_is_published_again_was_cleaned_before() {
     let mut stream = Stream::new(IPC);
+    // As an official publisher, which does not keep its log vacant itself.
+    stream
+        .log
+        .metadata()
+        .is_kept_vacant
+        .store(0, Ordering::Release);
     // Seven times around the log.
     while stream.appender.position() < 21 * TERM {
         let published = stream.publish();
@@ -106,6 +113,24 @@ fn what_is_published_again_was_cleaned_before() {
             at += 32;
         }
     }
+}
+
+#[test]
+fn nobody_cleans_for_a_publisher_that_keeps_its_log_vacant() {
+    let mut stream = Stream::new(IPC);
+    let mut last = 0;
+    while stream.appender.position() < 7 * TERM {
+        last = stream.publish();
+        stream.consume_to(last);
+        stream.bench.settle();
+    }
+    assert_eq!(stream.limit(), last + TERM / 2);
+    let old = (last + 32..stream.limit()).step_by(32).filter(|&at| {
+        let offset = stream.log.geometry().term_offset(at) as usize;
+        let slot = stream.log.term_at(at).atomic_i32(offset);
+        slot.load(Ordering::Acquire) != 0
+    });
+    assert!(old.count() > 0);
 }
 
 #[test]

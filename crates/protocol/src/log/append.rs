@@ -3,7 +3,7 @@
 use taran_core::memory::Region;
 
 use super::LogFrame;
-use super::frame::{StreamIds, commit, write_header};
+use super::frame::{StreamIds, commit, vacate, write_header};
 use crate::frame::{DATA_HEADER_LENGTH, DataHeader, FrameType};
 use crate::position::align32;
 
@@ -77,6 +77,8 @@ pub(super) struct Space<'a> {
     pub(super) ids: StreamIds,
     pub(super) term_id: i32,
     pub(super) offset: i32,
+    /// Behind what it is may lie old frames: readers must not find them between two fragments.
+    pub(super) is_kept_vacant: bool,
 }
 
 impl Space<'_> {
@@ -119,13 +121,17 @@ impl Space<'_> {
                 (offset + DATA_HEADER_LENGTH) as usize,
                 payload as usize,
             );
+            let next = offset + align32(frame_length);
+            if left > 0 && self.is_kept_vacant {
+                vacate(self.term, next);
+            }
             // A new borrow for each frame.
             self.end(
                 offset,
                 frame_length,
                 reserved.as_mut().map(|supplier| &mut **supplier as _),
             );
-            offset += align32(frame_length);
+            offset = next;
             flags = 0;
         }
     }
@@ -144,7 +150,7 @@ impl Space<'_> {
         );
     }
 
-    /// The term was cleaned long ago, and perhaps on another core: messages that follow each other closely would wait
+    /// The term was last used long ago, and perhaps cleaned on another core: messages that follow each other closely would wait
     /// for each of its lines.
     #[inline]
     fn fetch_what_follows(&self, offset: i32, frame_length: i32) {

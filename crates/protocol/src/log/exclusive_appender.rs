@@ -1,12 +1,13 @@
 use taran_core::sync::Ordering;
 
 use super::append::{Space, fragmented_space, framed_space, message_length};
-use super::frame::write_padding;
+use super::frame::{vacate, write_padding};
 use super::{AppendError, FrameClaim, LogBuffers, LogError, ReservedValue};
 use crate::position::{FRAME_ALIGNMENT, RawTail, partition_of_count};
 
 /// Appends to a log that nobody else appends to (`spec/01 §8.3`). It knows where the log stands, so the tail counter is
-/// only written, for the driver to read.
+/// only written, for the driver to read; and it empties the slot behind what it appends, so that the driver need not clean
+/// the log (`vacate`).
 ///
 /// Input: the caller compares [`Self::position`] with the publisher limit (acquired), then appends.
 #[derive(Debug)]
@@ -38,6 +39,7 @@ impl ExclusiveAppender {
                 term_count,
             });
         }
+        log.set_kept_vacant();
         Ok(Self {
             term_count,
             partition: partition_of_count(term_count),
@@ -159,6 +161,7 @@ impl ExclusiveAppender {
             ids,
             term_id,
             offset,
+            ..
         } = self.reserve(required)?;
         write_padding(term, ids, term_id, offset, required);
         Ok(self.position())
@@ -173,6 +176,7 @@ impl ExclusiveAppender {
         if end > self.log.term_length() {
             return Err(self.trip(end));
         }
+        self.vacate(end);
         self.store_tail(end);
         self.term_offset = end;
         Ok(Space {
@@ -180,7 +184,19 @@ impl ExclusiveAppender {
             ids: self.log.ids(),
             term_id: self.term_id,
             offset,
+            is_kept_vacant: true,
         })
+    }
+
+    /// Empties the slot where readers look behind a frame that ends at `end`: if need be, in the next term.
+    #[inline(always)]
+    fn vacate(&self, end: i32) {
+        let (partition, offset) = if end < self.log.term_length() {
+            (self.partition, end)
+        } else {
+            (partition_of_count(self.term_count.wrapping_add(1)), 0)
+        };
+        vacate(self.log.term(partition), offset);
     }
 
     /// Tells the driver, before the frame is written, that there is one.
@@ -194,6 +210,7 @@ impl ExclusiveAppender {
     #[cold]
     #[inline(never)]
     fn trip(&mut self, end: i32) -> AppendError {
+        self.vacate(self.log.term_length());
         self.store_tail(end);
         let (offset, term_length) = (self.term_offset, self.log.term_length());
         if offset < term_length {

@@ -146,6 +146,13 @@ pub(super) fn write_header(
     term.write(at + 4, &header.as_bytes()[4..]);
 }
 
+/// Empties a slot: nothing is found there until a frame is begun.
+#[inline]
+pub(super) fn vacate(term: &Region, offset: i32) {
+    // Relaxed: the frame that leads here is published after it, with release.
+    term.atomic_i32(offset as usize).store(0, Ordering::Relaxed);
+}
+
 /// Publishes a frame.
 #[inline]
 pub(super) fn commit(term: &Region, offset: i32, length: i32) {

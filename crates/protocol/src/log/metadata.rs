@@ -63,7 +63,10 @@ overlay! {
         498 => gap_498: Gap<2>,
         /// Low and high half of a 64-bit integer that is not aligned: how long a subscriber lingers once let go.
         500 => untethered_linger_timeout_ns: [AtomicI32; 2],
-        508 => gap_508: Gap<3588>,
+        508 => gap_508: Gap<3584>,
+        /// Ours alone, zero in official logs: 1 if the publisher empties the slot behind each of its frames itself, so
+        /// that nobody has to clean the log for it.
+        4092 => is_kept_vacant: AtomicI32,
     }
 }
 

@@ -17,7 +17,8 @@
 //! A frame is published by the release store of its positive length, the last write to it; it pairs with the acquire
 //! load of the length by readers, the sender, the unblocker. The tail counter only hands out space. The zeros which a
 //! publisher finds in a recycled term are ordered by the release of the publisher limit (driver, after
-//! [`LogBuffers::clean`]) and its acquire (client, before it appends).
+//! [`LogBuffers::clean`]) and its acquire (client, before it appends). The empty slot that readers of an image find behind
+//! a frame is ordered by the release of that frame's length (driver, after [`LogBuffers::vacate_slot`]).
 
 mod append;
 mod append_block;
@@ -34,6 +35,7 @@ mod scan;
 mod shared_appender;
 mod spec;
 mod unblock;
+mod vacate;
 
 pub use append::{AppendError, ReservedValue};
 pub use append_block::BlockError;

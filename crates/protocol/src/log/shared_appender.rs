@@ -147,6 +147,7 @@ impl SharedAppender {
             ids: self.log.ids(),
             term_id: raw.term_id(),
             offset: raw.offset() as i32,
+            is_kept_vacant: false,
         };
         Ok((
             space,

@@ -30,7 +30,12 @@ impl LogBuffers {
         let tail = self.raw_tail(partition);
         let tail_offset = tail.effective_offset(geometry.term_length());
         let term = self.term(partition);
-        match blocked_range(term, offset, tail_offset) {
+        let range = if self.is_kept_vacant() {
+            self.range_of_dead_publisher(blocked_position, tail_offset)
+        } else {
+            blocked_range(term, offset, tail_offset)
+        };
+        match range {
             None => false,
             Some(length) => {
                 write_padding(term, self.ids(), tail.term_id(), offset, length);
@@ -42,6 +47,20 @@ impl LogBuffers {
                 true
             }
         }
+    }
+
+    /// The same where one publisher is alone and keeps the log vacant: everything up to the tail is one reservation of
+    /// its, in which nothing is committed behind what is not, and old frames may lie.
+    fn range_of_dead_publisher(&self, blocked_position: i64, tail_offset: i32) -> Option<i32> {
+        let offset = self.geometry().term_offset(blocked_position);
+        let length = tail_offset - offset;
+        let first = self.term_at(blocked_position).atomic_i32(offset as usize);
+        let is_blocked = first.load(Ordering::Acquire) <= 0;
+        let sound = length >= DATA_HEADER_LENGTH && length % FRAME_ALIGNMENT == 0;
+        (is_blocked && sound).then(|| {
+            self.vacate_slot(blocked_position + i64::from(length));
+            length
+        })
     }
 }
 

@@ -219,7 +219,8 @@ fn has_data(log: &LogBuffers, from: i64, to: i64) -> bool {
             i32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
         };
         let is_frame = field(0) > HEADER as i32 && field(8) == offset as i32;
-        is_frame && field(12) == log.session_id() && !is_padding(log, at)
+        let is_there = field(12) == log.session_id() && field(20) == log.geometry().term_id(at);
+        is_frame && is_there && !is_padding(log, at)
     })
 }
 
@@ -393,6 +394,7 @@ mod tests {
         header[6] = kind;
         header[8..12].copy_from_slice(&((at % TERM) as i32).to_le_bytes());
         header[12..16].copy_from_slice(&log.session_id().to_le_bytes());
+        header[20..24].copy_from_slice(&log.geometry().term_id(at).to_le_bytes());
         log.term_at(at).write((at % TERM) as usize, &header);
     }
 
@@ -409,6 +411,20 @@ mod tests {
         arrive(&log, TERM / 2 + 64, 1);
         arrived.set(TERM / 2 + 128);
         fails(&mut scene, "half a term");
+    }
+
+    #[test]
+    fn what_was_there_three_terms_ago_is_no_data() {
+        let mut scene = Scene::new();
+        let (arrived, subscriber, log) = image(&mut scene);
+        arrive(&log, TERM / 2, 1);
+        for position in [1, 2, 3] {
+            arrived.set(position * TERM);
+            subscriber.set(position * TERM);
+            looked(&mut scene).unwrap();
+        }
+        arrived.set(3 * TERM + TERM / 2 + 64);
+        looked(&mut scene).unwrap();
     }
 
     #[test]

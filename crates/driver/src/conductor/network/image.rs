@@ -1,4 +1,4 @@
-//! The conductor's half of one image: cleaning and life (spec/02 §5.10).
+//! The conductor's half of one image: who reads what, and its life (spec/02 §5.10).
 //!
 //! ```text
 //! INIT, ACTIVE ──ended, timed out, revoked or nobody reads──► DRAINING ──all read──► LINGER ──► DONE
@@ -78,7 +78,7 @@ pub(crate) struct Image {
     timeouts: ImageTimeouts,
     state: ImageState,
     since_ns: i64,
-    clean_position: i64,
+    free_position: i64,
     released: bool,
 }
 
@@ -120,7 +120,7 @@ impl Image {
             timeouts: parts.timeouts,
             state: ImageState::Active,
             since_ns: now_ns,
-            clean_position: join_position,
+            free_position: join_position,
             released: false,
         }
     }
@@ -148,7 +148,7 @@ impl Image {
     /// Where a new subscriber starts to read.
     pub(crate) fn join_position(&self) -> i64 {
         self.subscribers
-            .join_position(self.clean_position, self.rebuild_position())
+            .join_position(self.free_position, self.rebuild_position())
     }
 
     fn rebuild_position(&self) -> i64 {
@@ -159,7 +159,7 @@ impl Image {
         self.subscribers.all_reached(self.rebuild_position())
     }
 
-    /// Cleans what the receiver no longer needs, and notices at once when the stream has ended; true if there was
+    /// Frees what nobody needs any more, and notices at once when the stream has ended; true if there was
     /// something to do. Cheap when nothing changed.
     pub(crate) fn update(&mut self, now_ns: i64) -> bool {
         let mut work = false;
@@ -167,25 +167,23 @@ impl Image {
             self.enter(ImageState::Draining, now_ns);
             work = true;
         }
-        work | self.clean()
+        work | self.free()
     }
 
-    /// Cleans up to one term behind the last status message. The receiver hears late of a subscriber that joins, and
-    /// goes on without it until then, so that nothing a subscriber has yet to read is cleaned either.
-    fn clean(&mut self) -> bool {
+    /// Frees up to one term behind the last status message. The receiver hears late of a subscriber that joins, and goes
+    /// on without it until then, so that nothing a subscriber has yet to read is freed either.
+    fn free(&mut self) -> bool {
         let term_length = i64::from(self.buffers.term_length());
-        let clean_to = self.shared.status_position() - term_length;
-        if self.clean_position >= clean_to {
+        let position = self.shared.status_position() - term_length;
+        if self.free_position >= position {
             return false;
         }
         let slowest = self.subscribers.range().map_or(i64::MAX, |(min, _)| min);
-        let clean_to = clean_to.min(slowest.saturating_sub(term_length));
-        // At most the rest of a term; the next cycle does the next one.
-        let clean_position = self.buffers.clean(self.clean_position, clean_to);
-        let moved = clean_position > self.clean_position;
+        let position = position.min(slowest.saturating_sub(term_length));
+        let moved = position > self.free_position;
         if moved {
-            self.clean_position = clean_position;
-            self.shared.conductor_clean_position(clean_position);
+            self.free_position = position;
+            self.shared.conductor_free_position(position);
         }
         moved
     }

@@ -1,4 +1,4 @@
-//! The images: found for subscribers that join, looked at for cleaning and life cycles.
+//! The images: found for subscribers that join, looked at for what is free and for their life cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -98,10 +98,10 @@ fn a_subscriber_cannot_be_ahead_of_what_arrived() {
 }
 
 #[test]
-fn it_never_invites_the_sender_into_memory_that_is_not_clean() {
+fn it_never_invites_the_sender_into_memory_that_is_not_free() {
     let mut rig = Rig::connected();
     let mut end = START;
-    // The conductor cleans nothing: two and a half terms after the join position it must end.
+    // The conductor frees nothing: two and a half terms after the join position it must end.
     for _ in 0..40 {
         for _ in 0..8 {
             let room = (65_536 - (end & 65_535)).min(1024) as i32;
@@ -112,15 +112,15 @@ fn it_never_invites_the_sender_into_memory_that_is_not_clean() {
         rig.cycle();
         end = rig.rebuilt.get();
     }
-    let clean = START + 5 * 32_768;
-    assert!(rig.shared.status_position() <= clean);
-    assert!(rig.shared.status_position() > clean - 8_192 - 1024);
-    assert!(rig.rebuilt.get() <= clean + 32_768);
+    let free = START + 5 * 32_768;
+    assert!(rig.shared.status_position() <= free);
+    assert!(rig.shared.status_position() > free - 8_192 - 1024);
+    assert!(rig.rebuilt.get() <= free + 32_768);
     assert!(rig.counters.over_runs.get() > 0);
     rig.shared
-        .conductor_clean_position(rig.shared.status_position() - 65_536);
+        .conductor_free_position(rig.shared.status_position() - 65_536);
     rig.sent_after(1);
-    assert!(rig.shared.status_position() > clean);
+    assert!(rig.shared.status_position() > free);
 }
 
 #[test]

@@ -201,12 +201,12 @@ fn frames_that_do_not_add_up_are_invalid() {
     assert_eq!(rig.positions().0, 0);
 }
 
-/// A stream that joined in the middle of a term goes on for almost as long as it may while the conductor cleans nothing.
-/// With it, where memory stops being clean.
+/// A stream that joined in the middle of a term goes on for almost as long as it may while the conductor frees nothing.
+/// With it, where memory stops being free.
 fn stalled_in_mid_term() -> (Rig, i64) {
     let join = 65_536 + 32_768;
     let mut rig = Rig::connected_with(|spec| spec.join_position = join);
-    rig.shared.conductor_clean_position(join);
+    rig.shared.conductor_free_position(join);
     let mut end = join;
     for _ in 0..400 {
         rig.subscriber.set(end);
@@ -221,18 +221,18 @@ fn stalled_in_mid_term() -> (Rig, i64) {
 }
 
 #[test]
-fn padding_into_memory_that_is_not_clean_waits_for_cleaning() {
-    let (mut rig, dirty) = stalled_in_mid_term();
+fn padding_into_memory_that_is_not_free_waits_for_it() {
+    let (mut rig, needed) = stalled_in_mid_term();
     let end = rig.rebuilt.get();
     let end_of_term = 5 * 65_536;
-    assert!(end < dirty && dirty < end_of_term);
+    assert!(end < needed && needed < end_of_term);
     let padding = data(end, &[(end - end_of_term) as i32]);
     rig.arrive(&padding);
     rig.heartbeat(0xC0, end_of_term);
     assert_eq!(rig.counters.over_runs.get(), 2);
     assert_eq!((rig.high_water.get(), rig.rebuilt.get()), (end, end));
     rig.shared
-        .conductor_clean_position(rig.shared.status_position() - 65_536);
+        .conductor_free_position(rig.shared.status_position() - 65_536);
     rig.heartbeat(0xC0, end_of_term);
     assert_eq!(
         (rig.high_water.get(), rig.rebuilt.get()),
@@ -243,15 +243,15 @@ fn padding_into_memory_that_is_not_clean_waits_for_cleaning() {
 }
 
 #[test]
-fn the_slot_behind_the_last_frame_is_clean() {
-    let (mut rig, dirty) = stalled_in_mid_term();
+fn the_slot_behind_the_last_frame_is_free() {
+    let (mut rig, needed) = stalled_in_mid_term();
     let end = rig.rebuilt.get();
-    let room = (dirty - end) as i32;
-    // Whoever reads on from there would find the frames of three terms ago.
+    let room = (needed - end) as i32;
+    // It is emptied, and somebody may still read there.
     rig.arrive(&data(end, &[-room]));
     assert_eq!(rig.high_water.get(), end);
     rig.arrive(&data(end, &[32 - room]));
-    assert_eq!(rig.high_water.get(), dirty - 32);
+    assert_eq!(rig.high_water.get(), needed - 32);
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn a_frame_does_not_reach_into_the_next_datagram_of_a_train() {
     rig.socket.arrive_train(&train, 64);
     rig.cycle();
     assert_eq!(rig.counters.invalid_packets.get(), 1);
-    assert_eq!(rig.log_bytes(START, 64), [0; 64]);
+    assert_eq!(rig.frame_at(START), None);
     assert_eq!(rig.log_bytes(START + 64, 64), inner);
     assert_eq!(rig.positions(), (128, 0));
 }
@@ -280,4 +280,90 @@ fn what_comes_behind_a_heartbeat_in_a_train_is_taken() {
     rig.cycle();
     assert_eq!(rig.counters.heartbeats_received.get(), 1);
     assert_eq!(rig.log_bytes(START + 32, 32), follower);
+}
+
+#[test]
+fn a_reader_finds_nothing_behind_the_last_frame() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[64]));
+    assert_eq!(rig.frame_at(START + 64), None);
+    let train: Vec<u8> = [data(START + 64, &[1024]), data(START + 1088, &[1024])].concat();
+    rig.socket.arrive_train(&train, 1024);
+    rig.cycle();
+    assert_eq!(rig.positions(), (2112, 2112));
+    assert_eq!(rig.frame_at(START + 2112), None);
+}
+
+#[test]
+fn a_reader_finds_nothing_in_a_gap_nor_behind_what_follows_it() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START + 256, &[64]));
+    for slot in [0, 32, 224, 320] {
+        assert_eq!(rig.frame_at(START + slot), None, "{slot}");
+    }
+    // In pieces of another size, from the end.
+    rig.arrive(&data(START + 96, &[160]));
+    rig.arrive(&data(START + 32, &[64]));
+    assert_eq!((rig.frame_at(START), rig.positions()), (None, (320, 0)));
+    rig.arrive(&data(START, &[32]));
+    assert_eq!(rig.positions(), (320, 320));
+}
+
+#[test]
+fn a_reader_finds_nothing_in_the_next_term() {
+    let end_of_term = 2 * 65_536;
+    let mut rig = Rig::connected_with(|spec| spec.join_position = end_of_term - 64);
+    rig.subscriber.set(end_of_term - 64);
+    rig.arrive(&data(end_of_term - 64, &[64]));
+    assert_eq!(rig.rebuilt.get(), end_of_term);
+    assert_eq!(rig.frame_at(end_of_term), None);
+    // Over a gap that begins there.
+    rig.arrive(&data(end_of_term + 64, &[64]));
+    assert_eq!(rig.frame_at(end_of_term), None);
+    assert_eq!(rig.frame_at(end_of_term + 128), None);
+}
+
+#[test]
+fn what_a_heartbeat_claims_is_missing_though_old_frames_lie_there() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[64]));
+    rig.arrive(&data(START + 96, &[32]));
+    rig.heartbeat(0xC0, START + 320);
+    assert_eq!(rig.positions(), (320, 64));
+    rig.arrive(&data(START + 64, &[32]));
+    assert_eq!(rig.positions(), (320, 128));
+    // A train that was on its way.
+    let train: Vec<u8> = [data(START + 128, &[96]), data(START + 224, &[96])].concat();
+    rig.socket.arrive_train(&train, 96);
+    rig.cycle();
+    assert_eq!(rig.positions(), (320, 320));
+    assert_eq!(rig.frame_at(START + 320), None);
+}
+
+#[test]
+fn a_frame_far_ahead_comes_again_when_there_is_room() {
+    let term_length = 8 << 20;
+    let spec = LogSpec::new(LogKind::Image, SESSION, STREAM, INITIAL_TERM, term_length);
+    let region = Region::anonymous(spec.file_length()).unwrap();
+    let log = LogBuffers::create(&region, &spec, 0).unwrap();
+    let mut rig = Rig::new();
+    rig.shared = Arc::new(ImageShared::new(0, WINDOW));
+    rig.log = log.clone();
+    rig.connect(|spec| spec.join_position = 0);
+    rig.subscriber.set(0);
+    let ahead = 3 << 20;
+    let mut datagram = data(ahead, &[64]);
+    // In a term of that length.
+    datagram[8..12].copy_from_slice(&(ahead as i32).to_le_bytes());
+    datagram[20..24].copy_from_slice(&INITIAL_TERM.to_le_bytes());
+    let term = log.term(0);
+    for attempt in 1..=3 {
+        assert_eq!(term.bytes(ahead as usize, 4), [32, 0, 0, 0], "{attempt}");
+        rig.arrive(&datagram);
+        assert_eq!(rig.high_water.get(), ahead + 64);
+        assert_eq!(rig.rebuilt.get(), START, "as the test set it");
+    }
+    assert_eq!(term.bytes(ahead as usize, 64), datagram);
+    assert!((0..ahead as usize).all(|at| at % 32 >= 4 || term.bytes(at, 1) == [0]));
+    assert_eq!(term.bytes(ahead as usize + 64, 4), [0; 4]);
 }

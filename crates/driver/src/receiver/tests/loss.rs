@@ -85,6 +85,16 @@ fn an_unreliable_stream_gets_padding_instead() {
 }
 
 #[test]
+fn an_unreliable_stream_gets_padding_over_what_a_heartbeat_claims() {
+    let mut rig = Rig::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
+    rig.heartbeat(0xC0, START + 640);
+    rig.cycle();
+    assert_eq!(rig.positions(), (640, 640));
+    assert_eq!(rig.frame_at(START), Some(640));
+    assert_eq!(rig.frame_at(START + 640), None);
+}
+
+#[test]
 fn each_lost_byte_is_reported_once() {
     let mut rig = Rig::connected();
     rig.arrive(&data(START + 64, &[64]));

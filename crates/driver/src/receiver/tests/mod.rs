@@ -17,7 +17,7 @@ use taran_core::error_log::ErrorHandler;
 use taran_core::memory::Region;
 use taran_core::queue;
 use taran_protocol::frame::{DataHeader, FrameHeader, FrameType, IntoBytes, Setup};
-use taran_protocol::log::{LogBuffers, LogKind};
+use taran_protocol::log::{LogBuffers, LogKind, LogSpec};
 use taran_protocol::position::{TermGeometry, align32};
 
 use super::*;
@@ -142,6 +142,7 @@ impl Rig {
         }
         let mut spec = self.image_spec();
         change(&mut spec);
+        fill_with_old_frames(&spec.log, spec.join_position);
         self.command(ReceiverCommand::AddImage(Box::new(ReceiverImage::new(
             spec,
         ))));
@@ -226,10 +227,28 @@ impl Rig {
             .to_vec()
     }
 
+    /// Length of the frame that a reader finds at a position.
+    fn frame_at(&self, position: i64) -> Option<i32> {
+        let length = self.log_bytes(position, 4);
+        let length = i32::from_le_bytes(length.try_into().unwrap());
+        (length != 0).then_some(length)
+    }
+
     /// (rcv-hwm, rcv-pos), relative to the join position.
     fn positions(&self) -> (i64, i64) {
         (self.high_water.get() - START, self.rebuilt.get() - START)
     }
+}
+
+/// What a log holds that has been round: an old frame in each slot but the one where the next one is looked for.
+fn fill_with_old_frames(log: &LogBuffers, join_position: i64) {
+    for partition in 0..3 {
+        let term = log.term(partition);
+        for offset in (0..term.len()).step_by(32) {
+            term.write(offset, &[32, 0, 0, 0, 0, 0xC0, 1, 0]);
+        }
+    }
+    log.vacate_slot(join_position);
 }
 
 fn geometry() -> TermGeometry {

@@ -163,7 +163,7 @@ impl World {
         .unwrap();
         self.position += i64::from(polled.offset - offset);
         // The driver cleans behind the subscriber, so that a partition is empty when it is used again.
-        while self.clean < self.position {
+        while self.clean < self.position && !log.is_kept_vacant() {
             let clean = log.clean(self.clean, self.position);
             if clean == self.clean {
                 break;
@@ -215,7 +215,9 @@ proptest! {
     ) {
         let position = start_term * i64::from(TERM_LENGTH) + start_offset * 32;
         let appender = if exclusive {
-            Appender::Exclusive(ExclusiveAppender::new(new_log(LogKind::Exclusive, position)).unwrap())
+            let log = new_log(LogKind::Exclusive, position);
+            fill_with_old_frames(&log, position);
+            Appender::Exclusive(ExclusiveAppender::new(log).unwrap())
         } else {
             Appender::Shared(SharedAppender::new(new_log(LogKind::Concurrent, position)))
         };

@@ -8,6 +8,7 @@ mod insert;
 mod maintenance;
 mod poll;
 mod scan;
+mod vacate;
 
 use taran_core::memory::Region;
 use taran_core::sync::Ordering;
@@ -37,6 +38,16 @@ fn new_log(kind: LogKind, start_position: i64) -> LogBuffers {
 
 fn log() -> LogBuffers {
     new_log(LogKind::Concurrent, 0)
+}
+
+/// What a log holds that has been round: an old frame in each slot but the one where the next one is looked for.
+fn fill_with_old_frames(log: &LogBuffers, position: i64) {
+    for partition in 0..3 {
+        for offset in (0..TERM_LENGTH).step_by(32) {
+            put_length(log.term(partition), offset, 32);
+        }
+    }
+    log.vacate_slot(position);
 }
 
 /// A committed frame with this payload; returns the offset after it.

@@ -7,7 +7,7 @@ use crate::testing::*;
 const WINDOW: i32 = TERM_LENGTH / 2;
 const TERM: i64 = TERM_LENGTH as i64;
 
-/// An image that joined at 0, whose log is full of old frames.
+/// An image that joined at 0.
 struct Rig {
     image: Image,
     shared: Arc<ImageShared>,
@@ -65,12 +65,12 @@ impl Rig {
         for _ in 0..8 {
             self.image.update(0);
         }
-        self.shared.clean_position()
+        self.shared.free_position()
     }
 }
 
 #[test]
-fn what_a_late_subscriber_has_yet_to_read_is_not_cleaned() {
+fn what_a_late_subscriber_has_yet_to_read_is_not_freed() {
     let mut rig = Rig::new();
     rig.join(1, true, 2 * TERM);
     let late = rig.join(2, true, TERM + 64);

@@ -1,0 +1,139 @@
+//! Logs that their writer keeps vacant, and what is left in them when it dies.
+
+use super::*;
+use crate::position::RawTail;
+
+/// An exclusive appender at this position, in a log full of old frames.
+fn appender_at(position: i64) -> ExclusiveAppender {
+    let log = new_log(LogKind::Exclusive, position);
+    fill_with_old_frames(&log, position);
+    ExclusiveAppender::new(log).unwrap()
+}
+
+/// Length in the slot at a position.
+fn slot(log: &LogBuffers, position: i64) -> i32 {
+    length_at(log.term_at(position), log.geometry().term_offset(position))
+}
+
+/// The space that a publisher took before it died.
+fn die_at(appender: &ExclusiveAppender, end: i32) {
+    let term_id = appender.term_id();
+    appender.log().metadata().tails[0]
+        .store(RawTail::new(term_id, end as u32).0, Ordering::Release);
+}
+
+#[test]
+fn slots_are_emptied_over_terms_and_a_mebibyte_at_a_time() {
+    let term_length = 1 << 20;
+    let spec = LogSpec::new(LogKind::Image, SESSION, STREAM, 100, term_length);
+    let region = Region::anonymous(spec.file_length()).unwrap();
+    let log = LogBuffers::create(&region, &spec, 0).unwrap();
+    for partition in 0..3 {
+        for offset in (0..term_length).step_by(32) {
+            put_length(log.term(partition), offset, 32);
+        }
+    }
+    let (from, to) = (i64::from(term_length) - 64, 2 * i64::from(term_length) + 32);
+    let reached = log.vacate(from, to);
+    assert_eq!(reached, from + (1 << 20));
+    assert_eq!(log.vacate(reached, to), to);
+    for position in (0..3 * i64::from(term_length)).step_by(32) {
+        let expected = if position > from && position <= to {
+            0
+        } else {
+            32
+        };
+        assert_eq!(slot(&log, position), expected, "{position}");
+    }
+}
+
+#[test]
+fn readers_find_nothing_behind_the_last_position() {
+    let end = new_log(LogKind::Image, 0).geometry().max_position();
+    let log = new_log(LogKind::Image, 0);
+    fill_with_old_frames(&log, 32);
+    log.vacate_slot(end);
+    assert_eq!(slot(&log, end), 0);
+    fill_with_old_frames(&log, 32);
+    assert_eq!(log.vacate(end - 64, end), end);
+    assert_eq!((slot(&log, end - 32), slot(&log, end)), (0, 0));
+
+    let mut appender = appender_at(end - 64);
+    assert_eq!(appender.append(&[1; 32], None), Ok(end));
+    assert_eq!(slot(appender.log(), end), 0);
+    let error = AppendError::MaxPositionExceeded;
+    assert_eq!(appender.append(&[1], None), Err(error));
+    assert_eq!(slot(appender.log(), end), 0);
+}
+
+#[test]
+fn nothing_is_found_behind_whatever_is_appended() {
+    let mut appender = appender_at(64);
+    let log = appender.log().clone();
+    for length in [0, 1, 31, 32, 1376, 1377, 8192] {
+        let position = appender.append(&vec![1; length], None).unwrap();
+        assert_eq!(slot(&log, position), 0, "{length}");
+    }
+    let position = appender.claim(100).unwrap().commit();
+    assert_eq!(slot(&log, position), 0);
+    let position = appender.append_padding(500).unwrap();
+    assert_eq!(slot(&log, position), 0);
+}
+
+#[test]
+fn nothing_is_found_in_the_term_that_the_log_turns_to() {
+    let term_length = i64::from(TERM_LENGTH);
+    // The term ends with a frame, and with padding.
+    for (start, length) in [(term_length - 64, 32), (term_length - 64, 100)] {
+        let mut appender = appender_at(start);
+        let _turned = appender.append(&vec![1; length], None);
+        assert_eq!(slot(appender.log(), term_length), 0, "{length}");
+    }
+}
+
+#[test]
+fn space_that_was_taken_and_not_begun_is_padded_to_the_tail() {
+    let appender = appender_at(0);
+    let log = appender.log();
+    die_at(&appender, 256);
+    assert!(log.unblock(0));
+    assert_eq!((slot(log, 0), slot(log, 256)), (256, 0));
+    assert!(!log.unblock(256), "nothing was taken there");
+}
+
+#[test]
+fn space_that_was_begun_is_padded_to_the_tail() {
+    let appender = appender_at(0);
+    let log = appender.log();
+    // Of three fragments one was committed and one begun.
+    put(log.term(0), 0, &[1; 32]);
+    put_length(log.term(0), 64, -64);
+    die_at(&appender, 192);
+    assert!(!log.unblock(0), "it is committed");
+    assert!(log.unblock(64));
+    assert_eq!((slot(log, 64), slot(log, 192)), (128, 0));
+}
+
+#[test]
+fn a_publisher_that_dies_where_the_term_ends_leaves_an_empty_one() {
+    let appender = appender_at(0);
+    let log = appender.log();
+    let blocked = i64::from(TERM_LENGTH) - 96;
+    log.vacate_slot(blocked);
+    die_at(&appender, TERM_LENGTH + 64);
+    assert!(log.unblock(blocked));
+    assert_eq!(
+        (slot(log, blocked), slot(log, i64::from(TERM_LENGTH))),
+        (96, 0)
+    );
+    assert_eq!(log.active_term_count(), 1);
+}
+
+#[test]
+fn a_hostile_tail_unblocks_nothing() {
+    let appender = appender_at(64);
+    for tail in [0, 32, 64, 65, 97] {
+        die_at(&appender, tail);
+        assert!(!appender.log().unblock(64), "{tail}");
+    }
+}

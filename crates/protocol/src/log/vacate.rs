@@ -1,0 +1,60 @@
+//! Making room in a log that has one writer: the receiver in that of an image, an exclusive appender in its own.
+//!
+//! `spec/01 §7.8` zeroes whole terms ahead of the writer. Readers only ever look where a frame ends, so it is enough that
+//! they find nothing there until the next one is placed: memory is then met once for each byte, not twice.
+//!
+//! Of publishers only our own exclusive ones do so, and say it in the metadata: an official driver, which does not look
+//! there, cleans such a log as any other, and an official client says nothing, so that our driver cleans for it.
+
+use taran_core::sync::Ordering;
+
+use super::LogBuffers;
+use super::frame::vacate;
+use crate::position::FRAME_ALIGNMENT;
+
+/// Most bytes that are emptied in one go.
+const VACATE_MAX: i64 = 1 << 20;
+
+impl LogBuffers {
+    /// Empties all slots behind the one at `from` up to the one at `to`, both frame offsets; where that is more than a
+    /// mebibyte, as many as that. Returns the position of the last one.
+    ///
+    /// Nobody may read there any more, or yet: whoever publishes a frame before them does so with release.
+    #[must_use]
+    pub fn vacate(&self, from: i64, to: i64) -> i64 {
+        let geometry = self.geometry();
+        let last = to.min(from.saturating_add(VACATE_MAX));
+        let end = last + i64::from(FRAME_ALIGNMENT);
+        let mut at = from + i64::from(FRAME_ALIGNMENT);
+        while at < end {
+            let offset = geometry.term_offset(at);
+            let length = (end - at).min(i64::from(geometry.term_length() - offset));
+            self.term_at(at).zero(offset as usize, length as usize);
+            at += length;
+        }
+        last
+    }
+
+    /// Whether its publisher empties the slot behind each frame: then nobody has to clean it, and what lies beyond the
+    /// tail may be old.
+    #[must_use]
+    pub fn is_kept_vacant(&self) -> bool {
+        // Acquire: pairs with the release below, though all that follows is ordered by tail and frame lengths.
+        self.metadata().is_kept_vacant.load(Ordering::Acquire) == 1
+    }
+
+    /// Publisher: it empties the slot behind each frame before it reserves the space for it.
+    pub(super) fn set_kept_vacant(&self) {
+        self.metadata().is_kept_vacant.store(1, Ordering::Release);
+    }
+
+    /// Empties the slot at a position, where the next frame will be looked for: also behind the last one that there can
+    /// be.
+    #[inline]
+    pub fn vacate_slot(&self, position: i64) {
+        vacate(
+            self.term_at(position),
+            self.geometry().term_offset(position),
+        );
+    }
+}
