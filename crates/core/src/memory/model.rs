@@ -213,7 +213,7 @@ impl Region {
     }
 
     /// A hint is no access.
-    pub fn prefetch(&self, _offset: usize) {}
+    pub fn prefetch(&self, _offset: usize, _len: usize) {}
 
     pub fn zero(&self, offset: usize, len: usize) {
         self.require(offset, len, 1);

@@ -1,5 +1,8 @@
 //! A hint to the processor, where it takes any.
 
+/// Bytes of a cache line.
+pub(super) const LINE: usize = 64;
+
 /// The line of this address, mapped or not, is used soon.
 #[inline]
 pub(super) fn prefetch(address: *const u8) {

@@ -5,7 +5,7 @@ use std::{fmt, io, ptr::NonNull, slice, sync::Arc};
 use super::{
     MemoryError, OutOfBounds, Overlay,
     mapping::Mapping,
-    prefetch::prefetch,
+    prefetch::{LINE, prefetch},
     view::{Claim, Shared},
 };
 use crate::sync::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, Ordering};
@@ -184,10 +184,13 @@ impl Region {
         unsafe { self.at(offset).write_bytes(0, len) }
     }
 
-    /// A hint that the line of this byte is used soon. Wherever it lies, nothing happens but that it may be near then.
+    /// A hint that these bytes are used soon. Wherever they lie, nothing happens but that they may be near then.
     #[inline]
-    pub fn prefetch(&self, offset: usize) {
-        prefetch(self.base.as_ptr().wrapping_add(offset));
+    pub fn prefetch(&self, offset: usize, len: usize) {
+        let begin = self.base.as_ptr().wrapping_add(offset);
+        for line in (0..len).step_by(LINE) {
+            prefetch(begin.wrapping_add(line));
+        }
     }
 
     /// A range that is the caller's alone until the claim is dropped: reserved by an atomic step of the protocol.

@@ -7,12 +7,10 @@ use super::frame::{StreamIds, commit, vacate, write_header};
 use crate::frame::{DATA_HEADER_LENGTH, DataHeader, FrameType};
 use crate::position::align32;
 
-/// Bytes of a cache line.
-const LINE: usize = 64;
 /// How far ahead of a frame memory is asked for, in bytes: what a line takes from afar, at the pace of small messages.
 const FETCH_AHEAD: i32 = 2048;
 /// How much of it at most: long messages are written in one go, which the processor foresees by itself.
-const FETCH_MAX: usize = 1024;
+const FETCH_MAX: i32 = 1024;
 
 /// Why nothing was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -154,11 +152,9 @@ impl Space<'_> {
     /// for each of its lines.
     #[inline]
     fn fetch_what_follows(&self, offset: i32, frame_length: i32) {
-        let begin = (offset + FETCH_AHEAD) as usize;
-        let length = (frame_length as usize).min(FETCH_MAX);
-        for line in (begin..begin + length).step_by(LINE) {
-            self.term.prefetch(line);
-        }
+        let length = frame_length.min(FETCH_MAX);
+        self.term
+            .prefetch((offset + FETCH_AHEAD) as usize, length as usize);
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use taran_core::memory::Region;
 use taran_core::sync::Ordering;
 
 use super::frame::{commit, write_padding};
-use super::poll::TermReader;
+use super::term_reader::TermReader;
 use super::{CorruptFrame, LogBuffers};
 use crate::frame::{DATA_HEADER_LENGTH, Walk};
 use crate::position::{FRAME_ALIGNMENT, is_frame_offset};

@@ -34,6 +34,7 @@ mod poll;
 mod scan;
 mod shared_appender;
 mod spec;
+mod term_reader;
 mod unblock;
 mod vacate;
 

@@ -3,10 +3,9 @@
 
 use taran_core::memory::Region;
 
-use super::frame::next_frame;
+use super::term_reader::TermReader;
 use super::{CorruptFrame, LogFrame};
 use crate::frame::DataHeader;
-use crate::position::is_frame_offset;
 
 /// What a poll did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ pub fn poll_bounded(
     let mut reader = TermReader::new(term, offset, limit_offset)?;
     let mut fragments = 0;
     while fragments < fragment_limit
-        && let Some(frame) = reader.next()?
+        && let Some(frame) = reader.next_of_many()?
     {
         if !frame.is_padding() {
             fragments += 1;
@@ -89,7 +88,7 @@ pub fn poll_controlled(
     let mut reader = TermReader::new(term, offset, limit_offset)?;
     let mut fragments = 0;
     while fragments < fragment_limit
-        && let Some(frame) = reader.next()?
+        && let Some(frame) = reader.next_of_many()?
     {
         if frame.is_padding() {
             continue;
@@ -219,68 +218,4 @@ pub fn poll_block(
         length: end - offset,
         first,
     }))
-}
-
-/// A reader that has read so many bytes in one go is behind: more is there …
-const BEHIND: i32 = 512;
-/// … and so far ahead memory is asked for. A reader that keeps up asks for nothing: it would take from the writer what that
-/// is about to write.
-const FETCH_AHEAD: i32 = 1024;
-const FETCH_MAX: usize = 1024;
-const LINE: usize = 64;
-
-/// Walks the committed frames of a term, each length checked.
-#[derive(Debug)]
-pub(super) struct TermReader<'a> {
-    term: &'a Region,
-    start: i32,
-    limit: i32,
-    pub(super) offset: i32,
-}
-
-impl<'a> TermReader<'a> {
-    /// From `offset`, which may be the end of the term, to `limit`, which is cut at the end of the term.
-    #[inline]
-    pub(super) fn new(term: &'a Region, offset: i32, limit: i32) -> Result<Self, CorruptFrame> {
-        let length = term.len() as i32;
-        if !is_frame_offset(offset, length) && offset != length {
-            return Err(CorruptFrame { offset, length: 0 });
-        }
-        Ok(Self {
-            term,
-            start: offset,
-            limit: limit.min(length),
-            offset,
-        })
-    }
-
-    #[inline]
-    fn fetch_what_follows(&self, length: i32) {
-        if self.offset - self.start >= BEHIND {
-            let begin = (self.offset + FETCH_AHEAD) as usize;
-            let length = (length as usize).min(FETCH_MAX);
-            for line in (begin..begin + length).step_by(LINE) {
-                self.term.prefetch(line);
-            }
-        }
-    }
-
-    /// The next frame, if it starts before the limit and is committed. A corrupt frame is an error only when it is the
-    /// first one, so that what was read before it counts.
-    #[inline]
-    #[allow(clippy::should_implement_trait)] // an iterator of results would not end at an error
-    pub(super) fn next(&mut self) -> Result<Option<LogFrame<'a>>, CorruptFrame> {
-        if self.offset >= self.limit {
-            return Ok(None);
-        }
-        match next_frame(self.term, self.offset) {
-            Ok(Some(frame)) => {
-                self.fetch_what_follows(frame.length());
-                self.offset += frame.aligned_length();
-                Ok(Some(frame))
-            }
-            Err(corrupt) if self.offset == self.start => Err(corrupt),
-            Ok(None) | Err(_) => Ok(None),
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use taran_core::memory::Region;
 
 use super::CorruptFrame;
-use super::poll::TermReader;
+use super::term_reader::TermReader;
 use crate::frame::DATA_HEADER_LENGTH;
 
 /// What lies at the sender's offset.

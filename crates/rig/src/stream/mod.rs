@@ -12,6 +12,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use taran_protocol::frame::DATA_HEADER_LENGTH;
+
 /// A throughput run.
 #[derive(Debug, Clone)]
 pub struct StreamConfig {
@@ -39,7 +41,18 @@ pub struct StreamConfig {
     pub patience: Duration,
 }
 
+/// Bytes of frames that an end takes in one go, and most messages.
+const BURST_BYTES: usize = 128 * 1024;
+const BURST_MAX: usize = 1024;
+
 impl StreamConfig {
+    /// Messages that an end publishes or reads between two turns of a driver on its thread: whatever their length, about
+    /// what a driver sends or receives in one.
+    pub(crate) fn burst(&self) -> usize {
+        let frame = (self.length + DATA_HEADER_LENGTH as usize).next_multiple_of(32);
+        (BURST_BYTES / frame).clamp(1, BURST_MAX)
+    }
+
     /// What this end opens: a channel and a stream at a time.
     pub(crate) fn ends(&self) -> impl Iterator<Item = (&str, i32)> {
         self.channels.iter().flat_map(move |channel| {

@@ -9,9 +9,6 @@ use crate::ends::{Host, Outgoing};
 use crate::payload;
 use crate::side::RunError;
 
-/// Messages between two looks at the clock.
-const BURST: u32 = 100;
-
 /// Publishes for the warm-up, the measured time and a little longer, so that the other end measures full streams.
 ///
 /// # Errors
@@ -42,6 +39,8 @@ struct Publisher<P> {
     turn: usize,
     clock: SystemClock,
     length: usize,
+    /// Messages between two turns of the driver, and between two looks at the clock.
+    burst: usize,
     retries: u64,
 }
 
@@ -80,6 +79,7 @@ impl<P: Outgoing> Publisher<P> {
             turn: 0,
             clock: SystemClock::new(),
             length: config.length,
+            burst: config.burst(),
             retries: 0,
         })
     }
@@ -108,7 +108,7 @@ impl<P: Outgoing> Publisher<P> {
         }
         let stream = &mut self.streams[self.turn];
         self.turn += 1;
-        for _ in 0..BURST {
+        for _ in 0..self.burst {
             let sequence = stream.sequence;
             let is_sent = stream.publication.send(length, |message| {
                 payload::write(message, now_ns, sequence);

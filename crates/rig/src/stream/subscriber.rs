@@ -9,8 +9,6 @@ use crate::ends::{Host, Incoming};
 use crate::payload;
 use crate::side::RunError;
 
-const FRAGMENT_LIMIT: usize = 256;
-
 /// Receives for the warm-up and the measured time, and reports the latter. `ready` is called once the subscriptions stand.
 ///
 /// # Errors
@@ -44,7 +42,7 @@ pub fn subscribe<H: Host>(
             let tally = &mut stream.tally;
             stream
                 .subscription
-                .receive(FRAGMENT_LIMIT, |message| tally.take(message, config.length))?;
+                .receive(config.burst(), |message| tally.take(message, config.length))?;
         }
         let now_ns = clock.now().nanos;
         if at_start.is_none() && now_ns >= start_ns {
