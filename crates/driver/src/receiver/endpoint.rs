@@ -15,6 +15,12 @@ use crate::boundary::{EndpointId, ReceiveEndpointSpec};
 use crate::rounds::{Pace, Rounds};
 use crate::timestamps::ReceiveTimestamps;
 
+/// Most batches taken in one look at a socket, as long as they are full and …
+const BATCHES: usize = 4;
+/// … hold no more than this: a crowd of little datagrams does not hold up the stream behind it, and a fast stream is not
+/// taken further than what fits a cache.
+const CROWD_BYTES: usize = 128 * 1024;
+
 /// A receive endpoint: built by the conductor, owned by the receiver.
 #[derive(Debug)]
 pub struct ReceiveEndpoint {
@@ -71,25 +77,46 @@ impl ReceiveEndpoint {
     pub(super) fn poll(&mut self, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> usize {
         let mut bytes = 0;
         for index in 0..self.transports.len() {
-            let Some(transport) = &mut self.transports[index] else {
-                continue;
-            };
-            match transport.transport.receive(batch) {
-                Ok(0) => {}
-                Ok(_) => {
-                    if let Some(timestamps) = &self.timestamps {
-                        timestamps.write(batch);
-                    }
-                    for train in batch.trains() {
-                        bytes += train.payload.len();
-                        self.on_train(index, &train, desk);
-                    }
+            for _ in 0..BATCHES {
+                let taken = self.poll_transport(index, batch, desk);
+                bytes += taken;
+                if !batch.is_full() || taken > CROWD_BYTES {
+                    break;
                 }
-                Err(error) => desk.faults.report(desk.now, transport.channel(), &error),
             }
         }
         if bytes > 0 {
             desk.counters.bytes_received.add_exclusive(bytes as i64);
+        }
+        bytes
+    }
+
+    /// One batch of what has arrived on one socket, which is left in the batch. Returns the number of bytes.
+    fn poll_transport(
+        &mut self,
+        index: usize,
+        batch: &mut ReceiveBatch,
+        desk: &mut Desk<'_>,
+    ) -> usize {
+        batch.clear();
+        let Some(transport) = &mut self.transports[index] else {
+            return 0;
+        };
+        match transport.transport.receive(batch) {
+            Ok(0) => return 0,
+            Ok(_) => {}
+            Err(error) => {
+                desk.faults.report(desk.now, transport.channel(), &error);
+                return 0;
+            }
+        }
+        if let Some(timestamps) = &self.timestamps {
+            timestamps.write(batch);
+        }
+        let mut bytes = 0;
+        for train in batch.trains() {
+            bytes += train.payload.len();
+            self.on_train(index, &train, desk);
         }
         bytes
     }
