@@ -40,7 +40,6 @@ struct Road {
     publication: Arc<PublicationShared>,
     appender: ExclusiveAppender,
     sender_position: Counter,
-    cleaned: i64,
     receiver: Receiver,
     receiver_socket: FakeSocket,
     receiver_counters: ReceiverCounters,
@@ -179,7 +178,6 @@ impl Road {
             publication,
             appender: ExclusiveAppender::new(log).unwrap(),
             sender_position,
-            cleaned: 0,
             receiver,
             receiver_socket,
             receiver_counters,
@@ -307,10 +305,6 @@ impl Road {
             self.image = Some((log, shared));
         }
         let term_length = i64::from(TERM_LENGTH);
-        self.cleaned = self
-            .appender
-            .log()
-            .clean(self.cleaned, self.sender_position.get() - term_length);
         if let Some((_, shared)) = &self.image {
             shared.conductor_free_position(shared.status_position() - term_length);
         }

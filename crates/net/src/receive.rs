@@ -128,12 +128,12 @@ impl ReceiveBatch {
         })
     }
 
-    /// For backends: forgets what arrived.
+    /// Forgets what arrived.
     pub fn clear(&mut self) {
         self.filled.clear();
     }
 
-    /// For backends: true if no slot is free.
+    /// True if no slot is free: more may have arrived.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.filled.len() == self.slots

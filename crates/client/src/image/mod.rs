@@ -237,7 +237,7 @@ impl Image {
 
     /// Looks at fragments from `initial_position` on without consuming them, and returns the position up to which
     /// whole messages were seen. The present position of the image does not move; [`Action::Commit`] and
-    /// [`Action::Continue`] are the same here.
+    /// [`Action::Continue`] are the same here. The initial position has to be the end of a frame that has arrived.
     ///
     /// # Errors
     /// The initial position does not lie in the rest of the present term, or the image is closed.
@@ -290,7 +290,8 @@ impl Image {
         }
     }
 
-    /// Skips to a position: what lies before counts as consumed.
+    /// Skips to a position: what lies before counts as consumed. It has to be the end of a frame that has arrived, as a
+    /// peek finds it: further on, frames of three terms ago may lie.
     ///
     /// # Errors
     /// The position does not lie in the rest of the present term or is not a multiple of 32, or the image is closed.

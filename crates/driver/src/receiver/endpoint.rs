@@ -17,8 +17,8 @@ use crate::timestamps::ReceiveTimestamps;
 
 /// Most batches taken in one look at a socket, as long as they are full and …
 const BATCHES: usize = 4;
-/// … hold no more than this: a crowd of little datagrams does not hold up the stream behind it, and a fast stream is not
-/// taken further than what fits a cache.
+/// … hold no more than this each: a crowd of little datagrams does not hold up the stream behind it, and a fast stream is
+/// read before more of it is taken.
 const CROWD_BYTES: usize = 128 * 1024;
 
 /// A receive endpoint: built by the conductor, owned by the receiver.

@@ -38,8 +38,8 @@ pub struct ReceiverImage {
     pub(super) overrun_threshold: i64,
     /// Nothing at or beyond it may be written, as far as was looked.
     pub(super) free_end: i64,
-    /// Beyond `rebuilt`, slots up to it hold a frame or nothing, and the one at it nothing. Behind it lies what was there
-    /// three terms ago.
+    /// From `rebuilt` up to it, where frames may begin there is one or nothing, and at it nothing. Further on lies what
+    /// was there three terms ago.
     pub(super) vacant: i64,
     pub(super) heard_ns: i64,
     /// How often something was asked for since data came last.

@@ -164,11 +164,11 @@ impl ReceiverImage {
         }
     }
 
-    /// Empties what lies between the last frame and this one, and the slot behind it. False where that is much: it is
-    /// done by and by, and the frame asked for again.
+    /// Empties what lies between the last frame and this one, and the slot behind it. False where that is more than any
+    /// message is long: it is done by and by, and the frame asked for again.
     fn make_room(&mut self, position: i64, end: i64) -> bool {
         if position > self.vacant {
-            self.vacant = self.spec.log.vacate(self.vacant, position);
+            self.vacant = self.spec.log.vacate_range(self.vacant, position);
         }
         if position > self.vacant {
             return false;

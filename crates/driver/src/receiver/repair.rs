@@ -74,6 +74,7 @@ impl ReceiverImage {
             self.spec.high_water_mark.set(self.high_water);
         }
         if self.rebuilt > self.vacant {
+            // Such a frame again. Who has read so far already may have met old frames there.
             self.spec.log.vacate_slot(self.rebuilt);
             self.vacant = self.rebuilt;
         }
@@ -119,7 +120,7 @@ impl ReceiverImage {
     fn fill(&mut self, gap: Gap, link: &Link<'_>) {
         let end = gap.position + i64::from(gap.length);
         if end > self.vacant {
-            self.vacant = self.spec.log.vacate(self.vacant, end);
+            self.vacant = self.spec.log.vacate_range(self.vacant, end);
         }
         let term_id = self.geometry.term_id(gap.position);
         let gap = log::Gap {

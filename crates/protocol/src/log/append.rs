@@ -75,7 +75,7 @@ pub(super) struct Space<'a> {
     pub(super) ids: StreamIds,
     pub(super) term_id: i32,
     pub(super) offset: i32,
-    /// Behind what it is may lie old frames: readers must not find them between two fragments.
+    /// Old bytes may lie in it: readers must find no old frame between two fragments, and no old bytes behind a payload.
     pub(super) is_kept_vacant: bool,
 }
 
@@ -146,10 +146,18 @@ impl Space<'_> {
             flags,
             FrameType::DATA,
         );
+        if self.is_kept_vacant {
+            // What aligns the frame travels with it.
+            let end = offset + frame_length;
+            self.term.zero(
+                end as usize,
+                (align32(frame_length) - frame_length) as usize,
+            );
+        }
     }
 
-    /// The term was last used long ago, and perhaps cleaned on another core: messages that follow each other closely would wait
-    /// for each of its lines.
+    /// The term was last used long ago, and perhaps cleaned on another core: messages that follow each other closely
+    /// would wait for each of its lines.
     #[inline]
     fn fetch_what_follows(&self, offset: i32, frame_length: i32) {
         let length = frame_length.min(FETCH_MAX);

@@ -6,8 +6,8 @@ use super::{AppendError, FrameClaim, LogBuffers, LogError, ReservedValue};
 use crate::position::{FRAME_ALIGNMENT, RawTail, partition_of_count};
 
 /// Appends to a log that nobody else appends to (`spec/01 §8.3`). It knows where the log stands, so the tail counter is
-/// only written, for the driver to read; and it empties the slot behind what it appends, so that the driver need not clean
-/// the log (`vacate`).
+/// only written, for the driver to read; and it empties the slot behind what it appends, so that the driver need not
+/// clean the log (`vacate`).
 ///
 /// Input: the caller compares [`Self::position`] with the publisher limit (acquired), then appends.
 #[derive(Debug)]

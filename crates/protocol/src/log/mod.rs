@@ -16,9 +16,9 @@
 //!
 //! A frame is published by the release store of its positive length, the last write to it; it pairs with the acquire
 //! load of the length by readers, the sender, the unblocker. The tail counter only hands out space. The zeros which a
-//! publisher finds in a recycled term are ordered by the release of the publisher limit (driver, after
-//! [`LogBuffers::clean`]) and its acquire (client, before it appends). The empty slot that readers of an image find behind
-//! a frame is ordered by the release of that frame's length (driver, after [`LogBuffers::vacate_slot`]).
+//! publisher that shares its log finds in a recycled term are ordered by the release of the publisher limit (driver, after
+//! [`LogBuffers::clean`]) and its acquire (client, before it appends). The empty slot that readers find behind a frame
+//! of an image, or of our exclusive publications, is ordered by the release of that frame's length (`vacate`).
 
 mod append;
 mod append_block;

@@ -2,12 +2,13 @@
 
 use taran_core::memory::Region;
 use taran_core::sync::Ordering;
+use zerocopy::FromBytes;
 
 use super::LogBuffers;
 use super::frame::write_padding;
 use super::insert::is_empty;
-use crate::frame::DATA_HEADER_LENGTH;
-use crate::position::{FRAME_ALIGNMENT, is_frame_offset, partition_of_count};
+use crate::frame::{DATA_HEADER_LENGTH, DataHeader};
+use crate::position::{FRAME_ALIGNMENT, align32, is_frame_offset, partition_of_count};
 
 impl LogBuffers {
     /// Pads over whatever a dead publisher left unfinished at `blocked_position`, where consumers have been stuck for
@@ -49,18 +50,38 @@ impl LogBuffers {
         }
     }
 
-    /// The same where one publisher is alone and keeps the log vacant: everything up to the tail is one reservation of
-    /// its, in which nothing is committed behind what is not, and old frames may lie.
+    /// The same where one publisher is alone and keeps the log vacant: what it has begun, if it went on behind that, else
+    /// everything up to the tail, where old frames may lie.
     fn range_of_dead_publisher(&self, blocked_position: i64, tail_offset: i32) -> Option<i32> {
         let offset = self.geometry().term_offset(blocked_position);
-        let length = tail_offset - offset;
+        let to_tail = tail_offset - offset;
         let first = self.term_at(blocked_position).atomic_i32(offset as usize);
-        let is_blocked = first.load(Ordering::Acquire) <= 0;
-        let sound = length >= DATA_HEADER_LENGTH && length % FRAME_ALIGNMENT == 0;
-        (is_blocked && sound).then(|| {
-            self.vacate_slot(blocked_position + i64::from(length));
-            length
-        })
+        // Acquire: pairs with the release in `commit`.
+        let length = first.load(Ordering::Acquire);
+        if length > 0 || to_tail < DATA_HEADER_LENGTH || to_tail % FRAME_ALIGNMENT != 0 {
+            return None;
+        }
+        let begun = length.checked_neg().filter(|&begun| {
+            (DATA_HEADER_LENGTH..to_tail).contains(&begun)
+                && self.was_begun_at(blocked_position + i64::from(align32(begun)))
+        });
+        Some(begun.unwrap_or(to_tail))
+    }
+
+    /// Whether a frame of this round was begun there.
+    fn was_begun_at(&self, position: i64) -> bool {
+        let (geometry, term) = (self.geometry(), self.term_at(position));
+        let offset = geometry.term_offset(position);
+        if offset > geometry.term_length() - DATA_HEADER_LENGTH {
+            return false;
+        }
+        let begun = term.atomic_i32(offset as usize).load(Ordering::Acquire) != 0;
+        let bytes = term.bytes(offset as usize, DATA_HEADER_LENGTH as usize);
+        begun
+            && DataHeader::ref_from_bytes(bytes).is_ok_and(|header| {
+                header.term_offset.get() == offset
+                    && header.term_id.get() == geometry.term_id(position)
+            })
     }
 }
 

@@ -1,27 +1,27 @@
 //! Making room in a log that has one writer: the receiver in that of an image, an exclusive appender in its own.
 //!
-//! `spec/01 §7.8` zeroes whole terms ahead of the writer. Readers only ever look where a frame ends, so it is enough that
-//! they find nothing there until the next one is placed: memory is then met once for each byte, not twice.
+//! `spec/01 §7.8` zeroes whole terms ahead of the writer. Readers look where a frame ends, so it is enough that they find
+//! nothing there until the next one is placed: memory is then met once for each byte, not twice.
 //!
 //! Of publishers only our own exclusive ones do so, and say it in the metadata: an official driver, which does not look
 //! there, cleans such a log as any other, and an official client says nothing, so that our driver cleans for it.
 
 use taran_core::sync::Ordering;
 
-use super::LogBuffers;
 use super::frame::vacate;
+use super::{LogBuffers, LogKind};
 use crate::position::FRAME_ALIGNMENT;
 
-/// Most bytes that are emptied in one go.
-const VACATE_MAX: i64 = 1 << 20;
+/// Most bytes that are zeroed in one go: as many as the longest message has, which takes milliseconds.
+const VACATE_MAX: i64 = 16 << 20;
 
 impl LogBuffers {
-    /// Empties all slots behind the one at `from` up to the one at `to`, both frame offsets; where that is more than a
-    /// mebibyte, as many as that. Returns the position of the last one.
+    /// Zeroes everything behind the slot at `from` up to and including the one at `to`, both frame offsets; where that is
+    /// more than 16 MiB, as much as that. Returns the position of the last one.
     ///
     /// Nobody may read there any more, or yet: whoever publishes a frame before them does so with release.
     #[must_use]
-    pub fn vacate(&self, from: i64, to: i64) -> i64 {
+    pub fn vacate_range(&self, from: i64, to: i64) -> i64 {
         let geometry = self.geometry();
         let last = to.min(from.saturating_add(VACATE_MAX));
         let end = last + i64::from(FRAME_ALIGNMENT);
@@ -35,12 +35,13 @@ impl LogBuffers {
         last
     }
 
-    /// Whether its publisher empties the slot behind each frame: then nobody has to clean it, and what lies beyond the
-    /// tail may be old.
+    /// Whether its publisher, which is alone, empties the slot behind each frame: then nobody has to clean it, and what
+    /// lies beyond the tail may be old.
     #[must_use]
     pub fn is_kept_vacant(&self) -> bool {
         // Acquire: pairs with the release below, though all that follows is ordered by tail and frame lengths.
-        self.metadata().is_kept_vacant.load(Ordering::Acquire) == 1
+        self.kind() == LogKind::Exclusive
+            && self.metadata().is_kept_vacant.load(Ordering::Acquire) == 1
     }
 
     /// Publisher: it empties the slot behind each frame before it reserves the space for it.

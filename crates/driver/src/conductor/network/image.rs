@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use taran_core::counters::Counter;
 use taran_protocol::log::LogBuffers;
+use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::Untethered;
 
 use super::super::log_files::LogFile;
@@ -179,7 +180,9 @@ impl Image {
             return false;
         }
         let slowest = self.subscribers.range().map_or(i64::MAX, |(min, _)| min);
-        let position = position.min(slowest.saturating_sub(term_length));
+        // Clients write where they are: it may be anywhere in a frame.
+        let position =
+            position.min(slowest.saturating_sub(term_length)) & !i64::from(FRAME_ALIGNMENT - 1);
         let moved = position > self.free_position;
         if moved {
             self.free_position = position;

@@ -15,15 +15,18 @@ fn slot(log: &LogBuffers, position: i64) -> i32 {
     length_at(log.term_at(position), log.geometry().term_offset(position))
 }
 
-/// The space that a publisher took before it died.
+/// The space that a publisher took before it died: first it has emptied the slot behind it.
 fn die_at(appender: &ExclusiveAppender, end: i32) {
     let term_id = appender.term_id();
+    appender
+        .log()
+        .vacate_slot(i64::from(end.min(TERM_LENGTH)) & !31);
     appender.log().metadata().tails[0]
         .store(RawTail::new(term_id, end as u32).0, Ordering::Release);
 }
 
 #[test]
-fn slots_are_emptied_over_terms_and_a_mebibyte_at_a_time() {
+fn slots_are_emptied_over_terms() {
     let term_length = 1 << 20;
     let spec = LogSpec::new(LogKind::Image, SESSION, STREAM, 100, term_length);
     let region = Region::anonymous(spec.file_length()).unwrap();
@@ -34,9 +37,7 @@ fn slots_are_emptied_over_terms_and_a_mebibyte_at_a_time() {
         }
     }
     let (from, to) = (i64::from(term_length) - 64, 2 * i64::from(term_length) + 32);
-    let reached = log.vacate(from, to);
-    assert_eq!(reached, from + (1 << 20));
-    assert_eq!(log.vacate(reached, to), to);
+    assert_eq!(log.vacate_range(from, to), to);
     for position in (0..3 * i64::from(term_length)).step_by(32) {
         let expected = if position > from && position <= to {
             0
@@ -55,7 +56,7 @@ fn readers_find_nothing_behind_the_last_position() {
     log.vacate_slot(end);
     assert_eq!(slot(&log, end), 0);
     fill_with_old_frames(&log, 32);
-    assert_eq!(log.vacate(end - 64, end), end);
+    assert_eq!(log.vacate_range(end - 64, end), end);
     assert_eq!((slot(&log, end - 32), slot(&log, end)), (0, 0));
 
     let mut appender = appender_at(end - 64);
@@ -112,6 +113,43 @@ fn space_that_was_begun_is_padded_to_the_tail() {
     assert!(!log.unblock(0), "it is committed");
     assert!(log.unblock(64));
     assert_eq!((slot(log, 64), slot(log, 192)), (128, 0));
+}
+
+#[test]
+fn a_claim_that_was_given_up_costs_nothing_of_what_follows_it() {
+    let mut appender = appender_at(0);
+    std::mem::forget(appender.claim(40).unwrap());
+    let end = appender.append(&[1; 40], None).unwrap();
+    let log = appender.log();
+    assert!(log.unblock(0));
+    assert_eq!((slot(log, 0), slot(log, 96), slot(log, end)), (72, 72, 0));
+}
+
+#[test]
+fn the_bytes_that_align_a_frame_are_zero() {
+    let mut appender = appender_at(0);
+    let log = appender.log().clone();
+    for partition in 0..3 {
+        log.term(partition).write(32, &[0xAA; 4096]);
+    }
+    let mut at = 0;
+    for length in [1, 31, 33, 1377] {
+        let end = appender.append(&vec![1; length], None).unwrap();
+        assert_eq!(log.term(0).bytes(end as usize - 1, 1), [0], "{length}");
+        at = end;
+    }
+    let end = appender.claim(1).unwrap().commit();
+    assert_eq!(
+        (end - at, log.term(0).bytes(end as usize - 31, 31)),
+        (64, &[0; 31][..])
+    );
+}
+
+#[test]
+fn nobody_keeps_a_shared_log_vacant() {
+    let log = log();
+    log.set_kept_vacant();
+    assert!(!log.is_kept_vacant());
 }
 
 #[test]

@@ -79,6 +79,8 @@ fn what_a_late_subscriber_has_yet_to_read_is_not_freed() {
     assert_eq!(rig.update(), 64);
     late.set(i64::MIN);
     assert_eq!(rig.update(), 64);
+    late.set(TERM + 133);
+    assert_eq!(rig.update(), 128, "at a frame offset");
     late.set(i64::MAX);
     assert_eq!(rig.update(), TERM);
 }
