@@ -6,7 +6,7 @@ use crate::world::Place;
 
 type Options = &'static [(&'static str, &'static str)];
 
-/// What experts would set, for everybody the same. A thread that yields and has a core to itself spins.
+/// What experts would set, for everybody the same but for what [`Drive::options_of`] says. A thread that yields and has a core to itself spins.
 const TUNED: Options = &[
     ("aeron.sender.io.vector.capacity", "16"),
     ("aeron.receiver.io.vector.capacity", "16"),

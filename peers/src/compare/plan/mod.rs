@@ -77,6 +77,18 @@ pub(crate) struct Drive {
     pub(crate) options: &'static [(&'static str, &'static str)],
 }
 
+/// Raised for official drivers, which send less at a time by default. Ours sends what is there; set, it would be a bound.
+const MESSAGES_PER_SEND: &str = "aeron.network.publication.max.messages.per.send";
+
+impl Drive {
+    /// Those of its options that a contender gets.
+    pub(crate) fn options_of(&self, whose: Contender) -> Vec<(&'static str, &'static str)> {
+        let is_bound = |name| whose == Contender::Taran && name == MESSAGES_PER_SEND;
+        let options = self.options.iter().copied();
+        options.filter(|&(name, _)| !is_bound(name)).collect()
+    }
+}
+
 /// How a driver runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {

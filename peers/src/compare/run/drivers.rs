@@ -85,7 +85,7 @@ impl Running {
             options.push(("aeron.threading.mode", "SHARED"));
             core = Some(CORES[end as usize]);
         }
-        options.extend(drive.options);
+        options.extend(drive.options_of(whose));
         let mut command = whose.driver(&directory, &options);
         command.env("AERON_DIR", &directory);
         tell_options(&mut command, &options);

@@ -154,7 +154,7 @@ impl Run {
             .args(["--measure-ms", &self.measure_ms.to_string()])
             .args(["--warmup-ms", &warm_up.to_string()]);
         if drive.mode == Mode::Invoker {
-            tell_options(command, drive.options);
+            tell_options(command, &drive.options_of(self.whose));
         }
     }
 }
