@@ -2,22 +2,10 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use taran_protocol::frame::{ERROR_FRAME_LENGTH_MAX, ErrorFrame, Nak};
+use taran_protocol::frame::{ERROR_FRAME_LENGTH_MAX, ErrorFrame};
 
 use super::super::{CONTROL_BATCH, CONTROL_BATCHES};
 use super::*;
-
-fn nak(session_id: i32, stream_id: i32, position: i64, length: i32) -> Nak {
-    let geometry = log(LogKind::Exclusive, START).geometry();
-    Nak {
-        header: Nak::header(),
-        session_id: session_id.into(),
-        stream_id: stream_id.into(),
-        term_id: geometry.term_id(position).into(),
-        term_offset: geometry.term_offset(position).into(),
-        length: length.into(),
-    }
-}
 
 #[test]
 fn the_status_message_of_the_worked_example_opens_the_window() {

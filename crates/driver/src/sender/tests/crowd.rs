@@ -1,9 +1,6 @@
 //! What a publication has to do in time, it does beside many calm ones while the sender has other work. Each is told alone
 //! and in a crowd.
 
-use taran_protocol::frame::Nak;
-use taran_protocol::position::TermGeometry;
-
 use super::*;
 
 const COMPANIONS: i32 = 150;
@@ -99,18 +96,6 @@ fn takes_the_same(slack_ns: i64, story: impl Fn(&mut Rig) -> i64) {
     );
 }
 
-fn nak(position: i64, length: i32) -> Nak {
-    let geometry = TermGeometry::new(INITIAL_TERM, TERM_LENGTH).unwrap();
-    Nak {
-        header: Nak::header(),
-        session_id: SESSION.into(),
-        stream_id: STREAM.into(),
-        term_id: geometry.term_id(position).into(),
-        term_offset: geometry.term_offset(position).into(),
-        length: length.into(),
-    }
-}
-
 const DATA: u8 = 1;
 const SETUP: u8 = 5;
 const HEARD_NS: i64 = 10 * CYCLE_NS;
@@ -125,7 +110,8 @@ fn heartbeats(sent: &[Vec<u8>], flags: u8) -> usize {
 fn what_a_receiver_misses_is_sent_again_when_it_is_heard() {
     takes_the_same(HEARD_NS, |rig| {
         let wanted = rig.log_bytes(START + 320, 320);
-        rig.socket.arrive(nak(START + 320, 320).as_bytes());
+        rig.socket
+            .arrive(nak(SESSION, STREAM, START + 320, 320).as_bytes());
         time_until(rig, |_, sent| sent.contains(&wanted))
     });
 }
@@ -135,7 +121,8 @@ fn a_delayed_answer_is_sent_at_its_time() {
     let late = |companions| {
         let mut rig = calm_with_delay(companions, 20 * MS);
         let wanted = rig.log_bytes(START + 320, 320);
-        rig.socket.arrive(nak(START + 320, 320).as_bytes());
+        rig.socket
+            .arrive(nak(SESSION, STREAM, START + 320, 320).as_bytes());
         time_until(&mut rig, |_, sent| sent.contains(&wanted))
     };
     let (alone, crowded) = (late(0), late(COMPANIONS));
@@ -171,7 +158,8 @@ fn calm_with_delay(companions: i32, delay_ns: i64) -> Rig {
 fn an_answer_that_takes_long_is_gone_on_with_until_it_is_complete() {
     let cycles = |companions| {
         let mut rig = calm(companions);
-        rig.socket.arrive(nak(START, 40 * 320).as_bytes());
+        rig.socket
+            .arrive(nak(SESSION, STREAM, START, 40 * 320).as_bytes());
         let mut bytes = 0;
         time_until(&mut rig, |_, sent| {
             bytes += sent.iter().map(Vec::len).sum::<usize>();

@@ -1,7 +1,5 @@
 //! The road: from the term buffer to the socket, within the window.
 
-use taran_protocol::frame::Nak;
-
 use super::*;
 
 #[test]
@@ -265,15 +263,8 @@ fn an_answer_that_is_due_later_does_not_wait_for_its_turn_among_many() {
     for _ in 0..200 {
         rig.cycle_after(MS);
     }
-    let nak = Nak {
-        header: Nak::header(),
-        session_id: SESSION.into(),
-        stream_id: STREAM.into(),
-        term_id: rig.log.geometry().term_id(START).into(),
-        term_offset: rig.log.geometry().term_offset(START).into(),
-        length: 320.into(),
-    };
-    rig.socket.arrive(nak.as_bytes());
+    rig.socket
+        .arrive(nak(SESSION, STREAM, START, 320).as_bytes());
     rig.cycle();
     rig.cycle_after(MS / 2);
     rig.socket.sent();

@@ -1,7 +1,5 @@
 //! NAKs that a stranger sends do not take from a receiver what it misses.
 
-use taran_protocol::frame::Nak;
-
 use super::*;
 
 /// What the receiver misses is this frame of 320 bytes.
@@ -21,15 +19,7 @@ fn rig(max_actions: usize) -> Rig {
 }
 
 fn ask(rig: &Rig, position: i64, length: i32) {
-    let geometry = rig.log.geometry();
-    let nak = Nak {
-        header: Nak::header(),
-        session_id: SESSION.into(),
-        stream_id: STREAM.into(),
-        term_id: geometry.term_id(position).into(),
-        term_offset: geometry.term_offset(position).into(),
-        length: length.into(),
-    };
+    let nak = nak(SESSION, STREAM, position, length);
     rig.socket.arrive(nak.as_bytes());
 }
 

@@ -1,6 +1,5 @@
 //! Receivers that come and go, spies, and the way out.
 
-use taran_protocol::frame::Nak;
 use taran_protocol::log::ExclusiveAppender;
 
 use super::*;
@@ -199,15 +198,7 @@ fn remove(rig: &mut Rig, id: i64) {
 
 fn speak_to(rig: &mut Rig, sessions: std::ops::Range<i32>) {
     for session_id in sessions {
-        let nak = Nak {
-            header: Nak::header(),
-            session_id: session_id.into(),
-            stream_id: STREAM.into(),
-            term_id: INITIAL_TERM.into(),
-            term_offset: 0.into(),
-            length: 64.into(),
-        };
-        rig.socket.arrive(nak.as_bytes());
+        rig.socket.arrive(nak(session_id, STREAM, 0, 64).as_bytes());
     }
     rig.cycle();
 }

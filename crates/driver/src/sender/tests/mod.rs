@@ -17,9 +17,9 @@ use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::queue;
 use taran_core::sync::Ordering;
-use taran_protocol::frame::{DataHeader, FrameHeader, FrameType, IntoBytes, StatusMessage};
+use taran_protocol::frame::{DataHeader, FrameHeader, FrameType, IntoBytes, Nak, StatusMessage};
 use taran_protocol::log::{LogBuffers, LogKind};
-use taran_protocol::position::align32;
+use taran_protocol::position::{TermGeometry, align32};
 
 use super::*;
 use crate::boundary::{
@@ -275,5 +275,18 @@ impl Rig {
         self.cycle();
         self.cycle();
         self.socket.sent();
+    }
+}
+
+/// What a receiver says that misses so many bytes of a stream.
+fn nak(session_id: i32, stream_id: i32, position: i64, length: i32) -> Nak {
+    let geometry = TermGeometry::new(INITIAL_TERM, TERM_LENGTH).unwrap();
+    Nak {
+        header: Nak::header(),
+        session_id: session_id.into(),
+        stream_id: stream_id.into(),
+        term_id: geometry.term_id(position).into(),
+        term_offset: geometry.term_offset(position).into(),
+        length: length.into(),
     }
 }
