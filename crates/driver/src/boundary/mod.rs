@@ -28,7 +28,7 @@ pub use counters::{ReceiverCounters, SenderCounters};
 pub use event::{ConductorEvent, CreateImage, PublicationError};
 pub use id::{EndpointId, ImageId, PublicationId, TransportId};
 pub use image::{ImageShared, ImageState};
-pub(crate) use outbox::Outbox;
+pub(crate) use outbox::{Outbox, take_commands};
 pub use publication::PublicationShared;
 pub use spec::{
     FlowControlSpec, NakDelaySpec, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverImageSpec,

@@ -7,6 +7,19 @@ use taran_core::queue;
 
 use super::ConductorEvent;
 
+/// Most commands of the conductor that an agent takes in one duty cycle: each is a matter of moments, and with many streams
+/// a cycle is not.
+const COMMANDS_PER_CYCLE: usize = 4;
+
+/// Takes what the conductor asks for in one duty cycle, one by one as long as that gives 1. How much it was.
+pub(crate) fn take_commands(mut take_one: impl FnMut() -> usize) -> usize {
+    let mut taken = 0;
+    while taken < COMMANDS_PER_CYCLE && take_one() == 1 {
+        taken += 1;
+    }
+    taken
+}
+
 /// Sends events to the conductor. Events that must arrive wait here while the queue is full; an agent takes no further
 /// command while some do, which bounds how many there can be.
 #[derive(Debug)]

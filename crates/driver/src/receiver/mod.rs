@@ -40,7 +40,7 @@ use taran_core::loss_report::LossReport;
 use taran_core::queue;
 use taran_net::ReceiveBatch;
 
-use crate::boundary::{ConductorEvent, Outbox, ReceiverCommand, ReceiverCounters};
+use crate::boundary::{ConductorEvent, Outbox, ReceiverCommand, ReceiverCounters, take_commands};
 use crate::every::Every;
 use crate::faults::Faults;
 use crate::park::{REST, may_have_arrived, wait_for_any};
@@ -50,9 +50,6 @@ pub use endpoint::ReceiveEndpoint;
 pub use image::ReceiverImage;
 pub use transport::ReceiveTransport;
 
-/// Most commands of the conductor taken in one duty cycle, so that many images that come at once do not wait for a cycle
-/// each.
-const COMMANDS_PER_CYCLE: usize = 4;
 /// Slots for what one look at a socket takes; each holds a train of up to 64 KiB.
 const BATCH: usize = 16;
 
@@ -108,7 +105,7 @@ struct Desk<'a> {
 impl Agent for Receiver {
     fn do_work(&mut self, now: Now) -> usize {
         self.cycle.begin_turn(now.nanos);
-        let commands = self.take_commands(now);
+        let commands = take_commands(|| self.take_command(now));
         let mut desk = Desk {
             now,
             counters: &self.counters,

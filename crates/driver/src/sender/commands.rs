@@ -2,19 +2,10 @@
 
 use taran_core::clock::Now;
 
-use super::{COMMANDS_PER_CYCLE, SendEndpoint, Sender, SenderPublication};
+use super::{SendEndpoint, Sender, SenderPublication};
 use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SenderCommand};
 
 impl Sender {
-    /// Takes some commands; how many.
-    pub(super) fn take_commands(&mut self, now: Now) -> usize {
-        let mut taken = 0;
-        while taken < COMMANDS_PER_CYCLE && self.take_command(now) == 1 {
-            taken += 1;
-        }
-        taken
-    }
-
     /// Takes one command, if everything that it may have to answer can be told.
     pub(super) fn take_command(&mut self, now: Now) -> usize {
         let Some(command) = self.outbox.next_command(&mut self.commands) else {

@@ -32,7 +32,7 @@ use taran_core::error_log::ErrorHandler;
 use taran_core::queue;
 use taran_net::ReceiveBatch;
 
-use crate::boundary::{ConductorEvent, Outbox, SenderCommand, SenderCounters};
+use crate::boundary::{ConductorEvent, Outbox, SenderCommand, SenderCounters, take_commands};
 use crate::every::Every;
 use crate::faults::Faults;
 use crate::park::{REST, may_have_arrived, wait_for_any};
@@ -44,9 +44,6 @@ pub(crate) use present::MAX_PRESENT;
 pub use publication::SenderPublication;
 pub use stream_log::StreamLog;
 
-/// Most commands of the conductor taken in one duty cycle: each is a matter of moments, and with many publications a cycle
-/// is not.
-const COMMANDS_PER_CYCLE: usize = 4;
 /// Control frames are short: few slots hold a burst of them.
 const CONTROL_BATCH: usize = 8;
 /// Most batches of control frames taken in one look at a channel, as long as they are full of status messages: ten thousand
@@ -117,7 +114,7 @@ struct Desk<'a> {
 impl Agent for Sender {
     fn do_work(&mut self, now: Now) -> usize {
         self.cycle.begin_turn(now.nanos);
-        let commands = self.take_commands(now);
+        let commands = take_commands(|| self.take_command(now));
         let short_sends = self.counters.short_sends.get();
         let sent = self.send(now);
         self.tempo.note(commands + sent, now.nanos);

@@ -59,12 +59,8 @@ impl Images {
         stream_id: i32,
         session_id: Option<i32>,
     ) -> impl Iterator<Item = &Image> {
-        let (first, last) = session_id.map_or((i32::MIN, i32::MAX), |id| (id, id));
-        let from = (endpoint, stream_id, first, ImageId(i64::MIN));
-        let to = (endpoint, stream_id, last, ImageId(i64::MAX));
-        let sessions = self.sessions.range(from..=to);
-        let mut images: Vec<&Image> = sessions
-            .filter_map(|&(_, _, _, id)| self.get(id))
+        let mut images: Vec<&Image> = self
+            .of_stream(endpoint, stream_id, session_id)
             .filter(|image| image.accepts_subscribers())
             .collect();
         images.sort_unstable_by_key(|image| image.id);
@@ -78,10 +74,22 @@ impl Images {
         session_id: i32,
         stream_id: i32,
     ) -> bool {
-        let from = (endpoint, stream_id, session_id, ImageId(i64::MIN));
-        let to = (endpoint, stream_id, session_id, ImageId(i64::MAX));
-        let mut sessions = self.sessions.range(from..=to);
-        sessions.any(|&(_, _, _, id)| self.get(id).is_some_and(Image::is_followed))
+        self.of_stream(endpoint, stream_id, Some(session_id))
+            .any(Image::is_followed)
+    }
+
+    /// The images of a stream, of one session or of all.
+    fn of_stream(
+        &self,
+        endpoint: EndpointId,
+        stream_id: i32,
+        session_id: Option<i32>,
+    ) -> impl Iterator<Item = &Image> {
+        let (first, last) = session_id.map_or((i32::MIN, i32::MAX), |id| (id, id));
+        let from = (endpoint, stream_id, first, ImageId(i64::MIN));
+        let to = (endpoint, stream_id, last, ImageId(i64::MAX));
+        let sessions = self.sessions.range(from..=to);
+        sessions.filter_map(|&(_, _, _, id)| self.get(id))
     }
 
     /// Every duty cycle, a turn for those that move and some of the others: how many had something to do.
