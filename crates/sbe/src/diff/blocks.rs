@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::report::{Report, step};
 use super::{Impact, composites, types};
-use crate::model::{Block, Constant, Data, Field, Group, Position, Presence};
+use crate::model::{Block, Constant, Data, Field, Group, Position, Presence, TypeKind};
 
 /// Something with an id and a name.
 trait Numbered {
@@ -201,6 +201,7 @@ fn field(path: &str, old: &Field, new: &Field, report: &mut Report) {
         };
         report.add(Impact::Breaking, path, place, what);
     }
+    null(path, old, new, report);
     constant(
         path,
         old.constant.as_ref(),
@@ -220,6 +221,21 @@ fn field(path: &str, old: &Field, new: &Field, report: &mut Report) {
         report.add(Impact::None, path, place, "the semantic type changed");
     }
     types::used(path, &old.kind, &new.kind, place, report);
+}
+
+/// What stands for null, where it is the field that may be null, and not its type, of which nothing is told then.
+fn null(path: &str, old: &Field, new: &Field, report: &mut Report) {
+    let is_own = |field: &Field| field.presence == Presence::Optional;
+    let by_type = [old, new].map(|field| field.kind.presence() == Presence::Optional);
+    if let (TypeKind::Simple(one), TypeKind::Simple(two)) = (&old.kind.kind, &new.kind.kind)
+        && is_own(old)
+        && is_own(new)
+        && by_type != [true, true]
+        && one.null != two.null
+    {
+        let what = format!("null was {}, and is {}", one.null, two.null);
+        report.add(Impact::Breaking, path, &new.position, what);
+    }
 }
 
 pub(super) fn constant(

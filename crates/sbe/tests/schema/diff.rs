@@ -259,3 +259,37 @@ fn counts_and_lengths_that_one_side_would_refuse_are_breaking() {
         }
     }
 }
+
+#[test]
+fn another_null_value_is_breaking_where_a_field_is_what_is_optional() {
+    let with = |null: u32, presence: &str, fields: &str| {
+        let types = format!(
+            "<type name=\"T\" primitiveType=\"uint8\" nullValue=\"{null}\" {presence}/>\
+             <type name=\"Ts\" primitiveType=\"uint8\" nullValue=\"{null}\" length=\"2\"/>"
+        );
+        read(
+            0,
+            &types,
+            &format!("<message name=\"M\" id=\"1\">{fields}</message>"),
+        )
+    };
+    let changes =
+        |presence: &str, fields: &str| diff(&with(0, presence, fields), &with(9, presence, fields));
+    let optional = "presence=\"optional\"";
+    let both = changes(
+        "",
+        "<field name=\"a\" id=\"1\" type=\"T\" presence=\"optional\"/>\
+         <field name=\"b\" id=\"2\" type=\"T\"/>\
+         <field name=\"c\" id=\"3\" type=\"Ts\" presence=\"optional\"/>",
+    );
+    assert_eq!(
+        told(&both),
+        [(Impact::Breaking, "M.a"), (Impact::Breaking, "M.c")]
+    );
+    // Where the type is, it is told of the type, once.
+    let of_type = changes(optional, "<field name=\"a\" id=\"1\" type=\"T\"/>");
+    assert_eq!(told(&of_type), [(Impact::Breaking, "T")]);
+    // Null stands for nothing where nothing is optional.
+    let neither = changes("", "<field name=\"a\" id=\"1\" type=\"T\"/>");
+    assert_eq!(neither, []);
+}
