@@ -17,6 +17,8 @@ pub(super) struct Report {
     cut: Option<Change>,
     /// Pairs of types that were compared, so that what changed in a type is told once.
     compared: HashSet<(*const Type, *const Type)>,
+    /// The worst that a change can be now.
+    ceiling: Impact,
 }
 
 impl Report {
@@ -26,7 +28,13 @@ impl Report {
             changes: Vec::new(),
             cut: None,
             compared: HashSet::new(),
+            ceiling: Impact::Breaking,
         }
+    }
+
+    /// From here on things are looked at that nobody sends.
+    pub(super) const fn go_on_with_names(&mut self) {
+        self.ceiling = Impact::Code;
     }
 
     pub(super) fn add(
@@ -40,7 +48,7 @@ impl Report {
             return;
         }
         let change = Change {
-            impact,
+            impact: impact.min(self.ceiling),
             path: path.to_owned(),
             what: what.into(),
             position: position.to_string(),

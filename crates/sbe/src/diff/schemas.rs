@@ -96,8 +96,10 @@ fn messages(old: &Schema, new: &Schema, report: &mut Report) {
     }
 }
 
-/// Types that no message uses are nothing but names for programs.
+/// Types that no message uses are nothing but names for programs. Those that one does have been compared by now, with the
+/// type that is in their place; how data lies was told where it is.
 fn unused_types(old: &Schema, new: &Schema, report: &mut Report) {
+    report.go_on_with_names();
     let by_name: HashMap<&str, &Arc<Type>> = new
         .types
         .iter()

@@ -293,3 +293,51 @@ fn another_null_value_is_breaking_where_a_field_is_what_is_optional() {
     let neither = changes("", "<field name=\"a\" id=\"1\" type=\"T\"/>");
     assert_eq!(neither, []);
 }
+
+#[test]
+fn what_changes_in_types_that_no_message_uses_changes_programs_only() {
+    let with = |version: u32, unused: &str| {
+        let types = format!("{TYPES}{unused}");
+        read(version, &types, MESSAGE)
+    };
+    let old = "<type name=\"Unused\" primitiveType=\"uint8\"/>\
+               <composite name=\"Pair\"><type name=\"one\" primitiveType=\"int8\"/></composite>\
+               <enum name=\"Only\" encodingType=\"uint8\"><validValue name=\"A\">1</validValue></enum>";
+    let new = "<type name=\"Unused\" primitiveType=\"uint32\"/>\
+               <composite name=\"Pair\"><type name=\"one\" primitiveType=\"int64\"/></composite>\
+               <set name=\"Only\" encodingType=\"uint8\"/>";
+    let changes = diff(&with(0, old), &with(0, new));
+    assert_eq!(
+        told(&changes),
+        [
+            // What it is sent as, and what its values go to.
+            (Impact::Code, "Unused"),
+            (Impact::Code, "Unused"),
+            (Impact::Code, "Pair.one"),
+            (Impact::Code, "Pair.one"),
+            (Impact::Code, "Only"),
+        ]
+    );
+    assert_eq!(
+        told(&diff(&with(0, old), &with(0, ""))),
+        ["Unused", "Pair", "Only"].map(|path| (Impact::Code, path))
+    );
+}
+
+#[test]
+fn how_data_lies_is_breaking_and_what_else_its_type_says_is_not() {
+    let with = |of_length: &str, of_bytes: &str| {
+        let types = format!(
+            "<composite name=\"Bytes\"><type name=\"length\" primitiveType=\"{of_length}\" maxValue=\"9\"/>\
+             <type name=\"varData\" primitiveType=\"{of_bytes}\" length=\"0\"/></composite>"
+        );
+        let message =
+            "<message name=\"M\" id=\"1\"><data name=\"raw\" id=\"1\" type=\"Bytes\"/></message>";
+        read(0, &types, message)
+    };
+    let usual = with("uint8", "uint8");
+    let longer = diff(&usual, &with("uint16", "uint8"));
+    assert_eq!(told(&longer)[0], (Impact::Breaking, "M.raw"), "{longer:?}");
+    let signed = diff(&usual, &with("uint8", "int8"));
+    assert_eq!(worst(&signed), Some(Impact::Code), "{signed:?}");
+}
