@@ -335,6 +335,10 @@ pub enum Problem {
     VarDataInField(String),
     #[error("{what} is of no use in composite {composite}, behind varData")]
     BehindVarData { what: String, composite: String },
+    #[error(
+        "length stands behind varData in composite {0}: nobody could read the one before the other"
+    )]
+    LengthBehindData(String),
     #[error("<data> cannot be constant")]
     DataConstant,
     #[error(

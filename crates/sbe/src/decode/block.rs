@@ -14,18 +14,18 @@ impl<'data> Reader<'data> {
         let schema = self.schema;
         let layout = &schema.header;
         let header = self.take(layout.length.into(), "the header of a message")?;
-        let schema_id = self.slot(header, layout.schema_id);
+        let schema_id = self.slot(header, layout.schema_id)?;
         if schema_id != schema.id {
             let (found, expected) = (schema_id, schema.id);
             return Err(self.error(0, Reason::SchemaId { found, expected }));
         }
-        let template_id = self.slot(header, layout.template_id);
+        let template_id = self.slot(header, layout.template_id)?;
         let Some(message) = schema.message(template_id) else {
             return Err(self.error(0, Reason::TemplateId(template_id)));
         };
-        self.version = self.slot(header, layout.version);
+        self.version = self.slot(header, layout.version)?;
         self.enter(&message.name);
-        let block_length = self.slot(header, layout.block_length);
+        let block_length = self.slot(header, layout.block_length)?;
         let fields = self.block(&message.block, block_length)?;
         Ok(Message {
             name: &message.name,
@@ -73,7 +73,7 @@ impl<'data> Reader<'data> {
     fn group(&mut self, group: &'data Group) -> Result<Value<'data>, DecodeError> {
         let dimensions = &group.dimensions;
         let part = self.take(dimensions.length.into(), "the dimensions of a group")?;
-        let block_length = self.slot(part, dimensions.block_length);
+        let block_length = self.slot(part, dimensions.block_length)?;
         let count = self.count(part, group, block_length)?;
         let mut entries = Vec::new();
         for index in 0..count {
@@ -88,7 +88,7 @@ impl<'data> Reader<'data> {
     /// How many entries a group has.
     fn count(&self, part: Part<'_>, group: &Group, block_length: u64) -> Result<u64, DecodeError> {
         let slot = group.dimensions.count;
-        let count = match self.scalar(part, slot.offset, slot.primitive) {
+        let count = match self.scalar(part, slot.offset, slot.primitive)? {
             Scalar::Integer(count) => count,
             // Counts are integers: the schema was held to that.
             Scalar::Real(_) => 0,
@@ -114,7 +114,7 @@ impl<'data> Reader<'data> {
     fn data(&mut self, data: &'data Data) -> Result<Value<'data>, DecodeError> {
         let encoding = &data.encoding;
         let part = self.take(encoding.start.into(), "the length of data")?;
-        let length = self.slot(part, encoding.length);
+        let length = self.slot(part, encoding.length)?;
         let max = encoding.length.max;
         if length > max {
             return Err(self.error(part.start, Reason::TooLong { length, max }));

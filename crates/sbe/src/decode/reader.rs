@@ -65,19 +65,33 @@ impl<'data> Reader<'data> {
         Ok(Part { bytes, start })
     }
 
-    pub(super) fn scalar(&self, part: Part<'_>, offset: u32, primitive: Primitive) -> Scalar {
+    /// A number of a part; an error where it would lie behind its end.
+    pub(super) fn scalar(
+        &self,
+        part: Part<'_>,
+        offset: u32,
+        primitive: Primitive,
+    ) -> Result<Scalar, DecodeError> {
         let from = offset as usize;
-        let bytes = part.bytes.get(from..from + primitive.size() as usize);
-        number::scalar(bytes.unwrap_or_default(), primitive, self.schema.byte_order)
+        let behind = part.bytes.get(from..).unwrap_or_default();
+        let Some(bytes) = behind.get(..primitive.size() as usize) else {
+            let reason = Reason::Truncated {
+                what: "a number",
+                needed: primitive.size().into(),
+                left: behind.len(),
+            };
+            return Err(self.error(part.start.saturating_add(from), reason));
+        };
+        Ok(number::scalar(bytes, primitive, self.schema.byte_order))
     }
 
-    pub(super) fn slot(&self, part: Part<'_>, slot: Slot) -> u64 {
+    pub(super) fn slot(&self, part: Part<'_>, slot: Slot) -> Result<u64, DecodeError> {
         if let Some(constant) = slot.constant {
-            return constant;
+            return Ok(constant);
         }
-        let value = self.scalar(part, slot.offset, slot.primitive).as_integer();
+        let value = self.scalar(part, slot.offset, slot.primitive)?.as_integer();
         // Slots are unsigned, but for counts, which are not read here.
-        u64::try_from(value.unwrap_or(0)).unwrap_or(0)
+        Ok(u64::try_from(value.unwrap_or(0)).unwrap_or(0))
     }
 
     /// Counts what was built, or looked at in vain.

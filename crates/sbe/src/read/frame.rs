@@ -154,8 +154,13 @@ fn read_data(kind: Arc<Type>, problems: &mut Problems) -> Option<DataLayout> {
         let primitive = simple.primitive;
         (primitive, offset, simple.character_encoding.clone())
     });
-    let composite = frame.composite;
-    let last = composite.members.last();
+    let last = frame.composite.members.last();
+    if let (Some(length), Some((_, start, _))) = (&length, &bytes)
+        && *start < length.end()
+    {
+        problems.add(&kind.position, Problem::LengthBehindData(kind.name.clone()));
+        return None;
+    }
     if let Some(last) = last.filter(|last| last.name != "varData" && bytes.is_some()) {
         let problem = Problem::BehindVarData {
             what: last.name.clone(),

@@ -163,6 +163,11 @@ fn frames() {
             Warning,
             "more is of no use in composite blob, behind varData",
         ),
+        (
+            r#"<type name="varData" primitiveType="uint8" length="0"/><type name="length" primitiveType="uint8"/>"#,
+            Error,
+            "length stands behind varData in composite blob: nobody could read the one before the other",
+        ),
     ] {
         let types = format!(r#"<composite name="blob">{members}</composite>"#);
         one(&types, data, severity, expected);
