@@ -99,3 +99,28 @@ fn words_of_rust_and_of_the_interface_get_an_underscore() {
         assert!(files[0].text.contains(part), "{part} in {}", files[0].text);
     }
 }
+
+#[test]
+fn what_schemas_say_is_all_seen_and_ends_no_line() {
+    let inside = r#"<types><enum name="E&#13;" encodingType="uint8"/></types>
+    <message name="M" id="1" description="one&#13;two&#x202E;three */ ```&#10;    four&#x2028;five">
+        <field name="a`&#10;    b&#13;&#x2066;" id="1" type="uint8"/>
+        <data name="d&#10;e" id="2" type="bytes"/>
+    </message>
+    <types><composite name="bytes"><type name="length" primitiveType="uint8"/>
+        <type name="varData" primitiveType="uint8" length="0"/></composite></types>"#;
+    let text = generate::rust(&schema(inside)).unwrap().remove(0).text;
+    let is_seen = |shown: char| !shown.is_control() || shown == '\n';
+    assert!(text.chars().all(is_seen), "{text:?}");
+    let hidden = |shown: char| matches!(shown, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    assert!(!text.contains(hidden), "{text:?}");
+    for part in [
+        "/// one\n    /// twothree \\*/ \\`\\`\\`\n    /// four\n    /// five\n",
+        "/// Reads `a    b`.\n",
+        "/// Reads `de`.\n",
+        "/// Before `de`.\n",
+        "/// The enumeration `E`.",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}

@@ -3,6 +3,8 @@
 //! Written by hand rather than by a formatter: `prettyplease` leaves no blank line between methods and drops comments,
 //! and the shapes that are needed here are few.
 
+use crate::printable;
+
 /// The longest line.
 const WIDTH: usize = 100;
 
@@ -190,10 +192,10 @@ impl Code {
     }
 }
 
-/// What a schema says of something, as documentation: nothing in it is taken for markup.
+/// What a schema says of something, as documentation: nothing in it is taken for markup, and all of it is seen.
 pub(super) fn prose(text: &str) -> String {
     let mut prose = String::with_capacity(text.len());
-    for line in text.lines() {
+    for line in printable::lines(text) {
         for character in line.trim().chars() {
             if matches!(
                 character,
@@ -201,11 +203,15 @@ pub(super) fn prose(text: &str) -> String {
             ) {
                 prose.push('\\');
             }
-            if !character.is_control() {
-                prose.push(character);
-            }
+            prose.push(character);
         }
         prose.push('\n');
     }
     prose.trim_end().to_owned()
+}
+
+/// A name of the schema in documentation: whatever somebody calls a thing, it is a part of one line, and code.
+pub(super) fn named(name: &str) -> String {
+    let name = printable::lines(name).concat().replace('`', "");
+    format!("`{name}`")
 }

@@ -1,6 +1,6 @@
 //! Composites, and whatever types are written inside of them.
 
-use super::code::{Code, prose};
+use super::code::{Code, named, prose};
 use super::names::{self, Scope};
 use super::value::{self, Place, Value};
 use super::{Collision, enumeration, range, set};
@@ -63,7 +63,11 @@ impl Types<'_> {
         let code = &mut *self.code;
         let decoder = format!("{name}Decoder");
         code.blank();
-        documented(code, kind, &format!("Reads the composite `{}`.", kind.name));
+        documented(
+            code,
+            kind,
+            &format!("Reads the composite {}.", named(&kind.name)),
+        );
         code.line("#[derive(Clone, Copy)]");
         code.block(format!("pub struct {decoder}<'a> {{"), |code| {
             code.line(format!("block: &'a [u8; {length}],"));
@@ -164,7 +168,7 @@ fn encoder(
     documented(
         code,
         kind,
-        &format!("Writes the composite `{}`.", kind.name),
+        &format!("Writes the composite {}.", named(&kind.name)),
     );
     code.block(format!("pub struct {encoder}<'a> {{"), |code| {
         code.line(format!("block: &'a mut [u8; {length}],"));

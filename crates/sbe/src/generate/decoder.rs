@@ -1,7 +1,7 @@
 //! Decoders of messages and of entries of groups.
 
 use super::block::{DONE, GroupPlan, Plan, Tail, TailKind};
-use super::code::{Code, prose};
+use super::code::{Code, named, prose};
 use super::{group, number, range, value};
 use crate::model::{ByteOrder, Data, Primitive};
 
@@ -160,7 +160,7 @@ fn moved(code: &mut Code, plan: &Plan<'_>) {
 fn read_tail(code: &mut Code, plan: &Plan<'_>, index: usize, tail: &Tail<'_>, order: ByteOrder) {
     match tail.description {
         Some(text) => code.doc(&prose(text)),
-        None => code.doc(&format!("Reads `{}`.", tail.name)),
+        None => code.doc(&format!("Reads {}.", named(tail.name))),
     }
     if let Some(since) = tail.since {
         let nothing = match tail.kind {
@@ -242,8 +242,8 @@ fn read_each(
 ) {
     let entry = &plan_of.entry.decoder;
     code.doc(&format!(
-        "Reads `{}` in one go: `each` reads an entry to its end.",
-        tail.name
+        "Reads {} in one go: `each` reads an entry to its end.",
+        named(tail.name)
     ));
     code.doc("\nThat is faster than to read the entries one after the other, which has to find the ends of all of them first.");
     code.doc("\n# Errors\n\nThose of `each`, and when the message ends too early, or it is larger than the schema allows.");

@@ -1,7 +1,7 @@
 //! Encoders of messages and of entries of groups.
 
 use super::block::{DONE, Plan, Tail, TailKind};
-use super::code::{Code, prose};
+use super::code::{Code, named, prose};
 use super::{number, value};
 use crate::model::{ByteOrder, Data, Presence};
 
@@ -210,7 +210,7 @@ fn moved(code: &mut Code, plan: &Plan<'_>) {
 fn write_tail(code: &mut Code, plan: &Plan<'_>, index: usize, tail: &Tail<'_>, order: ByteOrder) {
     match tail.description {
         Some(text) => code.doc(&prose(text)),
-        None => code.doc(&format!("Writes `{}`.", tail.name)),
+        None => code.doc(&format!("Writes {}.", named(tail.name))),
     }
     code.doc("\n# Errors\n\nWhen the buffer is too small, or it is larger than the schema allows.");
     if let Some(version) = tail.deprecated {

@@ -1,6 +1,6 @@
 //! Enumerations.
 
-use super::code::{Code, prose};
+use super::code::{Code, named, prose};
 use super::names::{self, Scope};
 use super::value::deprecated;
 use super::{Collision, number};
@@ -24,14 +24,18 @@ pub(super) fn write(
         .iter()
         .map(|value| (names::variant(&value.name), value))
         .collect();
-    super::composite::documented(code, kind, &format!("The enumeration `{}`.", kind.name));
+    super::composite::documented(
+        code,
+        kind,
+        &format!("The enumeration {}.", named(&kind.name)),
+    );
     code.line("#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]");
     code.block(format!("pub enum {name} {{"), |code| {
         for (variant, value) in &values {
             scope.take(variant, &value.name, &value.position, collisions);
             match &value.description {
                 Some(text) => code.doc(&prose(text)),
-                None => code.doc(&format!("`{}`.", value.name)),
+                None => code.doc(&format!("{}.", named(&value.name))),
             }
             if let Some(version) = value.deprecated {
                 deprecated(code, version);

@@ -2,7 +2,7 @@
 
 use super::Collision;
 use super::block::{DONE, Plan, Plans, TailKind};
-use super::code::{Code, prose};
+use super::code::{Code, named, prose};
 use super::{decoder, encoder, group, names, number, own, value};
 use crate::model::{Message, Schema};
 
@@ -16,7 +16,7 @@ pub(super) fn write(
 ) {
     let order = schema.byte_order;
     let plan = Plan::message(message, &mut Plans::new(collisions));
-    code.doc(&format!("The message `{}`.", message.name));
+    code.doc(&format!("The message {}.", named(&message.name)));
     code.line(super::root::ALLOWED);
     code.block(format!("pub mod {module} {{"), |code| {
         code.line("use super::types;");
@@ -40,7 +40,7 @@ pub(super) fn write(
 }
 
 fn documented(code: &mut Code, message: &Message, verb: &str) {
-    code.doc(&format!("{verb} the message `{}`.", message.name));
+    code.doc(&format!("{verb} the message {}.", named(&message.name)));
     if let Some(text) = &message.description {
         code.doc(&format!("\n{}", prose(text)));
     }
@@ -153,7 +153,7 @@ fn markers(code: &mut Code, plan: &Plan<'_>) {
 
 fn each_marker(code: &mut Code, plan: &Plan<'_>) {
     for tail in &plan.tails {
-        code.doc(&format!("Before `{}`.", tail.name));
+        code.doc(&format!("Before {}.", named(tail.name)));
         code.line("#[derive(Debug, Clone, Copy)]");
         code.line(format!("pub enum {} {{}}", tail.marker));
         code.blank();

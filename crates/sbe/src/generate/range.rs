@@ -1,6 +1,6 @@
 //! Ranges that a schema gives its numbers: constants, and a method that holds a block to them.
 
-use super::code::Code;
+use super::code::{Code, named};
 use super::value::{Place, Value};
 use super::{names, number};
 use crate::model::{Presence, Simple, Type, TypeKind};
@@ -20,10 +20,8 @@ pub(super) fn constants(code: &mut Code, values: &[Value<'_>]) {
             ("greatest", "MAX", simple.max),
         ] {
             let limit = number::literal(limit, simple.primitive);
-            code.doc(&format!(
-                "The {what} value that `{}` should have.",
-                value.name
-            ));
+            let of = named(value.name);
+            code.doc(&format!("The {what} value that {of} should have."));
             code.line(format!("pub const {name}_{end}: {kind} = {limit};"));
         }
     }

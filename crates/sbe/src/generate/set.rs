@@ -1,6 +1,6 @@
 //! Sets.
 
-use super::code::{Code, prose};
+use super::code::{Code, named, prose};
 use super::names::{self, Scope};
 use super::value::deprecated;
 use super::{Collision, number};
@@ -15,7 +15,7 @@ pub(super) fn write(
 ) {
     let raw = number::rust_type(set.encoding);
     let mut scope = Scope::default();
-    super::composite::documented(code, kind, &format!("The set `{}`.", kind.name));
+    super::composite::documented(code, kind, &format!("The set {}.", named(&kind.name)));
     code.line("#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]");
     code.line(format!("pub struct {name}({raw});"));
     code.blank();
@@ -27,7 +27,7 @@ pub(super) fn write(
             scope.take(&constant, &choice.name, &choice.position, collisions);
             match &choice.description {
                 Some(text) => code.doc(&prose(text)),
-                None => code.doc(&format!("`{}`.", choice.name)),
+                None => code.doc(&format!("{}.", named(&choice.name))),
             }
             if let Some(version) = choice.deprecated {
                 deprecated(code, version);

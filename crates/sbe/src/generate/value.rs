@@ -1,6 +1,6 @@
 //! One value of a block or a composite: the method that reads it and the method that writes it.
 
-use super::code::{Code, prose};
+use super::code::{Code, named, prose};
 use super::{names, number};
 use crate::model::{
     ByteOrder, Constant, Presence, Primitive, Scalar, Simple, Type, TypeKind, ValueRef,
@@ -75,7 +75,7 @@ impl<'a> Value<'a> {
     fn doc(&self, code: &mut Code, verb: &str, more: &str) {
         match self.description {
             Some(text) => code.doc(&prose(text)),
-            None => code.doc(&format!("{verb} `{}`.", self.name)),
+            None => code.doc(&format!("{verb} {}.", named(self.name))),
         }
         if !more.is_empty() {
             code.doc(&format!("\n{more}"));

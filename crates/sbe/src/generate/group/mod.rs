@@ -6,7 +6,7 @@ mod write;
 pub(super) use read::opened;
 
 use super::block::{GroupPlan, TailKind};
-use super::code::Code;
+use super::code::{Code, named};
 use super::{decoder, encoder, number};
 use crate::model::{ByteOrder, Slot};
 
@@ -15,12 +15,12 @@ pub(super) fn write(code: &mut Code, plan: &GroupPlan<'_>, is_added: bool, order
     code.blank();
     read::entries(code, plan, is_added, order);
     code.blank();
-    code.doc(&format!("Reads an entry of `{}`.", plan.group.name));
+    code.doc(&format!("Reads an entry of {}.", named(&plan.group.name)));
     decoder::write(code, &plan.entry, order, |_| {});
     code.blank();
     write::entries(code, plan, order);
     code.blank();
-    code.doc(&format!("Writes an entry of `{}`.", plan.group.name));
+    code.doc(&format!("Writes an entry of {}.", named(&plan.group.name)));
     encoder::write(code, &plan.entry, order, |_| {});
     for tail in &plan.entry.tails {
         if let TailKind::Group(group) = &tail.kind {

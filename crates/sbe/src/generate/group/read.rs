@@ -1,7 +1,7 @@
 //! Reading a group: the iterator over its entries.
 
 use crate::generate::block::GroupPlan;
-use crate::generate::code::Code;
+use crate::generate::code::{Code, named};
 use crate::generate::number;
 use crate::model::ByteOrder;
 
@@ -59,10 +59,8 @@ pub(super) fn entries(code: &mut Code, plan: &GroupPlan<'_>, is_added: bool, ord
     let name = &plan.decoder;
     let shape = Shape::of(plan);
     let fields = shape.fields(plan, is_added);
-    code.doc(&format!(
-        "Reads the entries of `{}`, one after the other.",
-        plan.group.name
-    ));
+    let of = named(&plan.group.name);
+    code.doc(&format!("Reads the entries of {of}, one after the other."));
     code.line("#[derive(Clone, Copy)]");
     code.block(format!("pub struct {name}<'a> {{"), |code| {
         for (field, kind) in &fields {

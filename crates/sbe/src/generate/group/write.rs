@@ -2,7 +2,7 @@
 
 use super::typed;
 use crate::generate::block::GroupPlan;
-use crate::generate::code::Code;
+use crate::generate::code::{Code, named};
 use crate::generate::{encoder, number, value};
 use crate::model::{ByteOrder, GroupLayout};
 use crate::runtime::MOST_EMPTY_ENTRIES;
@@ -11,10 +11,8 @@ use crate::runtime::MOST_EMPTY_ENTRIES;
 pub(super) fn entries(code: &mut Code, plan: &GroupPlan<'_>, order: ByteOrder) {
     let name = &plan.encoder;
     let layout = &plan.group.dimensions;
-    code.doc(&format!(
-        "Writes the entries of `{}`, one after the other.",
-        plan.group.name
-    ));
+    let of = named(&plan.group.name);
+    code.doc(&format!("Writes the entries of {of}, one after the other."));
     code.line("#[must_use = \"the group ends with `done`\"]");
     code.block(format!("pub struct {name}<'a> {{"), |code| {
         code.line(format!("dimensions: &'a mut [u8; {}],", layout.length));
