@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::generate::{self, GenerateError};
+use crate::printable;
 use crate::xml::{Disk, Sources};
 use crate::{Rejected, compile};
 
@@ -128,7 +129,7 @@ impl Build {
 fn one(path: &Path, target: &Path, quiet: bool) -> Result<(), BuildError> {
     let compiled = compile(&path.to_string_lossy(), &Watched).map_err(BuildError::Schema)?;
     for warning in compiled.warnings.iter().filter(|_| !quiet) {
-        println!("cargo::warning={warning}");
+        tell("warning", &warning.to_string());
     }
     let text: String = generate::rust(&compiled.schema)
         .map_err(BuildError::Generate)?
@@ -148,12 +149,18 @@ fn one(path: &Path, target: &Path, quiet: bool) -> Result<(), BuildError> {
     fs::write(target, text).map_err(failed)
 }
 
+/// Tells Cargo something that a schema had a part in: each line is an instruction, and this is one.
+fn tell(what: &str, value: &str) {
+    println!("cargo::{what}={}", printable::one_line(value));
+}
+
 /// Files on disk, and Cargo is told of each.
 struct Watched;
 
 impl Sources for Watched {
     fn read(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
-        println!("cargo::rerun-if-changed={name}");
+        // One whose name is not one line is not to be found by Cargo, which then runs the script each time.
+        tell("rerun-if-changed", name);
         Disk.read(name, limit)
     }
 }

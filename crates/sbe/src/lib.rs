@@ -7,7 +7,7 @@
 //! | [`runtime`] | what generated codecs need when they run: `no_std`, no allocation |
 //! | [`model`] | a schema with everything settled: types found, offsets and lengths computed, defaults filled in, and for each thing the line and column where it was written |
 //! | [`problem`] | what can be wrong with a schema, as values that know where; errors and warnings |
-//! | `printable` | what schemas say, fit for comments of code |
+//! | `printable` | what schemas say, fit for comments of code and for lines that programs read |
 //! | [`xml`] | text to a tree of elements with places, includes put in |
 //! | `read` | that tree to a model; what it cannot make sense of becomes a problem |
 //! | `check` | the rules of the standard that a model can be held to as a whole |

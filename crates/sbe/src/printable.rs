@@ -1,4 +1,4 @@
-//! What schemas say, made fit for others: for comments of source code.
+//! What schemas say, made fit for others: for comments of source code, for lines that programs read.
 
 /// Whether a character shows itself and does nothing else. Controls move cursors and end lines, and so do two of Unicode's
 /// own; those for text from right to left make people read what compilers do not, which is why these refuse them.
@@ -14,6 +14,12 @@ pub(crate) fn lines(text: &str) -> Vec<String> {
     text.replace("\r\n", "\n").split(ends).map(plain).collect()
 }
 
+/// The text in one line, with a question mark for whatever does not show itself.
+pub(crate) fn one_line(text: &str) -> String {
+    let fit = |character| if is_plain(character) { character } else { '?' };
+    text.chars().map(fit).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -25,5 +31,6 @@ mod tests {
             ["a", "b", "c", "", "d", "e"]
         );
         assert_eq!(lines("\u{202E}a\tb\u{2069}\u{7F}é"), ["abé"]);
+        assert_eq!(one_line("a\ncargo::b\u{202E}\rc é"), "a?cargo::b??c é");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use taran_sbe::build::Build;
 
@@ -35,4 +36,45 @@ fn schemas_with_points_in_their_names_become_files_of_their_own() {
     for file in made {
         assert!(fs::read_to_string(file).unwrap().contains("pub mod m {"));
     }
+}
+
+/// What the schema of the test after this one makes a build script say.
+#[test]
+#[ignore = "a part of the test after it, which looks at what it prints"]
+fn a_schema_with_instructions_for_cargo() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("instructions");
+    fs::create_dir_all(&folder).unwrap();
+    let include = r#"<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="no&#10;cargo::rustc-env=THREE=3.xml">
+        <xi:fallback/></xi:include>"#;
+    let text = SCHEMA
+        .replace(
+            "name=\"M\"",
+            "name=\"M&#10;cargo::rustc-env=ONE=1&#13;cargo:rustc-env=TWO=2\"",
+        )
+        .replace("</messageSchema>", &format!("{include}</messageSchema>"));
+    let schema = folder.join("schema.xml");
+    fs::write(&schema, text).unwrap();
+    Build::new().out(&folder).schema(schema).run().unwrap();
+}
+
+#[test]
+fn schemas_give_no_instructions_to_cargo() {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_schema_with_instructions_for_cargo"])
+        .args(["--ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8(child.stdout).unwrap();
+    assert!(child.status.success(), "{told}");
+    let lines = || told.split(['\n', '\r']);
+    for part in ["warning=", "rerun-if-changed="] {
+        let is_told = |line: &str| line.contains(&format!("cargo::{part}")) && line.contains('?');
+        assert!(lines().any(is_told), "{part} in {told}");
+    }
+    let instructs =
+        |line: &str| ["cargo:rustc", "cargo::rustc"].map(|start| line.starts_with(start));
+    assert!(
+        !lines().any(|line| instructs(line).contains(&true)),
+        "{told}"
+    );
 }
