@@ -52,6 +52,7 @@ where
 #[derive(Debug, Default)]
 pub struct Build {
     schemas: Vec<(PathBuf, Option<String>)>,
+    folders: Vec<PathBuf>,
     out: Option<PathBuf>,
     quiet: bool,
 }
@@ -75,6 +76,13 @@ impl Build {
     pub fn schema_as(mut self, path: impl AsRef<Path>, name: &str) -> Self {
         let name = Some(name.to_owned());
         self.schemas.push((path.as_ref().to_owned(), name));
+        self
+    }
+
+    /// A folder that schemas may include files from, besides their own and those below it.
+    #[must_use]
+    pub fn includes(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folders.push(folder.into());
         self
     }
 
@@ -119,15 +127,16 @@ impl Build {
                     second: path,
                 });
             }
-            one(&path, &target, self.quiet)?;
+            one(&path, &self.folders, &target, self.quiet)?;
             files.push(target);
         }
         Ok(files)
     }
 }
 
-fn one(path: &Path, target: &Path, quiet: bool) -> Result<(), BuildError> {
-    let compiled = compile(&path.to_string_lossy(), &Watched).map_err(BuildError::Schema)?;
+fn one(path: &Path, folders: &[PathBuf], target: &Path, quiet: bool) -> Result<(), BuildError> {
+    let files = Watched(folders.iter().fold(Disk::around(path), Disk::and));
+    let compiled = compile(&path.to_string_lossy(), &files).map_err(BuildError::Schema)?;
     for warning in compiled.warnings.iter().filter(|_| !quiet) {
         tell("warning", &warning.to_string());
     }
@@ -155,13 +164,13 @@ fn tell(what: &str, value: &str) {
 }
 
 /// Files on disk, and Cargo is told of each.
-struct Watched;
+struct Watched(Disk);
 
 impl Sources for Watched {
     fn read(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
         // One whose name is not one line is not to be found by Cargo, which then runs the script each time.
         tell("rerun-if-changed", name);
-        Disk.read(name, limit)
+        self.0.read(name, limit)
     }
 }
 

@@ -1,7 +1,7 @@
 //! From the text of a schema to its model, or to everything that is wrong with it.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::check;
 use crate::model::Schema;
@@ -62,12 +62,22 @@ pub fn compile(name: &str, sources: &dyn Sources) -> Result<Compiled, Rejected> 
     }
 }
 
-/// Reads a schema from a file; includes are looked for beside the file that names them.
+/// Reads a schema from a file; includes are looked for beside the file that names them, and have to lie in the folder of the
+/// schema or below it.
 ///
 /// # Errors
 ///
 /// [`Rejected`] when the schema cannot be used, with everything that is wrong with it.
 pub fn compile_file(path: &Path) -> Result<Compiled, Rejected> {
+    compile_file_with(path, &[])
+}
+
+/// The same, but includes may lie in one of these folders, or below it, too.
+///
+/// # Errors
+///
+/// [`Rejected`] when the schema cannot be used, with everything that is wrong with it.
+pub fn compile_file_with(path: &Path, folders: &[PathBuf]) -> Result<Compiled, Rejected> {
     let Some(name) = path.to_str() else {
         let mut problems = Problems::default();
         let place = crate::model::Position::start_of(&path.to_string_lossy());
@@ -76,5 +86,6 @@ pub fn compile_file(path: &Path) -> Result<Compiled, Rejected> {
             problems: problems.in_order(),
         });
     };
-    compile(name, &Disk)
+    let disk = folders.iter().fold(Disk::around(path), Disk::and);
+    compile(name, &disk)
 }

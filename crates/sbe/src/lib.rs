@@ -49,4 +49,4 @@ pub mod xml;
 #[cfg(feature = "compiler")]
 mod compile;
 #[cfg(feature = "compiler")]
-pub use compile::{Compiled, Rejected, compile, compile_file};
+pub use compile::{Compiled, Rejected, compile, compile_file, compile_file_with};

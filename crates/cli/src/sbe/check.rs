@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use taran_sbe::compile_file;
+use taran_sbe::compile_file_with;
 use taran_sbe::problem::{Diagnostic, Problem, Severity};
 
 use crate::failure::Failure;
@@ -59,10 +59,10 @@ struct Told {
 }
 
 /// Checks them.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     let mut all_good = true;
     for path in &arguments.schemas {
-        let found = match compile_file(path) {
+        let found = match compile_file_with(path, folders) {
             Ok(compiled) => compiled.warnings,
             Err(rejected) => rejected.problems,
         };

@@ -72,8 +72,8 @@ enum InFront {
 }
 
 /// Decodes them.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let schema = super::schema(&arguments.schema)?;
+pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+    let schema = super::schema(&arguments.schema, folders)?;
     let decoder = Decoder::new(&schema).with_limit(arguments.limit);
     let bytes = read(&arguments.file).map_err(|source| Failure::File {
         path: arguments.file.clone(),

@@ -36,8 +36,8 @@ pub(crate) struct Arguments {
 }
 
 /// Describes it.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let schema = super::schema(&arguments.schema)?;
+pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+    let schema = super::schema(&arguments.schema, folders)?;
     let mut description = describe(&schema);
     if let Some(wanted) = &arguments.message {
         let id = wanted.parse().ok();

@@ -48,9 +48,9 @@ struct Compared<'change> {
 }
 
 /// Compares them.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let old = super::schema(&arguments.old)?;
-    let new = super::schema(&arguments.new)?;
+pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+    let old = super::schema(&arguments.old, folders)?;
+    let new = super::schema(&arguments.new, folders)?;
     let changes = diff(&old, &new);
     let worst = worst(&changes);
     let compatible = worst.is_none_or(|worst| worst < Impact::Breaking);

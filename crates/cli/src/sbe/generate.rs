@@ -32,10 +32,10 @@ pub(crate) struct Arguments {
 }
 
 /// Generates it: nothing is written unless all schemas can be used.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     let mut files: Vec<GeneratedFile> = Vec::new();
     for path in &arguments.schemas {
-        let schema = super::schema(path)?;
+        let schema = super::schema(path, folders)?;
         let generated = rust(&schema).map_err(|error| {
             let told = error.to_string();
             Failure::Other(format!(

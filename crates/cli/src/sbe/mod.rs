@@ -7,11 +7,11 @@ mod diff;
 mod generate;
 mod show;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use taran_sbe::compile_file;
+use taran_sbe::compile_file_with;
 use taran_sbe::model::Schema;
 
 use crate::failure::Failure;
@@ -19,6 +19,10 @@ use crate::failure::Failure;
 /// The arguments.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
+    /// A folder that schemas may include files from, besides their own and those below it
+    #[arg(long, value_name = "DIR", global = true)]
+    include_from: Vec<PathBuf>,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -39,16 +43,17 @@ enum Command {
 
 /// Does what was asked.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let folders = arguments.include_from.as_slice();
     match &arguments.command {
-        Command::Check(arguments) => check::run(arguments),
-        Command::Describe(arguments) => describe::run(arguments),
-        Command::Diff(arguments) => diff::run(arguments),
-        Command::Generate(arguments) => generate::run(arguments),
-        Command::Decode(arguments) => decode::run(arguments),
+        Command::Check(arguments) => check::run(arguments, folders),
+        Command::Describe(arguments) => describe::run(arguments, folders),
+        Command::Diff(arguments) => diff::run(arguments, folders),
+        Command::Generate(arguments) => generate::run(arguments, folders),
+        Command::Decode(arguments) => decode::run(arguments, folders),
     }
 }
 
 /// The schema in a file; what is only dubious about it is for `check` to tell.
-fn schema(path: &Path) -> Result<Schema, Failure> {
-    Ok(compile_file(path)?.schema)
+fn schema(path: &Path, folders: &[PathBuf]) -> Result<Schema, Failure> {
+    Ok(compile_file_with(path, folders)?.schema)
 }

@@ -78,6 +78,28 @@ fn check_tells_every_problem_with_its_place() {
 }
 
 #[test]
+fn schemas_include_what_lies_beside_them_or_where_they_are_allowed_to() {
+    let directory = Directory::new("sbe-include");
+    std::fs::create_dir_all(directory.path().join("inner")).expect("the folder can be made");
+    let include = "<xi:include xmlns:xi=\"http://www.w3.org/2001/XInclude\" href=\"../types.xml\"/>\n<message";
+    directory.file(
+        "types.xml",
+        "<types><type name=\"T\" primitiveType=\"uint8\"/></types>",
+    );
+    let main = directory.path().join("inner/main.xml");
+    std::fs::write(main, SCHEMA.replace("<message ", &format!("{include} ")))
+        .expect("the file can be written");
+    let refused = sbe(&directory, &["check", "inner/main.xml"]);
+    refused.assert_code(1);
+    assert!(
+        refused.stdout.contains("types.xml: it lies outside of"),
+        "{refused:?}"
+    );
+    let allowed = ["check", "--include-from", ".", "inner/main.xml"];
+    sbe(&directory, &allowed).assert_code(0);
+}
+
+#[test]
 fn check_counts_what_it_tells_and_says_that_there_is_more() {
     let directory = Directory::new("sbe-check-many");
     let wrong = |count: usize| {

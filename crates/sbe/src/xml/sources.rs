@@ -37,19 +37,70 @@ fn plain(path: &Path) -> PathBuf {
     parts.iter().collect()
 }
 
-/// Files on disk.
-#[derive(Debug, Clone, Copy)]
-pub struct Disk;
+/// Files on disk: those in some folders, and below them.
+///
+/// Schemas of strangers shall not make anybody read what lies elsewhere. So it is refused, whatever leads there: `..`, a path
+/// from the root, a link.
+#[derive(Debug, Clone, Default)]
+pub struct Disk {
+    /// They, without detours.
+    folders: Vec<PathBuf>,
+}
+
+impl Disk {
+    /// A schema, and what lies in its folder; where the schema is a link, in the one that it leads to as well.
+    #[must_use]
+    pub fn around(schema: impl AsRef<Path>) -> Self {
+        let schema = schema.as_ref();
+        let mut disk = Self::default();
+        match schema.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => disk.add(folder),
+            _ => disk.add(Path::new(".")),
+        }
+        if let Some(folder) = fs::canonicalize(schema)
+            .ok()
+            .as_deref()
+            .and_then(Path::parent)
+        {
+            disk.add(folder);
+        }
+        disk
+    }
+
+    /// Those, and what lies in that folder.
+    #[must_use]
+    pub fn and(mut self, folder: impl AsRef<Path>) -> Self {
+        self.add(folder.as_ref());
+        self
+    }
+
+    fn add(&mut self, folder: &Path) {
+        // In one that cannot be found, nothing can be found either.
+        self.folders.extend(fs::canonicalize(folder).ok());
+    }
+}
 
 impl Sources for Disk {
     fn read(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
+        let path = fs::canonicalize(name)?;
+        if !self.folders.iter().any(|folder| path.starts_with(folder)) {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "it lies outside of the folder of the schema, and of those that were allowed besides",
+            ));
+        }
         // Before it is opened: that alone waits for ever where it is a pipe.
-        if !fs::metadata(name)?.is_file() {
+        let known = fs::metadata(&path)?;
+        if !known.is_file() {
             return Err(io::Error::other("it is not a regular file"));
+        }
+        // What the kernel makes up while it is read may let its reader wait, and is said to have no bytes.
+        if known.len() == 0 {
+            return Ok(Vec::new());
         }
         let mut bytes = Vec::new();
         let limit = u64::try_from(limit).unwrap_or(u64::MAX);
-        File::open(name)?
+        File::open(&path)?
             .take(limit.saturating_add(1))
             .read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -109,7 +160,8 @@ mod tests {
             ("a.xml", "../b.xml", "../b.xml"),
             ("/dir/a.xml", "/b.xml", "/b.xml"),
         ] {
-            assert_eq!(Disk.beside(name, href), expected, "{href} beside {name}");
+            let found = Disk::default().beside(name, href);
+            assert_eq!(found, expected, "{href} beside {name}");
         }
     }
 }

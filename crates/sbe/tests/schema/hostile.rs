@@ -1,14 +1,21 @@
 //! Schemas and messages from somebody who means harm: an answer each time, soon, and no more memory than it is worth.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
 use proptest::prelude::*;
-use taran_sbe::compile;
 use taran_sbe::decode::Decoder;
 use taran_sbe::describe::describe;
 use taran_sbe::diff::diff;
 use taran_sbe::problem::Severity;
 use taran_sbe::xml::NoFiles;
+use taran_sbe::{compile, compile_file_with};
 
-use crate::{problems, text};
+use crate::{FRAMES, problems, text};
 
 fn told(types: &str, messages: &str) -> String {
     let problems = problems(types, messages);
@@ -31,6 +38,86 @@ fn entities_do_not_explode() {
     let endless =
         "<!DOCTYPE m [<!ENTITY a \"&b;\"><!ENTITY b \"&a;\">]><messageSchema package=\"&a;\"/>";
     assert!(compile("", &NoFiles(endless)).is_err());
+}
+
+/// What is told of a schema on disk that includes this, and may include what lies in these folders too.
+fn told_of_include(folder: &Path, href: &str, folders: &[PathBuf]) -> Option<String> {
+    let text = format!(
+        "<messageSchema package=\"p\" id=\"1\">\n<xi:include xmlns:xi=\"http://www.w3.org/2001/XInclude\" \
+         href=\"{href}\"/>\n<message name=\"M\" id=\"1\"/></messageSchema>"
+    );
+    let schema = folder.join("main.xml");
+    fs::write(&schema, text).expect("the folder is there");
+    let (sender, receiver) = mpsc::channel();
+    let folders = folders.to_vec();
+    thread::spawn(move || {
+        let read = compile_file_with(&schema, &folders);
+        sender.send(read.err().as_ref().map(ToString::to_string))
+    });
+    let told = receiver.recv_timeout(Duration::from_secs(30));
+    told.unwrap_or_else(|_| panic!("{href} takes without end"))
+}
+
+#[test]
+fn only_what_lies_beside_a_schema_is_read() {
+    let above = Path::new(env!("CARGO_TARGET_TMPDIR")).join("beside");
+    let folder = above.join("schemas");
+    fs::create_dir_all(folder.join("below")).unwrap();
+    for file in [
+        "schemas/below/frames.xml",
+        "schemas/frames.xml",
+        "outside.xml",
+    ] {
+        fs::write(above.join(file), FRAMES).unwrap();
+    }
+    let link = folder.join("link.xml");
+    let _ = fs::remove_file(&link);
+    symlink(above.join("outside.xml"), &link).unwrap();
+    let told = |href: &str| told_of_include(&folder, href, &[]);
+    let inside = folder.join("frames.xml");
+    for href in [
+        "frames.xml",
+        "below/../below/frames.xml",
+        inside.to_str().unwrap(),
+    ] {
+        assert_eq!(told(href), None, "{href}");
+    }
+    let outside = above.join("outside.xml");
+    let outside = outside.to_str().unwrap();
+    for href in [
+        "../outside.xml",
+        outside,
+        "link.xml",
+        "/proc/self/environ",
+        "/dev/zero",
+    ] {
+        let told = told(href).expect("it is refused");
+        assert!(
+            told.contains("it lies outside of the folder of the schema"),
+            "{told}"
+        );
+        if !href.starts_with('/') {
+            assert_eq!(
+                told_of_include(&folder, href, std::slice::from_ref(&above)),
+                None
+            );
+        }
+    }
+}
+
+#[test]
+fn what_the_kernel_makes_up_lets_nobody_wait() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel");
+    fs::create_dir_all(&folder).unwrap();
+    for (file, expected) in [
+        ("/proc/self/environ", "/proc/self/environ:1:1: error: "),
+        // Where a container hides it, it is no regular file.
+        ("/proc/kmsg", "/proc/kmsg"),
+        ("/dev/zero", "it is not a regular file"),
+    ] {
+        let told = told_of_include(&folder, file, &["/".into()]).expect("it is refused");
+        assert!(told.contains(expected), "{told}");
+    }
 }
 
 #[test]
