@@ -18,19 +18,111 @@ pub(super) fn check(text: &str) -> Result<(), (usize, Problem)> {
     {
         return Err((start, Problem::Entities));
     }
-    if let Some((start, _)) = text.match_indices("xmlns").nth(MAX_NAMESPACES) {
-        return Err((start, Problem::TooManyNamespaces(MAX_NAMESPACES)));
-    }
-    // No tag goes on behind the next `<`, so what is between two of them has at least the attributes of one.
-    let mut start = 0;
-    for part in text.split('<') {
-        if assignments(part) > MAX_ATTRIBUTES {
-            let start = start.max(1) - 1;
-            return Err((start, Problem::TooManyAttributes(MAX_ATTRIBUTES)));
+    let mut namespaces = 0;
+    let tags = Tags {
+        text,
+        at: 0,
+        is_doubtful: false,
+    };
+    for tag in tags {
+        for (at, _) in tag.text.match_indices("xmlns") {
+            namespaces += 1;
+            if namespaces > MAX_NAMESPACES {
+                return Err((tag.start + at, Problem::TooManyNamespaces(MAX_NAMESPACES)));
+            }
         }
-        start += part.len() + 1;
+        if tag.attributes > MAX_ATTRIBUTES {
+            return Err((tag.start, Problem::TooManyAttributes(MAX_ATTRIBUTES)));
+        }
     }
     Ok(())
+}
+
+/// A tag, and no fewer attributes than it has.
+struct Tag<'text> {
+    start: usize,
+    text: &'text str,
+    attributes: usize,
+}
+
+/// The tags of a text, none of those that the parser sees left out: what is passed over has to be what it passes over.
+struct Tags<'text> {
+    text: &'text str,
+    at: usize,
+    /// Whether a type of the document stood in front, of which only a parser knows where it ends. From there on, everything
+    /// is taken for a tag.
+    is_doubtful: bool,
+}
+
+impl<'text> Iterator for Tags<'text> {
+    type Item = Tag<'text>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let start = self.at + self.text.get(self.at..)?.find('<')?;
+            let rest = &self.text[start..];
+            // No tag goes on behind the next `<`, which no value may hold either.
+            let length = rest[1..].find('<').map_or(rest.len(), |next| next + 1);
+            let piece = &rest[..length];
+            self.is_doubtful = self.is_doubtful || is_doubtful(piece);
+            if !self.is_doubtful
+                && let Some(length) = passed_over(rest)
+            {
+                self.at = start + length;
+                continue;
+            }
+            self.at = start + length;
+            let (text, attributes) = if self.is_doubtful {
+                (piece, assignments(piece))
+            } else {
+                tag(piece)
+            };
+            return Some(Tag {
+                start,
+                text,
+                attributes,
+            });
+        }
+    }
+}
+
+/// How long the comment, the raw text or the instruction is that stands there.
+fn passed_over(rest: &str) -> Option<usize> {
+    [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")]
+        .into_iter()
+        .find_map(|(open, close)| {
+            let inside = rest.strip_prefix(open)?;
+            // What does not end is the last thing that the parser looks at.
+            let end = inside.find(close).map(|end| open.len() + end + close.len());
+            Some(end.unwrap_or(rest.len()))
+        })
+}
+
+/// Whether something is the type of a document, and says more of it than a name: what it says may hold anything.
+fn is_doubtful(piece: &str) -> bool {
+    piece.starts_with("<!DOCTYPE")
+        && piece
+            .split_once('>')
+            .is_none_or(|(head, _)| head.contains(['"', '\'', '[']))
+}
+
+/// A tag without what is behind it, and how many values in quotes it has.
+fn tag(piece: &str) -> (&str, usize) {
+    let (mut at, mut values) = (0, 0);
+    while let Some(next) = piece[at..].find(['>', '"', '\'']) {
+        let start = at + next;
+        let quote = piece.as_bytes()[start];
+        if quote == b'>' {
+            return (&piece[..start], values);
+        }
+        values += 1;
+        let inside = &piece[start + 1..];
+        match inside.find(char::from(quote)) {
+            Some(length) => at = start + 1 + length + 1,
+            None => break,
+        }
+    }
+    (piece, values)
 }
 
 /// How many times something is followed by an equals sign and a quote.
@@ -71,5 +163,40 @@ mod tests {
             check("<!DOCTYPE a [<!ENTITY b 'c'>]>"),
             Err((13, Problem::Entities))
         );
+    }
+
+    #[test]
+    fn what_is_no_tag_may_say_whatever_it_likes() {
+        let many = " a='1' xmlns:b=\"c\"".repeat(2_000);
+        for text in [
+            format!("<a><!-- {many} <b{many}/> --></a>"),
+            format!("<a><![CDATA[{many} <b{many}/> ]]></a>"),
+            format!("<?xml version=\"1.0\"?><a><?b {many} <b{many}/> don't ?></a>"),
+            format!("<!DOCTYPE a><a b='>'>{many}</a>"),
+        ] {
+            assert_eq!(check(&text), Ok(()), "{}", &text[..40]);
+        }
+    }
+
+    #[test]
+    fn no_tag_hides_behind_what_seems_to_be_none() {
+        let attributes: String = (0..65).map(|index| format!(" a{index}='1'")).collect();
+        for before in [
+            "<!-- --><!---->",
+            "<![CDATA[<!--]]>",
+            "<?b <!-- ?>",
+            "<!DOCTYPE a SYSTEM '<!--'>",
+            "<!DOCTYPE a PUBLIC \"><!--\" '<![CDATA['>",
+            "<!DOCTYPE a [ <?b?> ]>",
+            "<c d='/>'/>",
+        ] {
+            let text = format!("{before}<b{attributes}/><!-- '?> --> ]]>");
+            let told = check(&text);
+            assert_eq!(
+                told,
+                Err((before.len(), Problem::TooManyAttributes(64))),
+                "{before}"
+            );
+        }
     }
 }
