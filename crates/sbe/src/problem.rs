@@ -339,6 +339,10 @@ pub enum Problem {
         "length stands behind varData in composite {0}: nobody could read the one before the other"
     )]
     LengthBehindData(String),
+    #[error(
+        "variableLength: only <data> has a length of its own, and its varData has it without saying so"
+    )]
+    VariableLength,
     #[error("<data> cannot be constant")]
     DataConstant,
     #[error(

@@ -155,6 +155,16 @@ impl<'tree> Attributes<'tree> {
         }
     }
 
+    /// Tells of a type that would take as many bytes as nobody says. The official tool lets it pass, and does not know where
+    /// what is behind it lies.
+    pub(super) fn not_variable(&self, problems: &mut Problems) {
+        // It takes anything else for "false".
+        let says_so = |value: &str| value.eq_ignore_ascii_case("true");
+        if self.value("variableLength").is_some_and(says_so) {
+            self.at("variableLength", problems, Problem::VariableLength);
+        }
+    }
+
     /// Tells that an attribute does not say what it should.
     pub(super) fn bad(&self, name: &str, expected: &str, problems: &mut Problems) {
         let problem = Problem::BadValue {

@@ -66,6 +66,9 @@ fn nested<'tree>(
     problems: &mut Problems,
 ) -> Option<Wanted> {
     let kind = types.read(element, package, problems)?;
+    if kind.name != "varData" {
+        Attributes { element }.not_variable(problems);
+    }
     let offset = kind.offset;
     let member = Member {
         name: kind.name.clone(),

@@ -85,6 +85,7 @@ impl<'tree> Types<'tree> {
             problems.add(&element.position, problem);
             return;
         }
+        attributes.not_variable(problems);
         let definition = Definition {
             element,
             package: package.filter(|package| !package.is_empty()),

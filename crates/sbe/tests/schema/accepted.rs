@@ -212,3 +212,14 @@ fn entities_may_be_spoken_of_where_none_can_be_defined() {
         r#"<message name="M" id="1"/>"#,
     );
 }
+
+#[test]
+fn var_data_may_say_that_its_length_varies_and_others_that_theirs_does_not() {
+    let schema = accepted(
+        "<type name=\"A\" primitiveType=\"uint8\" variableLength=\"false\"/>\
+         <composite name=\"Bytes\"><type name=\"length\" primitiveType=\"uint8\"/>\
+         <type name=\"varData\" primitiveType=\"uint8\" length=\"0\" variableLength=\"true\"/></composite>",
+        r#"<message name="M" id="1"><field name="a" id="1" type="A"/><data name="d" id="2" type="Bytes"/></message>"#,
+    );
+    assert_eq!(schema.messages[0].block.length, 1);
+}

@@ -52,6 +52,16 @@ fn simple_types() {
             "nullValue=\"no\" is not a value of char",
         ),
         (
+            r#"<type name="A" primitiveType="uint8" variableLength="true"/>"#,
+            Error,
+            "variableLength: only <data> has a length of its own, and its varData has it without saying so",
+        ),
+        (
+            r#"<composite name="A"><type name="B" primitiveType="uint8" variableLength="true"/></composite>"#,
+            Error,
+            "variableLength: only <data> has a length of its own, and its varData has it without saying so",
+        ),
+        (
             r#"<type name="A" primitiveType="uint8" length="0"/>"#,
             Warning,
             "length 0: nothing of it is ever sent",
