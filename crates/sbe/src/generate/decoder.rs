@@ -43,6 +43,10 @@ pub(super) fn write(
             code.blank();
             value::getter(code, value, order);
         }
+        if keeps_rest(plan) {
+            code.blank();
+            rest(code, "self.rest");
+        }
         range::method(code, &plan.values);
         if plan.has_tails() {
             code.blank();
@@ -62,9 +66,14 @@ pub(super) fn write(
             }
         });
     }
-    if plan.has_tails() && plan.parent.is_some() {
+    if plan.has_tails() {
         code.blank();
-        code.block(format!("impl<'a> {name}<'a> {{"), |code| pass(code, plan));
+        if plan.parent.is_some() {
+            code.block(format!("impl<'a> {name}<'a> {{"), |code| pass(code, plan));
+        } else {
+            let done = format!("impl<'a> {name}<'a, at::{DONE}> {{");
+            code.block(done, |code| rest(code, "self.tail.rest()"));
+        }
     }
     code.blank();
     let used = if plan.has_tails() { "<'_, At>" } else { "<'_>" };
@@ -87,6 +96,23 @@ fn generics(plan: &Plan<'_>) -> (&'static str, &'static str) {
     }
 }
 
+/// Whether it is a message with nothing behind its block, whose end nothing else remembers. Entries are many, and who reads
+/// them is told by their group where the next one is.
+fn keeps_rest(plan: &Plan<'_>) -> bool {
+    plan.parent.is_none() && !plan.has_tails()
+}
+
+fn rest(code: &mut Code, rest: &str) {
+    code.doc("The bytes behind the message, of those that it was read from.");
+    code.doc("\nWhat a newer version of the schema has added at its end is in front there: nobody who does not know");
+    code.doc("that version can tell how long it is.");
+    code.line("#[inline]");
+    code.line("#[must_use]");
+    code.function("pub const fn rest", &["&self"], "&'a [u8]", |code| {
+        code.line(rest);
+    });
+}
+
 fn structure(code: &mut Code, plan: &Plan<'_>) {
     let name = &plan.decoder;
     code.line("#[derive(Clone, Copy)]");
@@ -100,6 +126,9 @@ fn structure(code: &mut Code, plan: &Plan<'_>) {
             code.line("added: &'a [u8],");
         }
         code.line("version: u64,");
+        if keeps_rest(plan) {
+            code.line("rest: &'a [u8],");
+        }
         if plan.has_tails() {
             code.line("tail: runtime::Tail<'a>,");
             code.line("at: core::marker::PhantomData<At>,");
@@ -113,6 +142,9 @@ fn fields(plan: &Plan<'_>, tail: &'static str) -> Vec<&'static str> {
         fields.push("added");
     }
     fields.push("version");
+    if keeps_rest(plan) {
+        fields.push("rest");
+    }
     if plan.has_tails() {
         fields.push(tail);
         fields.push("at: core::marker::PhantomData");
@@ -129,7 +161,11 @@ fn wrap(code: &mut Code, plan: &Plan<'_>) {
     let result = format!("Result<Self, {ERROR}>");
     code.function("pub fn wrap", &arguments, &result, |code| {
         let added = if plan.is_added_to() { "added" } else { "_" };
-        let rest = if plan.has_tails() { "rest" } else { "_" };
+        let rest = if plan.has_tails() || keeps_rest(plan) {
+            "rest"
+        } else {
+            "_"
+        };
         let block = format!("let (block, {added}, {rest}) = runtime::block");
         let name = format!("{:?}", plan.name);
         code.call(&block, &["bytes", "block_length", &name], "?;");

@@ -28,6 +28,7 @@ const METHODS: &[&str] = &[
     "out_of_range",
     "pass",
     "remaining",
+    "rest",
     "start",
     "wrap",
     "writer",

@@ -11,6 +11,7 @@ mod quote;
 mod alike;
 mod arbitrary;
 mod bare;
+mod behind;
 mod evolution;
 mod fields;
 mod full;

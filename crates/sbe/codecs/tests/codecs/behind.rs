@@ -1,0 +1,54 @@
+//! Messages that lie one behind the other, without anything between them that says where one ends.
+
+use taran_sbe_codecs::garage_v0::{self as v0, Message};
+use taran_sbe_codecs::garage_v2 as v2;
+
+/// A ping of a newer version, whose block is longer; an album; a message of no fields; a ping.
+fn written() -> Vec<u8> {
+    let mut buffer = [0xAA; 256];
+    let mut ping = v2::ping::PingEncoder::encode(&mut buffer).unwrap();
+    ping.nonce(1).hops(9);
+    let mut length = ping.finish();
+
+    let mut album = v0::album::AlbumEncoder::encode(&mut buffer[length..]).unwrap();
+    album.number(2);
+    let mut pages = album.pages().unwrap();
+    pages.entry().unwrap().width(100);
+    length += pages.done().finish();
+
+    let empty = v0::empty::EmptyEncoder::encode(&mut buffer[length..]).unwrap();
+    length += empty.finish();
+
+    let mut ping = v0::ping::PingEncoder::encode(&mut buffer[length..]).unwrap();
+    ping.nonce(3);
+    length += ping.finish();
+    buffer[..length].to_vec()
+}
+
+#[test]
+fn each_message_says_what_is_behind_it() {
+    let bytes = written();
+    let (mut rest, mut told) = (bytes.as_slice(), Vec::new());
+    while !rest.is_empty() {
+        let block_length = v0::header(rest).unwrap().0.block_length;
+        let (name, number, behind) = match Message::decode(rest).unwrap() {
+            Message::Ping(ping) => ("ping", ping.nonce(), ping.rest()),
+            Message::Album(album) => {
+                let (pages, done) = album.pages().unwrap();
+                assert_eq!(pages.map(|page| page.width()).collect::<Vec<_>>(), [100]);
+                ("album", u64::from(album.number()), done.rest())
+            }
+            Message::Empty(empty) => ("empty", 0, empty.rest()),
+            other => panic!("{other:?}"),
+        };
+        told.push((name, number, block_length));
+        rest = behind;
+    }
+    let expected = [
+        ("ping", 1, 9),
+        ("album", 2, 1),
+        ("empty", 0, 0),
+        ("ping", 3, 8),
+    ];
+    assert_eq!(told, expected);
+}
