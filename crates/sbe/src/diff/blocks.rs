@@ -51,9 +51,9 @@ pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, repo
         report.add(Impact::Extension, path, &place.position, what);
     }
     let fields = Pairs::of(&old.fields, &new.fields);
-    for (one, two) in fields.both {
+    for &(one, two) in &fields.both {
         let path = step(path, &two.name);
-        both(&path, one, two, report);
+        both(&path, one, two, &fields, report);
         field(&path, one, two, report);
     }
     for one in fields.gone {
@@ -70,9 +70,9 @@ pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, repo
 
     let groups = Pairs::of(&old.groups, &new.groups);
     sequence(path, "groups", &groups, report);
-    for (one, two) in groups.both {
+    for &(one, two) in &groups.both {
         let path = step(path, &two.name);
-        both(&path, one, two, report);
+        both(&path, one, two, &groups, report);
         let (was, is) = (&one.dimensions.kind, &two.dimensions.kind);
         composites::frame(&path, was, is, report);
         entries(&path, one, two, report);
@@ -84,9 +84,9 @@ pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, repo
 
     let data = Pairs::of(&old.data, &new.data);
     sequence(path, "data", &data, report);
-    for (one, two) in data.both {
+    for &(one, two) in &data.both {
         let path = step(path, &two.name);
-        both(&path, one, two, report);
+        both(&path, one, two, &data, report);
         types::data(&path, &one.encoding, &two.encoding, &two.position, report);
     }
     gone(path, &data.gone, report);
@@ -111,6 +111,8 @@ struct Pairs<'schema, Thing> {
     both: Vec<(&'schema Thing, &'schema Thing)>,
     gone: Vec<&'schema Thing>,
     new: Vec<&'schema Thing>,
+    /// Which of the old have which name.
+    ids: HashMap<&'schema str, u32>,
     /// Whether the old that are in the new are the first ones there, in their old order.
     in_sequence: bool,
 }
@@ -122,6 +124,7 @@ impl<'schema, Thing: Numbered> Pairs<'schema, Thing> {
             both: Vec::new(),
             gone: Vec::new(),
             new: Vec::new(),
+            ids: old.iter().map(|one| (one.name(), one.id())).collect(),
             in_sequence: true,
         };
         for one in old {
@@ -170,9 +173,24 @@ impl<'schema> Index<'schema> {
 }
 
 /// What holds for fields, groups and data.
-fn both(path: &str, old: &impl Numbered, new: &impl Numbered, report: &mut Report) {
+fn both<Thing: Numbered>(
+    path: &str,
+    old: &Thing,
+    new: &Thing,
+    pairs: &Pairs<'_, Thing>,
+    report: &mut Report,
+) {
     let place = new.position();
-    report.renamed(path, place, old.name(), new.name());
+    match pairs.ids.get(new.name()) {
+        Some(other) if *other != old.id() => {
+            let what = format!(
+                "was called {}, and has the name of what had the id {other}: who goes by names takes the one for the other",
+                old.name()
+            );
+            report.add(Impact::Breaking, path, place, what);
+        }
+        _ => report.renamed(path, place, old.name(), new.name()),
+    }
     if old.id() != new.id() {
         let what = format!("had the id {}, and has {}", old.id(), new.id());
         report.add(Impact::Code, path, place, what);
@@ -227,13 +245,13 @@ fn field(path: &str, old: &Field, new: &Field, report: &mut Report) {
 fn null(path: &str, old: &Field, new: &Field, report: &mut Report) {
     let is_own = |field: &Field| field.presence == Presence::Optional;
     let by_type = [old, new].map(|field| field.kind.presence() == Presence::Optional);
-    if let (TypeKind::Simple(one), TypeKind::Simple(two)) = (&old.kind.kind, &new.kind.kind)
-        && is_own(old)
-        && is_own(new)
-        && by_type != [true, true]
-        && one.null != two.null
-    {
-        let what = format!("null was {}, and is {}", one.null, two.null);
+    let (one, two) = match (&old.kind.kind, &new.kind.kind) {
+        (TypeKind::Simple(one), TypeKind::Simple(two)) => (one.null, two.null),
+        (TypeKind::Enum(one), TypeKind::Enum(two)) => (one.null, two.null),
+        _ => return,
+    };
+    if is_own(old) && is_own(new) && by_type != [true, true] && one != two {
+        let what = format!("null was {one}, and is {two}");
         report.add(Impact::Breaking, path, &new.position, what);
     }
 }

@@ -120,7 +120,12 @@ fn enumeration(path: &str, old: &Enum, new: &Enum, place: &Position, report: &mu
     }
     if old.null != new.null {
         let what = format!("null was {}, and is {}", old.null, new.null);
-        report.add(Impact::Breaking, path, place, what);
+        // Where it is the field that may be null, it is told of the field.
+        let impact = match old.presence {
+            Presence::Optional => Impact::Breaking,
+            _ => Impact::Code,
+        };
+        report.add(impact, path, place, what);
     }
     let (of_old, of_new) = (Names::of_enum(old), Names::of_enum(new));
     for one in &old.values {

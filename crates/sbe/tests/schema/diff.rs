@@ -295,6 +295,83 @@ fn another_null_value_is_breaking_where_a_field_is_what_is_optional() {
 }
 
 #[test]
+fn a_name_that_is_that_of_something_else_now_is_breaking() {
+    let fields = |names: [&str; 3]| {
+        let [one, two, three] = names;
+        format!(
+            r#"<message name="M" id="1">
+                 <field name="{one}" id="1" type="uint32"/>
+                 <field name="{two}" id="2" type="uint32"/>
+                 <group name="{three}" id="3"><field name="size" id="1" type="uint32"/></group>
+                 <group name="b" id="4"><field name="size" id="1" type="uint32"/></group>
+               </message>"#
+        )
+    };
+    let old = read(0, "", &fields(["bid", "ask", "a"]));
+    let told_of = |names| {
+        let new = read(1, "", &fields(names));
+        let changes = diff(&old, &new);
+        changes
+            .into_iter()
+            .filter(|change| change.path != "schema")
+            .map(|change| format!("{}: {}: {}", change.impact, change.path, change.what))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told_of(["ask", "bid", "a"]),
+        [
+            "breaking: M.ask: was called bid, and has the name of what had the id 2: who goes by names takes the one for the \
+             other",
+            "breaking: M.bid: was called ask, and has the name of what had the id 1: who goes by names takes the one for the \
+             other",
+        ]
+    );
+    // A chain of new names too, and one that nothing had is none.
+    assert_eq!(
+        told_of(["ask", "offer", "c"]),
+        [
+            "breaking: M.ask: was called bid, and has the name of what had the id 2: who goes by names takes the one for the \
+             other",
+            "code: M.offer: was called ask, is called offer",
+            "code: M.c: was called a, is called c",
+        ]
+    );
+}
+
+#[test]
+fn another_null_value_of_an_enumeration_is_breaking_where_it_is_used() {
+    let side = |null: u8, presence: &str| {
+        format!(
+            r#"<type name="Raw" primitiveType="uint8" presence="optional" nullValue="{null}"/>
+               <enum name="S" encodingType="Raw" {presence}><validValue name="Buy">1</validValue></enum>"#
+        )
+    };
+    let message = |presence: &str| {
+        format!(
+            r#"<message name="M" id="1"><field name="side" id="1" type="S" {presence}/></message>"#
+        )
+    };
+    let (none, optional) = ("", r#"presence="optional""#);
+    for (kind, field, expected) in [
+        (none, none, &[(Impact::Code, "S")][..]),
+        (
+            none,
+            optional,
+            &[(Impact::Breaking, "M.side"), (Impact::Code, "S")],
+        ),
+        (optional, none, &[(Impact::Breaking, "S")]),
+    ] {
+        let old = read(0, &side(254, kind), &message(field));
+        let new = read(0, &side(253, kind), &message(field));
+        let changes = diff(&old, &new);
+        let mut told: Vec<_> = told(&changes);
+        // The type that says how it is sent is used by nobody else.
+        told.retain(|(_, path)| *path != "Raw");
+        assert_eq!(told, expected, "{kind}, {field}: {changes:?}");
+    }
+}
+
+#[test]
 fn what_changes_in_types_that_no_message_uses_changes_programs_only() {
     let with = |version: u32, unused: &str| {
         let types = format!("{TYPES}{unused}");
