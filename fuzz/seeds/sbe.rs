@@ -13,7 +13,7 @@ use crate::Seed;
 use crate::chance::Chance;
 
 /// The schemas of the codecs that `sbe_codecs` reads by.
-const SCHEMAS: [(&str, &str); 12] = [
+const SCHEMAS: [(&str, &str); 15] = [
     (
         "garage0",
         include_str!("../../crates/sbe/codecs/schema/garage_v0.xml"),
@@ -43,6 +43,18 @@ const SCHEMAS: [(&str, &str); 12] = [
         include_str!("../../crates/sbe/codecs/schema/vast.xml"),
     ),
     (
+        "twins",
+        include_str!("../../crates/sbe/codecs/schema/twins.xml"),
+    ),
+    (
+        "weather0",
+        include_str!("../../crates/sbe/codecs/schema/weather_v0.xml"),
+    ),
+    (
+        "weather1",
+        include_str!("../../crates/sbe/codecs/schema/weather_v1.xml"),
+    ),
+    (
         "archive",
         include_str!("../../crates/archive/schema/archive.xml"),
     ),
@@ -62,10 +74,16 @@ const SCHEMAS: [(&str, &str); 12] = [
 ];
 
 /// What some of them include.
-const INCLUDED: (&str, &str) = (
-    "music_types.xml",
-    include_str!("../../crates/sbe/codecs/schema/music_types.xml"),
-);
+const INCLUDED: [(&str, &str); 2] = [
+    (
+        "music_types.xml",
+        include_str!("../../crates/sbe/codecs/schema/music_types.xml"),
+    ),
+    (
+        "weather_frames.xml",
+        include_str!("../../crates/sbe/codecs/schema/weather_frames.xml"),
+    ),
+];
 
 pub(crate) fn seeds() -> Vec<Seed> {
     let mut seeds = schemas();
@@ -75,7 +93,7 @@ pub(crate) fn seeds() -> Vec<Seed> {
             seeds.push(Seed::new("sbe_decode", format!("{index}-{name}"), bytes));
         }
     }
-    let files: InMemory = SCHEMAS.into_iter().chain([INCLUDED]).collect();
+    let files: InMemory = SCHEMAS.into_iter().chain(INCLUDED).collect();
     for (schema, _) in SCHEMAS {
         let compiled = compile(schema, &files).unwrap_or_else(|wrong| panic!("{wrong}"));
         for (name, bytes) in messages(&compiled.schema) {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::check;
+use crate::generate;
 use crate::model::Schema;
 use crate::problem::{Diagnostic, Problem, Problems};
 use crate::read;
@@ -50,6 +51,9 @@ pub fn compile(name: &str, sources: &dyn Sources) -> Result<Compiled, Rejected> 
         xml::load(name, sources, &mut problems).and_then(|root| read::schema(&root, &mut problems));
     if let Some(schema) = &schema {
         check::schema(schema, &mut problems);
+        if !problems.any_errors() {
+            generate::names(schema, &mut problems);
+        }
     }
     let any_errors = problems.any_errors();
     let found = problems.in_order();

@@ -211,6 +211,9 @@ pub enum Problem {
     #[error("{name} is the same bit as {other}")]
     SameBit { name: String, other: String },
 
+    #[error("{0}")]
+    Renamed(Box<Renamed>),
+
     // References.
     #[error("there is no type {0}")]
     NoSuchType(String),
@@ -390,6 +393,7 @@ impl Problem {
             | Self::NoMessages
             | Self::PrimitiveReplaced(_)
             | Self::SameBit { .. }
+            | Self::Renamed(_)
             | Self::ValueIsNull { .. }
             | Self::ValueRefNotConstant
             | Self::TypeIsConstant
@@ -407,5 +411,36 @@ impl Problem {
             | Self::CompositeExtended { .. } => Severity::Warning,
             _ => Severity::Error,
         }
+    }
+}
+
+/// Something whose name would be that of something else in Rust.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Renamed {
+    /// Its name in the schema.
+    pub name: String,
+    /// The name that both would have.
+    pub wanted: String,
+    /// The name that it gets.
+    pub given: String,
+    /// What has that name, by its own in the schema.
+    pub first: String,
+    /// Where that was written.
+    pub first_position: Position,
+}
+
+impl fmt::Display for Renamed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            wanted,
+            given,
+            first,
+            first_position,
+        } = self;
+        write!(
+            out,
+            "in Rust, {name} would have the name {wanted} of {first} (at {first_position}), and gets {given}"
+        )
     }
 }

@@ -3,10 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use taran_sbe::compile;
-use taran_sbe::generate::{self, GenerateError};
+use taran_sbe::generate;
 use taran_sbe::xml::NoFiles;
 
 fn schema(inside: &str) -> taran_sbe::model::Schema {
+    compiled(inside).schema
+}
+
+fn compiled(inside: &str) -> taran_sbe::Compiled {
     let text = format!(
         r#"<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="a.b.Some-Thing" id="1" version="0">
             <types>
@@ -20,22 +24,7 @@ fn schema(inside: &str) -> taran_sbe::model::Schema {
             {inside}
         </sbe:messageSchema>"#
     );
-    compile("", &NoFiles(&text)).unwrap().schema
-}
-
-fn collisions(inside: &str) -> Vec<(String, String, String)> {
-    let error = generate::rust(&schema(inside)).unwrap_err();
-    let GenerateError::Collisions(collisions) = error else {
-        panic!("{error}")
-    };
-    collisions
-        .into_iter()
-        .map(|each| (each.identifier, each.first, each.second))
-        .collect()
-}
-
-fn triple(identifier: &str, first: &str, second: &str) -> (String, String, String) {
-    (identifier.to_owned(), first.to_owned(), second.to_owned())
+    compile("", &NoFiles(&text)).unwrap()
 }
 
 #[test]
@@ -46,36 +35,64 @@ fn the_file_is_called_after_the_last_part_of_the_package() {
 }
 
 #[test]
-fn all_names_that_become_the_same_are_told_with_their_places() {
+fn of_names_that_become_the_same_all_but_the_first_get_numbers_and_are_told_with_their_places() {
     let inside = r#"<types>
-        <enum name="Colour" encodingType="uint8">
+        <composite name="Pair">
+            <enum name="Colour" encodingType="uint8"><validValue name="A">1</validValue></enum>
+        </composite>
+        <enum name="PairColour" encodingType="uint8">
             <validValue name="RED_ISH">1</validValue>
             <validValue name="RedIsh">2</validValue>
+            <validValue name="Red_Ish">3</validValue>
         </enum>
-        <enum name="colour" encodingType="uint8"/>
-        <set name="Flags" encodingType="uint8">
-            <choice name="isUp">0</choice>
-            <choice name="IS_UP">1</choice>
-        </set>
     </types>
     <message name="Order" id="1">
         <field name="orderId" id="1" type="uint8"/>
-        <field name="OrderID" id="2" type="uint8"/>
+        <field name="order_id_2" id="2" type="uint8"/>
+        <field name="OrderID" id="3" type="uint8"/>
     </message>
     <message name="order" id="2"/>"#;
+    let compiled = compiled(inside);
+    let told: Vec<_> = compiled.warnings.iter().map(ToString::to_string).collect();
+    let renamed: Vec<_> = told
+        .iter()
+        .filter_map(|told| told.split_once("in Rust, "))
+        .map(|(_, told)| told)
+        .collect();
     assert_eq!(
-        collisions(inside),
+        renamed,
         [
-            triple("RedIsh", "RED_ISH", "RedIsh"),
-            triple("Colour", "Colour", "colour"),
-            triple("IS_UP", "isUp", "IS_UP"),
-            triple("order_id", "orderId", "OrderID"),
-            triple("order", "Order", "order"),
-            triple("Order", "Order", "order"),
-        ]
+            "Colour would have the name PairColour of PairColour (at :14:9), and gets PairColour2",
+            "RedIsh would have the name RedIsh of RED_ISH (at :15:13), and gets RedIsh2",
+            "Red_Ish would have the name RedIsh of RED_ISH (at :15:13), and gets RedIsh3",
+            "OrderID would have the name order_id of orderId (at :21:9), and gets order_id_3",
+            "order would have the name order of Order (at :20:5), and gets order_2",
+            "order would have the name Order of Order (at :20:5), and gets Order2",
+        ],
+        "{told:#?}"
     );
-    let error = generate::rust(&schema(inside)).unwrap_err().to_string();
-    assert!(error.contains("RedIsh would be called RedIsh in Rust, as RED_ISH is already (at"));
+    let text = &generate::rust(&compiled.schema).unwrap()[0].text;
+    for part in [
+        "pub enum PairColour {",
+        "pub enum PairColour2 {",
+        "pub mod order_2 {",
+        "Order2(order_2::OrderDecoder<'a>),",
+        "pub fn order_id_3(&self) -> u8 {",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn a_type_that_only_unused_ones_refer_to_is_there_too() {
+    let inside = r#"<types>
+        <composite name="sizes"><type name="blockLength" primitiveType="uint16"/>
+            <type name="numInGroup" primitiveType="uint16"/></composite>
+        <composite name="Unused"><ref name="inner" type="sizes"/></composite>
+    </types>
+    <message name="M" id="1"/>"#;
+    let text = generate::rust(&schema(inside)).unwrap().remove(0).text;
+    assert!(text.contains("pub struct SizesDecoder<'a> {"), "{text}");
 }
 
 #[test]

@@ -89,7 +89,7 @@ pub fn show(bytes: &[u8], out: &mut dyn Write) -> fmt::Result {
             })*
         };
     }
-    each!(garage_v0 garage_v1 garage_v2 music_v0 music_v1 ticks vast archive archive_mark cluster cluster_mark node);
+    each!(garage_v0 garage_v1 garage_v2 music_v0 music_v1 ticks vast twins weather_v0 weather_v1 archive archive_mark cluster cluster_mark node);
     Ok(())
 }
 
@@ -126,6 +126,21 @@ pub mod ticks {
 /// Headers, groups and data with lengths of eight bytes.
 pub mod vast {
     include!(concat!(env!("OUT_DIR"), "/vast.rs"));
+}
+
+/// Names that are different in the schema and the same in Rust.
+pub mod twins {
+    include!(concat!(env!("OUT_DIR"), "/twins.rs"));
+}
+
+/// Reports of the weather, with null values of their own, and types in another package.
+pub mod weather_v0 {
+    include!(concat!(env!("OUT_DIR"), "/weather_v0.rs"));
+}
+
+/// The same reports, with fields, a group in a group, and a text more.
+pub mod weather_v1 {
+    include!(concat!(env!("OUT_DIR"), "/weather_v1.rs"));
 }
 
 /// The archive's protocol.

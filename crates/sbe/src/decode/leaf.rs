@@ -23,12 +23,17 @@ pub(super) fn simple<'data>(
         return text::value(text::until_zero(bytes, encoding), encoding);
     }
     if simple.is_array {
-        return Value::Numbers(Numbers {
+        let numbers = Numbers {
             primitive: simple.primitive,
             byte_order: order,
             null,
             bytes,
-        });
+        };
+        // So it is with text, and in generated code: an array is null where all that is in it is.
+        if null.is_some() && numbers.iter().all(|number| number == Value::Null) {
+            return Value::Null;
+        }
+        return Value::Numbers(numbers);
     }
     if simple.primitive == Primitive::Char && null != bytes.first().map(character) {
         return text::value(bytes, encoding);

@@ -1,10 +1,11 @@
 //! A block of a message or of a group's entries, with everything that the Rust for it needs to know.
 
-use super::Collision;
-use super::names::{self, Scope};
-use super::own;
-use super::value::{Place, Value};
-use crate::model::{self, Data, Field, Group, Position, TypeKind};
+use super::scope::{Scope, Thing};
+use super::type_names::TypeNames;
+use super::value::{self, Place, Value};
+use super::{names, own};
+use crate::model::{self, Data, Field, Group, TypeKind};
+use crate::problem::Problems;
 
 /// What is said of a message or a group.
 pub(super) struct Plan<'a> {
@@ -49,6 +50,8 @@ pub(super) struct GroupPlan<'a> {
     pub(super) encoder: String,
     /// What its encoder gives back at its end.
     pub(super) parent: String,
+    /// The method that reads it in one go, where there is one.
+    pub(super) each: String,
     pub(super) entry: Plan<'a>,
     /// The version before which entries have nothing: no fields, and what is behind them came later.
     pub(super) empty_before: Option<u32>,
@@ -56,11 +59,14 @@ pub(super) struct GroupPlan<'a> {
     pub(super) own: Option<String>,
 }
 
+/// Markers have a module of their own, where no other type is in their way.
+const MARKER: &str = " in at";
+
 /// The marker of where everything has been read or written.
 pub(super) const DONE: &str = "Done";
 
 impl<'a> Plan<'a> {
-    pub(super) fn message(message: &'a model::Message, plans: &mut Plans<'_>) -> Self {
+    pub(super) fn message(message: &'a model::Message, plans: &mut Plans<'_, 'a>) -> Self {
         let name = names::kind(&message.name);
         let mut plan = Self {
             name: &message.name,
@@ -72,14 +78,21 @@ impl<'a> Plan<'a> {
             length: message.block.length,
             tails: Vec::new(),
         };
-        plans.kind(&plan.decoder, &message.name, &message.position);
-        plans.kind(&plan.encoder, &message.name, &message.position);
+        // It is the first in its module, and gets what it wants.
+        let thing = (message.name.as_str(), &message.position);
+        plans.take(name, &["Decoder", "Encoder"], thing);
         plan.fill(&message.block, message.since, "", plans);
         plan
     }
 
-    fn fill(&mut self, block: &'a model::Block, since: u32, prefix: &str, plans: &mut Plans<'_>) {
-        let mut methods = Scope::default();
+    fn fill(
+        &mut self,
+        block: &'a model::Block,
+        since: u32,
+        prefix: &str,
+        plans: &mut Plans<'_, 'a>,
+    ) {
+        let mut methods = Scope::of_words();
         self.fixed = block
             .fields
             .iter()
@@ -88,33 +101,29 @@ impl<'a> Plan<'a> {
             .max()
             .unwrap_or(0);
         for field in &block.fields {
-            let method = names::method(&field.name);
-            methods.take(&method, &field.name, &field.position, plans.collisions);
-            self.values.push(value(field, method, since, self.fixed));
+            let thing = (field.name.as_str(), &field.position);
+            let method = methods.take(names::method(&field.name), thing, plans.problems);
+            let value = value(field, method, (since, self.fixed), plans.types);
+            self.values.push(value);
         }
-        let groups = block
-            .groups
+        let groups = block.groups.iter().map(|group| {
+            let thing = (group.name.as_str(), &group.position);
+            (thing, Ok(group))
+        });
+        let data = block.data.iter().map(|data| {
+            let thing = (data.name.as_str(), &data.position);
+            (thing, Err(data))
+        });
+        let all: Vec<(_, Result<&'a Group, &'a Data>)> = groups.chain(data).collect();
+        let mut markers: Vec<String> = all
             .iter()
-            .map(|group| (group.name.as_str(), Ok(group)));
-        let data = block
-            .data
-            .iter()
-            .map(|data| (data.name.as_str(), Err(data)));
-        let all: Vec<(&'a str, Result<&'a Group, &'a Data>)> = groups.chain(data).collect();
-        let markers: Vec<String> = all
-            .iter()
-            .map(|(name, _)| format!("{prefix}{}", names::kind(name)))
-            .chain([DONE.to_owned()])
+            .map(|(thing, what)| plans.marker(prefix, *thing, what.is_ok()))
             .collect();
-        for ((name, what), at) in all.into_iter().zip(markers.windows(2)) {
+        markers.push(DONE.to_owned());
+        for ((thing, what), at) in all.into_iter().zip(markers.windows(2)) {
             let [marker, next] = at else { continue };
-            let position = match what {
-                Ok(group) => &group.position,
-                Err(data) => &data.position,
-            };
-            let method = names::method(name);
-            methods.take(&method, name, position, plans.collisions);
-            plans.markers.take(marker, name, position, plans.collisions);
+            let name = thing.0;
+            let method = methods.take(names::method(name), thing, plans.problems);
             let (description, deprecated, own) = match what {
                 Ok(group) => (&group.description, group.deprecated, group.since),
                 Err(data) => (&data.description, data.deprecated, data.since),
@@ -122,10 +131,10 @@ impl<'a> Plan<'a> {
             let kind = match what {
                 Ok(group) => {
                     let after = format!("{}<'a, at::{next}>", self.encoder);
-                    let plan = GroupPlan::new(group, since, marker, after, plans);
+                    let mut plan = GroupPlan::new(group, since, marker, after, plans);
                     if plan.entry.has_tails() {
                         let each = format!("each_{method}");
-                        methods.take(&each, name, position, plans.collisions);
+                        plan.each = methods.take(each, thing, plans.problems);
                     }
                     TailKind::Group(Box::new(plan))
                 }
@@ -167,7 +176,7 @@ impl<'a> GroupPlan<'a> {
         since: u32,
         name: &str,
         parent: String,
-        plans: &mut Plans<'_>,
+        plans: &mut Plans<'_, 'a>,
     ) -> Self {
         let since = since.max(group.since);
         let encoder = format!("{name}Encoder");
@@ -182,15 +191,13 @@ impl<'a> GroupPlan<'a> {
             tails: Vec::new(),
         };
         let decoder = format!("{name}Decoder");
-        for kind in [&decoder, &encoder, &entry.decoder, &entry.encoder] {
-            plans.kind(kind, &group.name, &group.position);
-        }
         entry.fill(&group.block, since, name, plans);
         let came: Option<Vec<u32>> = entry.tails.iter().map(|tail| tail.since).collect();
         let came = came.filter(|_| entry.fixed == 0);
         Self {
             empty_before: came.and_then(|came| came.into_iter().min()),
-            own: own::dimensions(&group.dimensions.kind),
+            own: own::dimensions(&group.dimensions.kind, plans.types),
+            each: String::new(),
             group,
             decoder,
             encoder,
@@ -201,28 +208,42 @@ impl<'a> GroupPlan<'a> {
 }
 
 /// What the plans of one message share.
-pub(super) struct Plans<'a> {
-    kinds: Scope,
-    markers: Scope,
-    collisions: &'a mut Vec<Collision>,
+pub(super) struct Plans<'p, 'a> {
+    kinds: Scope<'a>,
+    types: &'p TypeNames<'a>,
+    problems: &'p mut Problems,
 }
 
-impl<'a> Plans<'a> {
-    pub(super) fn new(collisions: &'a mut Vec<Collision>) -> Self {
+impl<'p, 'a> Plans<'p, 'a> {
+    pub(super) fn new(types: &'p TypeNames<'a>, problems: &'p mut Problems) -> Self {
         Self {
-            kinds: Scope::default(),
-            markers: Scope::default(),
-            collisions,
+            kinds: Scope::of_types(),
+            types,
+            problems,
         }
     }
 
-    fn kind(&mut self, identifier: &str, original: &str, position: &Position) {
-        self.kinds
-            .take(identifier, original, position, self.collisions);
+    /// The type that says that something is next; the types of a group are called after it too.
+    fn marker(&mut self, prefix: &str, thing: Thing<'a>, is_group: bool) -> String {
+        let wanted = format!("{prefix}{}", names::kind(thing.0));
+        if !is_group {
+            return self.take(wanted, &[MARKER], thing);
+        }
+        let endings = [MARKER, "Decoder", "Encoder", "Entry", "EntryEncoder"];
+        self.take(wanted, &endings, thing)
+    }
+
+    fn take(&mut self, wanted: String, endings: &[&str], thing: Thing<'a>) -> String {
+        self.kinds.take_all(wanted, endings, thing, self.problems)
     }
 }
 
-fn value(field: &Field, method: String, since: u32, fixed: u32) -> Value<'_> {
+fn value<'a>(
+    field: &'a Field,
+    method: String,
+    (since, fixed): (u32, u32),
+    types: &TypeNames<'_>,
+) -> Value<'a> {
     let place = if field.since <= since {
         Place::Fixed
     } else if field.offset >= fixed {
@@ -233,6 +254,8 @@ fn value(field: &Field, method: String, since: u32, fixed: u32) -> Value<'_> {
     } else {
         Place::FixedSince(field.since)
     };
+    let (constant, value_ref) = (field.constant.as_ref(), field.value_ref.as_ref());
+    let kind = types.top(&field.kind.name);
     Value {
         name: &field.name,
         method,
@@ -241,11 +264,12 @@ fn value(field: &Field, method: String, since: u32, fixed: u32) -> Value<'_> {
         kind: &field.kind,
         path: match &field.kind.kind {
             TypeKind::Simple(_) => String::new(),
-            _ => format!("types::{}", names::kind(&field.kind.name)),
+            _ => format!("types::{kind}"),
         },
         presence: field.presence,
-        constant: field.constant.as_ref(),
-        value_ref: field.value_ref.as_ref(),
+        constant,
+        variant: value::variant(&field.kind, constant, value_ref)
+            .map(|variant| types.part(kind, variant).to_owned()),
         offset: field.offset,
         place,
     }

@@ -1,10 +1,10 @@
 //! Composites, and whatever types are written inside of them.
 
 use super::code::{Code, named, prose};
-use super::names::{self, Scope};
+use super::type_names::TypeNames;
 use super::value::{self, Place, Value};
-use super::{Collision, enumeration, range, set};
-use crate::model::{ByteOrder, Composite, Constant, Presence, Type, TypeKind, ValueRef};
+use super::{enumeration, range, set};
+use crate::model::{ByteOrder, Composite, Constant, Member, Presence, Type, TypeKind, ValueRef};
 
 /// What a type is for, and since when it should not be used.
 pub(super) fn documented(code: &mut Code, kind: &Type, otherwise: &str) {
@@ -21,8 +21,7 @@ pub(super) fn documented(code: &mut Code, kind: &Type, otherwise: &str) {
 pub(super) struct Types<'a> {
     pub(super) code: &'a mut Code,
     pub(super) order: ByteOrder,
-    pub(super) scope: Scope,
-    pub(super) collisions: &'a mut Vec<Collision>,
+    pub(super) names: &'a TypeNames<'a>,
 }
 
 impl Types<'_> {
@@ -31,33 +30,24 @@ impl Types<'_> {
         match &kind.kind {
             TypeKind::Simple(_) => {}
             TypeKind::Enum(kind_of) => {
-                self.take(name, kind);
                 self.code.blank();
-                enumeration::write(self.code, kind, kind_of, name, self.collisions);
+                enumeration::write(self.code, kind, kind_of, name, self.names);
             }
             TypeKind::Set(kind_of) => {
-                self.take(name, kind);
                 self.code.blank();
-                set::write(self.code, kind, kind_of, name, self.collisions);
+                set::write(self.code, kind, kind_of, name, self.names);
             }
             TypeKind::Composite(composite) => {
-                self.take(&format!("{name}Decoder"), kind);
-                self.take(&format!("{name}Encoder"), kind);
                 for member in composite.members.iter().filter(|member| !member.is_ref) {
-                    self.write(&member.kind, &inside(name, &member.kind));
+                    self.write(&member.kind, self.names.inside(name, &member.kind.name));
                 }
                 self.composite(kind, composite, name);
             }
         }
     }
 
-    fn take(&mut self, identifier: &str, kind: &Type) {
-        self.scope
-            .take(identifier, &kind.name, &kind.position, self.collisions);
-    }
-
     fn composite(&mut self, kind: &Type, composite: &Composite, name: &str) {
-        let values = self.values(composite, name);
+        let values = values(composite, name, self.names);
         let length = composite.length;
         let order = self.order;
         let code = &mut *self.code;
@@ -103,47 +93,36 @@ impl Types<'_> {
         value::show(code, &decoder, ("", "<'_>"), &kind.name, &values, |_| {});
         encoder(code, kind, name, length, &values, order);
     }
-
-    fn values<'k>(&mut self, composite: &'k Composite, name: &str) -> Vec<Value<'k>> {
-        let mut scope = Scope::default();
-        let mut values = Vec::new();
-        for member in &composite.members {
-            let (constant, value_ref) = constant(&member.kind);
-            let value = Value {
-                name: &member.name,
-                method: names::method(&member.name),
-                description: member
-                    .description
-                    .as_deref()
-                    .or(member.kind.description.as_deref()),
-                deprecated: member.deprecated,
-                kind: &member.kind,
-                path: if member.is_ref {
-                    names::kind(&member.kind.name)
-                } else {
-                    inside(name, &member.kind)
-                },
-                presence: member.kind.presence(),
-                constant,
-                value_ref,
-                offset: member.offset,
-                place: Place::Fixed,
-            };
-            scope.take(
-                &value.method,
-                &member.name,
-                &member.position,
-                self.collisions,
-            );
-            values.push(value);
-        }
-        values
-    }
 }
 
-/// What a type that is written inside of a composite is called.
-fn inside(composite: &str, kind: &Type) -> String {
-    format!("{composite}{}", names::kind(&kind.name))
+fn values<'k>(composite: &'k Composite, name: &str, names: &TypeNames<'_>) -> Vec<Value<'k>> {
+    let value = |member: &'k Member| {
+        let kind = &*member.kind;
+        let path = if member.is_ref {
+            names.top(&kind.name)
+        } else {
+            names.inside(name, &kind.name)
+        };
+        let (constant, value_ref) = constant(kind);
+        Value {
+            name: &member.name,
+            method: names.part(name, &member.name).to_owned(),
+            description: member
+                .description
+                .as_deref()
+                .or(kind.description.as_deref()),
+            deprecated: member.deprecated,
+            kind,
+            path: path.to_owned(),
+            presence: kind.presence(),
+            constant,
+            variant: value::variant(kind, constant, value_ref)
+                .map(|variant| names.part(path, variant).to_owned()),
+            offset: member.offset,
+            place: Place::Fixed,
+        }
+    };
+    composite.members.iter().map(value).collect()
 }
 
 fn constant(kind: &Type) -> (Option<&Constant>, Option<&ValueRef>) {

@@ -287,7 +287,7 @@ fn read_each(
         value::deprecated(code, version);
     }
     code.line("#[inline]");
-    let name = format!("pub fn each_{}<E: From<{ERROR}>>", tail.method);
+    let name = format!("pub fn {}<E: From<{ERROR}>>", plan_of.each);
     let result = format!("Result<{entry}<'a, at::{DONE}>, E>");
     let mut each = format!("mut each: impl FnMut({entry}<'a>) -> {result}");
     if !code.fits(each.len()) {

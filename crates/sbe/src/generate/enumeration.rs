@@ -1,9 +1,9 @@
 //! Enumerations.
 
 use super::code::{Code, named, prose};
-use super::names::{self, Scope};
+use super::number;
+use super::type_names::TypeNames;
 use super::value::deprecated;
-use super::{Collision, number};
 use crate::model::{Enum, Scalar, Type};
 
 pub(super) fn write(
@@ -11,18 +11,17 @@ pub(super) fn write(
     kind: &Type,
     enumeration: &Enum,
     name: &str,
-    collisions: &mut Vec<Collision>,
+    names: &TypeNames<'_>,
 ) {
     let raw = number::rust_type(enumeration.encoding);
     let null = match enumeration.null {
         Scalar::Integer(null) => null,
         Scalar::Real(_) => 0,
     };
-    let mut scope = Scope::default();
     let values: Vec<_> = enumeration
         .values
         .iter()
-        .map(|value| (names::variant(&value.name), value))
+        .map(|value| (names.part(name, &value.name), value))
         .collect();
     super::composite::documented(
         code,
@@ -32,7 +31,6 @@ pub(super) fn write(
     code.line("#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]");
     code.block(format!("pub enum {name} {{"), |code| {
         for (variant, value) in &values {
-            scope.take(variant, &value.name, &value.position, collisions);
             match &value.description {
                 Some(text) => code.doc(&prose(text)),
                 None => code.doc(&format!("{}.", named(&value.name))),

@@ -1,24 +1,24 @@
 //! The module of a message.
 
-use super::Collision;
 use super::block::{DONE, Plan, Plans, TailKind};
 use super::code::{Code, named, prose};
-use super::{decoder, encoder, group, names, number, own, value};
+use super::names;
+use super::scope::Scope;
+use super::type_names::TypeNames;
+use super::{decoder, encoder, group, number, own, value};
 use crate::model::{Message, Schema};
+use crate::problem::Problems;
 
 /// The module; its name is given.
-pub(super) fn write(
-    code: &mut Code,
-    schema: &Schema,
-    message: &Message,
-    module: &str,
-    collisions: &mut Vec<Collision>,
-) {
-    let order = schema.byte_order;
-    let plan = Plan::message(message, &mut Plans::new(collisions));
+pub(super) fn write(code: &mut Code, schema: &Schema, name: &Name<'_>, types: &TypeNames<'_>) {
+    let (order, message) = (schema.byte_order, name.message);
+    // What is wrong with its names has been told.
+    let mut problems = Problems::default();
+    let plan = Plan::message(message, &mut Plans::new(types, &mut problems));
+    let own_header = own::header(&schema.header.kind, types);
     code.doc(&format!("The message {}.", named(&message.name)));
     code.line(super::root::ALLOWED);
-    code.block(format!("pub mod {module} {{"), |code| {
+    code.block(format!("pub mod {} {{", name.module), |code| {
         code.line("use super::types;");
         code.line("use taran_sbe::runtime;");
         code.blank();
@@ -26,7 +26,9 @@ pub(super) fn write(
         decoder::write(code, &plan, order, |code| decode(code, message));
         code.blank();
         documented(code, message, "Writes");
-        encoder::write(code, &plan, order, |code| encode(code, schema, message));
+        encoder::write(code, &plan, order, |code| {
+            encode(code, schema, message, own_header);
+        });
         for tail in &plan.tails {
             if let TailKind::Group(inner) = &tail.kind {
                 group::write(code, inner, tail.since.is_some(), order);
@@ -70,14 +72,14 @@ fn decode(code: &mut Code, message: &Message) {
     });
 }
 
-fn encode(code: &mut Code, schema: &Schema, message: &Message) {
+fn encode(code: &mut Code, schema: &Schema, message: &Message, own: Option<String>) {
     let result = "Result<Self, runtime::EncodeError>";
     let argument = "buffer: &'a mut [u8]";
     code.doc("Writes a message that begins with its header.");
     code.doc("\nFields that nobody sets are null where they can be, else zero.");
     code.doc("\n# Errors\n\nWhen the buffer is too small.");
     code.line("#[inline]");
-    match own::header(&schema.header.kind) {
+    match own {
         None => code.function("pub fn encode", &[argument], result, |code| {
             header(code, schema, message, None);
         }),
@@ -163,9 +165,29 @@ fn each_marker(code: &mut Code, plan: &Plan<'_>) {
     }
 }
 
-/// The message's module and its decoder.
-pub(super) fn path(message: &Message) -> (String, String) {
-    let module = names::module(&message.name);
-    let decoder = format!("{}Decoder", names::kind(&message.name));
-    (module, decoder)
+/// What a message is called.
+pub(super) struct Name<'a> {
+    pub(super) message: &'a Message,
+    pub(super) module: String,
+    /// Among all messages.
+    pub(super) variant: String,
+    /// Its decoder, with its module.
+    pub(super) decoder: String,
+}
+
+/// What all messages are called, in the order of the schema.
+pub(super) fn all<'a>(schema: &'a Schema, problems: &mut Problems) -> Vec<Name<'a>> {
+    let (mut modules, mut variants) = (Scope::of_words(), Scope::of_types());
+    let name = |message: &'a Message| {
+        let thing = (message.name.as_str(), &message.position);
+        let module = modules.take(names::module(thing.0), thing, problems);
+        let kind = names::kind(thing.0);
+        Name {
+            message,
+            decoder: format!("{module}::{kind}Decoder"),
+            module,
+            variant: variants.take(kind, thing, problems),
+        }
+    };
+    schema.messages.iter().map(name).collect()
 }

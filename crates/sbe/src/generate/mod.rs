@@ -11,7 +11,8 @@
 //! Fields are methods. What follows the fields, groups and data, has to be read and written in its order, so decoders
 //! and encoders have a type parameter that says where they stand: `CarDecoder<'_, at::Manufacturer>` has a method
 //! `manufacturer`, and that gives the text and `CarDecoder<'_, at::Model>`. In any other order it does not compile.
-//! Names that are words of Rust, or of this interface, get an underscore at their end.
+//! Names that are words of Rust, or of this interface, get an underscore at their end; of names that become the same, all
+//! but the first get a number.
 
 mod block;
 mod code;
@@ -19,6 +20,7 @@ mod composite;
 mod decoder;
 mod encoder;
 mod enumeration;
+mod frames;
 mod group;
 mod message;
 mod names;
@@ -26,15 +28,18 @@ mod number;
 mod own;
 mod range;
 mod root;
+mod scope;
 mod set;
 mod size;
+mod type_names;
 mod value;
 
-use std::fmt;
-
+use block::{Plan, Plans};
 use thiserror::Error;
+use type_names::TypeNames;
 
-use crate::model::{Position, Schema};
+use crate::model::Schema;
+use crate::problem::Problems;
 
 /// A file that was generated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,38 +50,10 @@ pub struct GeneratedFile {
     pub text: String,
 }
 
-/// Two things of a schema that would have the same name in Rust.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Collision {
-    /// That name.
-    pub identifier: String,
-    /// What has it already, by its name in the schema.
-    pub first: String,
-    /// Where that was written.
-    pub first_position: Position,
-    /// What would have it too.
-    pub second: String,
-    /// Where that was written.
-    pub position: Position,
-}
-
-impl fmt::Display for Collision {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "{}: {} would be called {} in Rust, as {} is already (at {})",
-            self.position, self.second, self.identifier, self.first, self.first_position
-        )
-    }
-}
-
 /// Why there is no Rust for a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// Names become the same in Rust: every pair of those, at least one.
-    #[error("{}", told(_0))]
-    Collisions(Vec<Collision>),
     /// It would be more than anybody could compile.
     #[error(
         "{values} values, each field with all that its type holds, are more than the {most} that code is made for"
@@ -89,24 +66,15 @@ pub enum GenerateError {
     },
 }
 
-fn told(collisions: &[Collision]) -> String {
-    let lines: Vec<String> = collisions.iter().map(Collision::to_string).collect();
-    lines.join("\n")
-}
-
 /// Rust for a schema: one file, called after the last part of its package.
 ///
 /// # Errors
 ///
-/// [`GenerateError`] when two names of the schema become the same in Rust, or the code would be endless.
+/// [`GenerateError`] when the code would be endless.
 pub fn rust(schema: &Schema) -> Result<Vec<GeneratedFile>, GenerateError> {
     let (values, most) = (size::of(schema), size::MOST);
     if values > most {
         return Err(GenerateError::TooLarge { values, most });
-    }
-    let (text, collisions) = root::file(schema);
-    if !collisions.is_empty() {
-        return Err(GenerateError::Collisions(collisions));
     }
     let name = schema
         .package
@@ -115,6 +83,19 @@ pub fn rust(schema: &Schema) -> Result<Vec<GeneratedFile>, GenerateError> {
         .unwrap_or("schema");
     Ok(vec![GeneratedFile {
         path: format!("{}.rs", names::module(name)),
-        text,
+        text: root::file(schema),
     }])
+}
+
+/// Tells which names of a schema cannot be those of Rust, because others would have them too.
+pub(crate) fn names(schema: &Schema, problems: &mut Problems) {
+    if size::of(schema) > size::MOST {
+        // There is no Rust for it.
+        return;
+    }
+    let types = TypeNames::of(schema, problems);
+    message::all(schema, problems);
+    for message in &schema.messages {
+        Plan::message(message, &mut Plans::new(&types, problems));
+    }
 }

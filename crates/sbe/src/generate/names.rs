@@ -1,10 +1,5 @@
 //! Names of schemas as names of Rust.
 
-use std::collections::HashMap;
-
-use super::Collision;
-use crate::model::Position;
-
 /// Words of Rust, those that are only kept for later among them.
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
@@ -63,9 +58,13 @@ pub(super) fn variant(name: &str) -> String {
     unless(pascal(name), &["NULL", "Self", "Unknown"])
 }
 
-/// `PRICE`, for what is constant about a field.
-pub(super) fn shouted(name: &str) -> String {
-    snake(name).to_ascii_uppercase()
+/// `PRICE`, for what is constant about a field with that method.
+pub(super) fn shouted(method: &str) -> String {
+    let word = method.strip_suffix('_').filter(|word| {
+        // Behind another word, those of Rust are none.
+        METHODS.contains(word) || KEYWORDS.contains(word)
+    });
+    word.unwrap_or(method).to_ascii_uppercase()
 }
 
 /// `SUN_ROOF`, for a flag of a set.
@@ -139,36 +138,6 @@ fn started(name: String, prefix: char) -> String {
     }
 }
 
-/// Where each name may be used once.
-#[derive(Debug, Default)]
-pub(super) struct Scope {
-    taken: HashMap<String, (String, Position)>,
-}
-
-impl Scope {
-    /// Takes a name for something that the schema calls otherwise.
-    pub(super) fn take(
-        &mut self,
-        identifier: &str,
-        original: &str,
-        position: &Position,
-        collisions: &mut Vec<Collision>,
-    ) {
-        let taken = (original.to_owned(), position.clone());
-        if let Some((first, first_position)) = self.taken.insert(identifier.to_owned(), taken) {
-            collisions.push(Collision {
-                identifier: identifier.to_owned(),
-                first: first.clone(),
-                first_position: first_position.clone(),
-                second: original.to_owned(),
-                position: position.clone(),
-            });
-            self.taken
-                .insert(identifier.to_owned(), (first, first_position));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +158,13 @@ mod tests {
             ("_", "n_"),
         ] {
             assert_eq!(method(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn constants_of_fields_are_called_after_their_methods() {
+        for (name, expected) in [("maxPrice", "MAX_PRICE"), ("type", "TYPE"), ("a_", "A_")] {
+            assert_eq!(shouted(&method(name)), expected, "{name}");
         }
     }
 

@@ -1,19 +1,26 @@
 //! Headers of messages, and dimensions of groups, that have more than the standard asks for.
 
-use super::names;
+use super::type_names::TypeNames;
 use crate::model::{Type, TypeKind};
 
 const COUNTS: [&str; 2] = ["numGroups", "numVarDataFields"];
 
 /// The type of a header that has members of its own, as the modules of messages call it.
-pub(super) fn header(kind: &Type) -> Option<String> {
-    let standard = ["blockLength", "templateId", "schemaId", "version"];
-    has_own(kind, &standard).then(|| path(kind))
+pub(super) fn header(kind: &Type, types: &TypeNames<'_>) -> Option<String> {
+    is_own_header(kind).then(|| path(kind, types))
 }
 
 /// The type of dimensions that have members of their own, as the modules of messages call it.
-pub(super) fn dimensions(kind: &Type) -> Option<String> {
-    has_own(kind, &["blockLength", "numInGroup"]).then(|| path(kind))
+pub(super) fn dimensions(kind: &Type, types: &TypeNames<'_>) -> Option<String> {
+    are_own_dimensions(kind).then(|| path(kind, types))
+}
+
+pub(super) fn is_own_header(kind: &Type) -> bool {
+    has_own(kind, &["blockLength", "templateId", "schemaId", "version"])
+}
+
+pub(super) fn are_own_dimensions(kind: &Type) -> bool {
+    has_own(kind, &["blockLength", "numInGroup"])
 }
 
 fn has_own(kind: &Type, standard: &[&str]) -> bool {
@@ -26,6 +33,6 @@ fn has_own(kind: &Type, standard: &[&str]) -> bool {
     })
 }
 
-fn path(kind: &Type) -> String {
-    format!("types::{}", names::kind(&kind.name))
+fn path(kind: &Type, types: &TypeNames<'_>) -> String {
+    format!("types::{}", types.top(&kind.name))
 }

@@ -13,7 +13,7 @@ pub(super) fn constants(code: &mut Code, values: &[Value<'_>]) {
         };
         let (kind, name) = (
             number::rust_type(simple.primitive),
-            names::shouted(value.name),
+            names::shouted(&value.method),
         );
         for (what, end, limit) in [
             ("least", "MIN", simple.min),

@@ -1,20 +1,13 @@
 //! Sets.
 
 use super::code::{Code, named, prose};
-use super::names::{self, Scope};
+use super::number;
+use super::type_names::TypeNames;
 use super::value::deprecated;
-use super::{Collision, number};
 use crate::model::{Set, Type};
 
-pub(super) fn write(
-    code: &mut Code,
-    kind: &Type,
-    set: &Set,
-    name: &str,
-    collisions: &mut Vec<Collision>,
-) {
+pub(super) fn write(code: &mut Code, kind: &Type, set: &Set, name: &str, names: &TypeNames<'_>) {
     let raw = number::rust_type(set.encoding);
-    let mut scope = Scope::default();
     super::composite::documented(code, kind, &format!("The set {}.", named(&kind.name)));
     code.line("#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]");
     code.line(format!("pub struct {name}({raw});"));
@@ -23,8 +16,7 @@ pub(super) fn write(
         code.doc("No flag.");
         code.line("pub const NONE: Self = Self(0);");
         for choice in &set.choices {
-            let constant = names::constant(&choice.name);
-            scope.take(&constant, &choice.name, &choice.position, collisions);
+            let constant = names.part(name, &choice.name);
             match &choice.description {
                 Some(text) => code.doc(&prose(text)),
                 None => code.doc(&format!("{}.", named(&choice.name))),
@@ -95,18 +87,21 @@ pub(super) fn write(
         });
     });
     code.blank();
-    shown(code, set, name);
+    shown(code, set, name, names);
 }
 
 /// The names of the flags that are set, and the bits that have no name.
-fn shown(code: &mut Code, set: &Set, name: &str) {
+fn shown(code: &mut Code, set: &Set, name: &str, names: &TypeNames<'_>) {
     let arguments = ["&self", "out: &mut core::fmt::Formatter<'_>"];
     code.block(format!("impl core::fmt::Debug for {name} {{"), |code| {
         code.function("fn fmt", &arguments, "core::fmt::Result", |code| {
             code.line("let mut shown = runtime::ShownSet::new(self.0.into(), out);");
             for choice in &set.choices {
-                let (name, constant) = (&choice.name, names::constant(&choice.name));
-                let arguments = [format!("{name:?}"), format!("Self::{constant}.0.into()")];
+                let constant = names.part(name, &choice.name);
+                let arguments = [
+                    format!("{:?}", choice.name),
+                    format!("Self::{constant}.0.into()"),
+                ];
                 code.call("shown.flag", &arguments.each_ref().map(String::as_str), ";");
             }
             code.line("shown.finish()");

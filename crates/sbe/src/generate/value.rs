@@ -1,7 +1,7 @@
 //! One value of a block or a composite: the method that reads it and the method that writes it.
 
 use super::code::{Code, named, prose};
-use super::{names, number};
+use super::number;
 use crate::model::{
     ByteOrder, Constant, Presence, Primitive, Scalar, Simple, Type, TypeKind, ValueRef,
 };
@@ -19,7 +19,8 @@ pub(super) struct Value<'a> {
     pub(super) path: String,
     pub(super) presence: Presence,
     pub(super) constant: Option<&'a Constant>,
-    pub(super) value_ref: Option<&'a ValueRef>,
+    /// The value of an enumeration that it always has, where that has a name.
+    pub(super) variant: Option<String>,
     pub(super) offset: u32,
     /// Where it is for who reads.
     pub(super) place: Place,
@@ -232,16 +233,30 @@ pub(super) fn unequal(value: &str, simple: &Simple) -> String {
     }
 }
 
+/// The name in the schema of the value of an enumeration that is constant.
+pub(super) fn variant<'a>(
+    kind: &'a Type,
+    constant: Option<&Constant>,
+    value_ref: Option<&ValueRef>,
+) -> Option<&'a str> {
+    let TypeKind::Enum(kind) = &kind.kind else {
+        return None;
+    };
+    let constant = constant?;
+    let by_name = value_ref.and_then(|value_ref| kind.value(&value_ref.value));
+    let named = by_name.or_else(|| match constant {
+        Constant::Scalar(Scalar::Integer(constant)) => kind.sent_as(*constant),
+        _ => None,
+    });
+    named.map(|value| value.name.as_str())
+}
+
 fn constant(code: &mut Code, value: &Value<'_>) {
     let (rust, literal) = match (&value.kind.kind, value.constant) {
-        (TypeKind::Enum(kind), Some(Constant::Scalar(Scalar::Integer(constant)))) => {
-            let named = value
-                .value_ref
-                .and_then(|value_ref| kind.value(&value_ref.value))
-                .or_else(|| kind.sent_as(*constant));
-            let literal = named.map_or_else(
+        (TypeKind::Enum(_), Some(Constant::Scalar(Scalar::Integer(constant)))) => {
+            let literal = value.variant.as_ref().map_or_else(
                 || format!("{}::from_raw({constant})", value.path),
-                |named| format!("{}::{}", value.path, names::variant(&named.name)),
+                |variant| format!("{}::{variant}", value.path),
             );
             (value.path.clone(), literal)
         }
@@ -288,7 +303,14 @@ pub(super) fn setter(code: &mut Code, value: &Value<'_>, order: ByteOrder) {
     let part = format!("runtime::part_mut::<{at}, {size}, _>(self.block)");
     let name = format!("pub fn {}", value.method);
     let more = match value.shape() {
-        Shape::Number(_) | Shape::Enum(..) if value.is_nullable() => "`None` makes it null.",
+        Shape::Text(_) if value.is_nullable() => {
+            "`None::<&str>` makes it null.\n\n# Errors\n\nWhen the text is longer than the field; a shorter one is filled up with zeros."
+        }
+        Shape::Number(_) | Shape::Enum(..) | Shape::Bytes(_) | Shape::Numbers(_)
+            if value.is_nullable() =>
+        {
+            "`None` makes it null."
+        }
         Shape::Text(_) => {
             "# Errors\n\nWhen the text is longer than the field; a shorter one is filled up with zeros."
         }
@@ -332,34 +354,56 @@ pub(super) fn setter(code: &mut Code, value: &Value<'_>, order: ByteOrder) {
             let argument = format!("value: {}", value.path);
             store(code, &argument, "", "value.raw()");
         }
-        Shape::Text(_) => {
-            let arguments = ["&mut self", "value: impl AsRef<[u8]>"];
+        Shape::Text(simple) => {
+            let argument = if nullable {
+                "value: impl runtime::TextOrNull"
+            } else {
+                "value: impl AsRef<[u8]>"
+            };
             let result = "Result<&mut Self, runtime::EncodeError>";
-            code.function(&name, &arguments, result, |code| {
+            code.function(&name, &["&mut self", argument], result, |code| {
                 code.line(format!("let field = {part};"));
-                code.line(format!(
-                    "runtime::fill(field, value.as_ref(), {:?})?;",
-                    value.name
-                ));
+                let what = format!("{:?}", value.name);
+                if nullable {
+                    code.block("match value.bytes() {", |code| {
+                        let fill = ["field", "value", &what];
+                        code.call("Some(value) => runtime::fill", &fill, "?,");
+                        let null = number::literal(simple.null, simple.primitive);
+                        code.line(format!("None => field.fill({null}),"));
+                    });
+                } else {
+                    code.call("runtime::fill", &["field", "value.as_ref()", &what], "?;");
+                }
                 code.line("Ok(self)");
             });
         }
-        Shape::Bytes(simple) => {
-            let argument = format!("value: &[u8; {}]", simple.length);
-            code.function(&name, &["&mut self", &argument], "&mut Self", |code| {
-                code.line(format!("*{part} = *value;"));
-                code.line("self");
-            });
-        }
-        Shape::Numbers(simple) => {
+        Shape::Bytes(simple) | Shape::Numbers(simple) => {
             let rust = number::rust_type(simple.primitive);
-            let argument = format!("value: &[{rust}; {}]", simple.length);
-            code.function(&name, &["&mut self", &argument], "&mut Self", |code| {
-                code.line(format!("let field = {part};"));
-                code.line(format!(
-                    "runtime::set_numbers(field, value, {});",
-                    number::to_bytes(simple.primitive, order)
-                ));
+            let array = format!("[{rust}; {}]", simple.length);
+            let mut head = name.clone();
+            let argument = if nullable {
+                head += "<'v>";
+                format!("value: impl Into<Option<&'v {array}>>")
+            } else {
+                format!("value: &{array}")
+            };
+            code.function(&head, &["&mut self", &argument], "&mut Self", |code| {
+                if nullable {
+                    let null = number::literal(simple.null, simple.primitive);
+                    let length = simple.length;
+                    code.line(format!(
+                        "let value = value.into().unwrap_or(&[{null}; {length}]);"
+                    ));
+                }
+                if simple.primitive == Primitive::Uint8 {
+                    code.line(format!("*{part} = *value;"));
+                } else {
+                    code.line(format!("let field = {part};"));
+                    code.line(format!(
+                        "runtime::set_numbers(field, value, {});",
+                        number::to_bytes(simple.primitive, order)
+                    ));
+                }
                 code.line("self");
             });
         }
@@ -395,8 +439,7 @@ pub(super) fn blank(value: &Value<'_>) -> Option<String> {
             ))
         }
         Shape::Numbers(simple) if !number::is_zero(simple.null) => {
-            let null = number::literal(simple.null, simple.primitive);
-            Some(format!("self.{method}(&[{null}; {}]);", simple.length))
+            Some(format!("self.{method}(None);"))
         }
         _ => None,
     }

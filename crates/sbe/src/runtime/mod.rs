@@ -15,5 +15,5 @@ pub use read::{
     Cut, Header, MOST_EMPTY_ENTRIES, Tail, Then, added, block, count, entries, numbers, part,
     schema_is, template_is,
 };
-pub use text::{FixedText, ShownSet, Text};
+pub use text::{FixedText, ShownSet, Text, TextOrNull};
 pub use write::{Writer, fill, length, part_mut, set_numbers};

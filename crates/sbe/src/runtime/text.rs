@@ -150,6 +150,47 @@ impl<const N: usize> PartialEq<&str> for FixedText<'_, N> {
     }
 }
 
+/// What a text of a fixed length may be set to where it may be null: anything that is bytes, or an `Option` of that.
+pub trait TextOrNull {
+    /// The text, or `None` for null.
+    fn bytes(&self) -> Option<&[u8]>;
+}
+
+impl<T: AsRef<[u8]> + ?Sized> TextOrNull for &T {
+    #[inline]
+    fn bytes(&self) -> Option<&[u8]> {
+        Some((*self).as_ref())
+    }
+}
+
+impl<T: AsRef<[u8]>> TextOrNull for Option<T> {
+    #[inline]
+    fn bytes(&self) -> Option<&[u8]> {
+        self.as_ref().map(AsRef::as_ref)
+    }
+}
+
+impl<const N: usize> TextOrNull for [u8; N] {
+    #[inline]
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(self)
+    }
+}
+
+impl TextOrNull for Text<'_> {
+    #[inline]
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(self.0)
+    }
+}
+
+impl<const N: usize> TextOrNull for FixedText<'_, N> {
+    #[inline]
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(self.as_bytes())
+    }
+}
+
 /// Shows the flags of a set that are set: by name, and the bits that have none as a number.
 #[expect(missing_debug_implementations, reason = "it is how others are shown")]
 pub struct ShownSet<'a, 'b> {

@@ -77,6 +77,36 @@ const LEGS: &[&[u8]] = &[
 ];
 
 #[test]
+fn arrays_are_null_where_all_that_is_in_them_is() {
+    let schema = accepted(
+        r#"<type name="Levels" primitiveType="int16" length="2" presence="optional"/>
+           <type name="Rates" primitiveType="float" length="2" presence="optional"/>
+           <type name="Hash" primitiveType="uint8" length="2" presence="optional" nullValue="9"/>
+           <type name="Sure" primitiveType="uint8" length="2"/>"#,
+        r#"<sbe:message name="M" id="1">
+             <field name="levels" id="1" type="Levels"/>
+             <field name="rates" id="2" type="Rates"/>
+             <field name="hash" id="3" type="Hash"/>
+             <field name="sure" id="4" type="Sure"/>
+           </sbe:message>"#,
+    );
+    let nan = f32::NAN.to_le_bytes();
+    let nothing = message(
+        16,
+        1,
+        3,
+        &[b"\0\x80\0\x80", &nan, &nan, &[9, 9], &[255, 255]],
+    );
+    let expected = json!({"levels": null, "rates": null, "hash": null, "sure": [255, 255]});
+    assert_eq!(fields(&schema, &nothing), expected);
+    let one = 1.0_f32.to_le_bytes();
+    let some = message(16, 1, 3, &[b"\x07\0\0\x80", &nan, &one, &[9, 8], &[9, 9]]);
+    let expected =
+        json!({"levels": [7, null], "rates": [null, 1.0], "hash": [null, 8], "sure": [9, 9]});
+    assert_eq!(fields(&schema, &some), expected);
+}
+
+#[test]
 fn bytes_in_an_encoding_are_text_and_end_where_that_has_a_zero() {
     let schema = accepted(
         r#"<type name="Name" primitiveType="uint8" length="4" characterEncoding="UTF-8"/>

@@ -302,6 +302,12 @@ fn ranges_hold_for_what_is_there_of_options_arrays_and_composites() {
     );
     assert_eq!(
         found(&|message| {
+            let _ = message.marks(&[1, 0, 2]).marks(None);
+        }),
+        None
+    );
+    assert_eq!(
+        found(&|message| {
             let _ = message.spot().north(-91);
         }),
         Some("spot")

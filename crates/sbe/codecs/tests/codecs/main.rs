@@ -7,6 +7,7 @@ mod chance;
 mod garage;
 mod music;
 mod quote;
+mod weather;
 
 mod alike;
 mod arbitrary;
@@ -16,7 +17,10 @@ mod evolution;
 mod fields;
 mod full;
 mod generic;
+mod order;
 mod own;
 mod refused;
+mod rustc;
 mod shown;
 mod text;
+mod twins;

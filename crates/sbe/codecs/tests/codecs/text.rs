@@ -6,7 +6,7 @@ use std::process::Command;
 use taran_sbe::xml::NoFiles;
 use taran_sbe::{compile, compile_file, generate};
 
-const SCHEMAS: [&str; 7] = [
+const SCHEMAS: [&str; 10] = [
     "garage_v0",
     "garage_v1",
     "garage_v2",
@@ -14,6 +14,9 @@ const SCHEMAS: [&str; 7] = [
     "music_v1",
     "ticks",
     "vast",
+    "twins",
+    "weather_v0",
+    "weather_v1",
 ];
 
 /// The codecs of a schema here.

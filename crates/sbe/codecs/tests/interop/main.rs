@@ -9,6 +9,10 @@ mod music;
 mod official;
 #[path = "../codecs/quote.rs"]
 mod quote;
+#[path = "../codecs/weather.rs"]
+mod weather_messages;
+
+mod weather;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,6 +68,10 @@ fn ours(name: &str) -> Vec<u8> {
         "music_v0" => garage::bytes(music::v0),
         "music_v1" => garage::bytes(music::v1),
         "ticks" => quote::bytes(),
+        "weather_v0" => garage::bytes(weather_messages::v0),
+        "weather_v1" => garage::bytes(weather_messages::v1),
+        "calm_v0" => garage::bytes(weather_messages::calm_v0),
+        "calm_v1" => garage::bytes(weather_messages::calm_v1),
         album => self::album(album),
     }
 }
@@ -87,7 +95,8 @@ fn the_same_message_is_the_same_bytes() {
     let Some(class_path) = class_path() else {
         return;
     };
-    for name in CARS.iter().chain(&ALBUMS).chain(&DISCS).chain(&["ticks"]) {
+    let single = ["ticks", "weather_v0", "weather_v1"];
+    for name in CARS.iter().chain(&ALBUMS).chain(&DISCS).chain(&single) {
         assert_eq!(ours(name), theirs(class_path, name), "{name}");
     }
 }

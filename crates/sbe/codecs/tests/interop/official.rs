@@ -6,13 +6,15 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 /// The schemas that it makes codecs of.
-const SCHEMAS: [&str; 6] = [
+const SCHEMAS: [&str; 8] = [
     "garage_v0",
     "garage_v1",
     "garage_v2",
     "music_v0",
     "music_v1",
     "ticks",
+    "weather_v0",
+    "weather_v1",
 ];
 
 /// What the official tool generated, compiled together with our program that uses it; `None` where there is no JDK or
@@ -49,6 +51,7 @@ fn build() -> Result<String, String> {
     let mut tool = Command::new("java");
     tool.arg(format!("-Dsbe.output.dir={}", sources.display()))
         .args(["-Dsbe.target.language=Java", "-Dsbe.xinclude.aware=true"])
+        .arg("-Dsbe.types.package.override=true")
         .args(["-cp", &jars.join(":")])
         .arg("uk.co.real_logic.sbe.SbeTool")
         .args(SCHEMAS.map(|name| crate_root.join("schema").join(name).with_extension("xml")));
@@ -58,6 +61,7 @@ fn build() -> Result<String, String> {
         ("Garage", &["v0", "v1", "v2"][..]),
         ("Album", &["v0", "v1", "v2"]),
         ("Music", &["v0", "v1"]),
+        ("Weather", &["v0", "v1"]),
     ] {
         let source = project.join("versions").join(program);
         let source = fs::read_to_string(source.with_extension("java"));
@@ -118,17 +122,21 @@ fn run(command: &mut Command) -> Result<Output, String> {
 
 /// Runs our Java program, which uses the official codecs: lets it `write` or `read` what is in a file.
 pub(crate) fn codecs(class_path: &str, verb: &str, what: &str, file: &Path) -> String {
+    program(class_path, &[verb, what, &file.display().to_string()])
+}
+
+/// What the official codecs tell of their schema.
+pub(crate) fn tell(class_path: &str) -> String {
+    program(class_path, &["tell"])
+}
+
+fn program(class_path: &str, arguments: &[&str]) -> String {
     let mut program = Command::new("java");
     program
         .args(["--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED"])
-        .args([
-            "-Dfile.encoding=UTF-8",
-            "-Dstdout.encoding=UTF-8",
-            "-cp",
-            class_path,
-        ])
-        .args(["io.taran.interop.sbe.Main", verb, what])
-        .arg(file);
+        .args(["-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8"])
+        .args(["-cp", class_path, "io.taran.interop.sbe.Main"])
+        .args(arguments);
     let output = run(&mut program).unwrap();
     String::from_utf8(output.stdout).unwrap()
 }

@@ -120,8 +120,8 @@ pub(super) fn entries(code: &mut Code, plan: &GroupPlan<'_>, is_added: bool, ord
 /// The function that reads the dimensions, and finds the end of the entries.
 fn open(code: &mut Code, plan: &GroupPlan<'_>, shape: Shape, is_added: bool, order: ByteOrder) {
     let tail = "tail: &mut runtime::Tail<'a>";
-    code.line("#[inline]");
     if shape == Shape::Deep {
+        code.line("#[inline]");
         let (kind, value) = match &plan.own {
             Some(_) => {
                 let dimensions = format!("&'a [u8; {}]", plan.group.dimensions.length);
@@ -140,6 +140,8 @@ fn open(code: &mut Code, plan: &GroupPlan<'_>, shape: Shape, is_added: bool, ord
             code.line(format!("Ok({value})"));
         });
         code.blank();
+        code.line("#[inline]");
+    } else {
         code.line("#[inline]");
     }
     let result = "Result<Self, runtime::DecodeError>";

@@ -59,6 +59,8 @@ schemas! {
     music_v1: "schema/music_v1.xml";
     ticks: "schema/ticks.xml";
     vast: "schema/vast.xml";
+    weather_v0: "schema/weather_v0.xml";
+    weather_v1: "schema/weather_v1.xml";
     archive: "../../archive/schema/archive.xml";
     archive_mark: "../../archive/schema/mark.xml";
     cluster: "../../cluster/schema/cluster.xml";

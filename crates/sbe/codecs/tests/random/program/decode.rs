@@ -2,7 +2,7 @@
 
 use taran_sbe::model::{Block, Primitive, TypeKind};
 
-use super::value::{self, Item, is_text, literal};
+use super::value::{self, Item, is_text};
 
 /// The statements that read a block from `m`, and what is behind it; what came later than `since` may be absent.
 pub(super) fn block(text: &mut String, block: &Block, since: u32) {
@@ -79,19 +79,8 @@ fn item(text: &mut String, item: &Item<'_>, since: u32) {
         return;
     }
     if item.is_nullable() {
-        let null = match &item.kind.kind {
-            TypeKind::Simple(simple) if simple.is_array && !is_text(simple) => {
-                let null = literal(simple.null, simple.primitive);
-                format!(
-                    "out.numbers(&[{null}; {}], |value| {})",
-                    simple.length,
-                    value::is_null(simple)
-                )
-            }
-            _ => "out.null()".to_owned(),
-        };
         *text += &format!(
-            "if let Some(value) = value {{ {} }} else {{ {null} }}\n",
+            "if let Some(value) = value {{ {} }} else {{ out.null() }}\n",
             shown(item)
         );
     } else {

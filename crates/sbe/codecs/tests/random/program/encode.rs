@@ -94,14 +94,12 @@ fn item(text: &mut String, types: &str, item: &Item<'_>) {
         }};\n"
     );
     *text += &match &item.kind.kind {
-        TypeKind::Simple(simple) if item.is_nullable() && is_text(simple) => {
-            let (length, null) = (simple.length, literal(simple.null, simple.primitive));
-            format!(
-                "if is_null_text(&value, {length}, {null}) {{ out.null() }} else {{ {} }}\n",
-                value::show(item)
-            )
-        }
-        TypeKind::Simple(simple) if item.is_nullable() && !simple.is_array => format!(
+        TypeKind::Simple(simple) if item.is_nullable() && simple.is_array => format!(
+            "if {} {{ out.null() }} else {{ {} }}\n",
+            value::is_null_array(simple),
+            value::show(item)
+        ),
+        TypeKind::Simple(simple) if item.is_nullable() => format!(
             "match value {{ None => out.null(), Some(value) => {{ {} }} }}\n",
             value::show(item)
         ),
@@ -113,17 +111,27 @@ fn simple_item(item: &Item<'_>, simple: &Simple) -> (String, String, String) {
     let (kind, length) = (rust(simple.primitive), simple.length);
     let null = literal(simple.null, simple.primitive);
     let zero = if item.presence == Presence::Optional {
-        null
+        null.clone()
     } else {
         format!("0 as {kind}")
     };
-    if is_text(simple) {
-        let random = format!("text(chance, {length})");
-        return (format!("vec![{zero}; {length}]"), random, "&value".into());
-    }
     if simple.is_array {
-        let random = format!("[(); {length}].map(|()| <{kind}>::random(chance))");
-        return (format!("[{zero}; {length}]"), random, "&value".into());
+        let (default, mut random) = if is_text(simple) {
+            let default = format!("vec![{zero}; {length}]");
+            (default, format!("text(chance, {length})"))
+        } else {
+            let random = format!("[(); {length}].map(|()| <{kind}>::random(chance))");
+            (format!("[{zero}; {length}]"), random)
+        };
+        let mut set = "&value".to_owned();
+        if item.is_nullable() {
+            random = format!("if chance.one_in(6) {{ {default} }} else {{ {random} }}");
+            set = format!(
+                "Some(&value).filter(|value| !({}))",
+                value::is_null_array(simple)
+            );
+        }
+        return (default, random, set);
     }
     let mut random = if simple.primitive == Primitive::Char {
         "letter(chance)".to_owned()

@@ -105,6 +105,16 @@ pub(super) fn is_null(simple: &Simple) -> String {
     }
 }
 
+/// Whether all that is in the array `value`, or in the field that it is a text for, is null.
+pub(super) fn is_null_array(simple: &Simple) -> String {
+    if is_text(simple) {
+        let null = literal(simple.null, simple.primitive);
+        return format!("is_null_text(&value, {}, {null})", simple.length);
+    }
+    let is_null = is_null(simple);
+    format!("value.iter().all(|value| {{ let value = *value; {is_null} }})")
+}
+
 /// The statement that shows `value`, which is not null as a whole.
 pub(super) fn show(item: &Item<'_>) -> String {
     match &item.kind.kind {

@@ -6,8 +6,12 @@ import org.agrona.concurrent.UnsafeBuffer;
 
 /** Writes messages with the codecs of the official tool, and tells what they read. */
 public final class Main {
-    /** {@code write WHAT FILE}, or {@code read WHAT FILE}. */
+    /** {@code write WHAT FILE}, {@code read WHAT FILE}, or {@code tell}. */
     public static void main(final String[] args) throws Exception {
+        if ("tell".equals(args[0])) {
+            System.out.println(Weather_v1.told());
+            return;
+        }
         final Path file = Path.of(args[2]);
         if ("write".equals(args[0])) {
             final UnsafeBuffer buffer = new UnsafeBuffer(new byte[4096]);
@@ -30,6 +34,10 @@ public final class Main {
             case "music_v0" -> Music_v0.write(buffer);
             case "music_v1" -> Music_v1.write(buffer);
             case "ticks" -> Ticks.write(buffer);
+            case "weather_v0" -> Weather_v0.write(buffer);
+            case "weather_v1" -> Weather_v1.write(buffer);
+            case "calm_v0" -> Weather_v0.writeNone(buffer);
+            case "calm_v1" -> Weather_v1.writeNone(buffer);
             default -> throw new IllegalArgumentException(what);
         };
     }
@@ -45,6 +53,8 @@ public final class Main {
             case "music_v0" -> Music_v0.read(buffer);
             case "music_v1" -> Music_v1.read(buffer);
             case "ticks" -> Ticks.read(buffer);
+            case "weather_v0" -> Weather_v0.read(buffer);
+            case "weather_v1" -> Weather_v1.read(buffer);
             default -> throw new IllegalArgumentException(what);
         };
     }

@@ -1,0 +1,70 @@
+//! What the documentation of this crate says does not compile does not, and for the reason that it gives: of `compile_fail`
+//! the documentation tests of stable Rust look at nothing but that there is an error.
+
+use crate::rustc::Rustc;
+
+const DOCUMENTATION: &str = include_str!("../../src/lib.rs");
+
+const BEFORE: &str = r#"
+pub mod taran_sbe_codecs {
+    pub mod garage_v0 {
+        include!(concat!(env!("GENERATED"), "/garage_v0.rs"));
+    }
+}
+mod example {
+    use super::taran_sbe_codecs;
+"#;
+
+/// The examples of the documentation: the code of the error that each gives, if one, and its text.
+fn examples() -> Vec<(Option<String>, String)> {
+    let mut examples = Vec::new();
+    let mut open: Option<(Option<String>, String)> = None;
+    let lines = DOCUMENTATION
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"));
+    for line in lines.map(|line| line.strip_prefix(' ').unwrap_or(line)) {
+        match (line.strip_prefix("```"), open.take()) {
+            (Some(_), Some(whole)) => examples.push(whole),
+            (Some(marks), None) => {
+                let code = marks.strip_prefix("compile_fail,").map(str::to_owned);
+                open = Some((code, String::new()));
+            }
+            (None, Some((code, text))) => {
+                let line = line.strip_prefix("# ").unwrap_or(line);
+                // What runs stands outside of functions there.
+                let line = if line.starts_with("encode(") {
+                    ""
+                } else {
+                    line
+                };
+                open = Some((code, format!("{text}{line}\n")));
+            }
+            (None, None) => {}
+        }
+    }
+    examples
+}
+
+#[test]
+fn what_the_documentation_says_does_not_compile_does_not_for_that_reason() {
+    let rustc = Rustc::new("order", &["garage_v0"]);
+    let examples = examples();
+    let failing = examples.iter().filter(|(code, _)| code.is_some()).count();
+    assert_eq!((examples.len(), failing), (6, 4));
+    for (index, (code, text)) in examples.iter().enumerate() {
+        let program = format!("{BEFORE}{text}}}\n");
+        let result = rustc.run(&format!("example_{index}.rs"), "lib", &program);
+        match code {
+            None => result.unwrap_or_else(|error| panic!("{error}\n{text}")),
+            Some(code) => {
+                let error = result.expect_err(text);
+                let codes: Vec<_> = error
+                    .lines()
+                    .filter_map(|line| line.strip_prefix("error["))
+                    .map(|line| &line[..5])
+                    .collect();
+                assert_eq!(codes, [code.as_str()], "{error}");
+            }
+        }
+    }
+}
