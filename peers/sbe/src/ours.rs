@@ -118,6 +118,33 @@ pub fn read_report(from: &[u8]) -> u64 {
     try_read_report(from).expect("a report")
 }
 
+/// The same, with an iterator over the entries that have something behind them themselves.
+pub fn iterate_report(from: &[u8]) -> u64 {
+    try_iterate_report(from).expect("a report")
+}
+
+fn try_iterate_report(from: &[u8]) -> Result<u64, DecodeError> {
+    let report = ReportDecoder::decode(from)?;
+    let mut total = report.time();
+    let (parties, report) = report.parties()?;
+    for party in parties {
+        total = total.wrapping_add(party.role().into());
+        let (fills, party) = party.fills()?;
+        for fill in fills {
+            total = sum([total, fill.price() as u64, fill.quantity().into()]);
+        }
+        let (name, _) = party.name()?;
+        total = total.wrapping_add(bytes(name.as_bytes()));
+    }
+    let (venue, report) = report.venue()?;
+    let (note, _) = report.note()?;
+    Ok(sum([
+        total,
+        bytes(venue.as_bytes()),
+        bytes(note.as_bytes()),
+    ]))
+}
+
 fn try_read_report(from: &[u8]) -> Result<u64, DecodeError> {
     let report = ReportDecoder::decode(from)?;
     let mut total = report.time();

@@ -7,6 +7,10 @@ use crate::model::{ByteOrder, Data, Primitive};
 
 const ERROR: &str = "runtime::DecodeError";
 
+/// What leads from one thing of a message to the next takes a few instructions where it is used, and three times as many where
+/// it is called, as what it gives is large. Left alone, the compiler calls it as soon as a program uses it twice.
+pub(super) const ALWAYS: &str = "#[inline(always)]";
+
 /// The decoder of a block; `more` is what a message has besides.
 pub(super) fn write(
     code: &mut Code,
@@ -156,7 +160,7 @@ fn wrap(code: &mut Code, plan: &Plan<'_>) {
     code.blank();
     code.doc("Reads from bytes that begin with the block, which is as long, and of the version, as its sender says.");
     code.doc("\n# Errors\n\nWhen the bytes are fewer than the block takes, or the block is shorter than it ever was.");
-    code.line("#[inline]");
+    code.line(ALWAYS);
     let arguments = ["bytes: &'a [u8]", "block_length: u64", "version: u64"];
     let result = format!("Result<Self, {ERROR}>");
     code.function("pub fn wrap", &arguments, &result, |code| {
@@ -217,7 +221,7 @@ fn read_tail(code: &mut Code, plan: &Plan<'_>, index: usize, tail: &Tail<'_>, or
         TailKind::Data(data) if tail.since.is_some() => format!("Option<{}>", data_type(data)),
         TailKind::Data(data) => data_type(data).to_owned(),
     };
-    code.line("#[inline]");
+    code.line(ALWAYS);
     let name = format!("pub fn {}", tail.method);
     let result = format!("runtime::Then<{what}, {after}>");
     code.function(&name, &["self"], &result, |code| {

@@ -62,7 +62,7 @@ fn decode(code: &mut Code, message: &Message) {
     code.blank();
     code.doc("Reads a message that begins with its header.");
     code.doc("\n# Errors\n\nWhen it is another message, or ends too early.");
-    code.line("#[inline]");
+    code.line(decoder::ALWAYS);
     let result = "Result<Self, runtime::DecodeError>";
     code.function("pub fn decode", &["bytes: &'a [u8]"], result, |code| {
         code.line("let (header, bytes) = super::header(bytes)?;");

@@ -2,6 +2,7 @@
 
 use crate::generate::block::GroupPlan;
 use crate::generate::code::{Code, named};
+use crate::generate::decoder::ALWAYS;
 use crate::generate::number;
 use crate::model::ByteOrder;
 
@@ -142,7 +143,7 @@ fn open(code: &mut Code, plan: &GroupPlan<'_>, shape: Shape, is_added: bool, ord
         code.blank();
         code.line("#[inline]");
     } else {
-        code.line("#[inline]");
+        code.line(ALWAYS);
     }
     let result = "Result<Self, runtime::DecodeError>";
     code.function("fn read", &[tail, "version: u64"], result, |code| {
