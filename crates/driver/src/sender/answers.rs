@@ -1,7 +1,6 @@
 //! What a publication does about what receivers say.
 
 use std::net::SocketAddr;
-use std::ops::ControlFlow;
 
 use taran_core::clock::Now;
 use taran_protocol::log;
@@ -9,7 +8,7 @@ use taran_protocol::log;
 use super::flow_control::StatusReport;
 use super::plan::{Bounds, Plan};
 use super::publication::{SenderPublication, Turn, stamp, transmit};
-use super::retransmit::{Stretch, Verdict};
+use super::retransmit::{Resent, Stretch, Verdict};
 
 /// Upper bound of the receiver window that retransmission limits are derived from (spec/02 §3.8).
 const RETRANSMIT_WINDOW_MAX: i64 = 131_072;
@@ -143,7 +142,7 @@ impl SenderPublication {
         self.retransmits.turn(turn.now.nanos, |rest, is_start| {
             // The stream may have moved on since the NAK was accepted.
             if rest.position < forgotten {
-                return ControlFlow::Break(0);
+                return Resent::Stuck(0);
             }
             let is_too_old = rest.position < oldest;
             let term = stream.term_at(rest.position);
@@ -156,20 +155,20 @@ impl SenderPublication {
                 ..bounds
             };
             let Ok(plan) = Plan::scan(term, geometry.term_offset(rest.position), bounds) else {
-                return ControlFlow::Break(0);
+                return Resent::Stuck(0);
             };
             if plan.is_empty() {
-                return ControlFlow::Break(0);
+                return Resent::Stuck(0);
             }
             if is_too_old {
                 // What somebody else asked for may follow.
-                return ControlFlow::Continue(plan.advance(plan.bytes()));
+                return Resent::Passed(plan.advance(plan.bytes()));
             }
             stamp(timestamp, &plan, term);
             let accepted = transmit(&plan, term, turn);
             if accepted == 0 {
                 turn.counters.short_sends.increment();
-                return ControlFlow::Break(0);
+                return Resent::Stuck(0);
             }
             if is_start {
                 turn.counters.retransmits_sent.increment();
@@ -182,9 +181,9 @@ impl SenderPublication {
             turn.counters.retransmitted_bytes.add(advanced);
             if accepted < plan.bytes() {
                 turn.counters.short_sends.increment();
-                return ControlFlow::Break(advanced);
+                return Resent::Stuck(advanced);
             }
-            ControlFlow::Continue(advanced)
+            Resent::Went(advanced)
         });
     }
 }

@@ -9,8 +9,6 @@
 
 mod wanted;
 
-use std::ops::ControlFlow;
-
 use self::wanted::{Added, Wanted};
 use super::plan::TURN_BYTES;
 use crate::allowance::Allowance;
@@ -36,6 +34,17 @@ pub(super) enum Verdict {
     Suppressed,
     /// It will be answered later, or with more than it asked for: too many at a time, or too much altogether.
     Overflow,
+}
+
+/// What came of sending the start of a stretch again: how far it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resent {
+    /// So much went out.
+    Went(i64),
+    /// So much went out, or nothing; the rest is left to the next NAK.
+    Stuck(i64),
+    /// So much is too old, and was passed over.
+    Passed(i64),
 }
 
 #[derive(Debug)]
@@ -103,13 +112,9 @@ impl Retransmits {
         !self.wanted.is_empty()
     }
 
-    /// Carries on with what is due. `resend` gets what is left of a stretch and whether that is all of it, sends
-    /// the start of it and returns how far it came; `Break`: no further, leave the rest to the next NAK.
-    pub(super) fn turn(
-        &mut self,
-        now_ns: i64,
-        mut resend: impl FnMut(Stretch, bool) -> ControlFlow<i64, i64>,
-    ) {
+    /// Carries on with what is due. `resend` gets what is left of a stretch and whether nothing of it went out yet, and
+    /// sends the start of it.
+    pub(super) fn turn(&mut self, now_ns: i64, mut resend: impl FnMut(Stretch, bool) -> Resent) {
         if self.wanted.is_empty() {
             return;
         }
@@ -122,12 +127,17 @@ impl Retransmits {
                 return;
             };
             let outcome = resend(next, is_start);
-            let (ControlFlow::Continue(advanced) | ControlFlow::Break(advanced)) = outcome;
+            let (Resent::Went(advanced) | Resent::Stuck(advanced) | Resent::Passed(advanced)) =
+                outcome;
             budget -= advanced;
+            if let Resent::Passed(_) = outcome {
+                self.wanted.passed(next, advanced);
+                continue;
+            }
             // The body of padding is not sent.
             self.allowance.spend(advanced.min(i64::from(TURN_BYTES)));
             self.wanted.sent(next, advanced);
-            if outcome.is_break() {
+            if let Resent::Stuck(_) = outcome {
                 self.wanted.give_up(next.position + advanced);
             }
             self.note_answered(next.position, advanced, now_ns);

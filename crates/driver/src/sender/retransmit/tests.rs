@@ -20,7 +20,7 @@ fn turn(retransmits: &mut Retransmits, now_ns: i64) -> Vec<Stretch> {
     let mut sent = Vec::new();
     retransmits.turn(now_ns, |rest, _| {
         sent.push(stretch(rest.position, rest.length.min(1000)));
-        ControlFlow::Continue(rest.length.min(1000))
+        Resent::Went(rest.length.min(1000))
     });
     sent
 }
@@ -69,10 +69,10 @@ fn a_long_answer_takes_several_turns() {
 fn what_cannot_be_sent_is_left_to_the_next_nak() {
     let mut retransmits = Retransmits::new(UNICAST, 1 << 30);
     assert_eq!(retransmits.on_nak(stretch(0, 2500), 0), Verdict::Accepted);
-    retransmits.turn(0, |_, _| ControlFlow::Break(0));
+    retransmits.turn(0, |_, _| Resent::Stuck(0));
     assert_eq!(turn(&mut retransmits, 1), []);
     assert_eq!(retransmits.on_nak(stretch(0, 2500), 1), Verdict::Accepted);
-    retransmits.turn(1, |_, _| ControlFlow::Break(1000));
+    retransmits.turn(1, |_, _| Resent::Stuck(1000));
     assert_eq!(retransmits.on_nak(stretch(0, 1000), 2), Verdict::Suppressed);
     assert_eq!(retransmits.on_nak(stretch(0, 2500), 2), Verdict::Accepted);
     assert_eq!(turn(&mut retransmits, 2), [stretch(1000, 1000)]);
@@ -82,7 +82,7 @@ fn what_cannot_be_sent_is_left_to_the_next_nak() {
 fn an_answer_of_nothing_is_no_answer() {
     let mut retransmits = Retransmits::new(GROUP, 1 << 30);
     retransmits.on_nak(stretch(0, 64), 0);
-    retransmits.turn(0, |_, _| ControlFlow::Break(0));
+    retransmits.turn(0, |_, _| Resent::Stuck(0));
     assert!(!retransmits.is_pending());
     assert_eq!(retransmits.on_nak(stretch(0, 64), 0), Verdict::Accepted);
 }
@@ -162,7 +162,7 @@ fn the_answers_of_a_group_share_the_bytes_of_a_turn() {
         let mut sent = Vec::new();
         retransmits.turn(0, |rest, _| {
             sent.push((rest.position, rest.length.min(long)));
-            ControlFlow::Continue(rest.length.min(long))
+            Resent::Went(rest.length.min(long))
         });
         sent
     };
@@ -246,7 +246,7 @@ mod forger {
         }
 
         /// As the sender does: whole frames, so many as go into a train.
-        fn resend(&mut self, rest: Stretch, oldest: i64) -> ControlFlow<i64, i64> {
+        fn resend(&mut self, rest: Stretch, oldest: i64) -> Resent {
             assert!(
                 self.starts.binary_search(&rest.position).is_ok(),
                 "{rest:?}"
@@ -262,9 +262,9 @@ mod forger {
             let advanced = at - rest.position;
             self.since = self.since.map(|since| since + advanced);
             if advanced == 0 {
-                ControlFlow::Break(0)
+                Resent::Stuck(0)
             } else {
-                ControlFlow::Continue(advanced)
+                Resent::Went(advanced)
             }
         }
     }

@@ -159,7 +159,7 @@ impl Wanted {
         }
     }
 
-    /// Whose turn it is, and whether that is all of it.
+    /// Whose turn it is, and whether nothing of it was sent yet.
     pub(super) fn next(&mut self, now_ns: i64) -> Option<(Stretch, bool)> {
         let is_due = |waiting: &&Waiting| waiting.due_ns <= now_ns;
         let ahead = |cursor| {
@@ -181,13 +181,22 @@ impl Wanted {
 
     /// So much was sent from the start of the next one on. That may be more than there was of it: padding is sent whole.
     pub(super) fn sent(&mut self, next: Stretch, advanced: i64) {
+        self.advance(next, advanced, true);
+    }
+
+    /// So much was not sent from the start of the next one on, and will not be.
+    pub(super) fn passed(&mut self, next: Stretch, advanced: i64) {
+        self.advance(next, advanced, false);
+    }
+
+    fn advance(&mut self, next: Stretch, advanced: i64, went_out: bool) {
         let (from, to) = (next.position, next.position + advanced);
         self.cursor = to;
         self.lap_left -= advanced;
         self.stretches.retain_mut(|waiting| {
             if (from..to).contains(&waiting.stretch.position) {
                 waiting.stretch = Stretch::between(to, waiting.stretch.end());
-                waiting.is_begun = true;
+                waiting.is_begun |= went_out;
             }
             waiting.stretch.length > 0
         });

@@ -133,4 +133,5 @@ fn that_become_too_old_do_not_take_with_them_what_follows() {
         repeats.len()
     );
     assert_eq!(rig.counters.retransmitted_bytes.get(), repeats.len() as i64);
+    assert_eq!(rig.counters.retransmits_sent.get(), 1);
 }
