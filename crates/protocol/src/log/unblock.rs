@@ -21,8 +21,11 @@ impl LogBuffers {
         let blocked_count = (blocked_position >> geometry.bits()) as i32;
         let active_count = self.active_term_count();
         if offset == 0 && active_count == blocked_count.wrapping_sub(1) {
-            let term_id = self.raw_tail(partition_of_count(active_count)).term_id();
-            return self.rotate(active_count, term_id);
+            let tail = self.raw_tail(partition_of_count(active_count));
+            // A term that is just full waits for nobody: whoever comes next turns to the next one. Only who came and died
+            // holds the others up.
+            let somebody_came = tail.offset() > i64::from(geometry.term_length());
+            return somebody_came && self.rotate(active_count, tail.term_id());
         }
         if !is_frame_offset(offset, geometry.term_length()) {
             return false;

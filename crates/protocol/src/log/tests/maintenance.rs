@@ -69,20 +69,28 @@ fn a_claim_to_the_end_of_the_term_is_padded_and_the_log_rotated() {
 #[test]
 fn a_rotation_that_was_left_undone_is_done() {
     let log = log();
-    set_tail(&log, 0, 100, TERM_LENGTH);
+    set_tail(&log, 0, 100, TERM_LENGTH + 32);
     assert!(log.unblock(i64::from(TERM_LENGTH)));
     assert_eq!(
         (log.active_term_count(), log.raw_tail(1)),
         (1, RawTail::new(101, 0))
     );
     // Half done: the tail of the next term was set, the count not.
-    set_tail(&log, 1, 101, TERM_LENGTH);
+    set_tail(&log, 1, 101, TERM_LENGTH + 32);
     set_tail(&log, 2, 102, 0);
     assert!(log.unblock(2 * i64::from(TERM_LENGTH)));
     assert_eq!(
         (log.active_term_count(), log.raw_tail(2)),
         (2, RawTail::new(102, 0))
     );
+}
+
+#[test]
+fn a_full_term_behind_which_nobody_came_is_not_blocked() {
+    let log = log();
+    set_tail(&log, 0, 100, TERM_LENGTH);
+    assert!(!log.unblock(i64::from(TERM_LENGTH)));
+    assert_eq!(log.active_term_count(), 0);
 }
 
 #[test]
