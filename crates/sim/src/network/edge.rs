@@ -307,7 +307,8 @@ impl Bytes<'_> {
         }
     }
 
-    /// How far the frames of data in it go in the stream. The body of padding is not sent.
+    /// How far the frames of data in it go in the stream. The body of padding is not sent: padding is the last, unless a
+    /// frame became padding on the way, which goes as far as before.
     fn framed(&self) -> i64 {
         let (mut at, mut framed) = (0, 0);
         while at + Self::HEADER <= self.0.len() {
@@ -317,8 +318,7 @@ impl Bytes<'_> {
             }
             let aligned = (length as usize).next_multiple_of(Self::HEADER);
             framed += aligned as i64;
-            let is_padding = [self.byte(at + 6), self.byte(at + 7)] == [0, 0];
-            at += if is_padding { Self::HEADER } else { aligned };
+            at += aligned;
         }
         framed
     }
@@ -428,6 +428,17 @@ mod tests {
             assert_eq!(seen.received.of(kind).datagrams, 1, "{kind:?}");
         }
         assert_eq!((seen.damaged.datagrams, seen.damaged.bytes), (1, 3));
+    }
+
+    #[test]
+    fn a_frame_that_became_padding_goes_as_far_as_before() {
+        let mut edge = Edge::default();
+        edge.enters(&setup(-5, -5, 0), false);
+        let mut datagram = data(-5, 0, 3, false);
+        datagram[64 + 6] = 0;
+        edge.enters(&datagram, true);
+        let told = edge.told(7, 8, -5, TERM).unwrap();
+        assert_eq!(told.received, Some(192));
     }
 
     #[test]

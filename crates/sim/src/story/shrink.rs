@@ -153,17 +153,18 @@ impl<P: Fn(&Plan) -> Option<Failure>, O: Fn(u64) -> bool> Search<P, O> {
         }
     }
 
-    /// Less time before an event, and so for all that follow.
+    /// Less time before an event, and so for all that follow. Events need not be in the order of their times: one whose time
+    /// has passed follows at once.
     fn come_sooner(&mut self, index: usize) {
         let before = index
             .checked_sub(1)
             .map_or(0, |before| self.best.events[before].at_ms);
-        let gap = self.best.events[index].at_ms - before;
+        let gap = self.best.events[index].at_ms.saturating_sub(before);
         for less in [gap, gap / 2] {
             let mut plan = self.best.clone();
             plan.events[index..]
                 .iter_mut()
-                .for_each(|event| event.at_ms -= less);
+                .for_each(|event| event.at_ms = event.at_ms.saturating_sub(less));
             if less > 0 && self.keep(plan) {
                 return;
             }

@@ -151,11 +151,25 @@ impl Teller {
     fn start_driver(&mut self, host: usize) {
         self.disturb_host(host, self.world.elapsed());
         match self.world.try_start_driver(HostIndex::at(host)) {
-            Ok(()) => self.coverage.count("drivers that returned"),
+            Ok(()) => {
+                self.coverage.count("drivers that returned");
+                self.strand_clients(host);
+            }
             Err(DriverError::ActiveDriver { .. }) => {
                 self.awaited.insert(host);
             }
             Err(error) => panic!("the driver of host {host} does not start: {error}"),
+        }
+    }
+
+    /// Who has connected to the driver before this one, perhaps after its death, is answered by nobody, and finds that out
+    /// when the driver has not shown itself for long enough.
+    fn strand_clients(&mut self, host: usize) {
+        let clients: Vec<ClientId> = self.clients.values().copied().collect();
+        for client in clients {
+            if self.world.host_of(client).number() == host {
+                self.disturb_client(client, Duration::MAX);
+            }
         }
     }
 

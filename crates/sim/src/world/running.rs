@@ -29,9 +29,18 @@ impl World {
     /// # Panics
     /// If something does not hold that must always hold.
     pub fn step(&mut self) -> usize {
+        self.step_within(Duration::MAX)
+    }
+
+    /// [`step`](Self::step), in which no more time passes than this: for who does something himself at his own times.
+    ///
+    /// # Panics
+    /// As [`step`](Self::step).
+    pub fn step_within(&mut self, most: Duration) -> usize {
         let now_ns = self.clock.read().nanos;
         let next_arrival_ns = self.network.next_arrival().map(|arrival| arrival - now_ns);
         let by = self.pace.next_ns(next_arrival_ns);
+        let by = by.min(saturating_nanos(most));
         self.clock.advance(Duration::from_nanos(by.unsigned_abs()));
         let now = self.clock.read();
         self.history.mix(now.nanos);

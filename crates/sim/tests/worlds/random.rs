@@ -73,3 +73,16 @@ fn a_story_that_fails_is_made_short_and_fails_again_from_its_text() {
     let again = Plan::from_text(&shrunk.plan.to_text()).unwrap();
     assert_eq!(play(&again).unwrap().kind, failure.kind);
 }
+
+#[test]
+fn a_story_that_fails_in_no_other_way_stays_as_it_is_also_where_its_times_are_in_no_order() {
+    let is_out_of_order = |plan: &Plan| !plan.events.is_sorted_by_key(|event| event.at_ms);
+    let found = (0..200).map(Plan::random).find(is_out_of_order);
+    let plan = found.expect("one of these stories is");
+    let failure = Failure {
+        kind: "planted".to_owned(),
+        text: "planted".to_owned(),
+    };
+    let shrunk = shrink(&plan, &failure, |attempts| attempts >= ATTEMPTS, |_| None);
+    assert_eq!((shrunk.plan, shrunk.failure), (plan, failure));
+}

@@ -32,6 +32,9 @@ use super::common::{LONG, STREAM, channel};
 /// What the honest stream carries.
 const MESSAGES: u64 = 5_000;
 
+/// Time between two turns of a driver at most: a stranger's millisecond is one, and no socket holds what comes in many.
+const TURN: Duration = Duration::from_millis(1);
+
 /// Longer than anything takes that an attack may leave behind: images, counters, destinations, cool-downs.
 const AFTERMATH: Duration = Duration::from_secs(45);
 
@@ -194,7 +197,7 @@ impl Scene {
         done: &mut u64,
         attack: &mut impl FnMut(&mut Stranger),
     ) {
-        self.world.step();
+        self.world.step_within(TURN);
         let due =
             ((self.world.elapsed() - from).as_nanos() * u128::from(per_ms) / 1_000_000) as u64;
         while *done < due {
@@ -268,9 +271,10 @@ pub(super) fn undisturbed(scene: Scene) -> Duration {
 }
 
 /// How many times as long an honest stream may take under any attack that cannot speak in the name of its ends.
-const TIMES: f64 = 4.0;
+const TIMES: f64 = 1.5;
 
-/// Checks that the honest stream kept its share of the time.
+/// Checks that the honest stream kept its share of the time. (What is lost on the way, or in sockets that are full, costs
+/// more: heartbeats tell of it after 100 ms, status messages come again after 200.)
 pub(super) fn expect_progress(took: Duration, undisturbed: Duration) {
     let factor = took.as_secs_f64() / undisturbed.as_secs_f64();
     assert!(

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::frame::{IntoBytes, Nak};
+use taran_sim::network::LinkFaults;
 use taran_sim::{HostSpec, seeded};
 
 use super::super::common::STREAM;
@@ -78,40 +79,82 @@ seeded! {
         let repeated = scene.system(0, SystemCounter::RetransmittedBytes) - before;
         let most = (1 + SECONDS) * (1 << 20) + 2 * TERM;
         assert!(repeated <= most, "{repeated} bytes were sent again, {most} are allowed");
-        assert!(scene.system(0, SystemCounter::RetransmitOverflow) > 0, "what is not answered is counted");
+        // Of a stream that has just begun all is being sent again at any time, and nothing is news.
+        let has_to_wait = i64::from(end) >= TERM / 4;
+        let waited = scene.system(0, SystemCounter::RetransmitOverflow);
+        assert!(waited > 0 || !has_to_wait, "what is not answered is counted");
         scene.end(&[], 0);
     }
 }
 
-/// Loses a hundredth of everything.
+/// Loses a hundredth of the stream, what is sent again included. What its receiver says arrives: whether a status message is
+/// lost, which is said again after 200 ms, is luck, and a stream without such luck takes 70 ms.
 fn lossy(scene: Scene) -> Scene {
-    let faults = taran_sim::network::LinkFaults {
+    let [from, to] = scene.hosts.map(|host| scene.world.network_id(host));
+    let faults = LinkFaults {
         loss: 0.01,
         delay: Duration::from_micros(50),
         ..Default::default()
     };
-    scene.world.network().set_faults(faults);
+    scene
+        .world
+        .network()
+        .set_link_faults(from, to, Some(faults));
     scene
 }
 
-/// How many times as long an honest stream may take when its repairs wait for those that somebody else asked for: most of
-/// what can be sent again is, over and over.
-const TIMES: f64 = 10.0;
+fn lossless(scene: &Scene) {
+    let [from, to] = scene.hosts.map(|host| scene.world.network_id(host));
+    scene.world.network().set_link_faults(from, to, None);
+}
 
-/// Checks that an honest stream went on with its repairs.
-fn expect_repairs(took: Duration, undisturbed: Duration) {
-    let factor = took.as_secs_f64() / undisturbed.as_secs_f64();
+/// In so many worlds a story of loss is told for each seed: where nothing follows what is lost, a heartbeat tells of it after
+/// 100 ms, and that is luck, too.
+const WORLDS: u64 = 9;
+
+/// How many times as long half of the honest streams may take when their repairs wait for those that somebody else asked for.
+const TIMES: f64 = 1.5;
+
+/// How much longer than that any of them may take: three times what the last heartbeat tells of, and repairs that wait for
+/// others once each.
+const WORST: Duration = Duration::from_millis(3 * (100 + 80));
+
+/// Checks that honest streams went on with their repairs.
+fn expect_repairs(mut took: Vec<Duration>, mut undisturbed: Vec<Duration>) {
+    took.sort();
+    undisturbed.sort();
+    let half = took.len() / 2;
+    let factor = took[half].as_secs_f64() / undisturbed[half].as_secs_f64();
     assert!(
         factor <= TIMES,
         "{factor:.2} times as long: {took:?} instead of {undisturbed:?}"
     );
+    let most = undisturbed[half].mul_f64(TIMES) + WORST;
+    assert!(took[took.len() - 1] <= most, "{took:?}, {most:?} is most");
 }
 
-/// Tells a story in which a stranger who knows where the stream is asks for what suits him, so many times in each
-/// millisecond, while the network loses a hundredth.
-fn in_the_name_of_the_receiver(open: impl Fn() -> Scene, to: Option<SocketAddr>) {
-    let expected = undisturbed(lossy(open()));
-    let mut scene = lossy(open());
+/// Checks that no more was sent again than may be.
+fn expect_repeats(scene: &Scene, took: Duration) {
+    let sent = scene.system(0, SystemCounter::BytesSent);
+    let repeated = scene.system(0, SystemCounter::RetransmittedBytes);
+    let most = 4 * sent + ((1_000 + took.as_millis() as i64) * (1 << 20)) / 1_000 + 2 * TERM;
+    assert!(
+        repeated <= most,
+        "{repeated} bytes were sent again, {most} are allowed"
+    );
+}
+
+/// Tells a story of loss in several worlds, with an attack and without.
+fn told(seed: u64, open: impl Fn(u64) -> Scene, attacked: impl Fn(Scene) -> Duration) {
+    let seeds = seed * WORLDS..(seed + 1) * WORLDS;
+    let expected = seeds.clone().map(|seed| undisturbed(lossy(open(seed))));
+    let took = seeds.map(|seed| attacked(lossy(open(seed))));
+    expect_repairs(took.collect(), expected.collect());
+}
+
+/// A stranger who knows where the stream is asks for what suits him, so many times in each millisecond, while the network
+/// loses a hundredth.
+fn in_the_name_of_the_receiver(mut scene: Scene, to: Option<SocketAddr>) -> Duration {
     let (to, key) = (to.unwrap_or(scene.sends_from()), scene.key());
     let publication = scene.world.publisher(scene.publisher).shared().unwrap();
     let took = scene.deliver(50, |stranger| {
@@ -129,57 +172,49 @@ fn in_the_name_of_the_receiver(open: impl Fn() -> Scene, to: Option<SocketAddr>)
         let nak = nak(key.session_id, term_id, offset, length);
         stranger.say_as(listens(), to, &nak);
     });
-    expect_repairs(took, expected);
-    let sent = scene.system(0, SystemCounter::BytesSent);
-    let repeated = scene.system(0, SystemCounter::RetransmittedBytes);
-    let most = 4 * sent + ((1_000 + took.as_millis() as i64) * (1 << 20)) / 1_000 + 2 * TERM;
-    assert!(
-        repeated <= most,
-        "{repeated} bytes were sent again, {most} are allowed"
-    );
-    scene.world.network().set_faults(Default::default());
+    expect_repeats(&scene, took);
+    lossless(&scene);
     drop(publication);
     scene.end(&[], 0);
+    took
 }
 
 seeded! {
     /// For any piece of what can still be sent again, by one who knows where the stream is: the receiver gets its own
     /// repairs all the same.
-    of_one_who_knows_the_stream, 4, |seed| {
-        in_the_name_of_the_receiver(|| Scene::open(seed), None);
+    of_one_who_knows_the_stream, 2, |seed| {
+        told(seed, Scene::open, |scene| in_the_name_of_the_receiver(scene, None));
     }
 }
 
 seeded! {
     /// The same in a group, where several pieces are sent again at a time.
-    of_one_who_knows_the_group, 4, |seed| {
+    of_one_who_knows_the_group, 2, |seed| {
         let spec = HostSpec::new().option("aeron.driver.connect", "false");
         let control = SocketAddr::from(([10, 0, 0, 1], 40_456));
         let group = format!("aeron:udp?control={control}|control-mode=dynamic");
         let member = format!("{group}|endpoint={}", listens());
-        in_the_name_of_the_receiver(|| Scene::with(seed, &spec, &group, &member), Some(control));
+        let open = |seed| Scene::with(seed, &spec, &group, &member);
+        told(seed, open, |scene| in_the_name_of_the_receiver(scene, Some(control)));
     }
 }
 
 seeded! {
     /// For what was just sent, while a network loses a hundredth: what is sent again stays in proportion to what is
     /// sent, and the stream goes on with its own repairs.
-    of_a_stream_that_flows, 4, |seed| {
-        let expected = undisturbed(lossy(Scene::new(seed)));
-        let mut scene = lossy(Scene::new(seed));
-        let (to, key) = (scene.sends_from(), scene.key());
-        let took = scene.deliver(50, |stranger| {
-            let (offset, term) = (frame_offset(stranger), stranger.random.i32(0..64));
-            let term_id = key.initial_term_id.wrapping_add(term);
-            let nak = nak(key.session_id, term_id, offset, TERM as i32 - offset);
-            stranger.say_as(listens(), to, &nak);
+    of_a_stream_that_flows, 2, |seed| {
+        told(seed, Scene::new, |mut scene| {
+            let (to, key) = (scene.sends_from(), scene.key());
+            let took = scene.deliver(50, |stranger| {
+                let (offset, term) = (frame_offset(stranger), stranger.random.i32(0..64));
+                let term_id = key.initial_term_id.wrapping_add(term);
+                let nak = nak(key.session_id, term_id, offset, TERM as i32 - offset);
+                stranger.say_as(listens(), to, &nak);
+            });
+            expect_repeats(&scene, took);
+            lossless(&scene);
+            scene.end(&[], 0);
+            took
         });
-        expect_repairs(took, expected);
-        let sent = scene.system(0, SystemCounter::BytesSent);
-        let repeated = scene.system(0, SystemCounter::RetransmittedBytes);
-        let most = 4 * sent + ((1_000 + took.as_millis() as i64) * (1 << 20)) / 1_000 + 2 * TERM;
-        assert!(repeated <= most, "{repeated} bytes were sent again, {most} are allowed");
-        scene.world.network().set_faults(Default::default());
-        scene.end(&[], 0);
     }
 }
