@@ -71,20 +71,6 @@ final class Weather_VERSION {
         return "usual=" + report.usual() + "|level=" + report.level() + "|" + report;
     }
 
-    /** What only descriptions of a schema tell. */
-    static String told() {
-        return ReportDecoder.measuredMetaAttribute(MetaAttribute.EPOCH)
-            + " " + ReportDecoder.measuredMetaAttribute(MetaAttribute.TIME_UNIT)
-            + " " + ReportDecoder.measuredMetaAttribute(MetaAttribute.SEMANTIC_TYPE)
-            + " " + ReportDecoder.temperatureMetaAttribute(MetaAttribute.SEMANTIC_TYPE)
-            + " " + ReportDecoder.temperatureMetaAttribute(MetaAttribute.PRESENCE)
-            + " " + ReportDecoder.temperatureMinValue()
-            + " " + ReportDecoder.temperatureMaxValue()
-            + " " + ReportDecoder.SCHEMA_VERSION
-            + " " + ReportDecoder.SEMANTIC_VERSION
-            + " " + new ReportDecoder().sbeSemanticType();
-    }
-
     private Weather_VERSION() {
     }
 }

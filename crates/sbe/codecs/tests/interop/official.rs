@@ -41,7 +41,10 @@ fn build() -> Result<String, String> {
     if !jars.iter().all(|jar| jar.exists()) {
         let mut maven = Command::new("mvn");
         maven.args(["--quiet", "--batch-mode", "package"]);
-        run(maven.current_dir(&project))?;
+        let output = maven.current_dir(&project).output();
+        if !output.is_ok_and(|output| output.status.success()) {
+            return Err(format!("{maven:?} does not get it"));
+        }
     }
     let jars = jars.map(|jar| jar.display().to_string());
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("official");
@@ -108,16 +111,14 @@ fn java_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
+/// Runs a program; that it is missing is for the caller to judge, and that it fails is a failure.
 fn run(command: &mut Command) -> Result<Output, String> {
     let output = command
         .output()
         .map_err(|error| format!("{command:?} cannot be run: {error}"))?;
-    if output.status.success() {
-        return Ok(output);
-    }
-    let (out, err) = (&output.stdout, &output.stderr);
-    let (out, err) = (String::from_utf8_lossy(out), String::from_utf8_lossy(err));
-    Err(format!("{command:?} failed: {out}{err}"))
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    assert!(output.status.success(), "{command:?} failed: {out}{err}");
+    Ok(output)
 }
 
 /// Runs our Java program, which uses the official codecs: lets it `write` or `read` what is in a file.

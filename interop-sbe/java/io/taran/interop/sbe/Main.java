@@ -9,7 +9,7 @@ public final class Main {
     /** {@code write WHAT FILE}, {@code read WHAT FILE}, or {@code tell}. */
     public static void main(final String[] args) throws Exception {
         if ("tell".equals(args[0])) {
-            System.out.println(Weather_v1.told());
+            System.out.println(Told.all());
             return;
         }
         final Path file = Path.of(args[2]);

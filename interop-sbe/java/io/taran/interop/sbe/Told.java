@@ -1,0 +1,23 @@
+package io.taran.interop.sbe;
+
+import io.taran.weather.v1.MetaAttribute;
+import io.taran.weather.v1.ReportDecoder;
+
+/** What the official codecs tell of a schema beside the bytes. */
+final class Told {
+    static String all() {
+        return ReportDecoder.measuredMetaAttribute(MetaAttribute.EPOCH)
+            + " " + ReportDecoder.measuredMetaAttribute(MetaAttribute.TIME_UNIT)
+            + " " + ReportDecoder.measuredMetaAttribute(MetaAttribute.SEMANTIC_TYPE)
+            + " " + ReportDecoder.temperatureMetaAttribute(MetaAttribute.SEMANTIC_TYPE)
+            + " " + ReportDecoder.temperatureMetaAttribute(MetaAttribute.PRESENCE)
+            + " " + ReportDecoder.temperatureMinValue()
+            + " " + ReportDecoder.temperatureMaxValue()
+            + " " + ReportDecoder.SCHEMA_VERSION
+            + " " + ReportDecoder.SEMANTIC_VERSION
+            + " " + new ReportDecoder().sbeSemanticType();
+    }
+
+    private Told() {
+    }
+}
