@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use taran_sbe::compile_file_with;
 use taran_sbe::generate::{GeneratedFile, rust};
+use taran_sbe::problem::{Diagnostic, Problem};
 
 use crate::failure::Failure;
 use crate::output;
@@ -16,7 +18,8 @@ use crate::printable;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 One file for each schema, to be used as a module of a crate that depends on taran-sbe (default-features = false is enough).
-A build script does the same with taran_sbe::build. The same schema makes the same text each time.
+A build script does the same with taran_sbe::build. The same schema makes the same text each time. Of names that become the
+same in Rust all but the first get numbers, which is told.
 
   taran sbe generate schema.xml -o src/codecs
 
@@ -35,8 +38,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     let mut files: Vec<GeneratedFile> = Vec::new();
     for path in &arguments.schemas {
-        let schema = super::schema(path, folders)?;
-        let generated = rust(&schema).map_err(|error| {
+        let compiled = compile_file_with(path, folders)?;
+        tell_renamed(&compiled.warnings);
+        let generated = rust(&compiled.schema).map_err(|error| {
             let told = error.to_string();
             Failure::Other(format!(
                 "there is no Rust for {}:\n{}",
@@ -61,6 +65,15 @@ pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode
         output::text(&format!("{}\n", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says which names are not what one would expect; what else is dubious is for `check` to tell.
+fn tell_renamed(warnings: &[Diagnostic]) {
+    for warning in warnings {
+        if matches!(warning.problem, Problem::Renamed(_)) {
+            eprintln!("{}", printable::one_line(&warning.to_string()));
+        }
+    }
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {

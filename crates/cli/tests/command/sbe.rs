@@ -269,6 +269,15 @@ fn generate_writes_rust_that_is_the_same_each_time() {
     );
     twice.assert_code(2);
     assert!(!directory.path().join("three").exists());
+    let twins = SCHEMA.replace("</enum>", "<validValue name=\"buy\">2</validValue></enum>");
+    directory.file("twins.xml", &twins);
+    let told = sbe(&directory, &["generate", "twins.xml", "-o", "four"]);
+    told.assert_code(0);
+    assert_eq!(
+        told.stderr,
+        "twins.xml:7:77: warning: in Rust, buy would have the name Buy of Buy (at twins.xml:7:40), and gets Buy2\n"
+    );
+    assert!(read("four").contains("2 => Self::Buy2,"));
     // A file is where the folder should be.
     sbe(&directory, &["generate", "shop.xml", "-o", "shop.xml"]).assert_code(1);
 }
