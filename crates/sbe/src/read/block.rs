@@ -30,44 +30,35 @@ pub(super) fn block(
     let (mut names, mut ids) = (Taken::default(), Taken::default());
     let mut last = "field";
     for child in &element.children {
-        let (name, id) = match child.name.as_str() {
+        match child.name.as_str() {
             "field" => {
                 in_order("field", &mut last, child, problems);
-                let Some(field) = field(child, types, problems) else {
-                    continue;
-                };
-                let used = (field.name.clone(), field.id);
-                if let Err(problem) = place(&mut block, field, child, problems) {
-                    problems.add(&child.position, problem);
-                    return None;
+                if let Some(field) = field(child, types, problems) {
+                    place(&mut block, field, child, problems);
                 }
-                used
             }
             "group" => {
                 in_order("group", &mut last, child, problems);
-                let Some(group) = message::group(child, depth, types, problems) else {
-                    continue;
-                };
-                let used = (group.name.clone(), group.id);
-                block.groups.push(group);
-                used
+                let group = message::group(child, depth, types, problems);
+                block.groups.extend(group);
             }
             "data" => {
                 in_order("data", &mut last, child, problems);
-                let Some(data) = data(child, types, problems) else {
-                    continue;
-                };
-                let used = (data.name.clone(), data.id);
-                block.data.push(data);
-                used
+                block.data.extend(data(child, types, problems));
             }
             _ => {
                 attributes::unknown_element(child, element, problems);
                 continue;
             }
-        };
-        names.take("name", &name, &child.position, problems);
-        ids.take("id", &id.to_string(), &child.position, problems);
+        }
+        // Of what is broken too, so that all is told at once.
+        let attributes = Attributes { element: child };
+        if let Some(name) = attributes.value("name") {
+            names.take("name", name, &child.position, problems);
+        }
+        if let Some(Ok(id)) = attributes.value("id").map(str::parse::<u32>) {
+            ids.take("id", &id.to_string(), &child.position, problems);
+        }
     }
     if let Some(given) = given {
         if given < block.length {
@@ -232,13 +223,8 @@ fn constant(
     None
 }
 
-/// Adds a field behind the others, or where it wants to be.
-fn place(
-    block: &mut Block,
-    mut field: Field,
-    element: &Element,
-    problems: &mut Problems,
-) -> Result<(), Problem> {
+/// Adds a field behind the others, or where it wants to be and can.
+fn place(block: &mut Block, mut field: Field, element: &Element, problems: &mut Problems) {
     let end = block.length;
     let wanted = Attributes { element }.number("offset", problems);
     field.offset = match wanted {
@@ -249,18 +235,20 @@ fn place(
             end
         }
         Some(offset) if offset < end => {
-            let name = field.name;
-            return Err(Problem::Overlap { name, offset, end });
+            let name = field.name.clone();
+            problems.add(&element.position, Problem::Overlap { name, offset, end });
+            end
         }
         Some(offset) => offset,
     };
     let length = u64::from(field.offset) + u64::from(field.encoded_length());
-    block.length = u32::try_from(length)
-        .ok()
-        .filter(|length| *length <= MAX_LENGTH)
-        .ok_or(Problem::TooLarge)?;
-    block.fields.push(field);
-    Ok(())
+    match u32::try_from(length) {
+        Ok(length) if length <= MAX_LENGTH => {
+            block.length = length;
+            block.fields.push(field);
+        }
+        _ => problems.add(&element.position, Problem::TooLarge),
+    }
 }
 
 fn data(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> Option<Data> {

@@ -42,6 +42,10 @@ pub(super) fn composite<'tree>(
         if !names.take("member", &member.name, &child.position, problems) {
             continue;
         }
+        let offset = placed.offset(&member, offset).unwrap_or_else(|problem| {
+            problems.add(&child.position, problem);
+            placed.length
+        });
         if let Err(problem) = placed.add(member, offset) {
             problems.add(&child.position, problem);
             return None;
@@ -113,17 +117,22 @@ struct Placed {
 }
 
 impl Placed {
-    /// Adds a member behind the others, or where it wants to be.
-    fn add(&mut self, mut member: Member, offset: Option<u32>) -> Result<(), Problem> {
+    /// Where a member goes: behind the others, or where it wants to be.
+    fn offset(&self, member: &Member, wanted: Option<u32>) -> Result<u32, Problem> {
         let end = self.length;
-        member.offset = match offset {
+        match wanted {
             Some(offset) if offset < end => {
-                let name = member.name;
-                return Err(Problem::Overlap { name, offset, end });
+                let name = member.name.clone();
+                Err(Problem::Overlap { name, offset, end })
             }
-            Some(offset) => offset,
-            None => end,
-        };
+            Some(offset) => Ok(offset),
+            None => Ok(end),
+        }
+    }
+
+    /// Adds a member.
+    fn add(&mut self, mut member: Member, offset: u32) -> Result<(), Problem> {
+        member.offset = offset;
         let length = u64::from(member.offset) + u64::from(member.kind.encoded_length());
         self.length = u32::try_from(length)
             .ok()

@@ -121,7 +121,6 @@ pub(super) fn set(
             expected: "an unsigned integer",
         };
         attributes.at("encodingType", problems, problem);
-        return None;
     }
     let mut choices = Vec::new();
     let mut names = Taken::default();

@@ -21,6 +21,8 @@ const MAX_READS: usize = MAX_DEPTH + 3;
 pub(super) struct Types<'tree> {
     by_name: HashMap<&'tree str, Definition<'tree>>,
     in_order: Vec<&'tree str>,
+    /// Those without a name, or with one that another type has.
+    others: Vec<&'tree Element>,
     built_in: HashMap<Primitive, Arc<Type>>,
     /// What frames groups and data, once it was looked at.
     pub(super) frames: Frames,
@@ -47,6 +49,7 @@ impl<'tree> Types<'tree> {
         let mut types = Self {
             by_name: HashMap::new(),
             in_order: Vec::new(),
+            others: Vec::new(),
             built_in: Primitive::ALL
                 .into_iter()
                 .map(|primitive| (primitive, Arc::new(built_in(primitive))))
@@ -74,6 +77,7 @@ impl<'tree> Types<'tree> {
     ) {
         let attributes = Attributes { element };
         let Some(name) = attributes.name(problems) else {
+            self.others.push(element);
             return;
         };
         if let Some(first) = self.by_name.get(name) {
@@ -83,6 +87,7 @@ impl<'tree> Types<'tree> {
                 first: first.element.position.clone(),
             };
             problems.add(&element.position, problem);
+            self.others.push(element);
             return;
         }
         attributes.not_variable(problems);
@@ -97,6 +102,10 @@ impl<'tree> Types<'tree> {
 
     /// Reads those that nobody has asked for yet, and gives all of them.
     pub(super) fn resolve_all(&mut self, problems: &mut Problems) -> Vec<Arc<Type>> {
+        // Nobody can ask for them, and what else is wrong with them is told all the same.
+        for element in std::mem::take(&mut self.others) {
+            self.read(element, None, problems);
+        }
         let names = self.in_order.clone();
         names
             .into_iter()

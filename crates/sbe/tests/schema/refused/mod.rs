@@ -65,6 +65,53 @@ fn all_errors_come_in_one_run_with_line_and_column() {
     );
 }
 
+#[test]
+fn an_error_hides_no_other() {
+    let found = problems(
+        r#"<type name="A" primitiveType="uint8"/>
+<type name="A" primitiveType="uint9"/>
+<type primitiveType="uint10"/>
+<composite name="C"><type name="x" primitiveType="uint32"/><type name="y" primitiveType="uint8" offset="2"/>
+<ref name="z" type="None"/></composite>
+<set name="S" encodingType="int8"><choice name="a">9</choice></set>"#,
+        r#"<sbe:message name="M" id="1">
+<field name="a" id="1" type="Nope"/>
+<field name="b" id="1" type="uint32"/>
+<field name="a" id="3" type="uint16" offset="1"/>
+<field name="d" id="4" type="Nor"/>
+</sbe:message>
+<sbe:message name="M" id="1"/>"#,
+    );
+    let told: Vec<_> = found.iter().map(ToString::to_string).collect();
+    let first = found[0].position.line;
+    let expected = [
+        (0, "type A is already defined"),
+        (0, "primitiveType=\"uint9\" is not"),
+        (1, "<type> needs the attribute name"),
+        (1, "primitiveType=\"uint10\" is not"),
+        (2, "offset 2 of y is inside of"),
+        (3, "there is no type None"),
+        (4, "a set cannot be sent as int8"),
+        (4, "a is bit 9, but int8 has 8"),
+        (7, "there is no type Nope"),
+        (8, "id 1 is already defined"),
+        (9, "offset 1 of a is inside of"),
+        (9, "name a is already defined"),
+        (10, "there is no type Nor"),
+        (12, "message M is already defined"),
+        (12, "message id 1 is already defined"),
+    ];
+    assert_eq!(found.len(), expected.len(), "{told:#?}");
+    for (found, (line, text)) in found.iter().zip(expected) {
+        let problem = found.problem.to_string();
+        assert_eq!(
+            (found.position.line - first, problem.starts_with(text)),
+            (line, true),
+            "{text}: {told:#?}"
+        );
+    }
+}
+
 /// These types and a message without any field have one problem, and it says this.
 #[test]
 fn what_is_no_schema_at_all() {
