@@ -1,5 +1,7 @@
 //! A network of one socket, in memory, and other things that tests of the agents share.
 
+pub(crate) mod crowd;
+
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -24,9 +24,13 @@ fn new_log(start_position: i64) -> LogBuffers {
 }
 
 fn log_of(kind: LogKind, start_position: i64) -> LogBuffers {
+    log_with(kind, TERM_LENGTH, start_position)
+}
+
+fn log_with(kind: LogKind, term_length: i32, start_position: i64) -> LogBuffers {
     let spec = LogSpec {
         mtu: 64,
-        ..LogSpec::new(kind, 7, 8, -1, TERM_LENGTH)
+        ..LogSpec::new(kind, 7, 8, -1, term_length)
     };
     let region = Region::anonymous(spec.file_length()).expect("memory");
     LogBuffers::create(&region, &spec, start_position).expect("a log")
@@ -300,6 +304,86 @@ fn an_exclusive_publisher_needs_no_clean_term() {
         assert!([&[][..], &[2], &[2, 3]].contains(&&seen[..]), "{seen:?}");
         assert_eq!(messages(&log, used), (vec![2, 3], used + 2 * FRAME));
     });
+}
+
+/// Terms in which there is room for a message in fragments: an eighth is more than a frame.
+const WIDE: i32 = 512;
+
+/// The publisher of a log that went round once and is full of frames of message 1, so far into the next round.
+fn publisher_of_used(ahead: i64) -> ExclusiveAppender {
+    let log = log_with(LogKind::Exclusive, WIDE, 0);
+    let mut appender = ExclusiveAppender::new(log).expect("a sound tail");
+    while appender.position() < 3 * i64::from(WIDE) + ahead {
+        let _ = appender.append(&[1; 4], None);
+    }
+    appender
+}
+
+/// First bytes and lengths of the payloads that a reader finds from `position` on.
+fn payloads(log: &LogBuffers, mut position: i64) -> Vec<(u8, usize)> {
+    let mut payloads = Vec::new();
+    loop {
+        let offset = log.geometry().term_offset(position);
+        let polled = poll(log.term_at(position), offset, 10, |frame| {
+            payloads.push((frame.payload()[0], frame.payload().len()));
+        })
+        .expect("sound frames");
+        if polled.offset == offset {
+            return payloads;
+        }
+        position += i64::from(polled.offset - offset);
+    }
+}
+
+/// Runs a publisher in a used log beside a reader, who finds nothing old: the start of what there is in the end.
+fn meets_nothing_old(
+    ahead: i64,
+    publish: impl Fn(&mut ExclusiveAppender) + Copy + Send + Sync + 'static,
+    expected: &'static [(u8, usize)],
+) {
+    loom::model(move || {
+        let mut appender = publisher_of_used(ahead);
+        let (log, used) = (appender.log().clone(), appender.position());
+        let publisher = thread::spawn(move || publish(&mut appender));
+        let reader = {
+            let log = log.clone();
+            thread::spawn(move || payloads(&log, used))
+        };
+        publisher.join().expect("no panic");
+        let seen = reader.join().expect("no panic");
+        assert!(expected.starts_with(&seen), "{seen:?}");
+        assert_eq!(payloads(&log, used), expected);
+    });
+}
+
+/// A message in fragments comes into a used term.
+#[test]
+fn fragments_need_no_clean_term() {
+    let fragments = |appender: &mut ExclusiveAppender| {
+        // The term before is full.
+        while appender.append(&[2; 36], None).is_err() {}
+    };
+    meets_nothing_old(0, fragments, &[(2, 32), (2, 4)]);
+}
+
+/// A block of frames comes into a used term.
+#[test]
+fn a_block_needs_no_clean_term() {
+    let block = |appender: &mut ExclusiveAppender| {
+        let block = datagram(appender.log(), appender.position(), 2);
+        appender.append_block(&block).expect("room");
+    };
+    meets_nothing_old(0, block, &[(2, 4)]);
+}
+
+/// A message does not fit what is left of a term: the padding leads a reader into the next one, which was used, too.
+#[test]
+fn a_term_that_is_given_up_leads_into_no_old_one() {
+    let trip = |appender: &mut ExclusiveAppender| {
+        let result = appender.append(&[3; 36], None);
+        assert_eq!(result, Err(AppendError::AdminAction));
+    };
+    meets_nothing_old(i64::from(WIDE) - FRAME, trip, &[]);
 }
 
 /// An aborted claim becomes padding: a reader sees nothing of it, or passes over all of it.

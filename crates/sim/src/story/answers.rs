@@ -23,6 +23,8 @@ pub(super) const EXPECTED: &[&str] = &[
     // Answers to requesters that are gone by then, or that were none.
     "Unable to resolve image",
     "did not request a response channel",
+    // Requests of who has given the subscription for answers up, as the machine stood still for longer than commands wait.
+    "unable to find response subscription",
     // What subscribers say when they reject.
     "told to",
 ];

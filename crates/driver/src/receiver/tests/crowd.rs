@@ -2,16 +2,10 @@
 //! and in a crowd.
 
 use super::*;
-
-const COMPANIONS: i64 = 150;
-
-/// All that is calm is looked at in such a time.
-const LAP_NS: i64 = 10 * MS;
-/// Time between duty cycles, while there is work in each.
-const CYCLE_NS: i64 = 50_000;
+use crate::testing::crowd::{self, Busy, COMPANIONS, CYCLE_NS, LAP_NS, time_until};
 
 /// An image that has not moved for long, alone or with others like it.
-fn calm(companions: i64) -> Rig {
+fn calm(companions: i32) -> Rig {
     let mut rig = Rig::connected();
     rig.arrive(&data(START, &[12_288]));
     rig.subscriber.set(START);
@@ -21,8 +15,8 @@ fn calm(companions: i64) -> Rig {
         let shared = Arc::new(ImageShared::new(START, WINDOW));
         shared.conductor_state(ImageState::Active);
         let spec = ReceiverImageSpec {
-            id: ImageId(1_000 + number),
-            session_id: number as i32,
+            id: ImageId(1_000 + i64::from(number)),
+            session_id: number,
             high_water_mark: Counter::detached(),
             rebuild_position: Counter::detached(),
             naks_sent: Counter::detached(),
@@ -38,40 +32,26 @@ fn calm(companions: i64) -> Rig {
         ))));
     }
     for _ in 0..4_000 {
-        working(&mut rig);
+        rig.working();
     }
     rig.socket.sent();
     rig
 }
 
-/// A duty cycle with something to do that is about nobody. What it sends for the image.
-fn working(rig: &mut Rig) -> Vec<Vec<u8>> {
-    rig.now_ns += CYCLE_NS;
-    rig.socket.sent();
-    rig.arrive(b"noise");
-    let mut sent = rig.socket.sent();
-    sent.retain(|datagram| datagram[8..12] == SESSION.to_le_bytes());
-    sent
-}
-
-/// How long it takes until the image sends what is looked for, or something else is there to be seen.
-fn time_until(rig: &mut Rig, mut is_there: impl FnMut(&Rig, &[Vec<u8>]) -> bool) -> i64 {
-    for cycles in 0..400_000 {
-        let sent = working(rig);
-        if is_there(rig, &sent) {
-            return cycles * CYCLE_NS;
-        }
+impl Busy for Rig {
+    fn working(&mut self) -> Vec<Vec<u8>> {
+        self.now_ns += CYCLE_NS;
+        self.socket.sent();
+        self.arrive(b"noise");
+        let mut sent = self.socket.sent();
+        sent.retain(|datagram| datagram[8..12] == SESSION.to_le_bytes());
+        sent
     }
-    panic!("it never happens");
 }
 
 /// Checks that in a crowd it takes no more time than alone, but for so much.
 fn takes_the_same(slack_ns: i64, story: impl Fn(&mut Rig) -> i64) {
-    let [alone, crowded] = [0, COMPANIONS].map(|companions| story(&mut calm(companions)));
-    assert!(
-        (alone..=alone + slack_ns).contains(&crowded),
-        "{crowded} ns, {alone} ns alone"
-    );
+    crowd::takes_the_same(calm, slack_ns, story);
 }
 
 /// Whether one of them is of this type, and has these flags.
@@ -98,7 +78,7 @@ fn what_is_missing_is_asked_for_and_asked_for_again() {
         let mut rig = calm(companions);
         rig.socket.arrive(&data(END + 1_024, &[64]));
         for _ in 0..10_000 {
-            working(&mut rig);
+            rig.working();
         }
         rig.naks.get()
     };
@@ -118,11 +98,43 @@ fn what_a_heartbeat_tells_of_is_asked_for_at_once() {
 }
 
 #[test]
-fn what_arrives_can_be_read_at_once() {
+fn what_arrives_can_be_read_and_is_known_at_once() {
+    let is_known =
+        |rig: &Rig, end| rig.rebuilt.get() == end && rig.shared.rebuild_position() == end;
     takes_the_same(0, |rig| {
         rig.socket.arrive(&data(END, &[64]));
-        time_until(rig, |rig, _| rig.rebuilt.get() == END + 64)
+        time_until(rig, |rig, _| is_known(rig, END + 64))
     });
+    takes_the_same(0, |rig| {
+        let train = [data(END, &[64]), data(END + 64, &[64])].concat();
+        rig.socket.arrive_train(&train, 64);
+        time_until(rig, |rig, _| is_known(rig, END + 128))
+    });
+}
+
+/// When a subscriber that has read on is told of, if this comes in all the time.
+fn told_after(also: &[u8]) -> i64 {
+    let mut rig = calm(COMPANIONS);
+    // Some first, which is news: that it is told again is not.
+    rig.arrive(also);
+    for _ in 0..4_000 {
+        rig.working();
+    }
+    rig.subscriber.set(END);
+    time_until(&mut rig, |rig, sent| {
+        rig.socket.arrive(also);
+        has(sent, STATUS, 0)
+    })
+}
+
+#[test]
+fn what_brings_no_news_gives_no_turn() {
+    let (term_id, offset) = (geometry().term_id(END), geometry().term_offset(END));
+    let heartbeat = DataHeader::heartbeat(0xC0, SESSION, STREAM, term_id, offset);
+    let without = told_after(b"noise");
+    assert!(without > 0, "it is not its turn at once");
+    assert_eq!(told_after(heartbeat.as_bytes()), without);
+    assert_eq!(told_after(setup().as_bytes()), without);
 }
 
 #[test]
@@ -139,7 +151,7 @@ fn a_position_is_repeated_within_a_lap_of_its_time() {
         let mut rig = calm(companions);
         let mut times = Vec::new();
         for cycle in 0..20_000 {
-            if has(&working(&mut rig), STATUS, 0) {
+            if has(&rig.working(), STATUS, 0) {
                 times.push(cycle * CYCLE_NS);
             }
         }
@@ -244,6 +256,6 @@ fn a_session_without_an_image_asks_for_one_at_once() {
     });
     while rig.event().is_some() {}
     rig.socket.arrive(setup().as_bytes());
-    working(&mut rig);
+    rig.working();
     assert!(matches!(rig.event(), Some(ConductorEvent::CreateImage(_))));
 }

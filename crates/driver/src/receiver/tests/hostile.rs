@@ -94,3 +94,23 @@ fn frames_that_lie_over_each_other_lead_no_position_past_its_limit() {
     rig.arrive(&data(START, &[160]));
     assert_eq!(rig.positions(), (160 + 4096, 160 + 4096));
 }
+
+#[test]
+fn frames_that_lie_over_each_other_lead_to_no_old_frame() {
+    let mut rig = Rig::connected();
+    // In the middle of the first lies what looks like a frame that goes far beyond it.
+    let mut first = data(START + 32, &[128]);
+    first[32..64].copy_from_slice(&data(START + 64, &[4_096])[..32]);
+    rig.arrive(&first);
+    rig.arrive(&data(START, &[64]));
+    let end = START + 64 + 4_096;
+    assert_eq!(rig.positions(), (end - START, end - START));
+    assert_eq!(
+        rig.frame_at(end),
+        None,
+        "nobody reads on into what was there before"
+    );
+    rig.arrive(&data(end, &[64]));
+    assert_eq!(rig.positions(), (end + 64 - START, end + 64 - START));
+    assert_eq!(rig.frame_at(end + 64), None);
+}

@@ -1,6 +1,8 @@
 //! The receiver in virtual time, on a socket whose other end the test holds.
 
+mod batches;
 mod crowd;
+mod far;
 mod feedback;
 mod hostile;
 mod insertion;

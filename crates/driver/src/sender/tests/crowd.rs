@@ -2,13 +2,8 @@
 //! and in a crowd.
 
 use super::*;
+use crate::testing::crowd::{self, Busy, COMPANIONS, CYCLE_NS, LAP_NS, time_until};
 
-const COMPANIONS: i32 = 150;
-
-/// All that is calm is looked at in such a time.
-const LAP_NS: i64 = 10 * MS;
-/// Time between duty cycles, while there is work in each.
-const CYCLE_NS: i64 = 50_000;
 const ANNOUNCE_NS: i64 = 100 * MS;
 
 /// A publication that has sent forty frames of 320 bytes and nothing for long, alone or with others like it, each of which
@@ -37,7 +32,7 @@ fn calm(companions: i32) -> Rig {
         if cycle % 1_000 == 0 {
             listen(&mut rig, companions);
         }
-        working(&mut rig);
+        rig.working();
     }
     rig.socket.sent();
     rig
@@ -62,38 +57,24 @@ fn listen(rig: &mut Rig, companions: i32) {
     rig.status(rig.position.get(), 32_768);
 }
 
-/// A duty cycle with something to do that is about nobody. What it sends for the publication.
-fn working(rig: &mut Rig) -> Vec<Vec<u8>> {
-    rig.socket.sent();
-    rig.command(SenderCommand::RemoveSpy {
-        endpoint: EndpointId(99),
-        publication: PUBLICATION,
-        counter_id: 0,
-    });
-    rig.cycle_after(CYCLE_NS);
-    let mut sent = rig.socket.sent();
-    sent.retain(|datagram| datagram[12..16] == SESSION.to_le_bytes());
-    sent
-}
-
-/// How long it takes until the publication sends what is looked for, or something else is there to be seen.
-fn time_until(rig: &mut Rig, mut is_there: impl FnMut(&Rig, &[Vec<u8>]) -> bool) -> i64 {
-    for cycles in 0..400_000 {
-        let sent = working(rig);
-        if is_there(rig, &sent) {
-            return cycles * CYCLE_NS;
-        }
+impl Busy for Rig {
+    fn working(&mut self) -> Vec<Vec<u8>> {
+        self.socket.sent();
+        self.command(SenderCommand::RemoveSpy {
+            endpoint: EndpointId(99),
+            publication: PUBLICATION,
+            counter_id: 0,
+        });
+        self.cycle_after(CYCLE_NS);
+        let mut sent = self.socket.sent();
+        sent.retain(|datagram| datagram[12..16] == SESSION.to_le_bytes());
+        sent
     }
-    panic!("it never happens");
 }
 
 /// Checks that in a crowd it takes no more time than alone, but for so much. Receivers are heard every few cycles.
 fn takes_the_same(slack_ns: i64, story: impl Fn(&mut Rig) -> i64) {
-    let [alone, crowded] = [0, COMPANIONS].map(|companions| story(&mut calm(companions)));
-    assert!(
-        crowded <= alone + slack_ns,
-        "{crowded} ns, {alone} ns alone"
-    );
+    crowd::takes_the_same(calm, slack_ns, story);
 }
 
 const DATA: u8 = 1;
@@ -148,7 +129,7 @@ fn calm_with_delay(companions: i32, delay_ns: i64) -> Rig {
     add(&mut rig, spec);
     listen(&mut rig, 0);
     for _ in 0..4_000 {
-        working(&mut rig);
+        rig.working();
     }
     assert_eq!(rig.position.get(), START + 40 * 320);
     rig
@@ -178,6 +159,29 @@ fn what_is_published_is_sent_within_a_lap() {
     });
 }
 
+/// When something published is sent, if its receiver says all the time that it is there, or does not.
+fn sent_after(is_told: bool) -> i64 {
+    let mut rig = calm(COMPANIONS);
+    rig.publish(320);
+    let wanted = rig.log_bytes(START + 40 * 320, 320);
+    time_until(&mut rig, |rig, sent| {
+        let session_id = if is_told { SESSION } else { SESSION + 1 };
+        let message = StatusMessage {
+            session_id: session_id.into(),
+            ..rig.status_message(RECEIVER, 0, START + 40 * 320, 32_768)
+        };
+        rig.socket.arrive(message.as_bytes());
+        sent.contains(&wanted)
+    })
+}
+
+#[test]
+fn a_receiver_that_is_where_it_was_gives_no_turn() {
+    let without = sent_after(false);
+    assert!(without > 0, "it is not its turn at once");
+    assert_eq!(sent_after(true), without);
+}
+
 #[test]
 fn what_waited_for_a_receiver_is_sent_when_it_is_heard() {
     takes_the_same(HEARD_NS, |rig| {
@@ -186,7 +190,7 @@ fn what_waited_for_a_receiver_is_sent_when_it_is_heard() {
             rig.publish(320);
         }
         for _ in 0..4_000 {
-            working(rig);
+            rig.working();
         }
         let position = rig.position.get();
         assert!(position < rig.tail, "{}", rig.tail - position);
@@ -202,7 +206,7 @@ fn what_found_no_room_is_sent_when_there_is_some() {
         rig.socket.room(Some(0));
         // Until it was looked at, and for longer than anybody counts as busy without moving.
         for _ in 0..4_000 {
-            working(rig);
+            rig.working();
         }
         assert_eq!(rig.position.get(), START + 40 * 320);
         rig.socket.room(None);
@@ -239,7 +243,7 @@ fn heartbeats_come_within_a_lap_of_their_time() {
     let mut rig = calm(COMPANIONS);
     let mut times = Vec::new();
     for cycle in 0..20_000 {
-        if heartbeats(&working(&mut rig), 0) > 0 {
+        if heartbeats(&rig.working(), 0) > 0 {
             times.push(cycle * CYCLE_NS);
         }
     }

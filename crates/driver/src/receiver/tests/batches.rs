@@ -1,0 +1,58 @@
+//! How much of what has arrived is taken in one look at a socket.
+
+use super::*;
+
+/// Datagrams, or trains of them, in a batch.
+const BATCH: i64 = 16;
+
+/// So many datagrams of noise before one of the stream. How often the socket is asked in one duty cycle, and whether the
+/// stream got on.
+fn behind(noise: i64) -> (usize, bool) {
+    let mut rig = Rig::connected();
+    for _ in 0..noise {
+        rig.socket.arrive(b"noise");
+    }
+    rig.socket.arrive(&data(START, &[64]));
+    let before = rig.socket.receive_calls();
+    rig.cycle();
+    (
+        rig.socket.receive_calls() - before,
+        rig.positions() == (64, 64),
+    )
+}
+
+#[test]
+fn a_crowd_of_little_datagrams_does_not_hold_up_the_stream_behind_it() {
+    assert_eq!(behind(BATCH - 2), (1, true), "and is not asked again");
+    assert_eq!(behind(BATCH), (2, true));
+    assert_eq!(behind(4 * BATCH - 1), (4, true));
+}
+
+#[test]
+fn a_flood_of_little_datagrams_leaves_time_for_others() {
+    let mut rig = Rig::connected();
+    for _ in 0..10 * BATCH {
+        rig.socket.arrive(b"noise");
+    }
+    for cycles in 1..=2 {
+        rig.cycle();
+        assert_eq!(rig.counters.invalid_packets.get(), cycles * 4 * BATCH);
+    }
+}
+
+#[test]
+fn a_fast_stream_is_looked_after_before_more_of_it_is_taken() {
+    let mut rig = Rig::connected();
+    // Noise that could be a stream: trains of 32 KiB.
+    let train = vec![0xFF; 32 * 1024];
+    for _ in 0..2 * BATCH {
+        rig.socket.arrive_train(&train, 1_024);
+    }
+    for cycles in 1..=2 {
+        rig.cycle();
+        assert_eq!(
+            rig.counters.bytes_received.get(),
+            cycles * BATCH * 32 * 1024
+        );
+    }
+}
