@@ -67,7 +67,7 @@ pub(super) const DONE: &str = "Done";
 
 impl<'a> Plan<'a> {
     pub(super) fn message(message: &'a model::Message, plans: &mut Plans<'_, 'a>) -> Self {
-        let name = names::kind(&message.name);
+        let name = names::part(&message.name);
         let mut plan = Self {
             name: &message.name,
             decoder: format!("{name}Decoder"),
@@ -225,7 +225,11 @@ impl<'p, 'a> Plans<'p, 'a> {
 
     /// The type that says that something is next; the types of a group are called after it too.
     fn marker(&mut self, prefix: &str, thing: Thing<'a>, is_group: bool) -> String {
-        let wanted = format!("{prefix}{}", names::kind(thing.0));
+        let wanted = if prefix.is_empty() {
+            names::marker(thing.0)
+        } else {
+            format!("{prefix}{}", names::part(thing.0))
+        };
         if !is_group {
             return self.take(wanted, &[MARKER], thing);
         }

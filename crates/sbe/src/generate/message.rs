@@ -181,12 +181,11 @@ pub(super) fn all<'a>(schema: &'a Schema, problems: &mut Problems) -> Vec<Name<'
     let name = |message: &'a Message| {
         let thing = (message.name.as_str(), &message.position);
         let module = modules.take(names::module(thing.0), thing, problems);
-        let kind = names::kind(thing.0);
         Name {
             message,
-            decoder: format!("{module}::{kind}Decoder"),
+            decoder: format!("{module}::{}Decoder", names::part(thing.0)),
             module,
-            variant: variants.take(kind, thing, problems),
+            variant: variants.take(names::kind(thing.0), thing, problems),
         }
     };
     schema.messages.iter().map(name).collect()

@@ -34,8 +34,8 @@ const MODULES: &[&str] = &["core", "taran_sbe", "types", "runtime"];
 
 /// Types that generated code means when it says them.
 const TYPES: &[&str] = &[
-    "AsRef", "Clone", "Copy", "Default", "Done", "Err", "From", "Into", "Iterator", "None", "Ok",
-    "Option", "Result", "Self", "Some",
+    "AsRef", "Clone", "Copy", "Default", "Err", "From", "Into", "Iterator", "None", "Ok", "Option",
+    "Result", "Self", "Some",
 ];
 
 /// `usage_description`, for a method.
@@ -48,9 +48,19 @@ pub(super) fn module(name: &str) -> String {
     unless(snake(name), MODULES)
 }
 
-/// `FuelFigures`, for a type.
+/// `FuelFigures`, for a type that is called so.
 pub(super) fn kind(name: &str) -> String {
     unless(pascal(name), TYPES)
+}
+
+/// `FuelFigures`, for a type with more in front of that, or behind it.
+pub(super) fn part(name: &str) -> String {
+    pascal(name)
+}
+
+/// `FuelFigures`, for where a decoder or an encoder stands.
+pub(super) fn marker(name: &str) -> String {
+    unless(pascal(name), &["Done", "Self"])
 }
 
 /// `NoChange`, for a value of an enumeration.

@@ -10,8 +10,8 @@ use crate::printable;
 use crate::problem::Problems;
 
 /// Not all that is generated is used by everybody, and some of it only keeps what is deprecated alive.
-pub(super) const ALLOWED: &str =
-    "#[allow(dead_code, deprecated, unused_imports, clippy::all, clippy::pedantic)]";
+pub(super) const ALLOWED: &str = "#[allow(dead_code, deprecated, nonstandard_style, unused_imports)]\n\
+     #[allow(clippy::all, clippy::pedantic)]";
 
 /// The text of it.
 pub(super) fn file(schema: &Schema) -> String {
@@ -113,7 +113,7 @@ fn whole_header(code: &mut Code, schema: &Schema, own: &str) {
 
 fn any_message(code: &mut Code, messages: &[Name<'_>]) {
     code.doc("Any message of the schema.");
-    code.line("#[allow(deprecated, clippy::large_enum_variant)]");
+    code.line("#[allow(deprecated, nonstandard_style, clippy::large_enum_variant)]");
     code.line("#[derive(Clone, Copy)]");
     code.block("pub enum Message<'a> {", |code| {
         for each in messages {

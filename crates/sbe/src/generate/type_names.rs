@@ -29,7 +29,11 @@ impl<'a> TypeNames<'a> {
         let shown = frames::shown(schema);
         // Those with names of their own come before those that are called after two.
         for kind in &shown {
-            if let Some(name) = take(&mut scope, kind, names::kind(&kind.name), problems) {
+            let wanted = match &kind.kind {
+                TypeKind::Composite(_) => names::part(&kind.name),
+                _ => names::kind(&kind.name),
+            };
+            if let Some(name) = take(&mut scope, kind, wanted, problems) {
                 all.top.insert(&kind.name, name);
             }
         }
@@ -92,7 +96,7 @@ impl<'a> TypeNames<'a> {
         let mut inside = HashMap::new();
         for member in composite.members.iter().filter(|member| !member.is_ref) {
             let kind = &*member.kind;
-            let wanted = format!("{outer}{}", names::kind(&kind.name));
+            let wanted = format!("{outer}{}", names::part(&kind.name));
             if let Some(name) = take(scope, kind, wanted, problems) {
                 self.add(scope, kind, &name, problems);
                 inside.insert(kind.name.as_str(), name);

@@ -69,3 +69,27 @@ fn twins_are_told_apart() {
         (12, "leg { count: 12 }".to_owned())
     );
 }
+
+#[test]
+fn words_of_rust_are_names_of_messages_and_groups() {
+    use taran_sbe_codecs::twins::option::{
+        OptionDecoder, OptionEncoder, Self_DoneEncoder, Self_Encoder,
+    };
+    let mut buffer = [0; 64];
+    let write = |buffer: &mut [u8]| -> Result<usize, EncodeError> {
+        let mut option = OptionEncoder::encode(buffer)?;
+        option.some().self_(1);
+        let all: Self_Encoder<'_> = option.self_()?;
+        let mut one = all.entry()?;
+        one.none(2);
+        let done: Self_DoneEncoder<'_> = one.done_()?;
+        let one = done.entry()?.err("three")?.done().done();
+        Ok(one.done().done().done_("four")?.finish())
+    };
+    let length = write(&mut buffer).unwrap();
+    let option = OptionDecoder::decode(&buffer[..length]).unwrap();
+    assert_eq!(
+        option.to_string(),
+        "Option { Some: Copy { self: 1 }, self: [self { None: 2, Done: [Done { Err: \"three\" }] }], done: \"four\" }"
+    );
+}
