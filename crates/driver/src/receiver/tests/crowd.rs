@@ -145,13 +145,14 @@ fn a_subscriber_that_reads_on_is_told_of_within_a_lap() {
     });
 }
 
-#[test]
-fn a_position_is_repeated_within_a_lap_of_its_time() {
+/// Checks that a frame of this type is repeated all 200 ms, or a lap later.
+fn is_repeated_in_time(frame_type: u8, begin: impl Fn(&mut Rig)) {
     let told = |companions| {
         let mut rig = calm(companions);
+        begin(&mut rig);
         let mut times = Vec::new();
         for cycle in 0..20_000 {
-            if has(&rig.working(), STATUS, 0) {
+            if has(&rig.working(), frame_type, 0) {
                 times.push(cycle * CYCLE_NS);
             }
         }
@@ -163,6 +164,11 @@ fn a_position_is_repeated_within_a_lap_of_its_time() {
         let between = pair[1] - pair[0];
         assert!((200 * MS..=200 * MS + LAP_NS + CYCLE_NS).contains(&between));
     }
+}
+
+#[test]
+fn a_position_is_repeated_within_a_lap_of_its_time() {
+    is_repeated_in_time(STATUS, |_| {});
 }
 
 #[test]
@@ -202,16 +208,22 @@ fn a_stream_that_ends_is_answered_at_once() {
     });
 }
 
+/// Somebody does not want the stream.
+fn reject(rig: &mut Rig) {
+    rig.command(ReceiverCommand::RejectImage {
+        endpoint: ENDPOINT,
+        image: IMAGE,
+        reason: "no".into(),
+    });
+}
+
 #[test]
-fn a_rejection_is_told_when_the_next_position_would_have_been() {
+fn a_rejection_is_told_when_the_next_position_would_have_been_and_again() {
     takes_the_same(LAP_NS, |rig| {
-        rig.command(ReceiverCommand::RejectImage {
-            endpoint: ENDPOINT,
-            image: IMAGE,
-            reason: "no".into(),
-        });
+        reject(rig);
         time_until(rig, |_, sent| has(sent, ERROR, 0))
     });
+    is_repeated_in_time(ERROR, reject);
 }
 
 #[test]
