@@ -44,7 +44,11 @@ pub(crate) fn hex(text: &str) -> Vec<u8> {
 }
 
 pub(crate) fn log(kind: LogKind, start_position: i64) -> LogBuffers {
-    let spec = LogSpec::new(kind, SESSION, STREAM, INITIAL_TERM, TERM_LENGTH);
+    log_of(kind, TERM_LENGTH, start_position)
+}
+
+pub(crate) fn log_of(kind: LogKind, term_length: i32, start_position: i64) -> LogBuffers {
+    let spec = LogSpec::new(kind, SESSION, STREAM, INITIAL_TERM, term_length);
     LogBuffers::create(
         &Region::anonymous(spec.file_length()).unwrap(),
         &spec,
@@ -82,6 +86,8 @@ struct State {
     send_calls: usize,
     inbox: VecDeque<(SocketAddr, Vec<u8>, usize)>,
     receive_calls: usize,
+    receives_parts: bool,
+    in_parts: usize,
     room: Option<usize>,
     is_broken: bool,
     unreachable: Option<SocketAddr>,
@@ -112,6 +118,16 @@ impl FakeSocket {
         self.state().receive_calls
     }
 
+    /// From now on what arrives can be received into memory of the caller's.
+    pub(crate) fn set_receives_parts(&self) {
+        self.state().receives_parts = true;
+    }
+
+    /// How much was.
+    pub(crate) fn received_in_parts(&self) -> usize {
+        self.state().in_parts
+    }
+
     /// A datagram arrives from the peer.
     pub(crate) fn arrive(&self, datagram: &[u8]) {
         self.arrive_train(datagram, datagram.len());
@@ -130,6 +146,16 @@ impl FakeSocket {
             .push_back((peer(), bytes.to_vec(), stride));
     }
 
+    /// Whether all that arrived was taken.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.state().inbox.is_empty()
+    }
+
+    /// What arrived last is lost.
+    pub(crate) fn lose_last(&self) {
+        self.state().inbox.pop_back();
+    }
+
     /// From now on sends to this address fail.
     pub(crate) fn break_way_to(&self, address: SocketAddr) {
         self.state().unreachable = Some(address);
@@ -140,7 +166,7 @@ impl FakeSocket {
         self.state().room = bytes;
     }
 
-    /// From now on sends and connecting fail.
+    /// From now on sends, connecting and receiving in parts fail.
     pub(crate) fn set_broken(&self, is_broken: bool) {
         self.state().is_broken = is_broken;
     }
@@ -192,6 +218,34 @@ impl Transport for FakeSocket {
         Ok(batch.datagram_count())
     }
 
+    fn receive_parts(
+        &mut self,
+        head: &mut [u8],
+        rest: &mut [u8],
+    ) -> Result<Option<Received>, NetError> {
+        let mut state = self.state();
+        state.receive_calls += 1;
+        if state.is_broken {
+            return Err(NetError::NoDestination {
+                local: self.local_address(),
+            });
+        }
+        let Some((source, bytes, stride)) = state.inbox.pop_front() else {
+            return Ok(None);
+        };
+        assert!(head.len() + rest.len() >= 65_536);
+        let (first, behind) = bytes.split_at(head.len().min(bytes.len()));
+        head[..first.len()].copy_from_slice(first);
+        rest[..behind.len()].copy_from_slice(behind);
+        state.in_parts += 1;
+        Ok(Some(Received {
+            source,
+            length: bytes.len(),
+            stride,
+            timestamp_ns: None,
+        }))
+    }
+
     fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
         let mut state = self.state();
         if state.is_broken {
@@ -212,7 +266,10 @@ impl Transport for FakeSocket {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::PLAIN
+        Capabilities {
+            receives_parts: self.state().receives_parts,
+            ..Capabilities::PLAIN
+        }
     }
 
     fn buffer_lengths(&self) -> BufferLengths {

@@ -26,6 +26,7 @@ pub fn run(network: &mut dyn Network, address: IpAddr, settle: &mut dyn FnMut())
     suite.connected_pair();
     suite.new_peer();
     suite.trains();
+    suite.parts();
     suite.largest_datagrams();
     suite.too_long_datagram();
     suite.many_destinations();
@@ -280,6 +281,61 @@ impl Suite<'_> {
                 );
             }
         }
+    }
+
+    fn parts(&mut self) {
+        let mut receiver = self.open_any();
+        let mut sender = self.open_to(&*receiver);
+        let (mut head, mut rest) = ([0; 32], vec![0; 65_504]);
+        let nothing = must(receiver.receive_parts(&mut head, &mut rest));
+        assert_eq!(nothing, None, "nothing was sent");
+        if !receiver.capabilities().receives_parts {
+            return;
+        }
+        for length in [1, 32, 33, 4_224, 65_507] {
+            let payload = pattern(length);
+            must(sender.send(&[Transmit::connected(&payload)]));
+            let mut received = None;
+            for _ in 0..PATIENCE {
+                received = must(receiver.receive_parts(&mut head, &mut rest));
+                if received.is_some() {
+                    break;
+                }
+                (self.settle)();
+            }
+            let Some(received) = received else {
+                panic!("a datagram of {length} bytes did not arrive in parts");
+            };
+            assert_eq!(received.source, sender.local_address());
+            assert_eq!((received.length, received.stride), (length, length));
+            let (first, behind) = payload.split_at(length.min(head.len()));
+            assert_eq!(&head[..first.len()], first, "of {length} bytes");
+            assert_eq!(&rest[..behind.len()], behind, "of {length} bytes");
+        }
+        self.train_in_parts(&mut *sender, &mut *receiver);
+    }
+
+    /// As a whole where trains are handed over, or datagram by datagram.
+    fn train_in_parts(&mut self, sender: &mut dyn Transport, receiver: &mut dyn Transport) {
+        let (mut head, mut rest) = ([0; 32], vec![0; 65_504]);
+        let payload = pattern(10_000);
+        must(sender.send(&[Transmit::connected(&payload).segmented(1_408)]));
+        let mut arrived = Vec::new();
+        for _ in 0..PATIENCE {
+            let Some(received) = must(receiver.receive_parts(&mut head, &mut rest)) else {
+                (self.settle)();
+                continue;
+            };
+            assert_eq!(received.stride, received.length.min(1_408));
+            assert!(receiver.capabilities().coalesces || received.length <= 1_408);
+            let first = received.length.min(head.len());
+            arrived.extend_from_slice(&head[..first]);
+            arrived.extend_from_slice(&rest[..received.length - first]);
+            if arrived.len() >= payload.len() {
+                break;
+            }
+        }
+        assert_eq!(arrived, payload);
     }
 
     fn largest_datagrams(&mut self) {

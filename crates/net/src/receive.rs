@@ -16,6 +16,8 @@ const SLOT_PITCH: usize = SLOT_LENGTH + 5 * 64;
 pub struct ReceiveBatch {
     memory: Box<[u8]>,
     slots: usize,
+    /// How many of them may be filled.
+    open: usize,
     filled: Vec<Received>,
 }
 
@@ -78,6 +80,7 @@ impl ReceiveBatch {
         Self {
             memory: vec![0; slots * SLOT_PITCH].into_boxed_slice(),
             slots,
+            open: slots,
             filled: Vec::with_capacity(slots),
         }
     }
@@ -133,16 +136,23 @@ impl ReceiveBatch {
         self.filled.clear();
     }
 
+    /// Forgets what arrived, and lets at most so many slots (one at least) be filled until this is called again.
+    pub fn clear_to(&mut self, slots: usize) {
+        self.clear();
+        self.open = slots.clamp(1, self.slots);
+    }
+
     /// True if no slot is free: more may have arrived.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.filled.len() == self.slots
+        self.filled.len() >= self.open
     }
 
     /// For backends: the free slots in the order in which [`commit`](Self::commit) takes them.
     pub fn free_slots(&mut self) -> impl ExactSizeIterator<Item = &mut [u8]> {
         let used = self.filled.len() * SLOT_PITCH;
-        self.memory[used..]
+        let end = used.max(self.open * SLOT_PITCH);
+        self.memory[used..end]
             .chunks_exact_mut(SLOT_PITCH)
             .map(|slot| &mut slot[..SLOT_LENGTH])
     }
@@ -215,6 +225,24 @@ impl ReceiveBatch {
             length,
             stride: length,
             timestamp_ns,
+        });
+        true
+    }
+
+    /// What was received in two pieces, elsewhere, goes into the next free slot after all. False if no slot is free.
+    pub fn push_parts(&mut self, received: Received, parts: [&[u8]; 2]) -> bool {
+        let Some(slot) = self.free_slots().next() else {
+            return false;
+        };
+        let mut end = 0;
+        for part in parts {
+            let part = &part[..part.len().min(SLOT_LENGTH - end)];
+            slot[end..end + part.len()].copy_from_slice(part);
+            end += part.len();
+        }
+        self.filled.push(Received {
+            length: end,
+            ..received
         });
         true
     }

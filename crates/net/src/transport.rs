@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
-use crate::{NetError, ReceiveBatch, Transmit};
+use crate::{NetError, ReceiveBatch, Received, Transmit};
 
 /// One bound, non-blocking end of a network. Opened by [`Network::open`](crate::Network::open), then moved to the agent
 /// that uses it; closed on drop.
@@ -22,6 +22,19 @@ pub trait Transport: Send + Debug {
 
     /// Forgets what `batch` holds, fills it with what has arrived, and returns the number of datagrams.
     fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError>;
+
+    /// Receives one datagram, or one train, into memory of the caller's: the first bytes into `head`, what is more into
+    /// `rest`. Together they hold 64 KiB. `None`: nothing has arrived.
+    ///
+    /// Only where [`Capabilities::receives_parts`] says so. Elsewhere nothing is ever received in this way.
+    fn receive_parts(
+        &mut self,
+        head: &mut [u8],
+        rest: &mut [u8],
+    ) -> Result<Option<Received>, NetError> {
+        let _ = (head, rest);
+        Ok(None)
+    }
 
     /// Makes `peer` the destination of transmits that name none, and the only source that is heard from now on.
     fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError>;
@@ -49,7 +62,8 @@ pub trait Transport: Send + Debug {
     }
 }
 
-/// What a backend can do beyond single datagrams. For reports and tests: a caller need not look.
+/// What a backend can do beyond single datagrams. For reports and tests: a caller need not look, but for
+/// [`receives_parts`](Self::receives_parts).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// The number of datagrams of a train that travel in one call without being cut up before; one if none do.
@@ -58,6 +72,8 @@ pub struct Capabilities {
     pub coalesces: bool,
     /// True if arriving datagrams carry a timestamp.
     pub receive_timestamps: bool,
+    /// True if [`Transport::receive_parts`] receives.
+    pub receives_parts: bool,
 }
 
 impl Capabilities {
@@ -66,6 +82,7 @@ impl Capabilities {
         max_segments: 1,
         coalesces: false,
         receive_timestamps: false,
+        receives_parts: false,
     };
 }
 

@@ -187,9 +187,7 @@ fn at_the_socket_of_a_publication() {
             });
             wait_for("sent", || {
                 received(&receiver, |frame| match frame {
-                    Frame::Data(data) => {
-                        data.datagram().get(32..32 + message.len()) == Some(message)
-                    }
+                    Frame::Data(data) => data.body().get(..message.len()) == Some(message),
                     _ => false,
                 })
             });

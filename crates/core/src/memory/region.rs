@@ -193,7 +193,8 @@ impl Region {
         }
     }
 
-    /// A range that is the caller's alone until the claim is dropped: reserved by an atomic step of the protocol.
+    /// A range that is the caller's alone until the claim is dropped: reserved by an atomic step of the protocol, or beyond
+    /// where anybody looks, in a log of which the caller is the only writer.
     /// Two claims of the same bytes at the same time are a breach of the protocol.
     ///
     /// # Panics

@@ -141,8 +141,12 @@ impl Transport for LoggedTransport {
         self.inner.raw_fd()
     }
 
+    /// All goes through a batch.
     fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+        Capabilities {
+            receives_parts: false,
+            ..self.inner.capabilities()
+        }
     }
 
     fn buffer_lengths(&self) -> BufferLengths {

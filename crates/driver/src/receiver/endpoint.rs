@@ -5,21 +5,25 @@ use std::sync::Arc;
 
 use taran_net::ReceiveBatch;
 
+use super::BATCH;
 use super::Desk;
 use super::dispatcher::Dispatcher;
 use super::identity::Identity;
 use super::image::{Link, ReceiverImage, Turned};
+use super::in_place::InPlace;
 use super::roll::Roll;
 use super::transport::ReceiveTransport;
 use crate::boundary::{EndpointId, ReceiveEndpointSpec};
 use crate::rounds::{Pace, Rounds};
 use crate::timestamps::ReceiveTimestamps;
 
-/// Most batches taken in one look at a socket, as long as they are full and …
+/// Most batches taken in one look at a socket (of one train, where they are received in place), as long as they are full
+/// and …
 const BATCHES: usize = 4;
-/// … hold no more than this each: a crowd of little datagrams does not hold up the stream behind it, and a fast stream is
-/// read before more of it is taken.
-const CROWD_BYTES: usize = 128 * 1024;
+/// … hold no more than this together: a crowd of little datagrams does not hold up the stream behind it, and a fast stream
+/// is read while it is in the cache, before more of it is taken. What is not taken waits in the socket, and is met only
+/// once all the same.
+const LOOK_BYTES: usize = 128 * 1024;
 
 /// A receive endpoint: built by the conductor, owned by the receiver.
 #[derive(Debug)]
@@ -30,11 +34,18 @@ pub struct ReceiveEndpoint {
     pub(super) transports: Vec<Option<ReceiveTransport>>,
     /// Transports come and go (`control-mode=manual`).
     has_destinations: bool,
-    timestamps: Option<ReceiveTimestamps>,
+    pub(super) timestamps: Option<ReceiveTimestamps>,
     pub(super) dispatcher: Dispatcher,
     /// An image's slot is its seat.
     pub(super) images: Rounds<ReceiverImage>,
     pub(super) roll: Roll,
+}
+
+/// What was taken from a socket in one go.
+struct Taken {
+    bytes: usize,
+    may_be_more: bool,
+    in_place: bool,
 }
 
 impl ReceiveEndpoint {
@@ -77,13 +88,7 @@ impl ReceiveEndpoint {
     pub(super) fn poll(&mut self, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> usize {
         let mut bytes = 0;
         for index in 0..self.transports.len() {
-            for _ in 0..BATCHES {
-                let taken = self.poll_transport(index, batch, desk);
-                bytes += taken;
-                if !batch.is_full() || taken > CROWD_BYTES {
-                    break;
-                }
-            }
+            bytes += self.look(index, batch, desk);
         }
         if bytes > 0 {
             desk.counters.bytes_received.add_exclusive(bytes as i64);
@@ -91,34 +96,74 @@ impl ReceiveEndpoint {
         bytes
     }
 
-    /// One batch of what has arrived on one socket, which is left in the batch. Returns the number of bytes.
-    fn poll_transport(
-        &mut self,
-        index: usize,
-        batch: &mut ReceiveBatch,
-        desk: &mut Desk<'_>,
-    ) -> usize {
-        batch.clear();
-        let Some(transport) = &mut self.transports[index] else {
-            return 0;
+    /// One look at one socket.
+    fn look(&mut self, index: usize, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> usize {
+        let (mut looked, mut batches, mut trains) = (0, 0, 0);
+        loop {
+            let taken = self.take(index, batch, desk);
+            looked += taken.bytes;
+            if taken.in_place {
+                trains += 1;
+            } else {
+                batches += 1;
+            }
+            let is_enough = looked + taken.bytes > LOOK_BYTES;
+            if !taken.may_be_more || is_enough || batches == BATCHES || trains == BATCH {
+                break;
+            }
+        }
+        if let Some(transport) = &mut self.transports[index] {
+            transport.streak.looked(trains);
+        }
+        looked
+    }
+
+    /// One batch of what has arrived, or one train of whom it was expected from.
+    fn take(&mut self, index: usize, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> Taken {
+        batch.clear_to(1);
+        match self.receive_in_place(index, batch, desk) {
+            InPlace::Placed { bytes, may_be_more } => {
+                return Taken {
+                    bytes,
+                    may_be_more,
+                    in_place: true,
+                };
+            }
+            InPlace::Nothing | InPlace::Astray => {}
+            InPlace::Unexpected => self.receive(index, batch, desk),
+        }
+        let mut taken = Taken {
+            bytes: 0,
+            may_be_more: batch.is_full(),
+            in_place: false,
         };
+        for train in batch.trains() {
+            taken.bytes += train.payload.len();
+            self.on_train(index, &train, desk);
+        }
+        taken
+    }
+
+    fn receive(&mut self, index: usize, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) {
+        let Some(transport) = &mut self.transports[index] else {
+            return;
+        };
+        batch.clear_to(transport.slots);
         match transport.transport.receive(batch) {
-            Ok(0) => return 0,
+            Ok(0) => return,
             Ok(_) => {}
             Err(error) => {
                 desk.faults.report(desk.now, transport.channel(), &error);
-                return 0;
+                return;
             }
         }
+        // What comes next is likely to be as long. It is found out by and by: sixteen trains would be too much.
+        let most = BATCH.min(2 * transport.slots);
+        let fitting = LOOK_BYTES * batch.trains().len() / batch.bytes().max(1);
+        transport.slots = fitting.clamp(1, most);
         if let Some(timestamps) = &self.timestamps {
             timestamps.write(batch);
         }
-        let mut bytes = 0;
-        for train in batch.trains() {
-            bytes += train.payload.len();
-            self.on_train(index, &train, desk);
-        }
-        bytes
     }
 
     /// A turn for each image that receives, and for some that do not, and what the endpoint itself does by time. Returns

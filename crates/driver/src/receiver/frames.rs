@@ -9,6 +9,7 @@ use super::Desk;
 use super::connections::Arrival;
 use super::dispatcher::{OnData, OnSetup};
 use super::endpoint::ReceiveEndpoint;
+use super::in_place::is_long;
 use super::train::{self, Run};
 use crate::boundary::{ConductorEvent, CreateImage};
 use crate::rounds::Seat;
@@ -19,34 +20,47 @@ const ROUND_TRIP_MAX_NS: i64 = 10_000_000_000;
 impl ReceiveEndpoint {
     /// Several datagrams of one stream go into its image in one pass where that is possible.
     pub(super) fn on_train(&mut self, transport: usize, train: &Train<'_>, desk: &mut Desk<'_>) {
+        let mut whole = None;
         for run in train::runs(train) {
-            if run.count() > 1 && self.on_run(transport, &run, train.source, desk) {
-                continue;
+            let is_fast = run.count() > 1 || is_long(train);
+            let placed = is_fast
+                .then(|| self.on_run(transport, &run, train.source, desk))
+                .flatten();
+            if placed.is_none() {
+                for datagram in run.datagrams() {
+                    self.on_datagram(transport, datagram, train.source, desk);
+                }
             }
-            for datagram in run.datagrams() {
-                self.on_datagram(transport, datagram, train.source, desk);
-            }
+            whole = placed.filter(|_| run.bytes.len() == train.payload.len());
+        }
+        if let Some(transport) = &mut self.transports[transport] {
+            transport.streak.note(whole, is_long(train));
         }
     }
 
-    fn on_run(&mut self, slot: usize, run: &Run<'_>, source: SocketAddr, desk: &Desk<'_>) -> bool {
+    /// Into the log in one piece, and of which image.
+    fn on_run(
+        &mut self,
+        slot: usize,
+        run: &Run<'_>,
+        source: SocketAddr,
+        desk: &Desk<'_>,
+    ) -> Option<Seat> {
         let Ok(Frame::Data(frame)) = Frame::parse(run.bytes) else {
-            return false;
+            return None;
         };
-        let image = self.dispatcher.image(frame.session_id(), frame.stream_id());
-        let Some(image) = image.and_then(|slot| self.images.wake(Seat(slot), desk.now.nanos))
-        else {
-            return false;
-        };
-        let Some(transport) = &mut self.transports[slot] else {
-            return false;
-        };
+        let seat = Seat(
+            self.dispatcher
+                .image(frame.session_id(), frame.stream_id())?,
+        );
+        let image = self.images.wake(seat, desk.now.nanos)?;
+        let transport = self.transports[slot].as_mut()?;
         let arrival = transport.arrival(slot, source, desk.now);
         let is_placed = image.on_train(&frame, run.stride, &arrival);
-        if is_placed {
+        is_placed.then(|| {
             transport.heard_ns = desk.now.nanos;
-        }
-        is_placed
+            seat
+        })
     }
 
     fn on_datagram(

@@ -39,7 +39,7 @@ pub struct ReceiverImage {
     /// Nothing at or beyond it may be written, as far as was looked.
     pub(super) free_end: i64,
     /// From `rebuilt` up to it, where frames may begin there is one or nothing, and at it nothing. Further on lies what
-    /// was there three terms ago.
+    /// was there three terms ago, or was received there and turned out to belong elsewhere (`in_place`).
     pub(super) vacant: i64,
     pub(super) heard_ns: i64,
     /// How often something was asked for since data came last.

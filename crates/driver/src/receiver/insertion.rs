@@ -1,11 +1,27 @@
 //! From a datagram into the term buffer (spec/02 §5.4).
 
-use taran_protocol::frame::{DataFrame, Walk};
+use taran_core::memory::Claim;
+use taran_protocol::frame::{DATA_HEADER_LENGTH, DataFrame, DataHeader, IntoBytes, Walk};
 use taran_protocol::log;
 
 use super::connections::Arrival;
 use super::image::ReceiverImage;
+use super::train;
 use crate::boundary::ReceiverCounters;
+
+const HEADER: usize = DATA_HEADER_LENGTH as usize;
+
+/// The longest train.
+const TRAIN_MAX: usize = 65_536;
+
+/// What a packet says of itself, once it was walked.
+#[derive(Clone, Copy)]
+struct Extent {
+    position: i64,
+    /// Where its last frame ends, which for padding is further than what was sent.
+    end: i64,
+    wire_length: i64,
+}
 
 impl ReceiverImage {
     /// Several datagrams that lie back to back, taken as one packet: the common case of a fast stream, where everything
@@ -23,18 +39,89 @@ impl ReceiverImage {
             // What comes behind it is to be looked at, too.
             return false;
         }
-        let position = self.geometry.position(frame.term_id(), walk.term_offset());
-        let end = position + i64::from(walk.length_in_term());
+        let extent = self.extent(frame, &walk);
         // At or beyond the high water mark no slot can be taken, so that looking at the first one is enough.
-        if position < self.high_water
-            || self.is_over_run(&walk, position, end)
-            || self.rejection.is_some()
+        if extent.position < self.high_water || self.is_over_run(extent) || self.rejection.is_some()
         {
             return false;
         }
         self.heard(arrival);
-        self.place(&walk, position, end);
+        self.place(&walk, extent);
         true
+    }
+
+    /// Where the next train goes, if it carries on where the last one ended: room for what comes behind its first header,
+    /// for the longest train. Nobody looks there before that header is in place, and nothing has been placed further on.
+    /// There is none where the term ends before, and while something is missing.
+    pub(super) fn place_of_next(&mut self) -> Option<Claim<'_>> {
+        let position = self.high_water;
+        let is_in_order = self.rebuilt == position && self.vacant == position;
+        let offset = self.geometry.term_offset(position) as usize;
+        let in_term = self.geometry.term_length() as usize - offset;
+        if !is_in_order
+            || self.rejection.is_some()
+            || in_term < TRAIN_MAX
+            || !self.is_free_at(position + TRAIN_MAX as i64)
+        {
+            return None;
+        }
+        let term = self.spec.log.term_at(position);
+        Some(term.claim(offset + HEADER, TRAIN_MAX - HEADER))
+    }
+
+    /// What was received there, of a train of `length` bytes.
+    pub(super) fn received_in_place(&self, length: usize) -> &[u8] {
+        let offset = self.geometry.term_offset(self.high_water) as usize;
+        let term = self.spec.log.term_at(self.high_water);
+        term.bytes(offset + HEADER, length.saturating_sub(HEADER))
+    }
+
+    /// Such a train is there, `length` bytes with the first header. False if it is not what was expected, and nothing
+    /// happened.
+    pub(super) fn on_train_in_place(
+        &mut self,
+        header: &DataHeader,
+        length: usize,
+        stride: usize,
+        arrival: &Arrival,
+    ) -> bool {
+        let position = self.high_water;
+        let Some(extent) = self.extent_in_place(header, length, stride) else {
+            return false;
+        };
+        if extent.position != position || self.is_over_run(extent) {
+            return false;
+        }
+        self.heard(arrival);
+        self.unanswered = 0;
+        let is_new = self.make_room(position, extent.end)
+            && log::insert_received(self.spec.log.term_at(position), header);
+        self.placed(extent, is_new);
+        true
+    }
+
+    fn extent_in_place(&self, header: &DataHeader, length: usize, stride: usize) -> Option<Extent> {
+        let body = self.received_in_place(length);
+        if length < HEADER || !train::is_one_run(header.as_bytes(), body, stride) {
+            return None;
+        }
+        let frame = DataFrame::in_two(header, body).ok()?;
+        let walk = frame.walk_train(self.geometry.term_length(), stride).ok()?;
+        let extent = self.extent(&frame, &walk);
+        // Subscribers map this memory, too. One that writes there while it is walked spoils what it reads itself, and must
+        // not lead any further.
+        let term_end =
+            self.geometry.term_begin(extent.position) + i64::from(self.geometry.term_length());
+        (extent.position < extent.end && extent.end <= term_end).then_some(extent)
+    }
+
+    fn extent(&self, frame: &DataFrame<'_>, walk: &Walk<'_>) -> Extent {
+        let position = self.geometry.position(frame.term_id(), walk.term_offset());
+        Extent {
+            position,
+            end: position + i64::from(walk.length_in_term()),
+            wire_length: walk.wire_length() as i64,
+        }
     }
 
     /// One datagram of the stream.
@@ -48,18 +135,18 @@ impl ReceiverImage {
             counters.invalid_packets.increment();
             return;
         };
-        let position = self.geometry.position(frame.term_id(), walk.term_offset());
+        let extent = self.extent(frame, &walk);
+        let position = extent.position;
         if position < 0 || self.rejection.is_some() {
             return;
         }
-        let end = position + i64::from(walk.length_in_term());
-        if self.is_over_run(&walk, position, end) {
+        if self.is_over_run(extent) {
             counters.over_runs.increment();
         } else if frame.is_heartbeat() {
             self.on_heartbeat(frame, position, arrival, counters);
         } else if position >= self.status.told() {
             self.heard(arrival);
-            self.place(&walk, position, end);
+            self.place(&walk, extent);
         } else {
             counters.under_runs.increment();
             if position >= self.status.told() - i64::from(self.status.window()) {
@@ -129,22 +216,27 @@ impl ReceiverImage {
     /// nothing is written for it, so that padding may lead further, to the end of its term at most. Heartbeats tell where
     /// it led. They are heard also if the padding itself was lost: without them nobody would ask for it. Nothing leads
     /// to where somebody may still read.
-    fn is_over_run(&mut self, walk: &Walk<'_>, position: i64, end: i64) -> bool {
-        if !self.is_free_at(end) {
+    fn is_over_run(&mut self, extent: Extent) -> bool {
+        if !self.is_free_at(extent.end) {
             return true;
         }
-        if walk.length_in_term() == 0 {
+        if extent.end == extent.position {
             let term_begin = self.geometry.term_begin(self.overrun_threshold - 1);
-            return position > term_begin + i64::from(self.geometry.term_length());
+            return extent.position > term_begin + i64::from(self.geometry.term_length());
         }
-        position + walk.datagram().len() as i64 > self.overrun_threshold
+        extent.position + extent.wire_length > self.overrun_threshold
     }
 
     /// Into the log, unless it is there already.
-    fn place(&mut self, walk: &Walk<'_>, position: i64, end: i64) {
+    fn place(&mut self, walk: &Walk<'_>, extent: Extent) {
         self.unanswered = 0;
-        let is_new =
-            self.make_room(position, end) && log::insert(self.spec.log.term_at(position), walk);
+        let is_new = self.make_room(extent.position, extent.end)
+            && log::insert(self.spec.log.term_at(extent.position), walk);
+        self.placed(extent, is_new);
+    }
+
+    fn placed(&mut self, extent: Extent, is_new: bool) {
+        let Extent { position, end, .. } = extent;
         if is_new {
             self.vacant = self.vacant.max(end);
         }

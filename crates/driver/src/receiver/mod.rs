@@ -3,7 +3,8 @@
 //! One duty cycle takes what has arrived on every socket, in large batches, and puts it where subscribers read it: a
 //! train of datagrams that the kernel delivers as one piece goes into the log in one piece. Then images get a turn
 //! (`rounds`) to find what is missing and to tell its sender how far the subscribers are. The order of reading is the order of the
-//! message: [`Receiver::do_work`](taran_core::agent::Agent::do_work) here, [`ReceiveEndpoint`], `frames`, `train`, `dispatcher`
+//! message: [`Receiver::do_work`](taran_core::agent::Agent::do_work) here, [`ReceiveEndpoint`], `in_place` for a stream that
+//! is expected to go on, `frames`, `train`, `dispatcher`
 //! (whose it is), [`ReceiverImage`], `insertion` (into the log); then the way back: `repair`, `feedback`.
 
 mod commands;
@@ -16,6 +17,7 @@ mod feedback;
 mod frames;
 mod identity;
 mod image;
+mod in_place;
 mod insertion;
 mod loss;
 mod nak_delay;
@@ -50,7 +52,7 @@ pub use endpoint::ReceiveEndpoint;
 pub use image::ReceiverImage;
 pub use transport::ReceiveTransport;
 
-/// Slots for what one look at a socket takes; each holds a train of up to 64 KiB.
+/// Slots of a batch at most; each holds a train of up to 64 KiB. And most trains that one look receives in place.
 const BATCH: usize = 16;
 
 /// What the receiver is built from.

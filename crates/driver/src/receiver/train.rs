@@ -42,13 +42,26 @@ fn run_length(bytes: &[u8], stride: usize) -> usize {
     };
     let mut end = stride.min(bytes.len());
     while let Some(next) = bytes.get(end..end + HEADER) {
-        let expected_offset = term_offset(first).wrapping_add(end as u32);
-        if term_offset(next) != expected_offset || key(next) != key(first) {
+        if !carries_on(first, next, end) {
             break;
         }
         end = (end + stride).min(bytes.len());
     }
     end
+}
+
+/// Whether a train is one run, of which the first header lies elsewhere than what comes behind it.
+pub(super) fn is_one_run(header: &[u8], body: &[u8], stride: usize) -> bool {
+    stride >= HEADER
+        && (stride..HEADER + body.len()).step_by(stride).all(|at| {
+            let next = body.get(at - HEADER..at);
+            next.is_some_and(|next| carries_on(header, next, at))
+        })
+}
+
+/// Whether a header that comes `at` bytes behind the first one belongs there.
+fn carries_on(first: &[u8], next: &[u8], at: usize) -> bool {
+    term_offset(next) == term_offset(first).wrapping_add(at as u32) && key(next) == key(first)
 }
 
 /// Session, stream and term.

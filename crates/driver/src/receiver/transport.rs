@@ -6,7 +6,9 @@ use std::sync::Arc;
 use taran_core::clock::Now;
 use taran_net::{Transmit, Transport};
 
+use super::BATCH;
 use super::connections::Arrival;
+use super::in_place::Streak;
 use crate::boundary::{ReceiveTransportSpec, ReceiverCounters, TransportId};
 use crate::faults::Faults;
 
@@ -23,6 +25,11 @@ pub struct ReceiveTransport {
     pub(super) unheard_timeout_ns: Option<i64>,
     /// When anything from a sender last came in.
     pub(super) heard_ns: i64,
+    /// Whether trains can be received into memory of ours.
+    pub(super) receives_parts: bool,
+    pub(super) streak: Streak,
+    /// Slots for the next batch.
+    pub(super) slots: usize,
     channel: Arc<str>,
 }
 
@@ -42,7 +49,10 @@ impl ReceiveTransport {
     pub fn new(spec: ReceiveTransportSpec, channel: Arc<str>) -> Self {
         Self {
             id: spec.id,
+            receives_parts: spec.transport.capabilities().receives_parts,
             transport: spec.transport,
+            streak: Streak::default(),
+            slots: BATCH,
             control_group: spec.control_group,
             explicit_control: spec.explicit_control,
             unheard_timeout_ns: spec.unheard_timeout_ns,

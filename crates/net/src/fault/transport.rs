@@ -181,6 +181,8 @@ impl Transport for FaultyTransport {
         self.send_held();
         self.held_incoming.called();
         if self.dealt.0 >= self.arrived.trains().len() {
+            // No more than is dealt now: what waits here shows on no descriptor.
+            self.arrived.clear_to(batch.free_slots().len());
             self.inner.receive(&mut self.arrived)?;
             self.dealt = (0, 0);
         }
@@ -205,8 +207,12 @@ impl Transport for FaultyTransport {
         self.inner.raw_fd()
     }
 
+    /// All goes through a batch.
     fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+        Capabilities {
+            receives_parts: false,
+            ..self.inner.capabilities()
+        }
     }
 
     fn buffer_lengths(&self) -> BufferLengths {

@@ -22,15 +22,38 @@ pub(super) fn receive_one(
         return Ok(0);
     };
     let mut slot = Slot::new();
-    let mut header = slot.describe(free, notes);
-    // SAFETY: the descriptor is open as long as `socket` is borrowed. `header` points into `slot` and `free`, which are
-    // exclusively borrowed until after the call.
+    let header = slot.describe([free, &mut []], notes);
+    // SAFETY: `header` points into `slot` and `free`, which are exclusively borrowed until after the call.
+    let received = unsafe { receive_message(socket, &slot, header) }?;
+    batch.commit(received);
+    Ok(1)
+}
+
+/// Receives the next message into `head` and, what does not fit there, into `rest`.
+pub(super) fn receive_parts(
+    socket: &UdpSocket,
+    head: &mut [u8],
+    rest: &mut [u8],
+    notes: bool,
+) -> io::Result<Received> {
+    let mut slot = Slot::new();
+    let header = slot.describe([head, rest], notes);
+    // SAFETY: `header` points into `slot`, `head` and `rest`, which are exclusively borrowed until after the call.
+    unsafe { receive_message(socket, &slot, header) }
+}
+
+/// # Safety
+/// `header` comes from `describe` of `slot`, and what it points to is exclusively borrowed.
+unsafe fn receive_message(
+    socket: &UdpSocket,
+    slot: &Slot,
+    mut header: libc::msghdr,
+) -> io::Result<Received> {
+    // SAFETY: the descriptor is open as long as `socket` is borrowed, and the caller's promise.
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) };
     let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
     // SAFETY: `recvmsg` succeeded and `slot` is alive.
-    let received = unsafe { slot.read(&header, length) };
-    batch.commit(received);
-    Ok(1)
+    Ok(unsafe { slot.read(&header, length) })
 }
 
 /// Fills free slots of `batch` with what has arrived, as far as one vector goes, and returns how many messages came.
@@ -44,7 +67,7 @@ pub(super) fn receive_many(
     let mut count = 0;
     for ((free, slot), header) in batch.free_slots().zip(&mut slots).zip(&mut headers) {
         header.write(libc::mmsghdr {
-            msg_hdr: slot.describe(free, notes),
+            msg_hdr: slot.describe([free, &mut []], notes),
             msg_len: 0,
         });
         count += 1;
@@ -75,7 +98,7 @@ pub(super) fn receive_many(
 /// What the header of one message points to.
 struct Slot {
     address: RawAddress,
-    payload: MaybeUninit<libc::iovec>,
+    payload: MaybeUninit<[libc::iovec; 2]>,
     control: Control,
 }
 
@@ -88,18 +111,20 @@ impl Slot {
         }
     }
 
-    /// A header for the kernel to receive into `buffer`, valid as long as this slot and the buffer stay where they are.
-    fn describe(&mut self, buffer: &mut [u8], notes: bool) -> libc::msghdr {
+    /// A header for the kernel to receive into `parts`, one after the other, valid as long as this slot and the parts stay
+    /// where they are.
+    fn describe(&mut self, parts: [&mut [u8]; 2], notes: bool) -> libc::msghdr {
         // SAFETY: null pointers and zero lengths are what an absent part of a header looks like.
         let mut header: libc::msghdr = unsafe { mem::zeroed() };
         header.msg_name = (&raw mut self.address).cast();
         header.msg_namelen = address::ROOM;
-        let base = buffer.as_mut_ptr().cast();
-        header.msg_iov = self.payload.write(libc::iovec {
-            iov_base: base,
-            iov_len: buffer.len(),
+        let [_, rest] = &parts;
+        header.msg_iovlen = 1 + usize::from(!rest.is_empty());
+        let parts = parts.map(|part| libc::iovec {
+            iov_base: part.as_mut_ptr().cast(),
+            iov_len: part.len(),
         });
-        header.msg_iovlen = 1;
+        header.msg_iov = self.payload.write(parts).as_mut_ptr();
         if notes {
             self.control.lend(&mut header);
         }

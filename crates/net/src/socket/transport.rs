@@ -6,9 +6,9 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use super::cut::{Cursor, Cut};
 use super::open;
-use super::receive::{receive_many, receive_one};
+use super::receive::{receive_many, receive_one, receive_parts};
 use super::send::{Ends, send_many, send_one};
-use crate::{BufferLengths, Capabilities, NetError, ReceiveBatch, Transmit, Transport};
+use crate::{BufferLengths, Capabilities, NetError, ReceiveBatch, Received, Transmit, Transport};
 
 /// One UDP socket.
 #[derive(Debug)]
@@ -78,6 +78,35 @@ impl SocketTransport {
         }
     }
 
+    /// Whether the kernel has something to say about what arrives.
+    fn hears_notes(&self) -> bool {
+        self.coalesces || self.timestamps
+    }
+
+    /// What a receiving call gives, or `None` if there is nothing.
+    fn attempt<T>(
+        &self,
+        mut receive: impl FnMut(&UdpSocket) -> io::Result<T>,
+    ) -> Result<Option<T>, NetError> {
+        let mut tried_again = false;
+        loop {
+            let error = match receive(&self.socket) {
+                Ok(received) => return Ok(Some(received)),
+                Err(error) => error,
+            };
+            match Failure::of(&error) {
+                Failure::TryAgainNow if !tried_again => tried_again = true,
+                Failure::TryAgainNow | Failure::TryAgainLater => return Ok(None),
+                Failure::Fatal => {
+                    return Err(NetError::Receive {
+                        local: self.ends.local,
+                        source: error,
+                    });
+                }
+            }
+        }
+    }
+
     /// Dissolves the association with the old peer, which may have tied a wildcard address to one interface, and makes
     /// the new one.
     fn reconnect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
@@ -119,32 +148,25 @@ impl Transport for SocketTransport {
 
     fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
         batch.clear();
-        let notes = self.coalesces || self.timestamps;
-        let mut tried_again = false;
-        loop {
-            // One plain call is the quickest way to one datagram or none; a vector pays once datagrams queue up.
-            let many = self.expects_many;
-            let receive = if many { receive_many } else { receive_one };
-            match receive(&self.socket, batch, notes) {
-                Ok(taken) => {
-                    self.expects_many = taken > usize::from(many);
-                    return Ok(batch.datagram_count());
-                }
-                Err(error) => {
-                    self.expects_many = false;
-                    match Failure::of(&error) {
-                        Failure::TryAgainNow if !tried_again => tried_again = true,
-                        Failure::TryAgainNow | Failure::TryAgainLater => return Ok(0),
-                        Failure::Fatal => {
-                            return Err(NetError::Receive {
-                                local: self.ends.local,
-                                source: error,
-                            });
-                        }
-                    }
-                }
-            }
-        }
+        let notes = self.hears_notes();
+        // One plain call is the quickest way to one datagram or none; a vector pays once datagrams queue up.
+        let many = std::mem::take(&mut self.expects_many);
+        let taken = if many {
+            self.attempt(|socket| receive_many(socket, batch, notes))?
+        } else {
+            self.attempt(|socket| receive_one(socket, batch, notes))?
+        };
+        self.expects_many = taken.is_some_and(|taken| taken > usize::from(many));
+        Ok(batch.datagram_count())
+    }
+
+    fn receive_parts(
+        &mut self,
+        head: &mut [u8],
+        rest: &mut [u8],
+    ) -> Result<Option<Received>, NetError> {
+        let notes = self.hears_notes();
+        self.attempt(|socket| receive_parts(socket, head, rest, notes))
     }
 
     fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
@@ -177,6 +199,7 @@ impl Transport for SocketTransport {
             max_segments: self.cut.max_segments(),
             coalesces: self.coalesces,
             receive_timestamps: self.timestamps,
+            receives_parts: true,
         }
     }
 

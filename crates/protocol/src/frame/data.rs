@@ -69,20 +69,38 @@ impl DataHeader {
 #[derive(Clone, Copy, Debug)]
 pub struct DataFrame<'a> {
     header: &'a DataHeader,
-    datagram: &'a [u8],
+    /// What comes behind it.
+    body: &'a [u8],
 }
 
 impl<'a> DataFrame<'a> {
     #[inline]
     pub(super) fn parse(datagram: &'a [u8]) -> Result<Self, InvalidFrame> {
-        let header: &DataHeader = super::fixed(datagram)?;
-        if !datagram.len().is_multiple_of(FRAME_ALIGNMENT as usize) {
+        let header = super::fixed(datagram)?;
+        Self::aligned(header, &datagram[HEADER..])
+    }
+
+    /// A datagram whose first header was received elsewhere than what comes behind it.
+    ///
+    /// # Errors
+    /// It is no data, or breaks a rule that [`Frame::parse`](super::Frame::parse) checks.
+    #[inline]
+    pub fn in_two(header: &'a DataHeader, body: &'a [u8]) -> Result<Self, InvalidFrame> {
+        match super::first_type(&header.header, HEADER + body.len())? {
+            FrameType::DATA | FrameType::PAD => Self::aligned(header, body),
+            FrameType(other) => Err(InvalidFrame::UnknownType(other)),
+        }
+    }
+
+    #[inline]
+    fn aligned(header: &'a DataHeader, body: &'a [u8]) -> Result<Self, InvalidFrame> {
+        if !body.len().is_multiple_of(FRAME_ALIGNMENT as usize) {
             return Err(InvalidFrame::DataLength {
-                length: datagram.len(),
+                length: HEADER + body.len(),
                 walked: 0,
             });
         }
-        Ok(Self { header, datagram })
+        Ok(Self { header, body })
     }
 
     /// Header of the first frame; it routes the whole datagram.
@@ -92,11 +110,11 @@ impl<'a> DataFrame<'a> {
         self.header
     }
 
-    /// All bytes.
+    /// All bytes behind the first header.
     #[inline]
     #[must_use]
-    pub fn datagram(&self) -> &'a [u8] {
-        self.datagram
+    pub fn body(&self) -> &'a [u8] {
+        self.body
     }
 
     /// Session of the stream.
@@ -138,7 +156,7 @@ impl<'a> DataFrame<'a> {
     #[inline]
     #[must_use]
     pub fn is_heartbeat(&self) -> bool {
-        self.datagram.len() == HEADER && self.header.header.frame_length.get() == 0
+        self.body.is_empty() && self.header.header.frame_length.get() == 0
     }
 
     /// True for a heartbeat that says that the stream ends here.
@@ -163,7 +181,7 @@ impl<'a> DataFrame<'a> {
     /// The packet must not be placed in a term of this length.
     #[inline]
     pub fn walk(&self, term_length: i32) -> Result<Walk<'a>, InvalidFrame> {
-        self.walk_train(term_length, self.datagram.len())
+        self.walk_train(term_length, HEADER + self.body.len())
     }
 
     /// The same for datagrams of `stride` bytes (the last may be shorter) that lie back to back: no frame reaches from one
@@ -187,7 +205,8 @@ impl<'a> DataFrame<'a> {
             self.walk_frames(term_offset, term_length, stride)?
         };
         Ok(Walk {
-            datagram: self.datagram,
+            header: self.header,
+            body: self.body,
             term_offset,
             length_in_term,
         })
@@ -200,12 +219,13 @@ impl<'a> DataFrame<'a> {
         term_length: i32,
         stride: usize,
     ) -> Result<i32, InvalidFrame> {
-        let length = self.datagram.len();
+        let length = HEADER + self.body.len();
         let mut at = 0;
         let mut end_of_datagram = stride.min(length);
         let mut expected = term_offset;
         let mut last_is_pad = false;
-        while let Some(Ok((header, _))) = self.datagram.get(at..).map(DataHeader::ref_from_prefix) {
+        let mut next = Some(self.header);
+        while let Some(header) = next {
             let frame_length = header.header.frame_length.get();
             let frame_type = header.header.frame_type();
             // The room left in the term bounds the length before it is aligned, so that nothing overflows.
@@ -226,6 +246,7 @@ impl<'a> DataFrame<'a> {
                 end_of_datagram = length.min(at + stride);
             }
             last_is_pad = frame_type == FrameType::PAD;
+            next = self.header_at(at);
         }
         if at == length || (at > length && last_is_pad) {
             Ok(expected - term_offset)
@@ -233,22 +254,46 @@ impl<'a> DataFrame<'a> {
             Err(InvalidFrame::DataLength { length, walked: at })
         }
     }
+
+    /// The header `at` bytes behind the start of the first one, if it is all there.
+    #[inline]
+    fn header_at(&self, at: usize) -> Option<&'a DataHeader> {
+        let rest = self.body.get(at.checked_sub(HEADER)?..)?;
+        DataHeader::ref_from_prefix(rest)
+            .ok()
+            .map(|(header, _)| header)
+    }
 }
 
 /// A packet whose frames are known to fit the term: the only thing that can be inserted into one.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk<'a> {
-    datagram: &'a [u8],
+    header: &'a DataHeader,
+    body: &'a [u8],
     term_offset: i32,
     length_in_term: i32,
 }
 
 impl<'a> Walk<'a> {
-    /// The bytes on the wire.
+    /// Header of the first frame.
     #[inline]
     #[must_use]
-    pub fn datagram(&self) -> &'a [u8] {
-        self.datagram
+    pub fn header(&self) -> &'a DataHeader {
+        self.header
+    }
+
+    /// What comes behind it on the wire.
+    #[inline]
+    #[must_use]
+    pub fn body(&self) -> &'a [u8] {
+        self.body
+    }
+
+    /// Bytes on the wire.
+    #[inline]
+    #[must_use]
+    pub fn wire_length(&self) -> usize {
+        HEADER + self.body.len()
     }
 
     /// Offset of the first frame in its term.

@@ -69,20 +69,11 @@ impl<'a> Frame<'a> {
                 needed: 8,
             });
         };
-        let frame_length = header.frame_length.get();
-        if header.version != 0 {
-            return Err(InvalidFrame::Version(header.version));
-        }
-        if frame_length < 0 {
-            return Err(InvalidFrame::FrameLength {
-                frame_length,
-                length: datagram.len(),
-            });
-        }
-        let frame_type = header.frame_type();
+        let frame_type = first_type(header, datagram.len())?;
         if matches!(frame_type, FrameType::DATA | FrameType::PAD) {
             return DataFrame::parse(datagram).map(Frame::Data);
         }
+        let frame_length = header.frame_length.get();
         if frame_length as usize > datagram.len() && frame_type.is_known() {
             return Err(InvalidFrame::FrameLength {
                 frame_length,
@@ -104,6 +95,22 @@ impl<'a> Frame<'a> {
             FrameType(other) => Err(InvalidFrame::UnknownType(other)),
         }
     }
+}
+
+/// What a datagram of `length` bytes says it is, if its first frame has a version and a length that can be.
+#[inline]
+fn first_type(header: &FrameHeader, length: usize) -> Result<FrameType, InvalidFrame> {
+    if header.version != 0 {
+        return Err(InvalidFrame::Version(header.version));
+    }
+    let frame_length = header.frame_length.get();
+    if frame_length < 0 {
+        return Err(InvalidFrame::FrameLength {
+            frame_length,
+            length,
+        });
+    }
+    Ok(header.frame_type())
 }
 
 /// The fixed part at the start of a datagram.

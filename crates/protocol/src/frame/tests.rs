@@ -59,7 +59,7 @@ fn a_data_frame() {
         (
             walk.term_offset(),
             walk.length_in_term(),
-            walk.datagram().len()
+            walk.wire_length()
         ),
         (192, 64, 64)
     );
@@ -69,7 +69,7 @@ fn a_data_frame() {
 fn padding_counts_in_full_though_only_its_header_is_sent() {
     let bytes = hello_then_padding();
     let walk = data(&bytes).walk(TERM_LENGTH).unwrap();
-    assert_eq!((walk.datagram().len(), walk.length_in_term()), (96, 128));
+    assert_eq!((walk.wire_length(), walk.length_in_term()), (96, 128));
 }
 
 #[test]

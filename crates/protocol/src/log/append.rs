@@ -5,12 +5,10 @@ use taran_core::memory::Region;
 use super::LogFrame;
 use super::frame::{StreamIds, commit, vacate, write_header};
 use crate::frame::{DATA_HEADER_LENGTH, DataHeader, FrameType};
-use crate::position::align32;
+use crate::position::{FRAME_ALIGNMENT, align32};
 
 /// How far ahead of a frame memory is asked for, in bytes: what a line takes from afar, at the pace of small messages.
-const FETCH_AHEAD: i32 = 2048;
-/// How much of it at most: long messages are written in one go, which the processor foresees by itself.
-const FETCH_MAX: i32 = 1024;
+const FETCH_AHEAD: i32 = 4096;
 
 /// Why nothing was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -146,13 +144,11 @@ impl Space<'_> {
             flags,
             FrameType::DATA,
         );
-        if self.is_kept_vacant {
-            // What aligns the frame travels with it.
-            let end = offset + frame_length;
-            self.term.zero(
-                end as usize,
-                (align32(frame_length) - frame_length) as usize,
-            );
+        let aligned = align32(frame_length);
+        if self.is_kept_vacant && aligned != frame_length {
+            // What aligns the frame travels with it. There is a payload then, so that the header is not among these.
+            let last = (offset + aligned - FRAME_ALIGNMENT) as usize;
+            self.term.zero(last, FRAME_ALIGNMENT as usize);
         }
     }
 
@@ -160,9 +156,11 @@ impl Space<'_> {
     /// would wait for each of its lines.
     #[inline]
     fn fetch_what_follows(&self, offset: i32, frame_length: i32) {
-        let length = frame_length.min(FETCH_MAX);
-        self.term
-            .prefetch((offset + FETCH_AHEAD) as usize, length as usize);
+        // Long messages are written in one go, which the processor foresees by itself.
+        if frame_length <= FETCH_AHEAD {
+            self.term
+                .prefetch((offset + FETCH_AHEAD) as usize, frame_length as usize);
+        }
     }
 
     #[inline]

@@ -6,49 +6,64 @@ use taran_core::sync::Ordering;
 use super::frame::{commit, write_padding};
 use super::term_reader::TermReader;
 use super::{CorruptFrame, LogBuffers};
-use crate::frame::{DATA_HEADER_LENGTH, Walk};
+use crate::frame::{DATA_HEADER_LENGTH, DataHeader, IntoBytes, Walk};
 use crate::position::{FRAME_ALIGNMENT, is_frame_offset};
 
-/// Bytes that are written before the others, so that the line which readers watch is touched last.
+const HEADER: usize = DATA_HEADER_LENGTH as usize;
+
+/// Bytes of a frame that share a line with its length, which is touched last, as readers watch it.
 const FIRST_LINE: usize = 64;
 
 /// Places a packet in the term that its term id belongs to. The first copy wins: false if there is something already,
 /// or if the packet is a heartbeat or was not walked for a term of this length.
 #[inline]
 pub fn insert(term: &Region, packet: &Walk<'_>) -> bool {
-    let bytes = packet.datagram();
-    let at = packet.term_offset() as usize;
-    if packet.length_in_term() == 0 || bytes.len() > term.len().saturating_sub(at) {
-        return false;
-    }
-    let length = term.atomic_i32(at);
-    // Acquire: pairs with the release below, or with that of `fill_gap`, though only this thread writes here.
-    if length.load(Ordering::Acquire) != 0 {
+    let room = term.len().saturating_sub(packet.term_offset() as usize);
+    if packet.length_in_term() == 0
+        || packet.wire_length() > room
+        || !is_vacant(term, packet.term_offset())
+    {
         return false;
     }
     place(term, packet);
     true
 }
 
+/// The same for a packet that was walked where it belongs: all but its first header was received into its place.
+#[inline]
+pub fn insert_received(term: &Region, header: &DataHeader) -> bool {
+    let offset = header.term_offset.get();
+    if !is_frame_offset(offset, term.len() as i32) || !is_vacant(term, offset) {
+        return false;
+    }
+    publish(term, offset, header);
+    true
+}
+
+#[inline]
+fn is_vacant(term: &Region, offset: i32) -> bool {
+    // Acquire: pairs with the release of `publish`, or with that of `fill_gap`, though only this thread writes here.
+    term.atomic_i32(offset as usize).load(Ordering::Acquire) == 0
+}
+
 /// Copies a packet of at least one frame into its place, and publishes its first frame last.
 #[inline]
 pub(super) fn place(term: &Region, packet: &Walk<'_>) {
-    let bytes = packet.datagram();
     let at = packet.term_offset() as usize;
-    let Some((frame_length, _)) = bytes.split_first_chunk() else {
-        return;
-    };
-    if let Some((first, rest)) = bytes.split_at_checked(FIRST_LINE) {
+    if let Some((first, rest)) = packet.body().split_at_checked(FIRST_LINE - HEADER) {
         term.write(at + FIRST_LINE, rest);
-        term.write(at + 4, &first[4..]);
+        term.write(at + HEADER, first);
     } else {
-        term.write(at + 4, &bytes[4..]);
+        term.write(at + HEADER, packet.body());
     }
-    commit(
-        term,
-        packet.term_offset(),
-        i32::from_le_bytes(*frame_length),
-    );
+    publish(term, packet.term_offset(), packet.header());
+}
+
+/// Puts the first header in front of what is in place.
+#[inline]
+fn publish(term: &Region, offset: i32, header: &DataHeader) {
+    term.write(offset as usize + 4, &header.as_bytes()[4..]);
+    commit(term, offset, header.header.frame_length.get());
 }
 
 /// What is missing in a term.

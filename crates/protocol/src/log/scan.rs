@@ -1,10 +1,12 @@
 //! What the sender may put on the wire (`spec/02 §3.4`): committed frames, cut into datagrams.
 
 use taran_core::memory::Region;
+use taran_core::sync::Ordering;
 
-use super::CorruptFrame;
 use super::term_reader::TermReader;
+use super::{CorruptFrame, LogFrame};
 use crate::frame::DATA_HEADER_LENGTH;
+use crate::position::align32;
 
 /// What lies at the sender's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,16 @@ pub fn scan_run(term: &Region, offset: i32, limit: &RunLimit) -> Result<Scan, Co
         return Ok(first);
     };
     let mut datagrams = 1;
+    if run.padding == 0 {
+        let room = limit
+            .bytes
+            .min(limit.window)
+            .min(term.len() as i32 - offset);
+        let most = limit.datagrams.min(room / run.segment) - datagrams;
+        let alike = alike(term, offset, run.segment, most);
+        run.length += alike * run.segment;
+        datagrams += alike;
+    }
     while run.padding == 0
         && datagrams < limit.datagrams
         && run.segment <= limit.bytes - run.length
@@ -132,4 +144,35 @@ pub fn scan_run(term: &Region, offset: i32, limit: &RunLimit) -> Result<Scan, Co
         }
     }
     Ok(Scan::Ready(run))
+}
+
+/// How many of the datagrams behind the one at `offset` are full of messages as long as its first one: up to `most`, all
+/// of which would lie in the term. That they are the same length need not be waited for: where one ends is known before
+/// its length has come from memory.
+#[inline]
+fn alike(term: &Region, offset: i32, segment: i32, most: i32) -> i32 {
+    let length = |at: i32| {
+        // Acquire: pairs with the release of the length by whoever committed the frame.
+        term.atomic_i32(at as usize).load(Ordering::Acquire)
+    };
+    let first = length(offset);
+    // It was checked before, but that is memory of a publisher's.
+    if !(DATA_HEADER_LENGTH..=segment).contains(&first) || segment % align32(first) != 0 {
+        return 0;
+    }
+    let aligned = align32(first);
+    let is_alike = |at: i32| length(at) == first && !LogFrame::new(term, at, first).is_padding();
+    let mut found = 0;
+    let mut at = offset + segment;
+    while found < most {
+        let end = at + segment;
+        while at < end && is_alike(at) {
+            at += aligned;
+        }
+        if at < end {
+            break;
+        }
+        found += 1;
+    }
+    found
 }

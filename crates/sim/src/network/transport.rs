@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use taran_net::{
-    BufferLengths, Capabilities, NetError, ReceiveBatch, SocketSpec, Transmit, Transport,
+    BufferLengths, Capabilities, NetError, ReceiveBatch, Received, SocketSpec, Transmit, Transport,
 };
 
 use super::SimNetwork;
@@ -15,13 +15,12 @@ const DEFAULT_TTL: u8 = 1;
 /// An open transport, which is closed on drop.
 #[derive(Debug)]
 pub(super) struct SimTransport {
-    network: SimNetwork,
-    socket: SocketId,
+    inbox: Inbox,
     local: SocketAddr,
     peer: Option<SocketAddr>,
-    coalesces: bool,
-    timestamps: bool,
     multicast_ttl: u8,
+    /// What arrived on its way into memory of somebody else's.
+    arrived: ReceiveBatch,
 }
 
 impl SimTransport {
@@ -29,34 +28,31 @@ impl SimTransport {
         let local = network.lock().socket(socket).local;
         let multicast = spec.multicast.as_ref();
         Self {
-            network,
-            socket,
+            inbox: Inbox {
+                network,
+                socket,
+                coalesces: spec.offload,
+                timestamps: spec.receive_timestamps,
+            },
             local,
             peer: None,
-            coalesces: spec.offload,
-            timestamps: spec.receive_timestamps,
             multicast_ttl: multicast.map_or(0, |multicast| multicast.ttl.unwrap_or(DEFAULT_TTL)),
+            arrived: ReceiveBatch::new(1),
         }
     }
 }
 
-impl Transport for SimTransport {
-    fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
-        let mut world = self.network.lock();
-        let mut accepted = 0;
-        for transmit in batch {
-            for datagram in transmit.datagrams() {
-                match world.send(self.socket, transmit.destination, datagram) {
-                    Ok(true) => accepted += datagram.len(),
-                    Err(error) if accepted == 0 => return Err(error),
-                    Ok(false) | Err(_) => return Ok(accepted),
-                }
-            }
-        }
-        Ok(accepted)
-    }
+/// Where what arrives waits.
+#[derive(Debug)]
+struct Inbox {
+    network: SimNetwork,
+    socket: SocketId,
+    coalesces: bool,
+    timestamps: bool,
+}
 
-    fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
+impl Inbox {
+    fn take(&self, batch: &mut ReceiveBatch) {
         batch.clear();
         let mut world = self.network.lock();
         while world.take(self.socket, |datagram| {
@@ -67,11 +63,52 @@ impl Transport for SimTransport {
                 batch.push(datagram.source, timestamp, &datagram.bytes)
             }
         }) {}
+    }
+}
+
+impl Transport for SimTransport {
+    fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
+        let mut world = self.inbox.network.lock();
+        let mut accepted = 0;
+        for transmit in batch {
+            for datagram in transmit.datagrams() {
+                match world.send(self.inbox.socket, transmit.destination, datagram) {
+                    Ok(true) => accepted += datagram.len(),
+                    Err(error) if accepted == 0 => return Err(error),
+                    Ok(false) | Err(_) => return Ok(accepted),
+                }
+            }
+        }
+        Ok(accepted)
+    }
+
+    fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
+        self.inbox.take(batch);
         Ok(batch.datagram_count())
     }
 
+    fn receive_parts(
+        &mut self,
+        head: &mut [u8],
+        rest: &mut [u8],
+    ) -> Result<Option<Received>, NetError> {
+        self.inbox.take(&mut self.arrived);
+        let train = self.arrived.trains().next();
+        Ok(train.map(|train| {
+            let (first, behind) = train.payload.split_at(head.len().min(train.payload.len()));
+            head[..first.len()].copy_from_slice(first);
+            rest[..behind.len()].copy_from_slice(behind);
+            Received {
+                source: train.source,
+                length: train.payload.len(),
+                stride: train.stride,
+                timestamp_ns: train.timestamp_ns,
+            }
+        }))
+    }
+
     fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
-        self.local = self.network.lock().connect(self.socket, peer)?;
+        self.local = self.inbox.network.lock().connect(self.inbox.socket, peer)?;
         self.peer = Some(peer);
         Ok(())
     }
@@ -87,13 +124,14 @@ impl Transport for SimTransport {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             max_segments: usize::MAX,
-            coalesces: self.coalesces,
-            receive_timestamps: self.timestamps,
+            coalesces: self.inbox.coalesces,
+            receive_timestamps: self.inbox.timestamps,
+            receives_parts: true,
         }
     }
 
     fn buffer_lengths(&self) -> BufferLengths {
-        self.network.lock().socket(self.socket).lengths
+        self.inbox.network.lock().socket(self.inbox.socket).lengths
     }
 
     fn multicast_ttl(&self) -> u8 {
@@ -103,6 +141,6 @@ impl Transport for SimTransport {
 
 impl Drop for SimTransport {
     fn drop(&mut self) {
-        self.network.lock().close(self.socket);
+        self.inbox.network.lock().close(self.inbox.socket);
     }
 }

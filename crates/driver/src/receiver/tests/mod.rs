@@ -5,6 +5,7 @@ mod crowd;
 mod far;
 mod feedback;
 mod hostile;
+mod in_place;
 mod insertion;
 mod life;
 mod loss;
@@ -223,10 +224,8 @@ impl Rig {
     }
 
     fn log_bytes(&self, position: i64, length: usize) -> Vec<u8> {
-        self.log
-            .term_at(position)
-            .bytes(geometry().term_offset(position) as usize, length)
-            .to_vec()
+        let offset = self.log.geometry().term_offset(position) as usize;
+        self.log.term_at(position).bytes(offset, length).to_vec()
     }
 
     /// Length of the frame that a reader finds at a position.
@@ -263,7 +262,16 @@ fn data(position: i64, lengths: &[i32]) -> Vec<u8> {
 }
 
 fn data_of(session_id: i32, stream_id: i32, position: i64, lengths: &[i32]) -> Vec<u8> {
-    let geometry = geometry();
+    data_in(geometry(), session_id, stream_id, position, lengths)
+}
+
+fn data_in(
+    geometry: TermGeometry,
+    session_id: i32,
+    stream_id: i32,
+    position: i64,
+    lengths: &[i32],
+) -> Vec<u8> {
     let mut datagram = Vec::new();
     let mut at = position;
     for &length in lengths {

@@ -189,14 +189,29 @@ proptest! {
     /// A run is what single scans would send one after the other, as long as they are of equal length.
     #[test]
     fn a_run_is_a_sequence_of_scans(
-        lengths in proptest::collection::vec(prop_oneof![Just(288usize), 0usize..1376], 1..60),
-        window in 32i32..40_000, datagrams in 1i32..20, pad in any::<bool>()
+        runs in proptest::collection::vec((prop_oneof![Just(288usize), Just(32), 0usize..1376], 1usize..100), 1..12),
+        oddities in proptest::collection::vec((0usize..100, any::<bool>()), 0..3),
+        window in 32i32..80_000, datagrams in 1i32..20, pad in any::<bool>()
     ) {
         let log = log();
         let term = log.term(0);
-        let mut end = 0;
-        for &length in &lengths {
+        let (mut end, mut ends) = (0, Vec::new());
+        for length in runs.iter().flat_map(|&(length, count)| std::iter::repeat_n(length, count)) {
+            if end + 1408 > TERM_LENGTH - 256 {
+                break;
+            }
+            ends.push((end, length));
             end = put(term, end, &vec![7; length]);
+        }
+        for &(index, is_padding) in &oddities {
+            // A message that was given up, or one that is being written.
+            let (at, length) = ends[index % ends.len()];
+            let length = length as i32 + 32;
+            if is_padding {
+                put_padding(term, at, length);
+            } else if at > 0 {
+                put_length(term, at, -length);
+            }
         }
         if pad {
             put_padding(term, end, 256);
@@ -214,6 +229,13 @@ proptest! {
                     prop_assert_eq!(one.padding, if at == run.length { run.padding } else { 0 });
                 }
                 prop_assert_eq!(at, run.length);
+                if run.padding == 0 && run.length % run.segment == 0 && run.datagrams() < datagrams
+                    && run.segment <= 65_504 - run.length && run.length < window
+                {
+                    let room = run.segment.min(window - run.length);
+                    let next = scan(term, run.length, room).unwrap();
+                    prop_assert!(!matches!(next, Scan::Ready(_)), "ended before {:?}", next);
+                }
             }
             other => prop_assert_eq!(scan(term, 0, MTU.min(window)).unwrap(), other),
         }
