@@ -10,6 +10,7 @@ use taran_protocol::frame::{DataHeader, FromBytes};
 
 use super::Desk;
 use super::endpoint::ReceiveEndpoint;
+use super::image::ReceiverImage;
 use crate::rounds::Seat;
 
 /// After so many long trains in a row the next one is expected to be of the same image. One that is not costs a copy more.
@@ -97,15 +98,21 @@ impl ReceiveEndpoint {
             return InPlace::Unexpected;
         };
         let may_be_more = transport.streak.is_dense;
-        let seat = transport.streak.expects();
-        let seat = seat.filter(|_| transport.receives_parts && self.timestamps.is_none());
-        let image = seat.and_then(|seat| Some((seat, self.images.get_mut(seat)?)));
-        let place = image.and_then(|(seat, image)| Some((seat, image.place_of_next()?)));
-        let Some((seat, mut place)) = place else {
+        let Some(seat) = transport.streak.expects() else {
             return InPlace::Unexpected;
         };
+        if !transport.receives_parts || self.timestamps.is_some() {
+            return InPlace::Unexpected;
+        }
         let mut head = [0; HEADER];
-        let received = match transport.transport.receive_parts(&mut head, &mut place) {
+        let received = {
+            let image = self.images.get_mut(seat);
+            let Some(mut place) = image.and_then(ReceiverImage::place_of_next) else {
+                return InPlace::Unexpected;
+            };
+            transport.transport.receive_parts(&mut head, &mut place)
+        };
+        let received = match received {
             Ok(None) => return InPlace::Nothing,
             Ok(Some(received)) => received,
             Err(error) => {
