@@ -143,6 +143,8 @@ pub enum Problem {
     NotText,
     #[error("{0}")]
     Xml(String),
+    #[error("<{0}> is never closed")]
+    Unclosed(String),
     #[error("{name} includes itself, by way of {by}")]
     IncludeCycle { name: String, by: String },
     #[error("more than {0} files are included")]

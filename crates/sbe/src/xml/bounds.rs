@@ -38,6 +38,30 @@ pub(super) fn check(text: &str) -> Result<(), (usize, Problem)> {
     Ok(())
 }
 
+/// The start and the name of the innermost element that is never closed, in a text of which a parser says that there is one.
+pub(super) fn unclosed(text: &str) -> Option<(usize, &str)> {
+    let tags = Tags {
+        text,
+        at: 0,
+        is_doubtful: false,
+    };
+    let mut open = Vec::new();
+    for tag in tags {
+        let (tag_text, _) = self::tag(tag.text);
+        let inside = &tag_text[1..];
+        if inside.starts_with(['!', '?']) {
+            continue;
+        }
+        if inside.starts_with('/') {
+            open.pop();
+        } else if !tag_text.ends_with('/') {
+            let end = inside.find(char::is_whitespace);
+            open.push((tag.start, &inside[..end.unwrap_or(inside.len())]));
+        }
+    }
+    open.pop()
+}
+
 /// A tag, and no fewer attributes than it has.
 struct Tag<'text> {
     start: usize,
@@ -176,6 +200,19 @@ mod tests {
         ] {
             assert_eq!(check(&text), Ok(()), "{}", &text[..40]);
         }
+    }
+
+    #[test]
+    fn the_innermost_open_element_is_found() {
+        for (text, expected) in [
+            ("<a>", (0, "a")),
+            ("<a>\n<b c='>'/><d\n e='/'>", (14, "d")),
+            ("<a><b></b><!-- <c> --><d/>", (0, "a")),
+            ("<?a?><!DOCTYPE a [ <?b?> ]>\n<a> <b>c", (32, "b")),
+        ] {
+            assert_eq!(unclosed(text), Some(expected), "{text}");
+        }
+        assert_eq!(unclosed("<a></a>"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Files, the files that they include, and the one tree that all of them make.
 
-use roxmltree::{Document, Node, ParsingOptions};
+use roxmltree::{Document, Error, Node, ParsingOptions};
 
 use super::place::Places;
 use super::sources::Sources;
@@ -93,16 +93,8 @@ impl<'sources> Loader<'sources> {
                 found.pop()
             }
             Err(error) => {
-                let place = Position {
-                    file: name.into(),
-                    line: error.pos().row,
-                    column: error.pos().col,
-                };
-                let told = error.to_string();
-                // Where it is wrong stands in front already.
-                let end = format!(" at {}", error.pos());
-                let told = told.strip_suffix(&end).unwrap_or(&told);
-                problems.add(&place, Problem::Xml(told.to_owned()));
+                let (place, problem) = broken(name, text, &error);
+                problems.add(&place, problem);
                 None
             }
         }
@@ -205,6 +197,33 @@ impl<'sources> Loader<'sources> {
             }
         }
     }
+}
+
+/// What a parser found wrong with a text, and where that is.
+fn broken(name: &str, text: &str, error: &Error) -> (Position, Problem) {
+    let mut places = Places::new(name, text);
+    let place = match error {
+        // Of these the parser does not say where they are.
+        Error::UnexpectedEndOfStream | Error::NoRootNode => places.at(text.len()),
+        Error::UnclosedRootNode => match bounds::unclosed(text) {
+            Some((start, element)) => {
+                let element = element.chars().take(MAX_VALUE).collect();
+                return (places.at(start), Problem::Unclosed(element));
+            }
+            None => places.at(text.len()),
+        },
+        // Of the limits it does not either, and they are exceeded by the whole file.
+        _ => Position {
+            file: name.into(),
+            line: error.pos().row,
+            column: error.pos().col,
+        },
+    };
+    let told = error.to_string();
+    // Where it is wrong stands in front already.
+    let end = format!(" at {}", error.pos());
+    let told = told.strip_suffix(&end).unwrap_or(&told);
+    (place, Problem::Xml(told.to_owned()))
 }
 
 /// An attribute; of one that is longer than it may be, only the start.

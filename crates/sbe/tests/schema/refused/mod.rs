@@ -117,7 +117,7 @@ fn an_error_hides_no_other() {
 fn what_is_no_schema_at_all() {
     for (text, expected) in [
         ("", ":1:1: error: "),
-        ("<a>", ":1:"),
+        ("<a>", ":1:1: error: <a> is never closed"),
         ("<a/>", ":1:1: error: expected <messageSchema>, found <a>"),
         (
             "<messageSchema/>",
@@ -149,9 +149,21 @@ fn what_is_no_schema_at_all() {
 
 #[test]
 fn where_xml_is_broken_is_told_once() {
-    let Err(Rejected { problems }) = compile("", &NoFiles("<a>\n</b>")) else {
-        panic!("it is no XML")
-    };
-    let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    assert_eq!(told, [":2:1: error: expected 'a' tag, not 'b'"]);
+    for (text, expected) in [
+        ("<a>\n</b>", ":2:1: error: expected 'a' tag, not 'b'"),
+        ("<a>\n <b>\n  <c/>\n", ":2:2: error: <b> is never closed"),
+        ("<a>\n <b></b>\n", ":1:1: error: <a> is never closed"),
+        ("<a>\n <!-- <b>", ":2:10: error: expected '-->'"),
+        ("<a>\n <b c=\"", ":2:8: error: unexpected end of stream"),
+        (
+            "<!-- nothing -->\n\n",
+            ":3:1: error: the document does not have a root node",
+        ),
+    ] {
+        let Err(Rejected { problems }) = compile("", &NoFiles(text)) else {
+            panic!("{text} is no XML")
+        };
+        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(told, [expected], "{text}");
+    }
 }
