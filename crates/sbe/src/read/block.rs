@@ -1,5 +1,6 @@
 //! What is in messages and groups: `<field>`, `<group>`, `<data>`, and where the fields lie.
 
+use super::NAMELESS;
 use super::attributes::{self, Attributes};
 use super::frame;
 use super::message;
@@ -33,9 +34,8 @@ pub(super) fn block(
         match child.name.as_str() {
             "field" => {
                 in_order("field", &mut last, child, problems);
-                if let Some(field) = field(child, types, problems) {
-                    place(&mut block, field, child, problems);
-                }
+                let field = field(child, types, problems);
+                place(&mut block, field, child, problems);
             }
             "group" => {
                 in_order("group", &mut last, child, problems);
@@ -117,7 +117,14 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
     let value_ref = attributes.value_ref(problems);
     let kind = attributes
         .required("type", problems)
-        .and_then(|kind| types.find(kind, &element.position, problems))?;
+        .and_then(|kind| types.find(kind, &element.position, problems));
+    let Some(kind) = kind else {
+        if let Some(value_ref) = &value_ref {
+            // What is wrong with it has nothing to do with the type.
+            types.referenced(value_ref, &element.position, problems);
+        }
+        return None;
+    };
     if matches!(&kind.kind, TypeKind::Composite(composite) if composite.is_data()) {
         problems.add(
             &element.position,
@@ -138,7 +145,8 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
         let value_ref = value_ref.as_ref();
         constant(element, &attributes, &kind, value_ref, types, problems)
     } else {
-        if value_ref.is_some() {
+        // Of a presence that makes no sense nobody knows what it should be.
+        if value_ref.is_some() && said.is_some() == attributes.value("presence").is_some() {
             attributes.at("valueRef", problems, Problem::ValueRefNotConstant);
         }
         None
@@ -149,8 +157,8 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
         _ => None,
     };
     Some(Field {
-        name: name?.to_owned(),
-        id: id?,
+        name: name.unwrap_or(NAMELESS).to_owned(),
+        id: id.unwrap_or(0),
         description: common.description,
         since: common.since,
         deprecated: common.deprecated,
@@ -223,29 +231,32 @@ fn constant(
     None
 }
 
-/// Adds a field behind the others, or where it wants to be and can.
-fn place(block: &mut Block, mut field: Field, element: &Element, problems: &mut Problems) {
+/// Adds a field behind the others, or where it wants to be and can. Of a broken one, only that is looked at.
+fn place(block: &mut Block, field: Option<Field>, element: &Element, problems: &mut Problems) {
     let end = block.length;
-    let wanted = Attributes { element }.number("offset", problems);
-    field.offset = match wanted {
+    let attributes = Attributes { element };
+    let name = || attributes.value("name").unwrap_or(NAMELESS).to_owned();
+    let offset = match attributes.number("offset", problems) {
         None => end,
         Some(0) if end > 0 => {
-            let name = field.name.clone();
+            let name = name();
             problems.add(&element.position, Problem::OffsetZero { name, end });
             end
         }
         Some(offset) if offset < end => {
-            let name = field.name.clone();
+            let name = name();
             problems.add(&element.position, Problem::Overlap { name, offset, end });
-            end
+            offset
         }
         Some(offset) => offset,
     };
-    let length = u64::from(field.offset) + u64::from(field.encoded_length());
-    match u32::try_from(length) {
-        Ok(length) if length <= MAX_LENGTH => {
+    let length = field.as_ref().map_or(0, Field::encoded_length);
+    match offset.checked_add(length) {
+        Some(length) if length <= MAX_LENGTH => {
             block.length = length;
-            block.fields.push(field);
+            block
+                .fields
+                .extend(field.map(|field| Field { offset, ..field }));
         }
         _ => problems.add(&element.position, Problem::TooLarge),
     }
@@ -265,8 +276,8 @@ fn data(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> Op
     let encoding = frame::data(kind, &element.position, types, problems)?;
     let semantic_type = semantic_type(&attributes, common.semantic_type, &encoding.kind, problems);
     Some(Data {
-        name: name?.to_owned(),
-        id: id?,
+        name: name.unwrap_or(NAMELESS).to_owned(),
+        id: id.unwrap_or(0),
         description: common.description,
         since: common.since,
         deprecated: common.deprecated,

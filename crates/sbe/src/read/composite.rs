@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::NAMELESS;
 use super::attributes::{self, Attributes};
 use super::taken::Taken;
 use super::types::Types;
@@ -36,12 +37,12 @@ pub(super) fn composite<'tree>(
                 continue;
             }
         };
-        let Some((member, offset)) = member else {
+        // Of what is broken too, so that all is told at once.
+        let name = Attributes { element: child }.value("name");
+        let is_new = name.is_none_or(|name| names.take("member", name, &child.position, problems));
+        let Some((member, offset)) = member.filter(|_| is_new) else {
             continue;
         };
-        if !names.take("member", &member.name, &child.position, problems) {
-            continue;
-        }
         let offset = placed.offset(&member, offset).unwrap_or_else(|problem| {
             problems.add(&child.position, problem);
             placed.length
@@ -89,14 +90,15 @@ fn nested<'tree>(
 
 fn reference(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> Option<Wanted> {
     let attributes = Attributes::of(element, &["type", "offset", "semanticType"], problems);
-    let name = attributes.name(problems)?;
+    let name = attributes.name(problems);
+    let common = attributes.common(problems);
+    let offset = attributes.number("offset", problems);
     let kind = attributes.required("type", problems)?;
     let kind = types.find(kind, &element.position, problems)?;
-    let common = attributes.common(problems);
-    let offset = attributes.number("offset", problems).or(kind.offset);
+    let offset = offset.or(kind.offset);
     let says_since = attributes.value("sinceVersion").is_some();
     let member = Member {
-        name: name.to_owned(),
+        name: name.unwrap_or(NAMELESS).to_owned(),
         description: common.description,
         since: if says_since { common.since } else { kind.since },
         deprecated: common.deprecated.or(kind.deprecated),

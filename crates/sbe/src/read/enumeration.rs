@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::NAMELESS;
 use super::attributes::{self, Attributes};
 use super::taken::Taken;
 use super::types::{Types, wrong_kind};
@@ -17,27 +18,12 @@ pub(super) fn enumeration(
     types: &mut Types<'_>,
     problems: &mut Problems,
 ) -> Option<Enum> {
-    let (simple, encoding_type) = encoding(element, attributes, types, problems)?;
-    if !simple.primitive.is_integer() && simple.primitive != Primitive::Char {
-        let problem = Problem::WrongEncoding {
-            what: "an enumeration",
-            found: simple.primitive.name().to_owned(),
-            expected: "char or an integer",
-        };
-        attributes.at("encodingType", problems, problem);
-        return None;
-    }
-    let mut null = simple.null;
-    if let Some(attribute) = element.attribute("nullValue") {
-        match Scalar::parse(&attribute.value, simple.primitive) {
-            Some(value) => null = value,
-            None => attributes.bad(
-                "nullValue",
-                &format!("a value of {}", simple.primitive),
-                problems,
-            ),
-        }
-    }
+    let encoding = encoding(element, attributes, types, problems)
+        .filter(|(simple, _)| can_be_enumerated(simple.primitive, attributes, problems));
+    let sent = encoding.as_ref().map(|(simple, _)| Sent {
+        simple,
+        null: null_value(element, attributes, simple, problems),
+    });
     let mut values = Vec::new();
     let (mut names, mut numbers) = (Taken::default(), Taken::default());
     for child in &element.children {
@@ -45,17 +31,21 @@ pub(super) fn enumeration(
             attributes::unknown_element(child, element, problems);
             continue;
         }
-        let Some(value) = valid_value(child, &simple, null, problems) else {
-            continue;
-        };
-        let (name, number) = (value.name.clone(), value.value.to_string());
-        if names.take("value", &name, &child.position, problems)
-            && numbers.take("value", &number, &child.position, problems)
-        {
-            values.push(value);
+        let value = valid_value(child, sent.as_ref(), problems);
+        let mut is_new = true;
+        // Of what is broken too, so that all is told at once.
+        if let Some(name) = (Attributes { element: child }).value("name") {
+            is_new &= names.take("value", name, &child.position, problems);
         }
+        if let Some(value) = &value {
+            let number = value.value.to_string();
+            is_new &= numbers.take("value", &number, &child.position, problems);
+        }
+        values.extend(value.filter(|_| is_new));
     }
     let presence = attributes.presence(problems).unwrap_or(Presence::Required);
+    let null = sent?.null;
+    let (simple, encoding_type) = encoding?;
     Some(Enum::new(
         simple.primitive,
         encoding_type,
@@ -65,15 +55,55 @@ pub(super) fn enumeration(
     ))
 }
 
+/// How the values of an enumeration are sent.
+struct Sent<'kind> {
+    simple: &'kind Simple,
+    null: Scalar,
+}
+
+fn can_be_enumerated(
+    primitive: Primitive,
+    attributes: &Attributes<'_>,
+    problems: &mut Problems,
+) -> bool {
+    let can = primitive.is_integer() || primitive == Primitive::Char;
+    if !can {
+        let problem = Problem::WrongEncoding {
+            what: "an enumeration",
+            found: primitive.name().to_owned(),
+            expected: "char or an integer",
+        };
+        attributes.at("encodingType", problems, problem);
+    }
+    can
+}
+
+fn null_value(
+    element: &Element,
+    attributes: &Attributes<'_>,
+    simple: &Simple,
+    problems: &mut Problems,
+) -> Scalar {
+    let Some(attribute) = element.attribute("nullValue") else {
+        return simple.null;
+    };
+    Scalar::parse(&attribute.value, simple.primitive).unwrap_or_else(|| {
+        let expected = format!("a value of {}", simple.primitive);
+        attributes.bad("nullValue", &expected, problems);
+        simple.null
+    })
+}
+
+/// A value; none where nobody knows what is sent for it.
 fn valid_value(
     element: &Element,
-    simple: &Simple,
-    null: Scalar,
+    sent: Option<&Sent<'_>>,
     problems: &mut Problems,
 ) -> Option<ValidValue> {
     let attributes = Attributes::of(element, &[], problems);
-    let name = attributes.name(problems)?;
+    let name = attributes.name(problems).unwrap_or(NAMELESS);
     let common = attributes.common(problems);
+    let &Sent { simple, null } = sent?;
     let Some(Scalar::Integer(value)) = Scalar::parse(&element.text, simple.primitive) else {
         let problem = Problem::BadValue {
             attribute: name.to_owned(),
@@ -113,11 +143,13 @@ pub(super) fn set(
     types: &mut Types<'_>,
     problems: &mut Problems,
 ) -> Option<Set> {
-    let (simple, encoding_type) = encoding(element, attributes, types, problems)?;
-    if !simple.primitive.is_unsigned() {
+    let encoding = encoding(element, attributes, types, problems)
+        .map(|(simple, encoding_type)| (simple.primitive, encoding_type));
+    let primitive = encoding.as_ref().map(|(primitive, _)| *primitive);
+    if let Some(primitive) = primitive.filter(|primitive| !primitive.is_unsigned()) {
         let problem = Problem::WrongEncoding {
             what: "a set",
-            found: simple.primitive.name().to_owned(),
+            found: primitive.name().to_owned(),
             expected: "an unsigned integer",
         };
         attributes.at("encodingType", problems, problem);
@@ -130,12 +162,13 @@ pub(super) fn set(
             attributes::unknown_element(child, element, problems);
             continue;
         }
-        let Some(choice) = choice(child, simple.primitive, problems) else {
+        let choice = choice(child, primitive, problems);
+        // Of what is broken too, so that all is told at once.
+        let name = Attributes { element: child }.value("name");
+        let is_new = name.is_none_or(|name| names.take("choice", name, &child.position, problems));
+        let Some(choice) = choice.filter(|_| is_new) else {
             continue;
         };
-        if !names.take("choice", &choice.name, &child.position, problems) {
-            continue;
-        }
         if choices.len() == MAX_CHOICES {
             problems.add(&child.position, Problem::TooManyChoices);
             return None;
@@ -146,19 +179,26 @@ pub(super) fn set(
         }
         choices.push(choice);
     }
+    let (encoding, encoding_type) = encoding?;
     Some(Set {
-        encoding: simple.primitive,
+        encoding,
         encoding_type,
         choices,
     })
 }
 
-fn choice(element: &Element, encoding: Primitive, problems: &mut Problems) -> Option<Choice> {
+fn choice(
+    element: &Element,
+    encoding: Option<Primitive>,
+    problems: &mut Problems,
+) -> Option<Choice> {
     let attributes = Attributes::of(element, &[], problems);
-    let name = attributes.name(problems)?;
+    let name = attributes.name(problems).unwrap_or(NAMELESS);
     let common = attributes.common(problems);
-    let bits = encoding.size() * 8;
-    let Ok(bit) = element.text.trim().parse::<u32>() else {
+    // None has more than 64, whatever it is.
+    let bits = encoding.map_or(64, |encoding| encoding.size() * 8);
+    let bit = element.text.trim().parse::<u32>().ok();
+    let Some(bit) = bit.filter(|bit| *bit < bits || encoding.is_some()) else {
         let problem = Problem::BadValue {
             attribute: name.to_owned(),
             value: element.text.trim().to_owned(),
@@ -167,7 +207,7 @@ fn choice(element: &Element, encoding: Primitive, problems: &mut Problems) -> Op
         problems.add(&element.position, problem);
         return None;
     };
-    if bit >= bits {
+    if let Some(encoding) = encoding.filter(|_| bit >= bits) {
         let problem = Problem::NoSuchBit {
             name: name.to_owned(),
             bit,

@@ -50,21 +50,36 @@ pub(super) fn header(
     })
 }
 
+/// Something that anything fits into.
+const ANY: Slot = Slot {
+    offset: 0,
+    primitive: Primitive::Uint64,
+    max: u64::MAX,
+    constant: None,
+};
+
+/// Dimensions that anything fits into, where a group has none that can be used.
+pub(super) fn no_dimensions(types: &Types<'_>) -> GroupLayout {
+    GroupLayout {
+        kind: types.built_in(Primitive::Uint64),
+        length: 0,
+        block_length: ANY,
+        count: ANY,
+        min_count: 0,
+        groups: None,
+        data: None,
+    }
+}
+
 /// A header that anything fits into, where the schema has none that can be used.
 pub(super) fn placeholder(types: &Types<'_>) -> HeaderLayout {
-    let slot = Slot {
-        offset: 0,
-        primitive: Primitive::Uint64,
-        max: u64::MAX,
-        constant: None,
-    };
     HeaderLayout {
         kind: types.built_in(Primitive::Uint64),
         length: 0,
-        block_length: slot,
-        template_id: slot,
-        schema_id: slot,
-        version: slot,
+        block_length: ANY,
+        template_id: ANY,
+        schema_id: ANY,
+        version: ANY,
         groups: None,
         data: None,
     }

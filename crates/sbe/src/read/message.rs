@@ -1,5 +1,6 @@
 //! `<message>` and `<group>`: blocks with a name.
 
+use super::NAMELESS;
 use super::attributes::Attributes;
 use super::block;
 use super::frame;
@@ -19,8 +20,8 @@ pub(super) fn message(
     let common = attributes.common(problems);
     let block = block::block(element, &attributes, 0, types, problems);
     Some(Message {
-        name: name?.to_owned(),
-        id: id?.into(),
+        name: name.unwrap_or(NAMELESS).to_owned(),
+        id: id.unwrap_or(0).into(),
         description: common.description,
         since: common.since,
         deprecated: common.deprecated,
@@ -55,13 +56,14 @@ pub(super) fn group(
     let dimensions = frame::dimensions(dimension_type, &element.position, types, problems);
     let block = block::block(element, &attributes, depth + 1, types, problems);
     Some(Group {
-        name: name?.to_owned(),
-        id: id?,
+        name: name.unwrap_or(NAMELESS).to_owned(),
+        id: id.unwrap_or(0),
         description: common.description,
         since: common.since,
         deprecated: common.deprecated,
         semantic_type: common.semantic_type,
-        dimensions: dimensions?,
+        // Without them there is an error, and this is good for finding more.
+        dimensions: dimensions.unwrap_or_else(|| frame::no_dimensions(types)),
         block: block?,
         position: element.position.clone(),
     })

@@ -8,6 +8,7 @@ mod block;
 mod composite;
 mod enumeration;
 mod frame;
+mod life;
 mod message;
 mod simple;
 mod taken;
@@ -17,6 +18,7 @@ use crate::model::{ByteOrder, Index, Schema};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 use attributes::Attributes;
+use taken::Taken;
 use types::Types;
 
 const KNOWN: &[&str] = &[
@@ -28,6 +30,9 @@ const KNOWN: &[&str] = &[
     "byteOrder",
     "headerType",
 ];
+
+/// The name of what has none, in a model that comes with errors.
+const NAMELESS: &str = "?";
 
 /// Reads a whole schema; `None` where it is so broken that nothing further can be said of it.
 pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> {
@@ -42,7 +47,10 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
     let attributes = Attributes::only(root, &[KNOWN], problems);
     let package = attributes.text("package").unwrap_or_default();
     let id = attributes.required_number("id", problems).unwrap_or(0);
-    let version = attributes.number("version", problems).unwrap_or(0);
+    let version = match attributes.value("version") {
+        None => Some(0),
+        Some(_) => attributes.number("version", problems),
+    };
     let byte_order = byte_order(&attributes, problems);
     let header_type = attributes
         .text("headerType")
@@ -50,10 +58,15 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
     let semantic_version = attributes.text("semanticVersion");
     let description = attributes.text("description");
 
+    // Of a version that nobody can read, nobody can say what is beyond it.
+    if let Some(version) = version {
+        life::check(root, version, problems);
+    }
     let mut types = Types::collect(root, problems);
     let all_types = types.resolve_all(problems);
     let header = frame::header(root, &header_type, &mut types, problems);
     let mut messages = Vec::new();
+    let (mut names, mut ids) = (Taken::default(), Taken::default());
     let mut any_messages = false;
     for element in &root.children {
         match element.name.as_str() {
@@ -61,6 +74,14 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
             "message" => {
                 any_messages = true;
                 messages.extend(message::message(element, &mut types, problems));
+                // Of what is broken too, so that all is told at once.
+                let attributes = Attributes { element };
+                if let Some(name) = attributes.value("name") {
+                    names.take("message", name, &element.position, problems);
+                }
+                if let Some(Ok(id)) = attributes.value("id").map(str::parse::<u32>) {
+                    ids.take("message id", &id.to_string(), &element.position, problems);
+                }
             }
             _ => attributes::unknown_element(element, root, problems),
         }
@@ -71,7 +92,7 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
     Some(Schema {
         package,
         id: id.into(),
-        version,
+        version: version.unwrap_or(0),
         semantic_version,
         description,
         byte_order,

@@ -2,7 +2,7 @@
 
 use super::attributes::Attributes;
 use super::types::Types;
-use crate::model::{Constant, Presence, Primitive, Scalar, Simple};
+use crate::model::{Constant, Presence, Primitive, Scalar, Simple, ValueRef};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 
@@ -12,10 +12,29 @@ pub(super) fn simple(
     types: &mut Types<'_>,
     problems: &mut Problems,
 ) -> Option<Simple> {
-    let primitive = primitive(attributes, problems)?;
+    let primitive = primitive(attributes, problems);
+    let said = attributes.presence(problems);
+    let presence = said.unwrap_or(Presence::Required);
+    let length = attributes.number("length", problems);
+    let value_ref = attributes.value_ref(problems);
+    // Of a presence that makes no sense nobody knows what it should be.
+    if said.is_some() == attributes.value("presence").is_some() {
+        if attributes.value("nullValue").is_some() && presence != Presence::Optional {
+            attributes.at("nullValue", problems, Problem::NullNotOptional);
+        }
+        if value_ref.is_some() && presence != Presence::Constant {
+            attributes.at("valueRef", problems, Problem::ValueRefNotConstant);
+        }
+    }
+    let Some(primitive) = primitive else {
+        if presence == Presence::Constant {
+            constant_of_unknown(element, attributes, value_ref.as_ref(), types, problems);
+        }
+        return None;
+    };
     let mut simple = Simple::plain(primitive);
-    simple.presence = attributes.presence(problems).unwrap_or(Presence::Required);
-    if let Some(length) = attributes.number("length", problems) {
+    simple.presence = presence;
+    if let Some(length) = length {
         simple.length = length;
         simple.is_array = length != 1;
     }
@@ -38,15 +57,10 @@ pub(super) fn simple(
     }
     if let Some(null) = value("nullValue", problems) {
         (simple.null, simple.explicit.null) = (null, true);
-        if simple.presence != Presence::Optional {
-            attributes.at("nullValue", problems, Problem::NullNotOptional);
-        }
     }
-    simple.value_ref = attributes.value_ref(problems);
+    simple.value_ref = value_ref;
     if simple.presence == Presence::Constant {
         constant(element, attributes, &mut simple, types, problems);
-    } else if simple.value_ref.is_some() {
-        attributes.at("valueRef", problems, Problem::ValueRefNotConstant);
     }
     Some(simple)
 }
@@ -61,6 +75,21 @@ fn primitive(attributes: &Attributes<'_>, problems: &mut Problems) -> Option<Pri
         );
     }
     primitive
+}
+
+/// What can be said of a constant of a type that there is not: whether it has a value.
+fn constant_of_unknown(
+    element: &Element,
+    attributes: &Attributes<'_>,
+    value_ref: Option<&ValueRef>,
+    types: &mut Types<'_>,
+    problems: &mut Problems,
+) {
+    if let Some(value_ref) = value_ref {
+        types.referenced(value_ref, &element.position, problems);
+    } else if attributes.value("valueRef").is_none() && element.text.is_empty() {
+        problems.add(&element.position, Problem::NoConstant);
+    }
 }
 
 fn constant(
@@ -133,7 +162,9 @@ fn characters(
         problems.add(&element.position, problem);
         return;
     };
-    let given = attributes.value("length").is_some();
+    // A length that is no number has been told, and is no reason to tell of the text.
+    let length = attributes.value("length");
+    let given = length.is_some_and(|length| length.parse::<u32>().is_ok());
     if !given {
         simple.length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         simple.is_array = simple.length != 1;

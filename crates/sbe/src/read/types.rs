@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::NAMELESS;
 use super::attributes::{self, Attributes};
 use super::frame::Frames;
 use super::{composite, enumeration, simple};
@@ -203,6 +204,7 @@ impl<'tree> Types<'tree> {
         let attributes = Attributes::of(element, known(element), problems);
         let name = attributes.name(problems);
         let common = attributes.common(problems);
+        let offset = attributes.number("offset", problems);
         let kind = match element.name.as_str() {
             "type" => TypeKind::Simple(simple::simple(element, &attributes, self, problems)?),
             "composite" => {
@@ -217,13 +219,13 @@ impl<'tree> Types<'tree> {
             _ => TypeKind::Set(enumeration::set(element, &attributes, self, problems)?),
         };
         let kind = Type {
-            name: name?.to_owned(),
+            name: name.unwrap_or(NAMELESS).to_owned(),
             description: common.description,
             since: common.since,
             deprecated: common.deprecated,
             semantic_type: common.semantic_type,
             package: package.map(str::to_owned),
-            offset: attributes.number("offset", problems),
+            offset,
             built_in: false,
             position: element.position.clone(),
             kind,

@@ -3,7 +3,7 @@
 mod messages;
 mod types;
 
-use taran_sbe::problem::Severity;
+use taran_sbe::problem::{Diagnostic, Severity};
 use taran_sbe::xml::NoFiles;
 use taran_sbe::{Rejected, compile};
 
@@ -82,37 +82,151 @@ fn an_error_hides_no_other() {
 </sbe:message>
 <sbe:message name="M" id="1"/>"#,
     );
+    told(
+        &found,
+        &[
+            (0, "type A is already defined"),
+            (0, "primitiveType=\"uint9\" is not"),
+            (1, "<type> needs the attribute name"),
+            (1, "primitiveType=\"uint10\" is not"),
+            (2, "offset 2 of y is inside of"),
+            (3, "there is no type None"),
+            (4, "a set cannot be sent as int8"),
+            (4, "a is bit 9, but int8 has 8"),
+            (7, "there is no type Nope"),
+            (8, "id 1 is already defined"),
+            (9, "offset 1 of a is inside of"),
+            (9, "name a is already defined"),
+            (10, "there is no type Nor"),
+            (12, "message M is already defined"),
+            (12, "message id 1 is already defined"),
+        ],
+    );
+}
+
+/// Exactly these problems are found, at these lines, counted from the first.
+fn told(found: &[Diagnostic], expected: &[(u32, &str)]) {
     let told: Vec<_> = found.iter().map(ToString::to_string).collect();
-    let first = found[0].position.line;
-    let expected = [
-        (0, "type A is already defined"),
-        (0, "primitiveType=\"uint9\" is not"),
-        (1, "<type> needs the attribute name"),
-        (1, "primitiveType=\"uint10\" is not"),
-        (2, "offset 2 of y is inside of"),
-        (3, "there is no type None"),
-        (4, "a set cannot be sent as int8"),
-        (4, "a is bit 9, but int8 has 8"),
-        (7, "there is no type Nope"),
-        (8, "id 1 is already defined"),
-        (9, "offset 1 of a is inside of"),
-        (9, "name a is already defined"),
-        (10, "there is no type Nor"),
-        (12, "message M is already defined"),
-        (12, "message id 1 is already defined"),
-    ];
     assert_eq!(found.len(), expected.len(), "{told:#?}");
+    let first = found[0].position.line;
     for (found, (line, text)) in found.iter().zip(expected) {
         let problem = found.problem.to_string();
         assert_eq!(
             (found.position.line - first, problem.starts_with(text)),
-            (line, true),
+            (*line, true),
             "{text}: {told:#?}"
         );
     }
 }
 
-/// These types and a message without any field have one problem, and it says this.
+#[test]
+fn a_broken_type_hides_nothing_of_what_is_in_it() {
+    let found = problems(
+        r#"<enum name="A" encodingType="None"><validValue name="x">1</validValue>
+<validValue name="x">2</validValue><validValue sinceVersion="9">3</validValue></enum>
+<enum name="B" encodingType="float" offset="o"><validValue name="x">1</validValue>
+<validValue name="x">2</validValue></enum>
+<enum name="C" encodingType="uint8"><validValue>300</validValue>
+<validValue name="x">1</validValue>
+<validValue name="x">1</validValue></enum>
+<set name="D" encodingType="None"><choice name="x">1</choice>
+<choice name="x">70</choice></set>
+<type name="F" primitiveType="None" length="l"
+ presence="p" offset="o" sinceVersion="9"/>
+<type name="G" primitiveType="None" presence="constant" valueRef="C.y"/>
+<type name="H" primitiveType="None" presence="constant"/>
+<type name="I" primitiveType="char" presence="constant" length="l">abc</type>
+<composite name="J"><ref name="x" type="None" offset="o"/>
+<type name="y" primitiveType="None"/><type name="y" primitiveType="uint8"/></composite>"#,
+        r#"<message name="M" id="1"/>"#,
+    );
+    told(
+        &found,
+        &[
+            (0, "there is no type None"),
+            (1, "value x is already defined"),
+            (1, "sinceVersion 9 is beyond the schema's version 3"),
+            (1, "<validValue> needs the attribute name"),
+            (2, "an enumeration cannot be sent as float"),
+            (2, "offset=\"o\" is not"),
+            (3, "value x is already defined"),
+            (4, "<validValue> needs the attribute name"),
+            (4, "?=\"300\" is not a value of uint8"),
+            (6, "value x is already defined"),
+            (6, "value 1 is already defined"),
+            (7, "there is no type None"),
+            (8, "x=\"70\" is not the number of a bit, from 0 to 63"),
+            (8, "choice x is already defined"),
+            (9, "sinceVersion 9 is beyond the schema's version 3"),
+            (9, "primitiveType=\"None\" is not"),
+            (9, "length=\"l\" is not"),
+            (10, "presence=\"p\" is not"),
+            (10, "offset=\"o\" is not"),
+            (11, "enumeration C has no value y"),
+            (11, "primitiveType=\"None\" is not"),
+            (12, "it is constant, but has no value"),
+            (12, "primitiveType=\"None\" is not"),
+            (13, "length=\"l\" is not"),
+            (14, "there is no type None"),
+            (14, "offset=\"o\" is not"),
+            (15, "primitiveType=\"None\" is not"),
+            (15, "member y is already defined"),
+        ],
+    );
+}
+
+#[test]
+fn a_broken_message_hides_nothing_of_what_is_in_it() {
+    let found = problems(
+        r#"<enum name="E" encodingType="uint8"><validValue name="A">1</validValue></enum>"#,
+        r#"<message name="M" id="x" sinceVersion="9">
+<field name="a" id="1" type="uint32"/>
+<field name="b" id="2" type="None" offset="o" valueRef="E.B"/>
+<field name="c" id="3" type="None" offset="2" sinceVersion="12"/>
+<field name="d" id="x" type="uint8" offset="8"/>
+<field name="e" id="5" type="uint8" offset="8" presence="p" valueRef="E.A"/>
+<group name="g" id="6" dimensionType="None"><field name="f" id="7" type="uint8" sinceVersion="3"/>
+<field name="h" id="8" type="uint8" sinceVersion="2"/></group>
+</message>
+<message name="M" id="70000" blockLength="b"/>
+<message id="70000"/>"#,
+    );
+    told(
+        &found,
+        &[
+            (0, "sinceVersion 9 is beyond the schema's version 3"),
+            (0, "id=\"x\" is not"),
+            (2, "there is no type None"),
+            (2, "enumeration E has no value B"),
+            (2, "offset=\"o\" is not"),
+            (3, "sinceVersion 12 is beyond the schema's version 3"),
+            (3, "there is no type None"),
+            (3, "offset 2 of c is inside of"),
+            (4, "id=\"x\" is not"),
+            (5, "offset 8 of e is inside of"),
+            (5, "presence=\"p\" is not"),
+            (6, "there is no type None"),
+            (7, "h came in version 2, but stands behind f of version 3"),
+            (9, "message M is already defined"),
+            (9, "the id 70000 does not fit into templateId"),
+            (9, "blockLength=\"b\" is not"),
+            (10, "<message> needs the attribute name"),
+            (10, "message id 70000 is already defined"),
+            (10, "the id 70000 does not fit into templateId"),
+        ],
+    );
+}
+
+#[test]
+fn an_unreadable_version_makes_no_other_beyond_it() {
+    let text = crate::text("", r#"<message name="M" id="1" sinceVersion="2"/>"#);
+    let text = text.replace("version=\"3\"", "version=\"three\"");
+    let Err(Rejected { problems }) = compile("", &NoFiles(&text)) else {
+        panic!("its version is no number")
+    };
+    told(&problems, &[(0, "version=\"three\" is not")]);
+}
+
 #[test]
 fn what_is_no_schema_at_all() {
     for (text, expected) in [
