@@ -57,6 +57,9 @@ impl fmt::Display for Diagnostic {
 /// The most errors, and the most warnings, of one schema that are told.
 const MOST: usize = 1_000;
 
+/// The greatest id that the standard has for what is in messages, and for them.
+pub(crate) const GREATEST_ID: u16 = u16::MAX;
+
 /// The problems that were found so far. However many warnings there are, they take no room from errors.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
@@ -200,6 +203,22 @@ pub enum Problem {
     },
     #[error("there are no messages")]
     NoMessages,
+    #[error(
+        "<messageSchema> has no package, which the standard demands and the official tool does not go without"
+    )]
+    NoPackage,
+    #[error("<messageSchema> has no version, which the standard demands; it is taken for 0")]
+    NoVersion,
+    #[error("<types> comes after <message>; by the standard, types come first")]
+    TypesBehindMessages,
+    #[error("<{0}> has nothing in it, which the standard does not allow")]
+    Empty(String),
+    #[error("text has no meaning in <{0}> and is ignored")]
+    StrayText(String),
+    #[error(
+        "id {id} of <{element}> is greater than {GREATEST_ID}, the greatest that the standard has"
+    )]
+    GreatId { element: String, id: u64 },
 
     // Names and numbers that are taken.
     #[error("{what} {name} is already defined at {first}")]
@@ -248,6 +267,14 @@ pub enum Problem {
     NotConstant { what: &'static str },
     #[error("the type is constant, whatever the field says of its presence")]
     TypeIsConstant,
+    #[error("the constant {value} is outside of its own range, {min} to {max}")]
+    ConstantOutside {
+        value: String,
+        min: String,
+        max: String,
+    },
+    #[error("the constant is one value, though length is {length}, and is taken for one")]
+    ConstantOfMany { length: u32 },
     #[error("the constant has {found} characters, but length is {length}")]
     ConstantTooLong { found: usize, length: u32 },
     #[error("a constant of more than {0} characters")]
@@ -393,6 +420,14 @@ impl Problem {
             | Self::UnknownAttribute { .. }
             | Self::BadName(_)
             | Self::NoMessages
+            | Self::NoPackage
+            | Self::NoVersion
+            | Self::TypesBehindMessages
+            | Self::Empty(_)
+            | Self::StrayText(_)
+            | Self::GreatId { .. }
+            | Self::ConstantOutside { .. }
+            | Self::ConstantOfMany { .. }
             | Self::PrimitiveReplaced(_)
             | Self::SameBit { .. }
             | Self::Renamed(_)

@@ -1,7 +1,7 @@
 //! Numbers fit into the fields of the headers that carry them.
 
 use crate::model::{Block, Position, Schema, Slot};
-use crate::problem::{Problem, Problems};
+use crate::problem::{GREATEST_ID, Problem, Problems};
 
 pub(super) fn schema(schema: &Schema, problems: &mut Problems) {
     let header = &schema.header;
@@ -13,6 +13,7 @@ pub(super) fn schema(schema: &Schema, problems: &mut Problems) {
     fits("the id", schema.id, "schemaId", header.schema_id, place);
     let version = schema.version.into();
     fits("the version", version, "version", header.version, place);
+    let mut greater = Vec::new();
     for message in &schema.messages {
         let place = &message.position;
         fits(
@@ -22,6 +23,10 @@ pub(super) fn schema(schema: &Schema, problems: &mut Problems) {
             header.template_id,
             place,
         );
+        if message.id > GREATEST_ID.into() && message.id <= header.template_id.max {
+            let (element, id) = ("message".to_owned(), message.id);
+            greater.push((place, Problem::GreatId { element, id }));
+        }
         let length = message.block.length.into();
         fits(
             "a block of",
@@ -30,6 +35,9 @@ pub(super) fn schema(schema: &Schema, problems: &mut Problems) {
             header.block_length,
             place,
         );
+    }
+    for (place, problem) in greater {
+        problems.add(place, problem);
     }
     for message in &schema.messages {
         let slots = (header.groups, header.data);

@@ -7,6 +7,7 @@ use super::message;
 use super::taken::Taken;
 use super::types::Types;
 use crate::model::{Block, Constant, Data, Field, MAX_LENGTH, Presence, Type, TypeKind, ValueRef};
+use crate::problem::GREATEST_ID;
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 
@@ -58,6 +59,11 @@ pub(super) fn block(
         }
         if let Some(Ok(id)) = attributes.value("id").map(str::parse::<u32>) {
             ids.take("id", &id.to_string(), &child.position, problems);
+            if id > GREATEST_ID.into() {
+                let element = child.name.clone();
+                let id = id.into();
+                attributes.at("id", problems, Problem::GreatId { element, id });
+            }
         }
     }
     if let Some(given) = given {

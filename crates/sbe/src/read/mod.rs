@@ -6,6 +6,7 @@
 mod attributes;
 mod block;
 mod composite;
+mod customs;
 mod enumeration;
 mod frame;
 mod life;
@@ -58,6 +59,7 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
     let semantic_version = attributes.text("semanticVersion");
     let description = attributes.text("description");
 
+    customs::check(root, problems);
     // Of a version that nobody can read, nobody can say what is beyond it.
     if let Some(version) = version {
         life::check(root, version, problems);

@@ -61,6 +61,7 @@ pub(super) fn simple(
     simple.value_ref = value_ref;
     if simple.presence == Presence::Constant {
         constant(element, attributes, &mut simple, types, problems);
+        dubious(attributes, &simple, problems);
     }
     Some(simple)
 }
@@ -132,6 +133,34 @@ fn constant(
             problems.add(&element.position, problem);
         }
         simple.constant = value.map(Constant::Scalar);
+    }
+}
+
+/// Tells of a constant that is not what its type says of values.
+fn dubious(attributes: &Attributes<'_>, simple: &Simple, problems: &mut Problems) {
+    let Some(Constant::Scalar(value)) = simple.constant else {
+        return;
+    };
+    let is_below = simple.explicit.min && is_less(value, simple.min);
+    if is_below || (simple.explicit.max && is_less(simple.max, value)) {
+        let problem = Problem::ConstantOutside {
+            value: value.to_string(),
+            min: simple.min.to_string(),
+            max: simple.max.to_string(),
+        };
+        problems.add(&attributes.element.position, problem);
+    }
+    if simple.length > 1 {
+        let length = simple.length;
+        attributes.at("length", problems, Problem::ConstantOfMany { length });
+    }
+}
+
+fn is_less(one: Scalar, other: Scalar) -> bool {
+    match (one, other) {
+        (Scalar::Integer(one), Scalar::Integer(other)) => one < other,
+        (Scalar::Real(one), Scalar::Real(other)) => one < other,
+        _ => false,
     }
 }
 

@@ -208,8 +208,8 @@ fn a_document_type_that_says_nothing_is_passed_over() {
 #[test]
 fn entities_may_be_spoken_of_where_none_can_be_defined() {
     accepted(
-        "<!-- no <!ENTITY a 'b'> here -->",
-        r#"<message name="M" id="1"/>"#,
+        "",
+        r#"<!-- no <!ENTITY a 'b'> here --><message name="M" id="1"/>"#,
     );
 }
 

@@ -40,9 +40,14 @@ fn text(types: &str, messages: &str) -> String {
 }
 
 fn text_of_version(version: u32, types: &str, messages: &str) -> String {
+    // As many lines where there are none.
+    let types = match types {
+        "" => "\n\n".to_owned(),
+        _ => format!("<types>\n{types}\n</types>"),
+    };
     format!(
         "<sbe:messageSchema xmlns:sbe=\"http://fixprotocol.io/2016/sbe\" package=\"a.b\" id=\"7\" version=\"{version}\">\n\
-         {FRAMES}<types>\n{types}\n</types>\n{messages}\n</sbe:messageSchema>"
+         {FRAMES}{types}\n{messages}\n</sbe:messageSchema>"
     )
 }
 

@@ -1,5 +1,6 @@
 //! Everything that is wrong is told at once, each with its place.
 
+mod customs;
 mod messages;
 mod types;
 

@@ -161,17 +161,17 @@ fn constants() {
 fn enumerations_and_sets() {
     types(&[
         (
-            r#"<enum name="E" encodingType="float"/>"#,
+            r#"<enum name="E" encodingType="float"><validValue name="A">1</validValue></enum>"#,
             Error,
             "an enumeration cannot be sent as float, only as char or an integer",
         ),
         (
-            r#"<enum name="E" encodingType="Nowhere"/>"#,
+            r#"<enum name="E" encodingType="Nowhere"><validValue name="A">1</validValue></enum>"#,
             Error,
             "there is no type Nowhere",
         ),
         (
-            r#"<type name="T" primitiveType="uint8" length="2"/><enum name="E" encodingType="T"/>"#,
+            r#"<type name="T" primitiveType="uint8" length="2"/><enum name="E" encodingType="T"><validValue name="A">1</validValue></enum>"#,
             Error,
             "type T is an array, where a single value is needed",
         ),
@@ -209,7 +209,7 @@ fn enumerations_and_sets() {
             "value 1 is already defined at :19:37",
         ),
         (
-            r#"<set name="S" encodingType="int8"/>"#,
+            r#"<set name="S" encodingType="int8"><choice name="a">1</choice></set>"#,
             Error,
             "a set cannot be sent as int8, only as an unsigned integer",
         ),

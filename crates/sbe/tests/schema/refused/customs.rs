@@ -1,0 +1,151 @@
+//! What the standard does not allow, though everybody knows what is meant: told, and read all the same.
+
+use super::{fields, one, types};
+use crate::{FRAMES, text};
+use taran_sbe::compile;
+use taran_sbe::problem::Severity::Warning;
+use taran_sbe::xml::NoFiles;
+
+#[test]
+fn ids_are_of_two_bytes() {
+    fields(&[
+        (
+            r#"<field name="f" id="65536" type="uint8"/>"#,
+            Warning,
+            "id 65536 of <field> is greater than 65535, the greatest that the standard has",
+        ),
+        (
+            r#"<group name="g" id="65536"/>"#,
+            Warning,
+            "id 65536 of <group> is greater than 65535, the greatest that the standard has",
+        ),
+        (
+            r#"<data name="d" id="70000" type="varText"/>"#,
+            Warning,
+            "id 70000 of <data> is greater than 65535, the greatest that the standard has",
+        ),
+    ]);
+    let field = r#"<message name="M" id="1"><field name="f" id="65535" type="uint8"/></message>"#;
+    crate::accepted("", field);
+    // A message has such an id only where its header has room for it, which is told as well.
+    let wide = |id: u32| {
+        let message = format!(r#"<message name="M" id="{id}"/>"#);
+        text("", &message).replacen(
+            r#""templateId" primitiveType="uint16""#,
+            r#""templateId" primitiveType="uint32""#,
+            1,
+        )
+    };
+    let unusual =
+        "templateId of the message header should by the standard be sent as uint16, not uint32";
+    assert_eq!(warnings(&wide(65_535)), [unusual]);
+    assert_eq!(
+        warnings(&wide(65_536)),
+        [
+            unusual,
+            "id 65536 of <message> is greater than 65535, the greatest that the standard has"
+        ]
+    );
+}
+
+#[test]
+fn what_is_for_others_is_not_empty() {
+    for (types, element) in [
+        (r#"<enum name="E" encodingType="uint8"/>"#, "enum"),
+        (r#"<set name="S" encodingType="uint8"/>"#, "set"),
+        (r#"<composite name="C"/>"#, "composite"),
+        ("</types><types>", "types"),
+    ] {
+        let expected = format!("<{element}> has nothing in it, which the standard does not allow");
+        let message = r#"<message name="M" id="1"/>"#;
+        if element == "types" {
+            // The two that were made of one.
+            let found = crate::problems(types, message);
+            let told: Vec<_> = found
+                .iter()
+                .map(|found| found.problem.to_string())
+                .collect();
+            assert_eq!(told, [expected.clone(), expected]);
+        } else {
+            one(types, message, Warning, &expected);
+        }
+    }
+}
+
+#[test]
+fn constants_are_what_their_types_say() {
+    types(&[
+        (
+            r#"<type name="A" primitiveType="uint8" presence="constant" minValue="9" maxValue="10">200</type>"#,
+            Warning,
+            "the constant 200 is outside of its own range, 9 to 10",
+        ),
+        (
+            r#"<type name="A" primitiveType="double" presence="constant" minValue="0" maxValue="1">-0.5</type>"#,
+            Warning,
+            "the constant -0.5 is outside of its own range, 0 to 1",
+        ),
+        (
+            r#"<type name="A" primitiveType="uint8" presence="constant" length="2">5</type>"#,
+            Warning,
+            "the constant is one value, though length is 2, and is taken for one",
+        ),
+    ]);
+    // One that nobody restricted may be what it likes, 255 too.
+    let types = r#"<type name="A" primitiveType="uint8" presence="constant">255</type>
+        <type name="B" primitiveType="uint8" presence="constant" minValue="9" maxValue="10">10</type>"#;
+    crate::accepted(types, r#"<message name="M" id="1"/>"#);
+}
+
+#[test]
+fn schemas_say_whose_they_are_and_what_comes_first() {
+    let schema = |attributes: &str, rest: &str| {
+        format!(
+            "<messageSchema id=\"1\"{attributes}>{FRAMES}<message name=\"M\" id=\"1\"/>{rest}</messageSchema>"
+        )
+    };
+    let types = r#"<types><type name="T" primitiveType="uint8"/></types>"#;
+    for (text, expected) in [
+        (
+            schema(" package=\"a\"", ""),
+            "<messageSchema> has no version, which the standard demands; it is taken for 0",
+        ),
+        (
+            schema(" version=\"0\"", ""),
+            "<messageSchema> has no package, which the standard demands and the official tool does not go without",
+        ),
+        (
+            schema(" version=\"0\" package=\" \"", ""),
+            "<messageSchema> has no package, which the standard demands and the official tool does not go without",
+        ),
+        (
+            schema(" version=\"0\" package=\"a\"", types),
+            "<types> comes after <message>; by the standard, types come first",
+        ),
+        (
+            schema(" version=\"0\" package=\"a\"", "what?"),
+            "text has no meaning in <messageSchema> and is ignored",
+        ),
+    ] {
+        assert_eq!(warnings(&text), [expected], "{text}");
+    }
+    fields(&[(
+        "what?",
+        Warning,
+        "text has no meaning in <message> and is ignored",
+    )]);
+}
+
+fn warnings(text: &str) -> Vec<String> {
+    let compiled = compile("", &NoFiles(text)).unwrap_or_else(|rejected| panic!("{rejected}"));
+    let mut told: Vec<_> = compiled
+        .warnings
+        .iter()
+        .map(|found| {
+            assert_eq!(found.severity(), Warning, "{found}");
+            found.problem.to_string()
+        })
+        .collect();
+    told.dedup();
+    told
+}
