@@ -177,6 +177,8 @@ pub enum Problem {
     },
     #[error("<{element}> has no meaning in <{within}> and is ignored")]
     UnknownElement { element: String, within: String },
+    #[error("<{element}> belongs to {namespace} and is ignored")]
+    Foreign { element: String, namespace: String },
     #[error("<{0}> cannot be in a composite")]
     NotInComposite(String),
     #[error("attribute {attribute} has no meaning on <{element}> and is ignored")]
@@ -418,6 +420,7 @@ impl Problem {
             Self::MoreWarnings(_)
             | Self::UnknownElement { .. }
             | Self::UnknownAttribute { .. }
+            | Self::Foreign { .. }
             | Self::BadName(_)
             | Self::NoMessages
             | Self::NoPackage

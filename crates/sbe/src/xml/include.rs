@@ -9,6 +9,8 @@ use crate::model::Position;
 use crate::problem::{Problem, Problems};
 
 const XINCLUDE: &str = "http://www.w3.org/2001/XInclude";
+/// What is in the namespaces of SBE, of which each edition has one of its own.
+const SBE: &str = "fixprotocol";
 /// The most files that one schema may be made of.
 const MAX_FILES: usize = 256;
 /// The most bytes of all files together.
@@ -22,6 +24,8 @@ pub(super) struct Loader<'sources> {
     sources: &'sources dyn Sources,
     /// The files that are being read now, each included by the one before it.
     open: Vec<String>,
+    /// The namespaces of their roots.
+    namespaces: Vec<Option<String>>,
     /// How many elements are around the one that is being read now, those of including files counted.
     depth: usize,
     files: usize,
@@ -33,6 +37,7 @@ impl<'sources> Loader<'sources> {
         Self {
             sources,
             open: Vec::new(),
+            namespaces: Vec::new(),
             depth: 0,
             files: 0,
             bytes: 0,
@@ -89,7 +94,11 @@ impl<'sources> Loader<'sources> {
         match Document::parse_with_options(text, options) {
             Ok(document) => {
                 let mut places = Places::new(name, text);
-                let mut found = self.element(document.root_element(), &mut places, problems);
+                let root = document.root_element();
+                let namespace = root.tag_name().namespace();
+                self.namespaces.push(namespace.map(str::to_owned));
+                let mut found = self.element(root, &mut places, problems);
+                self.namespaces.pop();
                 found.pop()
             }
             Err(error) => {
@@ -100,7 +109,17 @@ impl<'sources> Loader<'sources> {
         }
     }
 
-    /// The element as it is, or what it includes: nothing where that is missing, several where a fallback has them.
+    /// Whether an element is one of SBE: in none of the namespaces, in that of the schema, or in one of its files.
+    fn is_ours(&self, namespace: Option<&str>) -> bool {
+        let Some(namespace) = namespace else {
+            return true;
+        };
+        let is_of_root = |root: &Option<String>| root.as_deref() == Some(namespace);
+        namespace.contains(SBE) || self.namespaces.iter().any(is_of_root)
+    }
+
+    /// The element as it is, or what it includes: nothing where that is missing or for others than us, several where a
+    /// fallback has them.
     fn element(
         &mut self,
         node: Node<'_, '_>,
@@ -112,8 +131,16 @@ impl<'sources> Loader<'sources> {
             problems.add(&position, Problem::NestedElements(MAX_NESTING));
             return Vec::new();
         }
+        let (tag, namespace) = (node.tag_name().name(), node.tag_name().namespace());
+        let is_include = node.has_tag_name((XINCLUDE, "include"));
+        if !is_include && !self.is_ours(namespace) {
+            let start = |text: &str| text.chars().take(MAX_VALUE).collect();
+            let (element, namespace) = (start(tag), start(namespace.unwrap_or_default()));
+            problems.add(&position, Problem::Foreign { element, namespace });
+            return Vec::new();
+        }
         self.depth += 1;
-        let elements = if node.has_tag_name((XINCLUDE, "include")) {
+        let elements = if is_include {
             self.include(node, &position, places, problems)
         } else {
             vec![self.plain(node, position, places, problems)]

@@ -136,6 +136,45 @@ fn schemas_say_whose_they_are_and_what_comes_first() {
     )]);
 }
 
+#[test]
+fn what_belongs_to_others_is_nothing_of_ours() {
+    fields(&[(
+        r#"<field name="f" id="1" type="uint8"/><x:field xmlns:x="urn:x" name="f" id="1" type="None"><y/></x:field>"#,
+        Warning,
+        "<field> belongs to urn:x and is ignored",
+    )]);
+    types(&[(
+        r#"<type name="T" primitiveType="uint8"/><x:type xmlns:x="urn:x" name="T" primitiveType="None"/>"#,
+        Warning,
+        "<type> belongs to urn:x and is ignored",
+    )]);
+    // Whatever is in no namespace, in that of the schema, or in that of another edition of SBE.
+    for (root, message) in [
+        ("", ""),
+        ("urn:mine", ""),
+        ("urn:mine", "urn:mine"),
+        ("", "http://fixprotocol.io/2016/sbe"),
+        (
+            "http://fixprotocol.io/2016/sbe",
+            "http://www.fixprotocol.org/ns/simple/1.0",
+        ),
+    ] {
+        let qualified = |uri: &str, element: &str| match uri {
+            "" => (element.to_owned(), element.to_owned()),
+            uri => (
+                format!("n:{element} xmlns:n=\"{uri}\""),
+                format!("n:{element}"),
+            ),
+        };
+        let (start, end) = qualified(root, "messageSchema");
+        let (open, close) = qualified(message, "message");
+        let text = format!(
+            "<{start} package=\"a\" id=\"1\" version=\"0\">{FRAMES}<{open} name=\"M\" id=\"1\"></{close}></{end}>"
+        );
+        assert_eq!(warnings(&text), [""; 0], "{text}");
+    }
+}
+
 fn warnings(text: &str) -> Vec<String> {
     let compiled = compile("", &NoFiles(text)).unwrap_or_else(|rejected| panic!("{rejected}"));
     let mut told: Vec<_> = compiled
