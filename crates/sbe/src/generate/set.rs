@@ -95,7 +95,15 @@ fn shown(code: &mut Code, set: &Set, name: &str, names: &TypeNames<'_>) {
     let arguments = ["&self", "out: &mut core::fmt::Formatter<'_>"];
     code.block(format!("impl core::fmt::Debug for {name} {{"), |code| {
         code.function("fn fmt", &arguments, "core::fmt::Result", |code| {
-            code.line("let mut shown = runtime::ShownSet::new(self.0.into(), out);");
+            // One without flags has nothing to add.
+            let shown = if set.choices.is_empty() {
+                "shown"
+            } else {
+                "mut shown"
+            };
+            code.line(format!(
+                "let {shown} = runtime::ShownSet::new(self.0.into(), out);"
+            ));
             for choice in &set.choices {
                 let constant = names.part(name, &choice.name);
                 let arguments = [

@@ -66,7 +66,7 @@ fn twins_are_told_apart() {
     };
     assert_eq!(
         (other.count(), other.to_string()),
-        (12, "leg { count: 12 }".to_owned())
+        (12, "leg { count: 12, flags: {} }".to_owned())
     );
 }
 
