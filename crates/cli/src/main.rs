@@ -59,7 +59,7 @@ enum Command {
     DriverInfo(driver_info::Arguments),
     /// Explain and print options
     Config(config::Arguments),
-    /// Check, describe, compare and decode with schemas of Simple Binary Encoding
+    /// Check, describe and compare schemas of Simple Binary Encoding, generate Rust from them, decode by them
     Sbe(sbe::Arguments),
     /// Show what this program is and what it speaks
     Version(version::Arguments),

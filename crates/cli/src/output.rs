@@ -39,9 +39,14 @@ impl serde_json::ser::Formatter for Plain {
 /// Prints a value as JSON in a line of its own.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let mut serializer = serde_json::Serializer::with_formatter(&mut out, Plain);
-    value.serialize(&mut serializer).map_err(io::Error::from)?;
-    out.write_all(b"\n")?;
+    json_to(&mut out, value)?;
     out.flush()?;
     Ok(())
+}
+
+/// Writes a value as JSON in a line of its own.
+pub(crate) fn json_to(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Plain);
+    value.serialize(&mut serializer).map_err(io::Error::from)?;
+    out.write_all(b"\n")
 }

@@ -144,6 +144,8 @@ pub enum Problem {
     NameNotUnicode,
     #[error("not UTF-8, UTF-16 with a byte order mark, or ISO-8859-1 by declaration")]
     NotText,
+    #[error("encoding {0} is not known here, and what is not ASCII may be read wrongly")]
+    UnknownEncoding(String),
     #[error("{0}")]
     Xml(String),
     #[error("<{0}> is never closed")]
@@ -421,6 +423,7 @@ impl Problem {
             | Self::UnknownElement { .. }
             | Self::UnknownAttribute { .. }
             | Self::Foreign { .. }
+            | Self::UnknownEncoding(_)
             | Self::BadName(_)
             | Self::NoMessages
             | Self::NoPackage

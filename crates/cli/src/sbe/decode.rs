@@ -1,6 +1,6 @@
 //! `taran sbe decode`: what is in messages.
 
-use std::io::{self, Read};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -26,6 +26,8 @@ frames nobody can go on behind a message that is broken, or that a newer version
   taran sbe decode --json schema.xml messages.bin | jq .fields
   taran sbe decode --skip 24 --framing u32le schema.xml capture.bin
   xxd -r -p dump.txt | taran sbe decode schema.xml -
+
+What is wrong with a schema is told as text on standard error, with --json too; taran sbe check --json tells it as JSON.
 
 Exit status: 0 shown, 1 a schema or a message is broken, 2 wrong usage.")]
 pub(crate) struct Arguments {
@@ -87,10 +89,13 @@ pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode
         )));
     };
     let mut all_good = true;
+    // All that there is to decode has been read, so nobody waits for what is kept here.
+    let mut out = BufWriter::new(io::stdout().lock());
+    let (skip, json) = (arguments.skip, arguments.json);
     match framing(arguments.framing) {
         None => {
             for message in decoder.messages(rest) {
-                all_good &= show(message, arguments.skip, arguments.json)?;
+                all_good &= show(message, skip, json, &mut out)?;
             }
         }
         Some(framing) => {
@@ -99,10 +104,11 @@ pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode
                     Ok(frame) => (decoder.message(frame.bytes), frame.offset),
                     Err(error) => (Err(error), 0),
                 };
-                all_good &= show(message, arguments.skip + offset, arguments.json)?;
+                all_good &= show(message, skip + offset, json, &mut out)?;
             }
         }
     }
+    out.flush()?;
     Ok(if all_good {
         ExitCode::SUCCESS
     } else {
@@ -115,19 +121,22 @@ fn show(
     found: Result<Message<'_>, DecodeError>,
     offset: usize,
     json: bool,
+    out: &mut impl Write,
 ) -> Result<bool, Failure> {
     match found {
         Ok(mut message) => {
             message.offset += offset;
             if json {
-                output::json(&message)?;
+                output::json_to(out, &message)?;
             } else {
-                output::text(&show::message(&message))?;
+                out.write_all(show::message(&message).as_bytes())?;
             }
             Ok(true)
         }
         Err(mut error) => {
             error.offset += offset;
+            // It is told behind what came before it.
+            out.flush()?;
             eprintln!("taran: {}", printable::one_line(&error.to_string()));
             Ok(false)
         }

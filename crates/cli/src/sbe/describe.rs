@@ -20,6 +20,8 @@ have none: each lies where the one before it ends.
   taran sbe describe --message Order schema.xml
   taran sbe describe --json schema.xml | jq '.messages[].name'
 
+What is wrong with a schema is told as text on standard error, with --json too; taran sbe check --json tells it as JSON.
+
 Exit status: 0 shown, 1 the schema cannot be used or has no such message, 2 wrong usage.")]
 pub(crate) struct Arguments {
     /// The schema

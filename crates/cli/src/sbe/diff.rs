@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use taran_sbe::diff::{Change, Impact, diff, worst};
+use taran_sbe::model::Schema;
+use taran_sbe::{Compiled, Rejected, compile_file_with};
 
 use crate::failure::Failure;
 use crate::output;
@@ -24,6 +26,8 @@ Each change is told with what it does to programs that have the other version:
   extension  old and new understand each other; what is new is passed over by the one and missing for the other
   code       they do, but programs written for the old names have to be changed
   breaking   one takes for something else what the other says
+
+What is wrong with a schema is told as text on standard error, with --json too; taran sbe check --json tells it as JSON.
 
 Exit status: 0 they understand each other, 3 they do not, 1 a schema cannot be used, 2 wrong usage.")]
 pub(crate) struct Arguments {
@@ -49,8 +53,10 @@ struct Compared<'change> {
 
 /// Compares them.
 pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
-    let old = super::schema(&arguments.old, folders)?;
-    let new = super::schema(&arguments.new, folders)?;
+    let (old, new) = both(
+        compile_file_with(&arguments.old, folders),
+        compile_file_with(&arguments.new, folders),
+    )?;
     let changes = diff(&old, &new);
     let worst = worst(&changes);
     let compatible = worst.is_none_or(|worst| worst < Impact::Breaking);
@@ -69,6 +75,21 @@ pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode
     } else {
         ExitCode::from(BREAKING)
     })
+}
+
+/// Both schemas, or what is wrong with either.
+fn both(
+    old: Result<Compiled, Rejected>,
+    new: Result<Compiled, Rejected>,
+) -> Result<(Schema, Schema), Rejected> {
+    match (old, new) {
+        (Ok(old), Ok(new)) => Ok((old.schema, new.schema)),
+        (Err(mut old), Err(new)) => {
+            old.problems.extend(new.problems);
+            Err(old)
+        }
+        (Err(rejected), Ok(_)) | (Ok(_), Err(rejected)) => Err(rejected),
+    }
 }
 
 fn report(changes: &[Change], worst: Option<Impact>) -> String {

@@ -17,8 +17,8 @@ use crate::printable;
 /// The arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-One file for each schema, to be used as a module of a crate that depends on taran-sbe (default-features = false is enough).
-A build script does the same with taran_sbe::build. The same schema makes the same text each time. Of names that become the
+One file for each schema, with the name of the last part of its package, to be used as a module of a crate that depends on taran-sbe (default-features = false is enough).
+A build script does the same with taran_sbe::build, which names files as those of the schemas are named. The same schema makes the same text each time. Of names that become the
 same in Rust all but the first get numbers, which is told.
 
   taran sbe generate schema.xml -o src/codecs

@@ -185,6 +185,47 @@ fn diff_says_whether_versions_understand_each_other() {
 }
 
 #[test]
+fn what_is_wrong_with_a_schema_is_text_on_standard_error() {
+    let directory = Directory::new("sbe-wrong");
+    orders(&directory);
+    directory.file("a.xml", &SCHEMA.replace("\"uint32\"", "\"none\""));
+    directory.file("b.xml", &SCHEMA.replace("\"uint32\"", "\"nothing\""));
+    for (arguments, told) in [
+        (
+            &["describe", "--json", "a.xml"][..],
+            &["a.xml:10:3: error: there is no type none"][..],
+        ),
+        (
+            &["decode", "--json", "a.xml", "orders.bin"],
+            &["a.xml:10:3: error: there is no type none"],
+        ),
+        (
+            &["generate", "a.xml", "-o", "out"],
+            &["a.xml:10:3: error: there is no type none"],
+        ),
+        (
+            &["diff", "--json", "shop.xml", "b.xml"],
+            &["b.xml:10:3: error: there is no type nothing"],
+        ),
+        (
+            &["diff", "--json", "a.xml", "b.xml"],
+            &[
+                "a.xml:10:3: error: there is no type none",
+                "b.xml:10:3: error: there is no type nothing",
+            ],
+        ),
+    ] {
+        let outcome = sbe(&directory, arguments);
+        outcome.assert_code(1);
+        assert_eq!(outcome.stdout, "", "{arguments:?}");
+        let lines: Vec<_> = outcome.stderr.lines().skip(1).collect();
+        assert_eq!(lines, told, "{arguments:?}");
+    }
+    // It has nothing to print.
+    sbe(&directory, &["generate", "--json", "shop.xml", "-o", "out"]).assert_code(2);
+}
+
+#[test]
 fn decode_shows_messages_until_one_is_broken() {
     let directory = Directory::new("sbe-decode");
     orders(&directory);
@@ -262,6 +303,11 @@ fn generate_writes_rust_that_is_the_same_each_time() {
     }
     assert!(read("one").contains("OrderDecoder"));
     assert_eq!(read("one"), read("two/deep"));
+
+    // It is the package that names the file.
+    directory.file("other.xml", SCHEMA);
+    let other = sbe(&directory, &["generate", "other.xml", "-o", "five"]);
+    assert_eq!(other.stdout, "five/shop.rs\n");
 
     let twice = sbe(
         &directory,

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::{Row, What};
 use crate::model::{
-    Block, Composite, Constant, DataLayout, Enum, Field, Member, Presence, Scalar, Set, Simple,
-    Type, TypeKind, ValueRef,
+    Block, Composite, Constant, DataLayout, Enum, Field, Member, Presence, Set, Simple, Type,
+    TypeKind, ValueRef,
 };
 
 /// A composite with more values than this is not taken apart: nobody reads that.
@@ -226,12 +226,14 @@ fn note(
 ) -> Option<String> {
     match (presence, &kind.kind) {
         (Presence::Required, _) => None,
-        (Presence::Optional, TypeKind::Simple(simple)) => {
-            Some(format!("optional, null is {}", simple.null))
-        }
-        (Presence::Optional, TypeKind::Enum(kind)) => {
-            Some(format!("optional, null is {}", kind.null))
-        }
+        (Presence::Optional, TypeKind::Simple(simple)) => Some(format!(
+            "optional, null is {}",
+            simple.null.shown(simple.primitive)
+        )),
+        (Presence::Optional, TypeKind::Enum(kind)) => Some(format!(
+            "optional, null is {}",
+            kind.null.shown(kind.encoding)
+        )),
         (Presence::Optional, _) => Some("optional".to_owned()),
         (Presence::Constant, _) => Some(match (value_ref, constant) {
             (Some(ValueRef { enumeration, value }), _) => format!("always {enumeration}.{value}"),
@@ -242,17 +244,11 @@ fn note(
 }
 
 fn shown(constant: &Constant, kind: &Type) -> String {
-    use crate::model::Primitive::Char;
     match (constant, &kind.kind) {
         (Constant::Bytes(bytes), _) => {
             format!("\"{}\"", bytes.trim_ascii_end().escape_ascii())
         }
-        (Constant::Scalar(Scalar::Integer(code)), TypeKind::Simple(simple))
-            if simple.primitive == Char =>
-        {
-            let code = u8::try_from(*code).unwrap_or_default();
-            format!("'{}'", code.escape_ascii())
-        }
+        (Constant::Scalar(value), TypeKind::Simple(simple)) => value.shown(simple.primitive),
         (Constant::Scalar(value), _) => value.to_string(),
     }
 }

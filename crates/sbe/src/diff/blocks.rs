@@ -245,13 +245,18 @@ fn field(path: &str, old: &Field, new: &Field, report: &mut Report) {
 fn null(path: &str, old: &Field, new: &Field, report: &mut Report) {
     let is_own = |field: &Field| field.presence == Presence::Optional;
     let by_type = [old, new].map(|field| field.kind.presence() == Presence::Optional);
-    let (one, two) = match (&old.kind.kind, &new.kind.kind) {
-        (TypeKind::Simple(one), TypeKind::Simple(two)) => (one.null, two.null),
-        (TypeKind::Enum(one), TypeKind::Enum(two)) => (one.null, two.null),
+    let [(one, old_type), (two, new_type)] = match (&old.kind.kind, &new.kind.kind) {
+        (TypeKind::Simple(one), TypeKind::Simple(two)) => {
+            [(one.null, one.primitive), (two.null, two.primitive)]
+        }
+        (TypeKind::Enum(one), TypeKind::Enum(two)) => {
+            [(one.null, one.encoding), (two.null, two.encoding)]
+        }
         _ => return,
     };
     if is_own(old) && is_own(new) && by_type != [true, true] && one != two {
-        let what = format!("null was {one}, and is {two}");
+        let (was, is) = (one.shown(old_type), two.shown(new_type));
+        let what = format!("null was {was}, and is {is}");
         report.add(Impact::Breaking, path, &new.position, what);
     }
 }

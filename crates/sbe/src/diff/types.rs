@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::report::{Report, step};
 use super::{Impact, blocks, composites};
-use crate::model::{DataLayout, Enum, Position, Presence, Set, Simple, Type, TypeKind};
+use crate::model::{DataLayout, Enum, Position, Presence, Scalar, Set, Simple, Type, TypeKind};
 
 /// The types of something that is in both schemas.
 pub(super) fn used(
@@ -87,7 +87,8 @@ fn simple(path: &str, old: &Simple, new: &Simple, place: &Position, report: &mut
         breaking("another presence".to_owned());
     }
     if old.presence == Presence::Optional && old.null != new.null {
-        breaking(format!("null was {}, and is {}", old.null, new.null));
+        let (was, is) = (old.null.shown(old.primitive), new.null.shown(new.primitive));
+        breaking(format!("null was {was}, and is {is}"));
     }
     if !same_encoding(
         old.character_encoding.as_deref(),
@@ -98,7 +99,10 @@ fn simple(path: &str, old: &Simple, new: &Simple, place: &Position, report: &mut
     if (old.min, old.max) != (new.min, new.max) {
         let what = format!(
             "went from {} to {}, and goes from {} to {}",
-            old.min, old.max, new.min, new.max
+            old.min.shown(old.primitive),
+            old.max.shown(old.primitive),
+            new.min.shown(new.primitive),
+            new.max.shown(new.primitive)
         );
         report.add(Impact::Code, path, place, what);
     }
@@ -119,7 +123,8 @@ fn enumeration(path: &str, old: &Enum, new: &Enum, place: &Position, report: &mu
         report.add(Impact::Breaking, path, place, what);
     }
     if old.null != new.null {
-        let what = format!("null was {}, and is {}", old.null, new.null);
+        let (was, is) = (old.null.shown(old.encoding), new.null.shown(new.encoding));
+        let what = format!("null was {was}, and is {is}");
         // Where it is the field that may be null, it is told of the field.
         let impact = match old.presence {
             Presence::Optional => Impact::Breaking,
@@ -134,7 +139,9 @@ fn enumeration(path: &str, old: &Enum, new: &Enum, place: &Position, report: &mu
         let same_name = of_new.by_name.get(&*one.name).map(|at| &new.values[*at]);
         match (same_value, same_name) {
             (_, Some(two)) if two.value != one.value => {
-                let what = format!("was {}, and is {}", one.value, two.value);
+                let was = Scalar::Integer(one.value).shown(old.encoding);
+                let is = Scalar::Integer(two.value).shown(new.encoding);
+                let what = format!("was {was}, and is {is}");
                 report.add(Impact::Breaking, &path, &two.position, what);
             }
             (Some(two), _) => {

@@ -42,6 +42,17 @@ impl Scalar {
         }
     }
 
+    /// As people read a value of that type: characters are shown, and not their codes.
+    pub(crate) fn shown(self, primitive: Primitive) -> String {
+        match (primitive, self) {
+            (Primitive::Char, Self::Integer(code)) => {
+                let code = u8::try_from(code).unwrap_or_default();
+                format!("'{}'", code.escape_ascii())
+            }
+            _ => self.to_string(),
+        }
+    }
+
     /// The integer, if it is one.
     #[must_use]
     pub const fn as_integer(self) -> Option<i128> {

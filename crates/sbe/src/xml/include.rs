@@ -74,6 +74,10 @@ impl<'sources> Loader<'sources> {
                 return Ok(None);
             }
         };
+        if let Some(encoding) = text::unknown_encoding(&text) {
+            let encoding = encoding.chars().take(MAX_VALUE).collect();
+            problems.add(&start, Problem::UnknownEncoding(encoding));
+        }
         self.open.push(name.to_owned());
         let root = self.parse(name, &text, problems);
         self.open.pop();

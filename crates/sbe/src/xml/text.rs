@@ -41,9 +41,45 @@ fn declares_latin_1(bytes: &[u8]) -> bool {
             .any(|window| window == b"iso-8859-1")
 }
 
+/// The encoding that a text names, if nobody here knows it, and it may make a difference.
+pub(super) fn unknown_encoding(text: &str) -> Option<&str> {
+    if text.is_ascii() {
+        return None;
+    }
+    let (declaration, _) = text.strip_prefix("<?xml")?.split_once("?>")?;
+    let (_, behind) = declaration.split_once("encoding")?;
+    let value = behind.trim_start().strip_prefix('=')?.trim_start();
+    let quote = value.chars().next()?;
+    let (name, _) = value.strip_prefix(['"', '\''])?.split_once(quote)?;
+    let is_known = |known: &&str| name.eq_ignore_ascii_case(known);
+    let known = [
+        "utf-8",
+        "utf8",
+        "utf-16",
+        "utf-16le",
+        "utf-16be",
+        "iso-8859-1",
+    ];
+    (!known.iter().any(is_known)).then_some(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_encoding_that_nobody_knows_is_found_where_it_matters() {
+        let text = |name: &str| format!("<?xml version=\"1.0\" encoding='{name}' ?><a b=\"é\"/>");
+        for known in ["UTF-8", "utf-16", "ISO-8859-1"] {
+            assert_eq!(unknown_encoding(&text(known)), None);
+        }
+        for unknown in ["windows-1252", "iso-8859-15"] {
+            assert_eq!(unknown_encoding(&text(unknown)), Some(unknown));
+            assert_eq!(unknown_encoding(&text(unknown).replace('é', "e")), None);
+        }
+        assert_eq!(unknown_encoding("<a encoding='é'/>"), None);
+        assert_eq!(unknown_encoding("<?xml encoding=é?><a/>"), None);
+    }
 
     #[test]
     fn the_usual_encodings_are_read() {

@@ -42,3 +42,25 @@ fn a_table_says_what_lies_where() {
     assert_eq!(json["messages"][0]["rows"][1]["what"], "gap");
     assert_eq!(description.messages[0].rows[8].what, What::Field);
 }
+
+#[test]
+fn characters_are_shown_and_not_their_codes() {
+    let schema = accepted(
+        r#"<type name="Flag" primitiveType="char" presence="optional"/>
+           <enum name="Side" encodingType="char" presence="optional" nullValue="N">
+             <validValue name="Buy">B</validValue></enum>"#,
+        r#"<message name="M" id="1"><field name="flag" id="1" type="Flag"/><field name="side" id="2" type="Side"/></message>"#,
+    );
+    let description = describe(&schema);
+    let notes = description.messages[0]
+        .rows
+        .iter()
+        .map(|row| row.note.as_deref());
+    assert_eq!(
+        notes.collect::<Vec<_>>(),
+        [
+            Some("optional, null is '\\x00'"),
+            Some("optional, null is 'N'")
+        ]
+    );
+}

@@ -418,3 +418,32 @@ fn how_data_lies_is_breaking_and_what_else_its_type_says_is_not() {
     let signed = diff(&usual, &with("uint8", "int8"));
     assert_eq!(worst(&signed), Some(Impact::Code), "{signed:?}");
 }
+
+#[test]
+fn characters_are_shown_and_not_their_codes() {
+    let schema = |null: &str, least: &str, value: &str| {
+        let types = format!(
+            r#"<type name="Flag" primitiveType="char" presence="optional" nullValue="{null}" minValue="{least}"/>
+               <enum name="Side" encodingType="char" nullValue="{null}">
+                 <validValue name="Buy">{value}</validValue></enum>"#
+        );
+        let message = r#"<message name="M" id="1"><field name="flag" id="1" type="Flag"/>
+            <field name="side" id="2" type="Side" presence="optional"/></message>"#;
+        read(0, &types, message)
+    };
+    let changes = diff(&schema("N", "A", "1"), &schema("n", "a", "2"));
+    let told: Vec<_> = changes
+        .iter()
+        .map(|change| format!("{}: {}", change.path, change.what))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "Flag: null was 'N', and is 'n'",
+            "Flag: went from 'A' to '~', and goes from 'a' to '~'",
+            "M.side: null was 'N', and is 'n'",
+            "Side: null was 'N', and is 'n'",
+            "Side.Buy: was '1', and is '2'",
+        ]
+    );
+}
