@@ -227,10 +227,15 @@ impl ReceiverImage {
         extent.position + extent.wire_length > self.overrun_threshold
     }
 
-    /// Into the log, unless it is there already.
+    /// Into the log, unless it is there already. What readers may have come by is not touched, whatever it looks like:
+    /// frames of a broken sender lie over each other.
     fn place(&mut self, walk: &Walk<'_>, extent: Extent) {
         self.unanswered = 0;
-        let is_new = self.make_room(extent.position, extent.end)
+        if self.needs_scan {
+            self.follow();
+        }
+        let is_new = extent.position >= self.rebuilt
+            && self.make_room(extent.position, extent.end)
             && log::insert(self.spec.log.term_at(extent.position), walk);
         self.placed(extent, is_new);
     }

@@ -2,7 +2,7 @@
 
 use taran_core::loss_report::LossEntry;
 use taran_protocol::frame::{IntoBytes, Nak};
-use taran_protocol::log;
+use taran_protocol::log::{self, CorruptFrame};
 
 use super::image::{Link, ReceiverImage};
 use super::loss::Gap;
@@ -36,38 +36,52 @@ impl LossRecord {
     }
 }
 
+/// The rest of the term that the rebuilt position is in, or as much of it as one scan looks at.
+struct Ahead {
+    offset: i32,
+    /// Nothing has arrived at or beyond it.
+    placed: i32,
+    limit: i32,
+}
+
 impl ReceiverImage {
-    /// Moves the rebuilt position over what has arrived, up to the first gap.
+    /// Finds out what is missing.
     pub(super) fn rebuild(&mut self, link: &mut Link<'_>) {
         if !self.needs_scan {
             return;
         }
         self.needs_scan = false;
+        self.follow();
+        let gap = self.first_gap().unwrap_or_else(|error| {
+            link.faults
+                .report_corrupt(link.now, &self.spec.channel, &error);
+            None
+        });
+        self.loss.found(gap, link.now.nanos);
+    }
+
+    /// Moves the rebuilt position over what has arrived, up to the first gap or corrupt frame: as far as readers may have
+    /// come by now.
+    pub(super) fn follow(&mut self) {
         let before = self.rebuilt;
-        let term_length = self.geometry.term_length();
-        let mut gap = None;
-        while self.rebuilt < self.high_water && gap.is_none() {
-            let offset = self.geometry.term_offset(self.rebuilt);
-            let in_term = term_length - offset;
-            let ahead = (self.high_water - self.rebuilt).min(i64::from(in_term.min(STEP)));
-            // Nothing has arrived beyond what is vacant.
-            let vacant = (self.vacant - self.rebuilt).clamp(0, ahead);
-            let (limit, placed) = (offset + ahead as i32, offset + vacant as i32);
-            match log::find_gap(self.spec.log.term_at(self.rebuilt), offset, placed) {
-                Ok(found) => {
-                    self.rebuilt += i64::from(found.offset - offset);
-                    gap = missing(&found, placed, limit).map(|length| Gap {
-                        position: self.rebuilt,
-                        length,
-                    });
-                }
-                Err(error) => {
-                    link.faults
-                        .report_corrupt(link.now, &self.spec.channel, &error);
-                    break;
-                }
+        while let Some(Ahead {
+            offset,
+            placed,
+            limit,
+        }) = self.ahead()
+        {
+            let Ok(end) = log::follow(self.spec.log.term_at(self.rebuilt), offset, placed) else {
+                break;
+            };
+            self.rebuilt += i64::from(end - offset);
+            if end < limit {
+                break;
             }
         }
+        if self.rebuilt == before {
+            return;
+        }
+        self.spec.rebuild_position.set(self.rebuilt);
         if self.rebuilt > self.high_water {
             // Frames of a broken sender lie over each other, so that something in the middle of one counts as a frame.
             self.high_water = self.rebuilt;
@@ -78,10 +92,43 @@ impl ReceiverImage {
             self.spec.log.vacate_slot(self.rebuilt);
             self.vacant = self.rebuilt;
         }
-        if self.rebuilt != before {
-            self.spec.rebuild_position.set(self.rebuilt);
+    }
+
+    fn ahead(&self) -> Option<Ahead> {
+        let missing = self.high_water - self.rebuilt;
+        if missing <= 0 {
+            return None;
         }
-        self.loss.found(gap, link.now.nanos);
+        let offset = self.geometry.term_offset(self.rebuilt);
+        let in_term = self.geometry.term_length() - offset;
+        let ahead = missing.min(i64::from(in_term.min(STEP)));
+        let vacant = (self.vacant - self.rebuilt).clamp(0, ahead);
+        Some(Ahead {
+            offset,
+            placed: offset + vacant as i32,
+            limit: offset + ahead as i32,
+        })
+    }
+
+    /// The gap at the rebuilt position, if something is known to be beyond.
+    fn first_gap(&self) -> Result<Option<Gap>, CorruptFrame> {
+        let Some(Ahead {
+            offset,
+            placed,
+            limit,
+        }) = self.ahead()
+        else {
+            return Ok(None);
+        };
+        let found = log::find_gap(self.spec.log.term_at(self.rebuilt), offset, placed)?;
+        let end = match found.gap {
+            Some(gap) if gap.offset + gap.length < placed => gap.offset + gap.length,
+            _ => limit,
+        };
+        Ok(Some(Gap {
+            position: self.rebuilt,
+            length: end - offset,
+        }))
     }
 
     /// Acts on a gap that stays. Returns how much was done.
@@ -96,10 +143,9 @@ impl ReceiverImage {
         self.record_loss(gap, link);
         if self.loss.is_reliable() {
             self.send_nak(gap, link);
-        } else {
-            self.fill(gap, link);
+            return 1;
         }
-        1
+        usize::from(self.fill(gap, link))
     }
 
     fn send_nak(&mut self, gap: Gap, link: &mut Link<'_>) {
@@ -116,8 +162,8 @@ impl ReceiverImage {
         link.counters.naks_sent.increment();
     }
 
-    /// Puts padding where nothing will come any more.
-    fn fill(&mut self, gap: Gap, link: &Link<'_>) {
+    /// Puts padding where nothing will come any more. False if something is there.
+    fn fill(&mut self, gap: Gap, link: &Link<'_>) -> bool {
         let end = gap.position + i64::from(gap.length);
         if end > self.vacant {
             self.vacant = self.spec.log.vacate_range(self.vacant, end);
@@ -127,10 +173,12 @@ impl ReceiverImage {
             offset: self.geometry.term_offset(gap.position),
             length: gap.length,
         };
-        if log::fill_gap(&self.spec.log, term_id, gap) {
+        let is_filled = log::fill_gap(&self.spec.log, term_id, gap);
+        if is_filled {
             link.counters.loss_gap_fills.increment();
         }
         self.needs_scan = true;
+        is_filled
     }
 
     /// Each missing byte is reported once.
@@ -160,13 +208,5 @@ impl ReceiverImage {
                     .map_or(Entry::NoRoom, Entry::Open);
             }
         }
-    }
-}
-
-/// Bytes missing behind what was found in a term, of which something was placed before `placed`, up to `limit`.
-fn missing(found: &log::Rebuilt, placed: i32, limit: i32) -> Option<i32> {
-    match found.gap {
-        Some(gap) if gap.offset + gap.length < placed => Some(gap.length),
-        _ => Some(limit - found.offset).filter(|&length| length > 0),
     }
 }

@@ -40,10 +40,12 @@ pub fn insert_received(term: &Region, header: &DataHeader) -> bool {
     true
 }
 
+/// Whether there is no frame. A negative length is none to readers either: it is left of a broken sender's frames, which
+/// lay over each other.
 #[inline]
 fn is_vacant(term: &Region, offset: i32) -> bool {
     // Acquire: pairs with the release of `publish`, or with that of `fill_gap`, though only this thread writes here.
-    term.atomic_i32(offset as usize).load(Ordering::Acquire) == 0
+    term.atomic_i32(offset as usize).load(Ordering::Acquire) <= 0
 }
 
 /// Copies a packet of at least one frame into its place, and publishes its first frame last.
@@ -84,7 +86,18 @@ pub struct Rebuilt {
     pub gap: Option<Gap>,
 }
 
-/// Walks the frames from `offset` to `limit` and finds the first gap (`spec/02 §5.5`). `limit` is the high water mark,
+/// Walks the frames from `offset` to `limit`, as readers do. Returns where the last one ends that no gap comes before.
+///
+/// # Errors
+/// The first frame is corrupt, or the offset is none.
+#[inline]
+pub fn follow(term: &Region, offset: i32, limit: i32) -> Result<i32, CorruptFrame> {
+    let mut reader = TermReader::new(term, offset, limit)?;
+    while reader.next()?.is_some() {}
+    Ok(reader.offset)
+}
+
+/// Follows the frames from `offset` to `limit` and finds the first gap (`spec/02 §5.5`). `limit` is the high water mark,
 /// or the end of the term if that is in a later term.
 ///
 /// # Errors
@@ -92,9 +105,7 @@ pub struct Rebuilt {
 #[inline]
 pub fn find_gap(term: &Region, offset: i32, limit: i32) -> Result<Rebuilt, CorruptFrame> {
     let limit = limit.min(term.len() as i32);
-    let mut reader = TermReader::new(term, offset, limit)?;
-    while reader.next()?.is_some() {}
-    let begin = reader.offset;
+    let begin = follow(term, offset, limit)?;
     if begin >= limit {
         return Ok(Rebuilt {
             offset: begin,
@@ -103,7 +114,7 @@ pub fn find_gap(term: &Region, offset: i32, limit: i32) -> Result<Rebuilt, Corru
     }
     let mut end = begin + FRAME_ALIGNMENT;
     // Acquire is not needed: only this thread places frames, and what is found is walked again before it is used.
-    while end < limit && term.atomic_i32(end as usize).load(Ordering::Relaxed) == 0 {
+    while end < limit && term.atomic_i32(end as usize).load(Ordering::Relaxed) <= 0 {
         end += FRAME_ALIGNMENT;
     }
     let gap = Gap {
@@ -125,22 +136,13 @@ pub fn fill_gap(log: &LogBuffers, term_id: i32, gap: Gap) -> bool {
         && gap.length >= DATA_HEADER_LENGTH
         && gap.length % FRAME_ALIGNMENT == 0
         && gap.length <= geometry.term_length() - gap.offset;
-    if !sound || !is_empty(term, gap.offset, gap.offset + gap.length) {
+    if !sound {
+        return false;
+    }
+    let mut slots = (gap.offset..gap.offset + gap.length).step_by(FRAME_ALIGNMENT as usize);
+    if !slots.all(|offset| is_vacant(term, offset)) {
         return false;
     }
     write_padding(term, log.ids(), term_id, gap.offset, gap.length);
-    true
-}
-
-/// True if no frame starts in a range, looking from its end back to its start.
-pub(super) fn is_empty(term: &Region, begin: i32, end: i32) -> bool {
-    let mut at = end - FRAME_ALIGNMENT;
-    while at >= begin {
-        // Acquire: pairs with the release in `commit`; the order of the looks matters (see the callers).
-        if term.atomic_i32(at as usize).load(Ordering::Acquire) != 0 {
-            return false;
-        }
-        at -= FRAME_ALIGNMENT;
-    }
     true
 }

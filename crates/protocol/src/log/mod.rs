@@ -2,8 +2,8 @@
 //!
 //! [`LogBuffers`] is the log; it remembers the numbers that never change and that were checked when it was opened. The
 //! operations on it are small modules: publishers append ([`SharedAppender`], [`ExclusiveAppender`]), the sender scans
-//! ([`scan`], [`scan_run`]), the receiver inserts and looks for gaps ([`insert`], [`insert_received`], [`find_gap`],
-//! [`fill_gap`]),
+//! ([`scan`], [`scan_run`]), the receiver inserts and looks for gaps ([`insert`], [`insert_received`], [`follow`],
+//! [`find_gap`], [`fill_gap`]),
 //! subscribers poll ([`poll`] and its variants), the conductor rotates, unblocks and cleans (methods of
 //! [`LogBuffers`]).
 //!
@@ -46,7 +46,7 @@ pub use claim::FrameClaim;
 pub use error::{CorruptFrame, LogError};
 pub use exclusive_appender::ExclusiveAppender;
 pub use frame::{LogFrame, frame_at};
-pub use insert::{Gap, Rebuilt, fill_gap, find_gap, insert, insert_received};
+pub use insert::{Gap, Rebuilt, fill_gap, find_gap, follow, insert, insert_received};
 pub use metadata::LogMetadata;
 pub use poll::{Action, Block, Polled, peek, poll, poll_block, poll_bounded, poll_controlled};
 pub use scan::{Run, RunLimit, Scan, scan, scan_run};

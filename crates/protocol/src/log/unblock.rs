@@ -6,7 +6,6 @@ use zerocopy::FromBytes;
 
 use super::LogBuffers;
 use super::frame::write_padding;
-use super::insert::is_empty;
 use crate::frame::{DATA_HEADER_LENGTH, DataHeader};
 use crate::position::{FRAME_ALIGNMENT, align32, is_frame_offset, partition_of_count};
 
@@ -108,4 +107,17 @@ fn blocked_range(term: &Region, offset: i32, tail_offset: i32) -> Option<i32> {
     // Back from there: a publisher that only was slow begins its frames from first to last, so one that has begun
     // meanwhile is seen.
     ((found_frame || reached_end_of_term) && is_empty(term, offset, end)).then_some(end - offset)
+}
+
+/// True if no frame starts in a range, looking from its end back to its start.
+fn is_empty(term: &Region, begin: i32, end: i32) -> bool {
+    let mut at = end - FRAME_ALIGNMENT;
+    while at >= begin {
+        // Acquire: pairs with the release in `commit`; the order of the looks matters (see the callers).
+        if term.atomic_i32(at as usize).load(Ordering::Acquire) != 0 {
+            return false;
+        }
+        at -= FRAME_ALIGNMENT;
+    }
+    true
 }

@@ -114,3 +114,79 @@ fn frames_that_lie_over_each_other_lead_to_no_old_frame() {
     assert_eq!(rig.positions(), (end + 64 - START, end + 64 - START));
     assert_eq!(rig.frame_at(end + 64), None);
 }
+
+/// A frame of 128 bytes behind the first 32 of the stream, and one of 64 at its begin that ends inside it, where what
+/// looks like this length stands.
+fn over_each_other(rig: &mut Rig, length: i32) {
+    let mut first = data(START + 32, &[128]);
+    first[32..].fill(0);
+    first[32..36].copy_from_slice(&length.to_le_bytes());
+    rig.socket.arrive(&first);
+    rig.arrive(&data(START, &[64]));
+    assert_eq!(rig.positions(), (160, 64));
+}
+
+#[test]
+fn a_negative_length_between_frames_is_asked_for_again() {
+    let mut rig = Rig::connected();
+    over_each_other(&mut rig, -1);
+    rig.now_ns += MS;
+    rig.arrive(&data(START + 64, &[96]));
+    assert_eq!(rig.positions(), (160, 160));
+    assert_eq!(rig.frame_at(START + 64), Some(96));
+}
+
+#[test]
+fn a_negative_length_between_frames_is_filled_over() {
+    let mut rig = Rig::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
+    over_each_other(&mut rig, i32::MIN);
+    rig.settle();
+    assert_eq!(rig.positions(), (160, 160));
+    assert_eq!(rig.frame_at(START + 64), Some(96));
+}
+
+#[test]
+fn where_nothing_can_be_filled_nobody_stays_busy() {
+    let mut rig = Rig::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
+    over_each_other(&mut rig, i32::MAX);
+    rig.settle();
+    assert_eq!(rig.positions(), (160, 64));
+    assert_eq!(rig.errors.count(), 1);
+}
+
+#[test]
+fn what_readers_have_passed_is_not_written_again() {
+    let mut rig = Rig::connected();
+    let mut frame = data(START, &[128]);
+    frame[32..].fill(0);
+    rig.arrive(&frame);
+    // A frame would fit into its payload.
+    rig.arrive(&data(START + 64, &[64]));
+    assert_eq!(rig.log_bytes(START, 128), frame);
+    assert_eq!(rig.positions(), (128, 128));
+}
+
+#[test]
+fn what_readers_have_passed_is_not_written_again_in_the_same_turn() {
+    let mut rig = Rig::connected();
+    let mut second = data(START + 64, &[128]);
+    second[32..].fill(0);
+    rig.socket.arrive(&second);
+    // With this one, readers find both.
+    rig.socket.arrive(&data(START, &[64]));
+    rig.socket.arrive(&data(START + 128, &[64]));
+    rig.cycle();
+    assert_eq!(rig.log_bytes(START + 64, 128), second);
+    assert_eq!(rig.positions(), (192, 192));
+}
+
+#[test]
+fn padding_in_a_gap_is_not_written_into() {
+    let mut rig = Rig::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
+    rig.arrive(&data(START + 128, &[64]));
+    rig.settle();
+    assert_eq!(rig.positions(), (192, 192));
+    let before = rig.log_bytes(START, 192);
+    rig.arrive(&data(START + 64, &[64]));
+    assert_eq!(rig.log_bytes(START, 192), before);
+}

@@ -194,6 +194,12 @@ impl Rig {
         self.receiver.do_work(at(self.now_ns))
     }
 
+    /// Duty cycles at one time, until nothing is left to do.
+    fn settle(&mut self) {
+        let is_settled = (0..100).any(|_| self.cycle() == 0);
+        assert!(is_settled, "at rest there still is something to do");
+    }
+
     /// What one duty cycle, so much later, sends.
     fn sent_after(&mut self, nanos: i64) -> Vec<Vec<u8>> {
         self.now_ns += nanos;
