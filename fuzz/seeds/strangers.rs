@@ -164,6 +164,19 @@ fn commanding() -> Vec<Seed> {
             ));
         }
     }
+    for kind in 2..5 {
+        for channel in 0..6 {
+            let lasting = Composer::new().u8(0xB0).u8(kind).u8(0).u8(1).u8(channel);
+            seeds.push(Seed::new(
+                "commands",
+                format!("lasting-{kind}-{channel}"),
+                lasting.u8(STEP + 2).done(),
+            ));
+        }
+    }
+    let counter = Composer::new().u8(0xB0).u8(0).u8(0).u8(1).u8(0).known(0);
+    let counter = counter.known(0).raw(b"a key of 20 bytes...").u8(STEP + 2);
+    seeds.push(Seed::new("commands", "static-counter", counter.done()));
     let scribble = |area: u8| {
         Composer::new()
             .u8(0xA0)
@@ -212,6 +225,29 @@ fn logs() -> Vec<Seed> {
         ));
         let image = field_of(Composer::new()).u8(5).u8(4).u8(6).done();
         seeds.push(Seed::new("image_log", format!("field-{field}"), image));
+    }
+    // Long trains, damage, trains again: placed one by one, then received in place.
+    let trains = |script: Composer| (0..6).fold(script, |script, _| script.u8(0x1D));
+    for reliable in 0..2 {
+        for length in 0..10 {
+            let begun = trains(Composer::new().u8(reliable));
+            let reader = trains(frame(begun, length)).u8(0x13).u8(4).done();
+            seeds.push(Seed::new(
+                "reader_log",
+                format!("frame-{reliable}-{length}"),
+                reader,
+            ));
+        }
+        for field in 0..16 {
+            let begun = trains(Composer::new().u8(reliable));
+            let damaged = begun.u8(2).u8(field).u8(0x80).known(2).known(1);
+            let reader = trains(damaged).u8(0x13).u8(4).done();
+            seeds.push(Seed::new(
+                "reader_log",
+                format!("field-{reliable}-{field}"),
+                reader,
+            ));
+        }
     }
     for kind in 0..13 {
         // Identifiers, counters and a log by index; then a turn, and everything is used.

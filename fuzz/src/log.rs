@@ -6,7 +6,7 @@ use taran_protocol::log::LOG_METADATA_LENGTH;
 
 use crate::script::Script;
 
-/// Bytes in a term of all logs here.
+/// Bytes in a term of most logs here.
 pub const TERM_LENGTH: i32 = 64 * 1024;
 /// Positions worth to be tried.
 pub const POSITIONS: [i64; 8] = [0, 32, 65_504, 65_536, 131_072, 1 << 47, -32, i64::MAX];
@@ -17,8 +17,9 @@ const LENGTHS: [i64; 10] = [0, 32, 33, 64, 1024, -64, 31, 65_536, 65_472, 1_408]
 /// A frame anywhere in a term: length, flags and type, position.
 pub fn frame(log: &Region, script: &mut Script<'_>) {
     let partition = script.below(3);
-    let offset = script.near(&OFFSETS) as usize & (TERM_LENGTH as usize - 32);
-    let at = partition * TERM_LENGTH as usize + offset;
+    let term_length = (log.len() - LOG_METADATA_LENGTH) / 3;
+    let offset = script.near(&OFFSETS) as usize & (term_length - 32);
+    let at = partition * term_length + offset;
     let kind = script.u8();
     let length = script.near(&LENGTHS) as i32;
     if kind & 8 == 0 {
@@ -58,7 +59,7 @@ pub fn poll(subscription: &mut Subscription, mut each: impl FnMut(&Header<'_>)) 
     let polled = subscription.poll(
         |part, header| {
             assert_eq!(header.frame_length() as usize, part.len() + 32);
-            assert!(part.len() <= TERM_LENGTH as usize);
+            assert!(part.len() + 32 <= header.image().term_length());
             each(header);
         },
         32,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran::{Client, Context, Pending, Progress, Publication, Subscription};
+use taran::{Client, Context, ExclusivePublication, Pending, Progress, Publication, Subscription};
 use taran_core::agent::Agent;
 use taran_core::clock::{ManualClock, Now};
 use taran_core::error_log;
@@ -19,7 +19,7 @@ use taran_driver::{DriverContext, DriverParts, Environment, NameResolver};
 use taran_net::{Network, ReceiveBatch, SocketSpec, Transmit, Transport};
 use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
 use taran_protocol::counter::SystemCounter;
-use taran_sim::network::SimNetwork;
+use taran_sim::network::{HostId, SimNetwork};
 
 use crate::allocation;
 use good::GoodStream;
@@ -134,6 +134,7 @@ pub struct Bench {
     pub parts: DriverParts,
     /// The client whose things nobody is meant to disturb.
     pub client: Client,
+    host: HostId,
     strangers: Vec<Box<dyn Transport>>,
     heard: ReceiveBatch,
     good: GoodStream,
@@ -147,8 +148,10 @@ pub struct Bench {
 /// What a driver holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Belongings {
-    counters: usize,
+    /// Ids and types.
+    counters: Vec<(i32, i32)>,
     files: Vec<PathBuf>,
+    sockets: usize,
 }
 
 impl Bench {
@@ -160,6 +163,7 @@ impl Bench {
         let clock = ManualClock::new(START);
         let network = SimNetwork::new(1, clock.clone());
         let here = network.host(&[HERE.into()]);
+        let host = here.id();
         let there = network.host(&STRANGERS.map(IpAddr::from));
         let storage = MemoryStorage::with_capacity(CAPACITY);
         let mut context = DriverContext::new().aeron_dir(DIRECTORY);
@@ -196,6 +200,7 @@ impl Bench {
             network,
             parts,
             client,
+            host,
             strangers,
             heard: ReceiveBatch::new(1),
             good: GoodStream::default(),
@@ -301,6 +306,14 @@ impl Bench {
         self.answer(pending.expect("the driver takes commands"))
     }
 
+    /// Adds an exclusive publication.
+    pub fn publish_alone(&mut self, channel: &str, stream_id: i32) -> ExclusivePublication {
+        let pending = self
+            .client
+            .async_add_exclusive_publication(channel, stream_id);
+        self.answer(pending.expect("the driver takes commands"))
+    }
+
     /// Adds a subscription.
     pub fn subscribe(&mut self, channel: &str, stream_id: i32) -> Subscription {
         let pending = self.client.async_add_subscription(channel, stream_id);
@@ -384,7 +397,7 @@ impl Bench {
             self.settle();
             left = left.saturating_sub(PAUSE);
         }
-        let calm = self.calm.as_ref().map_or(0, |calm| calm.counters);
+        let calm = self.calm.as_ref().map_or(0, |calm| calm.counters.len());
         let now = self.belongings();
         assert_eq!(
             Some(&now),
@@ -411,11 +424,14 @@ impl Bench {
     }
 
     fn belongings(&self) -> Belongings {
-        let mut counters = 0;
-        self.parts.counters.for_each(|_| counters += 1);
+        let mut counters = Vec::new();
+        self.parts
+            .counters
+            .for_each(|meta| counters.push((meta.id, meta.type_id)));
         Belongings {
             counters,
             files: self.storage.mapped_files(),
+            sockets: self.network.open_sockets(self.host),
         }
     }
 }

@@ -49,6 +49,16 @@ const CHANNELS: [&str; 22] = [
     "",
 ];
 
+/// What outlives its client by more than the driver's own timeouts.
+const LASTING: [&str; 6] = [
+    "aeron:udp?endpoint=10.0.0.1:23001|linger=20s",
+    "aeron:udp?control=10.0.0.1:23003|control-mode=dynamic|fc=min,g:7/1,t:9223372036854775807ns",
+    "aeron:udp?endpoint=10.0.0.1:23010|untethered-window-limit-timeout=1ns|untethered-resting-timeout=9000d",
+    "aeron:udp?endpoint=10.0.0.1:23001|untethered-linger-timeout=0|tether=false",
+    "aeron:udp?endpoint=10.0.0.2:23008|ssc=true|linger=106751d|pub-wnd=64k",
+    "aeron:ipc?linger=9223372036854775807ns",
+];
+
 const TIMES: [Duration; 5] = [
     Duration::ZERO,
     Duration::from_millis(1),
@@ -76,6 +86,8 @@ struct Damage {
     /// Words of the ring: each may be the beginning of a record that holds up the driver.
     ring: u32,
     rest: bool,
+    /// Nothing; but what was asked for stays longer than anybody looks.
+    lasts: bool,
 }
 
 thread_local! {
@@ -122,10 +134,13 @@ impl Commanding {
                 3 => self.bench.step(TIMES[usize::from(what) % TIMES.len()]),
                 2 => {
                     // Rarely: what is damaged ends the driver's life here, and a new one takes its time.
-                    if what & 0x38 == 0x38 {
-                        self.scribble(&mut script, &mut damage);
-                    } else {
-                        self.record(&mut script);
+                    match what & 0x38 {
+                        0x38 => self.scribble(&mut script, &mut damage),
+                        0x30 => {
+                            damage.lasts = true;
+                            self.lasting(&mut script);
+                        }
+                        _ => self.record(&mut script),
                     }
                     self.bench.turn();
                 }
@@ -146,6 +161,9 @@ impl Commanding {
         }
         self.bench.check_good_stream();
         self.bench.check_held(HELD_MAX);
+        if damage.lasts {
+            return false;
+        }
         self.inputs += 1;
         if self.inputs.is_multiple_of(QUIET_EVERY) {
             self.bench.check_calm();
@@ -279,7 +297,9 @@ impl Commanding {
         };
         let mut payload = Vec::new();
         let type_id = command.encode(&mut payload);
-        self.write(type_id, &payload);
+        if !asks_for_time(&payload) {
+            self.write(type_id, &payload);
+        }
     }
 
     /// A record of any bytes.
@@ -290,13 +310,56 @@ impl Commanding {
             small @ 0..0x20 => small.into(),
             _ => script.i32(),
         };
-        if type_id != 0x0F {
-            self.write(type_id, script.chunk());
+        let payload = script.chunk();
+        if type_id != 0x0F && !asks_for_time(payload) {
+            self.write(type_id, payload);
         }
     }
 
+    /// What stays when its client is gone, or much longer: static counters, channels with timeouts of their own, records of
+    /// any bytes that may ask for either.
+    fn lasting(&self, script: &mut Script<'_>) {
+        let kind = script.u8();
+        let client_id = self.clients[script.below(3)];
+        let correlation_id = self.producer.next_correlation_id();
+        let stream_id = script.below(4) as i32;
+        let channel = LASTING[script.below(LASTING.len())];
+        let command = match kind % 6 {
+            0 | 1 => Command::AddStaticCounter {
+                client_id,
+                correlation_id,
+                registration_id: script.near(&self.ids),
+                counter_type_id: script.near(&[0, 1, i64::from(i32::MAX), -1]) as i32,
+                key: script.take(20),
+                label: channel,
+            },
+            2 => Command::AddPublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            },
+            3 => Command::AddExclusivePublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            },
+            4 => Command::AddSubscription {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            },
+            _ => return self.write(i32::from(script.u8() & 0x1F), script.chunk()),
+        };
+        let mut payload = Vec::new();
+        let type_id = command.encode(&mut payload);
+        self.write(type_id, &payload);
+    }
+
     fn write(&self, type_id: i32, payload: &[u8]) {
-        if !self.is_about_good_things(payload) && !asks_for_time(payload) {
+        if !self.is_about_good_things(payload) {
             // A full ring is what a hostile client gets from its haste.
             let _ = self.producer.write(type_id, payload);
         }

@@ -12,6 +12,7 @@ pub mod loss_report;
 pub mod name_table;
 pub mod options;
 pub mod publisher_log;
+pub mod reader_log;
 pub mod receive_endpoints;
 pub mod sbe_codecs;
 pub mod sbe_decode;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-use taran::{Publication, Storage, Subscription};
+use taran::{ExclusivePublication, Publication, Storage, Subscription};
 use taran_core::memory::Region;
 
 use crate::driver::Bench;
@@ -48,6 +48,12 @@ struct Publishing {
     inputs: usize,
 }
 
+/// With several writers, or with one: the driver cleans and unblocks them in different ways.
+enum Either {
+    Shared(Publication),
+    Exclusive(Box<ExclusivePublication>),
+}
+
 thread_local! {
     static PUBLISHING: RefCell<Hero<Publishing>> = const { RefCell::new(Hero::new()) };
 }
@@ -75,12 +81,18 @@ impl Publishing {
 
     fn act(&mut self, bytes: &[u8]) -> bool {
         let mut script = Script::new(bytes);
-        let choice = script.below(3);
+        let choice = script.below(6);
+        let (is_exclusive, choice) = (choice >= 3, choice % 3);
         // A stream of its own, so that what is left of an earlier input is not joined.
         self.inputs += 1;
         let stream_id = STREAM + self.inputs as i32;
         let mut subscription = self.bench.subscribe(SUBSCRIPTIONS[choice], stream_id);
-        let publication = self.bench.publish(CHANNELS[choice], stream_id);
+        let mut publication = if is_exclusive {
+            let exclusive = self.bench.publish_alone(CHANNELS[choice], stream_id);
+            Either::Exclusive(Box::new(exclusive))
+        } else {
+            Either::Shared(self.bench.publish(CHANNELS[choice], stream_id))
+        };
         for _ in 0..4 {
             self.bench.step(Duration::from_millis(1));
         }
@@ -93,7 +105,7 @@ impl Publishing {
             match what & 7 {
                 0..=2 => log::frame(&region, &mut script),
                 3 => log::metadata(&region, &mut script),
-                4 => drop(publication.offer(&vec![1; usize::from(script.u8()) * 16])),
+                4 => publication.offer(&vec![1; usize::from(script.u8()) * 16]),
                 5 => {
                     let counter = self
                         .bench
@@ -124,12 +136,33 @@ impl Publishing {
     }
 
     /// The log of a publication, as the process that publishes has it mapped.
-    fn log(&self, publication: &Publication) -> Region {
-        let name = format!(
-            "/fuzz/publications/{}.logbuffer",
-            publication.original_registration_id()
-        );
+    fn log(&self, publication: &Either) -> Region {
+        let name = format!("/fuzz/publications/{}.logbuffer", publication.id());
         let log = self.bench.storage.open(Path::new(&name));
         log.expect("the log is there")
+    }
+}
+
+impl Either {
+    fn id(&self) -> i64 {
+        match self {
+            Self::Shared(shared) => shared.original_registration_id(),
+            Self::Exclusive(exclusive) => exclusive.original_registration_id(),
+        }
+    }
+
+    fn position_limit_id(&self) -> i32 {
+        match self {
+            Self::Shared(shared) => shared.position_limit_id(),
+            Self::Exclusive(exclusive) => exclusive.position_limit_id(),
+        }
+    }
+
+    /// Whether it is taken depends on what was written.
+    fn offer(&mut self, message: &[u8]) {
+        let _ = match self {
+            Self::Shared(shared) => shared.offer(message),
+            Self::Exclusive(exclusive) => exclusive.offer(message),
+        };
     }
 }

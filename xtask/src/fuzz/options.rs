@@ -6,10 +6,11 @@ use super::Asked;
 const DEFAULT_RUNS: u64 = 20_000;
 
 /// Targets in which something lives through many inputs: how often a place is reached says more about the inputs before.
-const STATEFUL: [&str; 5] = [
+const STATEFUL: [&str; 6] = [
     "commands",
     "gossip",
     "publisher_log",
+    "reader_log",
     "receive_endpoints",
     "send_endpoints",
 ];

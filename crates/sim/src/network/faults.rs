@@ -52,6 +52,8 @@ pub struct NetworkCounts {
     pub sent: u64,
     /// Put into the queue of a socket.
     pub delivered: u64,
+    /// Taken from there by parts: trains that were received in place, or where one was expected.
+    pub received_in_parts: u64,
     /// Lost by rate.
     pub lost: u64,
     /// Lost because the link was cut.

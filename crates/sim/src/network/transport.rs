@@ -94,6 +94,9 @@ impl Transport for SimTransport {
     ) -> Result<Option<Received>, NetError> {
         self.inbox.take(&mut self.arrived);
         let train = self.arrived.trains().next();
+        if train.is_some() {
+            self.inbox.network.lock().counts.received_in_parts += 1;
+        }
         Ok(train.map(|train| {
             let (first, behind) = train.payload.split_at(head.len().min(train.payload.len()));
             head[..first.len()].copy_from_slice(first);

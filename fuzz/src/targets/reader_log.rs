@@ -1,0 +1,158 @@
+//! A hostile subscriber of a driver: anything in the log of an image, which the receiver has mapped, too. It places
+//! frames there, receives trains straight into it, looks for gaps and fills them.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::time::Duration;
+
+use taran::{Publication, Storage, Subscription};
+use taran_core::memory::Region;
+
+use crate::driver::Bench;
+use crate::log;
+use crate::script::Script;
+use crate::story::Hero;
+
+/// Inputs of a driver's life: each leaves an image that has to end.
+const LIVES: usize = 64;
+/// Longer stories are cut.
+const STEPS_MAX: usize = 32;
+/// Of this driver: the streams of some inputs, and an error record for each way to be broken.
+const HELD_MAX: isize = 16 << 20;
+const QUIET_EVERY: usize = 8;
+
+/// Terms that are long enough for trains to be received in place, behind a gap there is repair or padding.
+const PUBLISHED: &str = "|init-term-id=0|term-id=0|term-offset=0|term-length=256k|linger=0";
+const ENDPOINTS: [&str; 2] = [
+    "aeron:udp?endpoint=127.0.0.1:24001",
+    "aeron:udp?endpoint=127.0.0.1:24002|reliable=false",
+];
+const STREAM: i32 = 51;
+/// One datagram, and how many of them are offered in one go: those that make long trains.
+const MESSAGE: [u8; 1376] = [3; 1376];
+const MESSAGES: [usize; 4] = [1, 8, 24, 47];
+
+const TIMES: [Duration; 4] = [
+    Duration::ZERO,
+    Duration::from_millis(1),
+    Duration::from_millis(20),
+    Duration::from_millis(600),
+];
+
+/// The driver.
+struct Reading {
+    bench: Bench,
+    /// Keep the endpoints open, so that no input has to wait for one that is closing.
+    _anchors: Vec<(Publication, Subscription)>,
+    inputs: usize,
+}
+
+thread_local! {
+    static READING: RefCell<Hero<Reading>> = const { RefCell::new(Hero::new()) };
+}
+
+/// Lets a hostile subscriber write.
+pub fn run(bytes: &[u8]) {
+    READING.with_borrow_mut(|hero| hero.live(bytes, LIVES, Reading::new, Reading::act));
+}
+
+impl Reading {
+    fn new() -> Self {
+        let mut bench = Bench::start(&[]);
+        let anchors = ENDPOINTS.map(|channel| {
+            let subscription = bench.subscribe(channel, STREAM);
+            (bench.publish(&published(channel), STREAM), subscription)
+        });
+        bench.be_calm();
+        Self {
+            bench,
+            _anchors: anchors.into(),
+            inputs: 0,
+        }
+    }
+
+    fn act(&mut self, bytes: &[u8]) -> bool {
+        let mut script = Script::new(bytes);
+        let channel = ENDPOINTS[script.below(2)];
+        // A stream of its own, so that what is left of an earlier input is not joined.
+        self.inputs += 1;
+        let stream_id = STREAM + self.inputs as i32;
+        let mut subscription = self.bench.subscribe(channel, stream_id);
+        let publication = self.bench.publish(&published(channel), stream_id);
+        let region = self.image_log(&mut subscription);
+        for _ in 0..STEPS_MAX {
+            if script.is_over() {
+                break;
+            }
+            let what = script.u8();
+            match what & 7 {
+                0 | 1 => log::frame(&region, &mut script),
+                2 => log::metadata(&region, &mut script),
+                3 => self.bench.step(TIMES[usize::from(what >> 3) % TIMES.len()]),
+                4 => {
+                    self.bench.turn();
+                    log::poll(&mut subscription, |_| ());
+                }
+                _ => {
+                    for _ in 0..MESSAGES[usize::from(what >> 3) % MESSAGES.len()] {
+                        // What does not fit comes with the next step.
+                        let _ = publication.offer(&MESSAGE);
+                    }
+                    self.bench.turn();
+                    log::poll(&mut subscription, |_| ());
+                }
+            }
+        }
+        self.bench.step(Duration::from_millis(1));
+        log::poll(&mut subscription, |_| ());
+        self.bench.check_good_stream();
+        drop((publication, subscription));
+        self.bench.turn();
+        self.bench.check_held(HELD_MAX);
+        if self.inputs.is_multiple_of(QUIET_EVERY) {
+            self.bench.check_calm();
+        }
+        true
+    }
+
+    /// The log of the only image, as a process that subscribes has it mapped: writable, as the protocol wants it.
+    fn image_log(&mut self, subscription: &mut Subscription) -> Region {
+        for _ in 0..200 {
+            if let Some(image) = subscription.images().first() {
+                let log = self.bench.storage.open(Path::new(image.log_path()));
+                return log.expect("the log is there");
+            }
+            self.bench.step(Duration::from_millis(1));
+        }
+        panic!("no image: {}", self.bench.errors().join("\n"));
+    }
+}
+
+/// The channel of the publication that goes to an endpoint.
+fn published(endpoint: &str) -> String {
+    let endpoint = endpoint.trim_end_matches("|reliable=false");
+    format!("{endpoint}{PUBLISHED}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise nothing here would show what damage does to receiving in place.
+    #[test]
+    fn what_is_offered_makes_long_trains() {
+        let mut reading = Reading::new();
+        let mut subscription = reading.bench.subscribe(ENDPOINTS[0], 99);
+        let publication = reading.bench.publish(&published(ENDPOINTS[0]), 99);
+        reading.image_log(&mut subscription);
+        for _ in 0..40 {
+            for _ in 0..MESSAGES[3] {
+                let _ = publication.offer(&MESSAGE);
+            }
+            reading.bench.turn();
+            log::poll(&mut subscription, |_| ());
+        }
+        let in_place = reading.bench.network.counts().received_in_parts;
+        assert!(in_place > 10, "{in_place} trains were received in place");
+    }
+}
