@@ -1,22 +1,29 @@
-//! Drivers that are killed while clients use them, and started anew in the same directory.
+//! Drivers that are killed while clients use them, in the middle of whatever they do, and started anew over what they left.
 
+use std::path::Path;
 use std::sync::mpsc::channel;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{Client, ClientEnd, Lost};
+use taran::{AddError, Client, ClientEnd, Lost};
 
 use crate::bench::{PORT, carry, context, number, own_address};
 use crate::observer::Observer;
-use crate::process::{Directory, Driver};
+use crate::process::{Directory, Driver, Process, taran};
 use crate::subject::signal;
 
 const STREAM: i32 = 78;
 /// A driver that lives answers within it, on a machine that has other things to do.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// A driver is killed within it, from when it was started, or from when a client began to keep it busy.
+const STARTING: Duration = Duration::from_millis(30);
+const BUSY: Duration = Duration::from_millis(200);
+
 const OPTIONS: [&str; 2] = ["aeron.driver.timeout=5000", "aeron.timer.interval=100ms"];
 
-/// How many (`TARAN_DRIVER_KILLS`). Every client learns that its driver is lost, and by what; those that connect anew are
+/// How many (`TARAN_DRIVER_KILLS`), each while it makes and removes streams; before every second one, one is killed that
+/// was just starting, so that there may be anything in the directory. Every client learns that its driver is lost, and by what; those that connect anew are
 /// served by the next driver, which begins with nothing.
 #[test]
 fn a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew() {
@@ -37,6 +44,9 @@ fn a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew() {
         if kill % 2 == 1 {
             options.push("aeron.dir.delete.on.start=true");
         }
+        if kill % 4 >= 2 {
+            kill_while_it_starts(directory.path(), &mut random);
+        }
         let driver = Driver::start(directory.path(), &options);
         let observer = Observer::of(directory.path(), driver.pid());
         observer.await_settled();
@@ -55,7 +65,14 @@ fn a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew() {
             })
             .collect();
         exchange(&clients[0], &channels, random.u64(10..300));
-        signal(driver.pid(), "KILL");
+        let seed = random.u64(..);
+        let asked = thread::scope(|scope| {
+            let busy = scope.spawn(|| keep_busy(&clients[1], &channels, seed));
+            // The moment of death is what is random here; nothing is waited for.
+            thread::sleep(BUSY.mul_f64(random.f64()));
+            signal(driver.pid(), "KILL");
+            busy.join().unwrap()
+        });
         for _ in &clients {
             let end = told.recv_timeout(crate::bench::PATIENCE).unwrap();
             assert!(
@@ -69,9 +86,12 @@ fn a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew() {
                 "{end:?}"
             );
         }
-        let begun = Instant::now();
+        let ended = Instant::now();
         assert_eq!(driver.wait().code, None, "killed");
-        println!("killed driver {kill}; buried after {:.1?}", begun.elapsed());
+        println!(
+            "killed driver {kill}, of whom {asked} things were asked; buried after {:.1?}",
+            ended.elapsed()
+        );
     }
     let driver = Driver::start(directory.path(), &OPTIONS);
     let client = context(directory.path()).connect().unwrap();
@@ -89,4 +109,41 @@ fn exchange(client: &Client, channels: &[String], messages: u64) {
         // Stays open: it goes with its client.
         std::mem::forget(publication);
     }
+}
+
+/// Streams and counters come and go until the driver answers no more; how many were asked for.
+fn keep_busy(client: &Client, channels: &[String], seed: u64) -> u64 {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut asked = 0;
+    let mut ask = || -> Result<(), AddError> {
+        let channel = &channels[random.usize(..channels.len())];
+        let stream_id = random.i32(1..4);
+        asked += 1;
+        let subscription = client.add_subscription(channel, stream_id)?;
+        asked += 1;
+        let mut exclusive = client.add_exclusive_publication(channel, stream_id)?;
+        asked += 1;
+        let shared = client.add_publication(channel, stream_id)?;
+        for _ in 0..random.u32(..20) {
+            let message = [7; 1_000];
+            let _ = (exclusive.offer(&message), shared.offer(&message));
+        }
+        // Half of them stay, until the client goes.
+        if random.bool() {
+            std::mem::forget((subscription, exclusive, shared));
+        }
+        Ok(())
+    };
+    while ask().is_ok() {}
+    asked
+}
+
+/// A driver that does not get far.
+fn kill_while_it_starts(directory: &Path, random: &mut fastrand::Rng) {
+    let mut command = taran(&["driver"]);
+    let options = OPTIONS.map(|option| format!("-D{option}"));
+    let process = Process::start(command.args(options).env("AERON_DIR", directory));
+    thread::sleep(STARTING.mul_f64(random.f64()));
+    process.signal("KILL");
+    assert_eq!(process.wait().code, None, "killed");
 }

@@ -68,8 +68,12 @@ fn a_client_that_dies_is_noticed_and_leaves_nothing() {
     bench.run_for(Duration::from_secs(9));
     assert_eq!(bench.system(SystemCounter::ClientTimeouts), 0);
     bench.messages();
-    bench.run_for(Duration::from_secs(40));
+    // Two timer intervals after the timeout at the latest.
+    bench.run_for(Duration::from_secs(3));
     assert_eq!(bench.system(SystemCounter::ClientTimeouts), 1);
+    assert!(!bench.labels().values().any(|label| label == "c"));
+    // Publications linger, and then the images of them.
+    bench.run_for(Duration::from_secs(37));
     let messages = bench.messages();
     let position = |wanted: fn(&Response<'_>, i64, i64) -> bool| {
         messages
