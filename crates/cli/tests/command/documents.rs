@@ -212,3 +212,130 @@ fn each_feature_has_a_story_for_each_trouble_or_a_reason_why_not() {
     assert_eq!(features, FEATURES, "the features of the table");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A command of SPECIFICATION.md that runs tests: of a package, of its library or of one test program, by a filter.
+#[derive(Clone, Debug, Default)]
+struct TestCommand {
+    package: Option<String>,
+    target: Option<String>,
+    filter: Option<String>,
+}
+
+impl TestCommand {
+    /// What stands between backquotes; `…` stands for what the command before it began with.
+    fn read(text: &str, before: &TestCommand) -> Option<TestCommand> {
+        let (mut command, words) = match text.strip_prefix("… ") {
+            Some(rest) => {
+                let is_filter = !rest.starts_with("--");
+                let target = before.target.clone().filter(|_| is_filter);
+                let package = before.package.clone();
+                let kept = TestCommand {
+                    package,
+                    target,
+                    filter: None,
+                };
+                (kept, rest)
+            }
+            None => (TestCommand::default(), text.strip_prefix("cargo test")?),
+        };
+        let mut words = words.split_whitespace();
+        while let Some(word) = words.next() {
+            match word {
+                "-p" => command.package = words.next().map(str::to_owned),
+                "--test" | "--bin" => {
+                    let target = words.next().map(str::to_owned);
+                    // Programs of tests have names of their own, so that `…` need not say whose they are.
+                    if text.starts_with('…') {
+                        command.package = None;
+                    }
+                    command.target = target.filter(|_| word == "--test");
+                }
+                "--lib" | "--doc" => command.target = Some(word.to_owned()),
+                filter => command.filter = Some(filter.to_owned()),
+            }
+        }
+        Some(command)
+    }
+
+    /// Whether there are tests whose path has what each part of the filter says.
+    fn finds_tests(&self) -> bool {
+        let packages = fs::read_dir(root().join("crates")).unwrap();
+        let packages = packages.map(|entry| entry.unwrap().path());
+        // The codecs are a package within another one's folder.
+        let codecs = root().join("crates/sbe/codecs");
+        packages
+            .chain([codecs])
+            .filter(|folder| self.is_in(folder))
+            .any(|folder| {
+                let names = self.names(&folder);
+                let mut parts = self.filter.iter().flat_map(|filter| filter.split("::"));
+                !names.is_empty() && parts.all(|part| names.iter().any(|name| name.contains(part)))
+            })
+    }
+
+    fn is_in(&self, folder: &Path) -> bool {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+        let Some(package) = &self.package else {
+            return true;
+        };
+        manifest.contains(&format!("name = \"{package}\""))
+    }
+
+    /// Of the modules and functions that tests may be in.
+    fn names(&self, folder: &Path) -> Vec<String> {
+        let mut names = Vec::new();
+        match self.target.as_deref() {
+            None => {
+                collect(&folder.join("src"), &mut names);
+                collect(&folder.join("tests"), &mut names);
+            }
+            Some("--lib" | "--doc") => collect(&folder.join("src"), &mut names),
+            Some(target) => {
+                collect(&folder.join("tests").join(target), &mut names);
+                collect(&folder.join(format!("tests/{target}.rs")), &mut names);
+            }
+        }
+        names
+    }
+}
+
+/// Names of modules and functions in a file, or in all files below a folder.
+fn collect(path: &Path, names: &mut Vec<String>) {
+    if let Ok(entries) = fs::read_dir(path) {
+        for entry in entries {
+            let path = entry.unwrap().path();
+            names.extend(
+                path.file_stem()
+                    .map(|stem| stem.to_string_lossy().into_owned()),
+            );
+            collect(&path, names);
+        }
+        return;
+    }
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    for pair in words.windows(2) {
+        if matches!(pair[0], "fn" | "mod" | "{") {
+            names.push(pair[1].trim_end_matches([',', ';']).to_owned());
+        }
+    }
+}
+
+#[test]
+fn what_the_specification_has_checked_by_tests_is_checked_by_some() {
+    let page = fs::read_to_string(root().join("SPECIFICATION.md")).unwrap();
+    let mut before = TestCommand::default();
+    let (mut count, mut wrong) = (0, Vec::new());
+    for text in page.split('`').skip(1).step_by(2) {
+        let Some(command) = TestCommand::read(text, &before) else {
+            continue;
+        };
+        count += 1;
+        if !command.finds_tests() {
+            wrong.push(format!("`{text}` finds no test: {command:?}"));
+        }
+        before = command;
+    }
+    assert!(count > 100, "{count} commands");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
