@@ -25,6 +25,10 @@ const PORT: u16 = 40_200;
 const MANUAL: &str = "aeron:udp?control-mode=manual";
 const DYNAMIC: &str = "aeron:udp?control=localhost:40300|control-mode=dynamic|fc=min";
 const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40400|interface=10.1.2.3";
+const ANSWERS: &str = "aeron:udp?control=localhost:40600|control-mode=response";
+const REQUESTS: &str = "aeron:udp?endpoint=localhost:40601";
+const ANSWERED: &str =
+    "aeron:udp?control=localhost:40602|control-mode=response|response-correlation-id=prototype";
 
 /// Longer than all timeouts that follow on the end of a client.
 const AFTERMATH: Duration = Duration::from_secs(30);
@@ -57,7 +61,7 @@ struct Tourist<'a> {
 }
 
 impl Tourist<'_> {
-    /// Everything a client may ask for: what was refused. The last of it is an image, for which a peer asks.
+    /// Everything a client may ask for that goes with it: what was refused. The last of it is an image, for which a peer asks.
     fn tour(bench: &mut Bench) -> Vec<Refusal> {
         let client_id = bench.client();
         let mut tourist = Tourist {
@@ -83,6 +87,11 @@ impl Tourist<'_> {
                 tourist.add_source(subscription, source);
             }
         }
+        if let Some(answers) = tourist.subscribe(ANSWERS) {
+            let request = format!("{REQUESTS}|response-correlation-id={answers}");
+            tourist.publish(&request, false);
+        }
+        tourist.publish(ANSWERED, false);
         tourist.count();
         let refusals = tourist.refusals;
         bench.kill(client_id);
