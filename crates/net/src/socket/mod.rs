@@ -1,11 +1,12 @@
 //! The kernel's UDP sockets (Linux).
 //!
 //! Reading order: `open` makes a socket of a [`SocketSpec`], `transport` moves batches through it, `cut` decides how a
-//! batch becomes messages for the kernel, `send` and `receive` are the calls with vectors. Segmentation (`UDP_SEGMENT`)
-//! and coalescing (`UDP_GRO`) are used where the kernel has them; where it lacks them, or refuses them for a route, the
-//! same datagrams travel one by one.
+//! batch becomes messages for the kernel, `send` and `receive` describe these, `call` hands them over. Segmentation
+//! (`UDP_SEGMENT`) and coalescing (`UDP_GRO`) are used where the kernel has them; where it lacks them, or refuses them for a
+//! route, the same datagrams travel one by one.
 
 mod address;
+mod call;
 mod control;
 mod cut;
 mod interfaces;

@@ -6,6 +6,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
 use super::address::{self, RawAddress};
+use super::call;
 use super::control::{self, Control, ReceiveNotes};
 use crate::{ReceiveBatch, Received};
 
@@ -50,9 +51,8 @@ unsafe fn receive_message(
     mut header: libc::msghdr,
 ) -> io::Result<Received> {
     // SAFETY: the descriptor is open as long as `socket` is borrowed, and the caller's promise.
-    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) };
-    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
-    // SAFETY: `recvmsg` succeeded and `slot` is alive.
+    let length = unsafe { call::receive_message(socket.as_raw_fd(), &mut header) }?;
+    // SAFETY: the call succeeded and `slot` is alive.
     Ok(unsafe { slot.read(&header, length) })
 }
 
@@ -74,16 +74,8 @@ pub(super) fn receive_many(
     }
     // SAFETY: the descriptor is open as long as `socket` is borrowed. The first `count` headers are initialised and point
     // into `slots` and into the free slots of `batch`; neither moves, is freed or is touched until after the call.
-    let taken = unsafe {
-        libc::recvmmsg(
-            socket.as_raw_fd(),
-            headers.as_mut_ptr().cast(),
-            count,
-            0,
-            std::ptr::null_mut(),
-        )
-    };
-    let taken = usize::try_from(taken).map_err(|_| io::Error::last_os_error())?;
+    let taken =
+        unsafe { call::receive_messages(socket.as_raw_fd(), headers.as_mut_ptr().cast(), count) }?;
     for (slot, header) in slots.iter().zip(&headers).take(taken) {
         // SAFETY: the kernel filled in the first `taken` headers, all initialised above, and `slots` is alive.
         let received = unsafe {

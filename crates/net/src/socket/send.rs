@@ -6,6 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use super::address::RawAddress;
+use super::call;
 use super::control::Control;
 use super::cut::{Cursor, Cut, Message};
 
@@ -30,24 +31,24 @@ impl Ends {
 
 /// Sends one message by the cheapest call there is for it.
 pub(super) fn send_one(socket: &UdpSocket, ends: Ends, message: &Message<'_>) -> io::Result<()> {
-    let sent = match (message.segment_size, ends.explicit(message)) {
-        (None, None) => socket.send(message.payload),
-        (None, Some(SocketAddr::V4(v4))) if ends.local.is_ipv6() => {
-            socket.send_to(message.payload, (v4.ip().to_ipv6_mapped(), v4.port()))
-        }
-        (None, Some(destination)) => socket.send_to(message.payload, destination),
-        (Some(_), _) => send_segmented(socket, ends, message),
-    };
-    sent.map(|_| ())
+    if message.segment_size.is_some() {
+        return send_segmented(socket, ends, message);
+    }
+    let destination = ends
+        .explicit(message)
+        .map(|destination| RawAddress::encode(destination, ends.local));
+    // SAFETY: the descriptor is open as long as `socket` is borrowed.
+    unsafe { call::send_datagram(socket.as_raw_fd(), message.payload, destination.as_ref()) }?;
+    Ok(())
 }
 
-fn send_segmented(socket: &UdpSocket, ends: Ends, message: &Message<'_>) -> io::Result<usize> {
+fn send_segmented(socket: &UdpSocket, ends: Ends, message: &Message<'_>) -> io::Result<()> {
     let mut slot = Slot::EMPTY;
     let header = slot.describe(message, ends);
     // SAFETY: the descriptor is open as long as `socket` is borrowed. `header` points into `slot` and the payload, which
     // are borrowed until after the call and which nothing else touches meanwhile; the kernel only reads.
-    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) };
-    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    unsafe { call::send_message(socket.as_raw_fd(), &header) }?;
+    Ok(())
 }
 
 /// Sends the messages from `cursor` on, as many as fit into a vector, and returns how many of them the kernel took (at
@@ -76,15 +77,7 @@ pub(super) fn send_many(
     }
     // SAFETY: the descriptor is open as long as `socket` is borrowed. The first `count` headers are initialised and point
     // into `slots`, which is not moved, and into payloads borrowed by `cursor`; all outlive the call.
-    let sent = unsafe {
-        libc::sendmmsg(
-            socket.as_raw_fd(),
-            headers.as_mut_ptr().cast(),
-            count,
-            libc::MSG_NOSIGNAL as _,
-        )
-    };
-    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    unsafe { call::send_messages(socket.as_raw_fd(), headers.as_mut_ptr().cast(), count) }
 }
 
 /// What the header of one message points to. Filled in only as far as the message needs it.
