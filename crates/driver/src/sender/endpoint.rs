@@ -69,16 +69,18 @@ impl SendEndpoint {
             faults: desk.faults,
             spare_trains: &mut desk.spare_trains,
         };
-        let (mut sent, mut sending) = (0, 0);
+        let (mut sent, mut sending, mut is_held_up) = (0, 0, false);
         self.publications
             .turn(desk.now.nanos, pace, |_, publication| {
                 let before = publication.position;
                 let bytes = publication.turn(&mut turn);
                 sent += bytes;
                 sending += usize::from(bytes > 0);
+                is_held_up |= publication.is_held_up;
                 publication.position != before || publication.is_pending()
             });
         desk.sending += sending;
+        desk.is_held_up |= is_held_up;
         sent
     }
 

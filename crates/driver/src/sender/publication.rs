@@ -43,6 +43,8 @@ pub struct SenderPublication {
     pub(super) counts_back_pressure: bool,
     /// The socket did not take all that there was.
     pub(super) is_short: bool,
+    /// Its last turn could send nothing, whatever there is, before a receiver moves the limit.
+    pub(super) is_held_up: bool,
     // What happens a few times a second.
     pub(super) setup_sent_ns: i64,
     pub(super) is_setup_elicited: bool,
@@ -106,6 +108,7 @@ impl SenderPublication {
             has_initial_connection: false,
             counts_back_pressure: false,
             is_short: false,
+            is_held_up: false,
             setup_sent_ns: 0,
             is_setup_elicited: false,
             has_receivers: false,
@@ -165,7 +168,7 @@ impl SenderPublication {
     /// As long as whole trains are there, if nobody else sends: what a publisher has just written is sent from the cache,
     /// what it has written long ago from memory.
     fn send_data(&mut self, turn: &mut Turn<'_>) -> usize {
-        self.is_short = false;
+        (self.is_short, self.is_held_up) = (false, false);
         let mut train = self.send_train(turn);
         let mut sent = train.bytes;
         while train.is_full && self.limit > self.position && *turn.spare_trains > 0 {
@@ -180,6 +183,7 @@ impl SenderPublication {
     fn send_train(&mut self, turn: &mut Turn<'_>) -> Train {
         let window = self.limit - self.position;
         if window <= 0 {
+            self.is_held_up = true;
             self.back_pressure(turn);
             return Train::NONE;
         }
@@ -198,6 +202,7 @@ impl SenderPublication {
         };
         if plan.is_empty() {
             if plan.is_blocked() {
+                self.is_held_up = true;
                 self.back_pressure(turn);
             }
             return Train::NONE;

@@ -183,7 +183,7 @@ fn a_nak_is_answered_with_the_same_bytes() {
     assert_eq!(rig.answers(), [[0; 0]; 0], "suppressed while lingering");
     rig.socket
         .arrive(nak(SESSION, STREAM, START + 640, 320).as_bytes());
-    rig.now_ns += 1;
+    rig.now_ns += SILENCE_NS;
     assert_eq!(rig.answers(), [rig.log_bytes(START + 640, 320)]);
     assert_eq!(
         (rig.naks.get(), rig.counters.retransmits_sent.get()),

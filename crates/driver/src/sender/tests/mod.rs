@@ -8,6 +8,7 @@ mod forged_naks;
 mod life;
 mod responses;
 mod setup;
+mod silence;
 
 use std::sync::Arc;
 use std::time::Duration;
