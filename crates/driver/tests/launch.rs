@@ -119,6 +119,29 @@ fn every_threading_mode_serves_clients_and_closes() {
 }
 
 #[test]
+fn an_invoked_driver_takes_a_command_in_its_next_turn_however_idle_it_was() {
+    let scratch = Scratch::new();
+    let context = scratch.context().threading_mode(ThreadingMode::Invoker);
+    let mut driver = MediaDriver::launch(context).unwrap();
+    let directory = driver.aeron_dir().to_owned();
+    let cnc = cnc(&directory);
+    let ring = Producer::open(&cnc.to_driver).unwrap();
+    let mut keepalive = Vec::new();
+    let command = Command::ClientKeepalive {
+        client_id: 8,
+        correlation_id: 0,
+    };
+    let type_id = command.encode(&mut keepalive);
+    for _ in 0..1_000 {
+        // Right after a turn that found nothing the conductor does not look around.
+        while driver.invoke() > 0 {}
+        ring.write(type_id, &keepalive).unwrap();
+        driver.invoke();
+        assert_eq!(ring.size(), 0);
+    }
+}
+
+#[test]
 fn a_second_driver_is_turned_away_and_leaves_the_first_alone() {
     let scratch = Scratch::new();
     let first = MediaDriver::launch(scratch.context()).unwrap();

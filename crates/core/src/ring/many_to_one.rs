@@ -195,6 +195,12 @@ impl Consumer {
         self.reader.controlled_read(limit, handler)
     }
 
+    /// Whether a read would find something now: a look at one line of memory.
+    #[inline]
+    pub fn has_next(&self) -> bool {
+        self.reader.has_next()
+    }
+
     /// Frees the ring from a producer that died between claim and commit: its record becomes padding. To be called
     /// when the head has not moved for long while the tail is elsewhere. A producer that is only slow would write into
     /// space that is not its own any more, so give it time. False when there is nothing that can be done.

@@ -81,6 +81,12 @@ impl<const CLEAR: bool> Reader<CLEAR> {
         Ok(messages)
     }
 
+    /// Whether a read would find something now: a message, padding, or damage.
+    #[inline]
+    pub(super) fn has_next(&self) -> bool {
+        self.buffer.length(self.index()).load(Ordering::Acquire) > 0
+    }
+
     /// Index of the next record.
     #[inline]
     pub(super) fn index(&self) -> Index {

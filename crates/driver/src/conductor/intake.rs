@@ -45,6 +45,11 @@ impl Intake {
         }
     }
 
+    /// Whether a client has asked for something.
+    pub(crate) fn has_next(&self) -> bool {
+        self.ring.has_next()
+    }
+
     /// Takes commands from the ring.
     pub(crate) fn take(&mut self, owners: &mut Owners) -> usize {
         let Self { ring, waiting, .. } = self;

@@ -168,6 +168,11 @@ impl LogFiles {
         Ok(ticket)
     }
 
+    /// Whether files are being made or deleted.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.under_way > 0
+    }
+
     /// A file that was asked for, or why there is none.
     pub(crate) fn poll(&mut self) -> Option<(u64, Result<LogFile, Failure>)> {
         while self.under_way > 0 {

@@ -130,6 +130,15 @@ impl Conductor {
         }
     }
 
+    /// Nobody has asked it for anything, and it waits for nothing that it asked for itself: what is left is to look around,
+    /// at positions that move, at the clock.
+    pub(crate) fn is_at_leisure(&self) -> bool {
+        !self.intake.has_next()
+            && self.events.iter().all(queue::Receiver::is_empty)
+            && !self.owners.logs.is_under_way()
+            && !self.owners.names.is_asking()
+    }
+
     /// Log files that have been made, or not.
     fn take_files(&mut self) -> usize {
         let mut work = 0;

@@ -3,6 +3,7 @@
 mod cnc_file;
 mod directory;
 mod files;
+mod in_turn;
 mod names;
 mod parts;
 mod resolver;
@@ -173,7 +174,8 @@ impl MediaDriver {
         }
     }
 
-    /// Sleeps until a datagram comes, for `longest` at most: for whoever invokes and has nothing else to do.
+    /// Sleeps until a datagram comes, for `longest` at most: for whoever invokes and has nothing else to do. Returns at once
+    /// when the last turn left something out (which it may if the one before found nothing).
     pub fn park(&mut self, longest: Duration) {
         match &mut self.running {
             Some(Running::Invoker(invoker)) => invoker.agent_mut().park(longest),

@@ -10,15 +10,17 @@ use taran_core::error_log::ErrorHandler;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::option::{Affinity, IdleRole, OptionSet, ThreadingMode};
 
+use super::in_turn::InTurn;
 use super::parts::DriverParts;
 use super::signal::Signal;
+use crate::conductor::Conductor;
 use crate::error::DriverError;
 
 /// The agents, running.
 pub(crate) enum Running {
     /// In the order in which they were started: the conductor first, whose end clients see and which is closed last.
     Threads(Vec<RunningAgent>),
-    Invoker(Box<AgentInvoker<Composite, SystemClock>>),
+    Invoker(Box<AgentInvoker<InTurn<Conductor, Composite>, SystemClock>>),
 }
 
 /// Everything that decides how agents run.
@@ -74,13 +76,10 @@ pub(crate) fn start(parts: DriverParts, plan: &Plan<'_>) -> Result<Running, Driv
             )?]
         }
         ThreadingMode::Invoker => {
-            let all = Composite::new(vec![
-                Box::new(conductor),
-                Box::new(sender),
-                Box::new(receiver),
-            ])
-            .park_through(2);
-            let mut invoker = AgentInvoker::new(all, SystemClock::new());
+            let network =
+                Composite::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1);
+            let mut invoker =
+                AgentInvoker::new(InTurn::new(conductor, network), SystemClock::new());
             invoker.start();
             return Ok(Running::Invoker(Box::new(invoker)));
         }

@@ -53,6 +53,26 @@ fn a_claim_is_negative_until_it_is_committed_or_aborted() {
 }
 
 #[test]
+fn a_look_says_whether_a_read_would_find_something() {
+    let region = ring(128);
+    let (producer, mut consumer) = many_to_one(&region);
+    assert!(!consumer.has_next());
+    let claim = producer.try_claim(3, 4).unwrap();
+    producer.write(4, b"behind it").unwrap();
+    assert!(!consumer.has_next(), "not finished");
+    claim.commit();
+    assert!(consumer.has_next());
+    assert_eq!(2, drain(&mut consumer).len());
+    assert!(!consumer.has_next());
+
+    producer.write(5, b"").unwrap();
+    set_word(&region, consumer.head() as usize, i32::MAX);
+    assert!(consumer.has_next(), "damage is found, too");
+    assert!(consumer.read(1, |_, _| ()).is_err());
+    assert!(!consumer.has_next());
+}
+
+#[test]
 fn a_record_that_does_not_fit_the_end_goes_to_the_beginning() {
     let region = ring(128);
     let (producer, mut consumer) = many_to_one(&region);

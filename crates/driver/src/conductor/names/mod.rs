@@ -182,15 +182,20 @@ impl Names {
         None
     }
 
+    /// Whether an answer is awaited.
+    pub(crate) fn is_asking(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     fn next_found(&mut self) -> Option<(u64, Found)> {
         if let Some(found) = self.found.pop_front() {
             return Some(found);
         }
+        // Tickets are given in order of time: the first is the oldest. Where nothing is open nobody waits for the system.
+        let (&ticket, question) = self.open.first_key_value()?;
         if let Some(found) = self.system.poll() {
             return Some(found);
         }
-        // Tickets are given in order of time: the first is the oldest.
-        let (&ticket, question) = self.open.first_key_value()?;
         if self.now.nanos.saturating_sub(question.since_ns) < TIMEOUT_NS {
             return None;
         }

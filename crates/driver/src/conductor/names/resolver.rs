@@ -14,6 +14,6 @@ pub trait NameResolver: Send + Debug {
     /// Nobody waits for this answer any more. It may come all the same.
     fn cancel(&mut self, _ticket: u64) {}
 
-    /// An answer that has come in: at least one address, or why there is none.
+    /// An answer that has come in; asked for in each turn as long as one is awaited. At least one address, or why there is none.
     fn poll(&mut self) -> Option<(u64, Result<Vec<IpAddr>, String>)>;
 }

@@ -16,6 +16,7 @@ struct System(Arc<Mutex<SystemState>>);
 struct SystemState {
     asked: Vec<(u64, String)>,
     found: Vec<(u64, Found)>,
+    polls: usize,
 }
 
 impl NameResolver for System {
@@ -32,7 +33,9 @@ impl NameResolver for System {
     }
 
     fn poll(&mut self) -> Option<(u64, Found)> {
-        self.0.lock().unwrap().found.pop()
+        let mut state = self.0.lock().unwrap();
+        state.polls += 1;
+        state.found.pop()
     }
 }
 
@@ -40,6 +43,10 @@ impl System {
     fn asked(&self) -> Vec<String> {
         let state = self.0.lock().unwrap();
         state.asked.iter().map(|(_, host)| host.clone()).collect()
+    }
+
+    fn polls(&self) -> usize {
+        self.0.lock().unwrap().polls
     }
 
     fn answer(&self, ticket: u64, found: Found) {
@@ -117,6 +124,27 @@ fn every_question_has_its_own_deadline() {
     system.answer(first, Ok(vec!["10.0.0.1".parse().unwrap()]));
     assert_eq!(names.poll(&mut counters).unwrap().ticket, second);
     assert!(names.poll(&mut counters).is_none(), "too late");
+}
+
+#[test]
+fn the_system_is_left_alone_while_nothing_is_asked() {
+    let (mut names, system, mut counters, _) = names(&[]);
+    assert!(names.poll(&mut counters).is_none());
+    assert_eq!((names.is_asking(), system.polls()), (false, 0));
+    let cancelled = names.ask(Asker::Command, "cancelled");
+    assert!(names.is_asking());
+    names.cancel(cancelled);
+    system.answer(cancelled, Err("late".to_owned()));
+    assert!(names.poll(&mut counters).is_none());
+    assert_eq!((names.is_asking(), system.polls()), (false, 0));
+
+    let wanted = names.ask(Asker::Command, "wanted");
+    system.answer(wanted, Ok(vec!["10.0.0.2".parse().unwrap()]));
+    assert_eq!(names.poll(&mut counters).unwrap().ticket, wanted);
+    assert!(names.poll(&mut counters).is_none());
+    let polls = system.polls();
+    assert!(names.poll(&mut counters).is_none());
+    assert_eq!((names.is_asking(), system.polls()), (false, polls));
 }
 
 #[test]

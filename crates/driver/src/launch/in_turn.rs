@@ -1,0 +1,244 @@
+//! The agents of a driver whose user runs them.
+//!
+//! Whoever runs a driver turn by turn does so between two looks at his own streams: what a turn costs that finds nothing is
+//! what he waits. Much of it is the conductor's, which is on nobody's road. So where a whole turn has found nothing, the
+//! conductor looks around only every few microseconds, unless somebody wants something of it.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::time::Duration;
+
+use taran_core::agent::Agent;
+use taran_core::clock::Now;
+
+use crate::conductor::Conductor;
+
+/// Where there is nothing to do the conductor looks around once in such a time. By then a dozen idle turns have gone by, so
+/// that its share is next to nothing; and what it does later by so much (moving the limit of a publisher that has used up
+/// half a term, freeing room in a log) is nothing beside what has to happen before it.
+const LEISURE_NS: i64 = 4_000;
+
+/// An agent that need not always have a turn.
+pub(crate) trait Leisure: Agent {
+    /// Nobody has asked it for anything, and it awaits nothing.
+    fn is_at_leisure(&self) -> bool;
+}
+
+impl Leisure for Conductor {
+    fn is_at_leisure(&self) -> bool {
+        Conductor::is_at_leisure(self)
+    }
+}
+
+/// The conductor, and sender and receiver behind it, as one agent.
+pub(crate) struct InTurn<C, N> {
+    conductor: C,
+    network: N,
+    role_name: String,
+    /// When the conductor last had a turn.
+    looked_ns: i64,
+    /// Nobody has found anything to do since.
+    is_idle: bool,
+    /// It had none in the last turn.
+    is_left_out: bool,
+}
+
+impl<C: Leisure, N: Agent> InTurn<C, N> {
+    pub(crate) fn new(conductor: C, network: N) -> Self {
+        let role_name = format!("[{}, {}]", conductor.role_name(), network.role_name());
+        Self {
+            conductor,
+            network,
+            role_name,
+            looked_ns: i64::MIN,
+            is_idle: false,
+            is_left_out: false,
+        }
+    }
+
+    /// A clock that stands still tells nothing of how long ago the last look was.
+    fn may_leave_out(&self, now: Now) -> bool {
+        let passed_ns = now.nanos.saturating_sub(self.looked_ns);
+        self.is_idle && (1..LEISURE_NS).contains(&passed_ns) && self.conductor.is_at_leisure()
+    }
+}
+
+impl<C: Leisure, N: Agent> Agent for InTurn<C, N> {
+    fn do_work(&mut self, now: Now) -> usize {
+        self.is_left_out = self.may_leave_out(now);
+        let mut work = 0;
+        if !self.is_left_out {
+            self.looked_ns = now.nanos;
+            work += self.conductor.do_work(now);
+        }
+        work += self.network.do_work(now);
+        // What sender and receiver did may be of interest to the conductor.
+        self.is_idle = work == 0;
+        work
+    }
+
+    fn role_name(&self) -> &str {
+        &self.role_name
+    }
+
+    fn on_start(&mut self) {
+        self.conductor.on_start();
+        self.network.on_start();
+    }
+
+    /// Closes both, even if the first one panics.
+    fn on_close(&mut self) {
+        // Whoever panicked is not used again, and the conductor does not share its state.
+        let closed = panic::catch_unwind(AssertUnwindSafe(|| self.network.on_close()));
+        self.conductor.on_close();
+        if let Err(payload) = closed {
+            panic::resume_unwind(payload);
+        }
+    }
+
+    /// What arrives ends it. Nobody goes to sleep before the conductor has looked around: the next turn does.
+    fn park(&mut self, max: Duration) {
+        if self.is_left_out {
+            self.is_idle = false;
+        } else {
+            self.network.park(max);
+        }
+    }
+
+    fn patience(&self) -> u32 {
+        self.conductor.patience().min(self.network.patience())
+    }
+
+    fn on_rest(&mut self) {
+        self.conductor.on_rest();
+        self.network.on_rest();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP_NS: i64 = LEISURE_NS / 10;
+
+    /// Counts its turns and parks.
+    #[derive(Default)]
+    struct Fake {
+        turns: usize,
+        parks: usize,
+        work: usize,
+        is_wanted: bool,
+        is_closed: bool,
+        panics: bool,
+    }
+
+    impl Agent for Fake {
+        fn do_work(&mut self, _now: Now) -> usize {
+            self.turns += 1;
+            self.work
+        }
+
+        fn role_name(&self) -> &'static str {
+            "fake"
+        }
+
+        fn on_close(&mut self) {
+            self.is_closed = true;
+            assert!(!self.panics, "told to");
+        }
+
+        fn park(&mut self, _max: Duration) {
+            self.parks += 1;
+        }
+    }
+
+    impl Leisure for Fake {
+        fn is_at_leisure(&self) -> bool {
+            !self.is_wanted
+        }
+    }
+
+    /// The agents, and the time.
+    struct Thread(InTurn<Fake, Fake>, i64);
+
+    impl Thread {
+        /// One turn has found nothing.
+        fn idle() -> Self {
+            let mut thread = Self(InTurn::new(Fake::default(), Fake::default()), 7);
+            assert_eq!(thread.turns(1, 0), 1, "the first turn is everybody's");
+            thread
+        }
+
+        /// How many of so many turns, each so much later, the conductor had.
+        fn turns(&mut self, count: usize, nanos: i64) -> usize {
+            let (conductor, network) = (self.0.conductor.turns, self.0.network.turns);
+            for _ in 0..count {
+                self.1 += nanos;
+                self.0.do_work(Now {
+                    nanos: self.1,
+                    epoch_millis: 0,
+                });
+            }
+            assert_eq!(self.0.network.turns - network, count);
+            self.0.conductor.turns - conductor
+        }
+    }
+
+    #[test]
+    fn who_has_nothing_to_do_looks_around_now_and_then() {
+        let mut thread = Thread::idle();
+        assert_eq!(thread.turns(9, STEP_NS), 0);
+        assert_eq!(thread.turns(91, STEP_NS), 10);
+    }
+
+    #[test]
+    fn who_is_asked_for_something_is_there_at_once() {
+        let mut thread = Thread::idle();
+        thread.turns(1, STEP_NS);
+        thread.0.conductor.is_wanted = true;
+        assert_eq!(thread.turns(3, STEP_NS), 3);
+    }
+
+    #[test]
+    fn work_of_one_is_seen_by_the_other() {
+        let mut thread = Thread::idle();
+        thread.0.network.work = 1;
+        assert_eq!(thread.turns(1, STEP_NS), 0);
+        assert_eq!(thread.turns(3, STEP_NS), 3);
+        thread.0.network.work = 0;
+        assert_eq!(thread.turns(1, STEP_NS), 1, "after the last of it");
+        thread.0.conductor.work = 1;
+        assert_eq!(thread.turns(1, LEISURE_NS), 1);
+        assert_eq!(thread.turns(3, STEP_NS), 3);
+    }
+
+    #[test]
+    fn turns_that_are_far_apart_are_whole() {
+        let mut thread = Thread::idle();
+        for nanos in [LEISURE_NS, LEISURE_NS + 1, i64::from(u32::MAX)] {
+            assert_eq!(thread.turns(5, nanos), 5);
+        }
+        assert_eq!(thread.turns(5, 0), 5, "a clock that stands still");
+    }
+
+    #[test]
+    fn nobody_sleeps_before_all_have_looked() {
+        let mut thread = Thread::idle();
+        thread.0.park(Duration::ZERO);
+        assert_eq!(thread.0.network.parks, 1);
+        assert_eq!(thread.turns(1, STEP_NS), 0);
+        thread.0.park(Duration::ZERO);
+        assert_eq!(thread.0.network.parks, 1, "the conductor was left out");
+        assert_eq!(thread.turns(1, STEP_NS), 1);
+        thread.0.park(Duration::ZERO);
+        assert_eq!(thread.0.network.parks, 2);
+    }
+
+    #[test]
+    fn all_are_closed_even_if_one_panics() {
+        let mut agents = InTurn::new(Fake::default(), Fake::default());
+        agents.network.panics = true;
+        let closed = panic::catch_unwind(AssertUnwindSafe(|| agents.on_close()));
+        assert!(closed.is_err());
+        assert!(agents.network.is_closed && agents.conductor.is_closed);
+    }
+}
