@@ -101,6 +101,12 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Whether there is anything to plan at `offset`. A plan has room for many runs, which most looks have no use for.
+    pub(super) fn is_worth_making(term: &Region, offset: i32) -> bool {
+        // Acquires the release of the length by whoever committed the frame.
+        term.atomic_i32(offset as usize).load(Ordering::Acquire) > 0
+    }
+
     /// Nothing to send.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0

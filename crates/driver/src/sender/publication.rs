@@ -188,11 +188,15 @@ impl SenderPublication {
             return Train::NONE;
         }
         let term = self.spec.log.term_at(self.position);
+        let offset = self.geometry.term_offset(self.position);
+        if !Plan::is_worth_making(term, offset) {
+            return Train::NONE;
+        }
         let bounds = Bounds {
             window,
             ..self.bounds
         };
-        let plan = match Plan::scan(term, self.geometry.term_offset(self.position), bounds) {
+        let plan = match Plan::scan(term, offset, bounds) {
             Ok(plan) => plan,
             Err(error) => {
                 turn.faults
