@@ -50,8 +50,8 @@ const CONTROL_BATCH: usize = 8;
 /// receivers send fifty thousand a second, and what finds no room in the socket is lost.
 const CONTROL_BATCHES: usize = 8;
 /// Control sockets that were silent are left alone for so long, unless somebody cannot go on before he hears from them: a
-/// look costs some 0.2 us, half of what all else of an idle turn does. What is said there meanwhile is heard so much later, beside NAK delays and
-/// intervals of status messages that are a hundred times longer.
+/// look costs some 0.2 us, half of what all else of an idle turn does. What is said there meanwhile is heard so much later,
+/// beside NAK delays and intervals of status messages that are a hundred times longer.
 const SILENCE_NS: i64 = 2_000;
 /// Trains beyond its first that a publication may send in a duty cycle if it was the only one that sent in the last.
 const SPARE_TRAINS: usize = 3;
