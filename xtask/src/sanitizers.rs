@@ -1,5 +1,6 @@
 //! Runs under instruments of the nightly toolchain: sanitizers and Miri. Without the toolchain they are skipped, loudly.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::run;
@@ -31,21 +32,37 @@ const MIRI: &[&str] = &[
     "memory::tests::racing_copies",
 ];
 
-/// AddressSanitizer.
-pub(crate) fn asan(_: &[String]) -> Result<(), String> {
-    sanitize("address", &[], ADDRESSES)
+/// AddressSanitizer, for all of the crates or for those that are named.
+pub(crate) fn asan(packages: &[String]) -> Result<(), String> {
+    sanitize("address", &[], ADDRESSES, packages)
 }
 
-/// ThreadSanitizer. The standard library is built with it, or what it does for synchronization would go unseen.
-pub(crate) fn tsan(_: &[String]) -> Result<(), String> {
-    sanitize("thread", &["-Zbuild-std"], THREADS)
+/// ThreadSanitizer, likewise. The standard library is built with it, or what it does for synchronization would go unseen.
+pub(crate) fn tsan(packages: &[String]) -> Result<(), String> {
+    if !has_library_source() {
+        return Ok(());
+    }
+    sanitize("thread", &["-Zbuild-std"], THREADS, packages)
 }
 
-fn sanitize(what: &str, flags: &[&str], crates: &[(&str, &[&str])]) -> Result<(), String> {
+fn sanitize(
+    what: &str,
+    flags: &[&str],
+    crates: &[(&str, &[&str])],
+    packages: &[String],
+) -> Result<(), String> {
+    let is_known = |name: &String| crates.iter().any(|(package, _)| package == name);
+    if let Some(unknown) = packages.iter().find(|name| !is_known(name)) {
+        let known: Vec<&str> = crates.iter().map(|(package, _)| *package).collect();
+        return Err(format!("{unknown}: known are {}", known.join(", ")));
+    }
     if !has_nightly("") {
         return Ok(());
     }
     for (package, tests) in crates {
+        if !packages.is_empty() && !packages.iter().any(|name| name == package) {
+            continue;
+        }
         run(Command::new("cargo")
             .args(["+nightly", "test", "--package", package])
             .args(*tests)
@@ -59,7 +76,7 @@ fn sanitize(what: &str, flags: &[&str], crates: &[(&str, &[&str])]) -> Result<()
 
 /// Miri, which sees every access that the rules of the language do not allow.
 pub(crate) fn miri(arguments: &[String]) -> Result<(), String> {
-    if !has_nightly("miri") {
+    if !has_nightly("miri") || !has_library_source() {
         return Ok(());
     }
     let tests: Vec<&str> = match arguments {
@@ -92,6 +109,25 @@ pub(crate) fn has_nightly(subcommand: &str) -> bool {
     let there = output.is_ok_and(|output| output.status.success());
     if !there {
         eprintln!("SKIPPED: no nightly toolchain (rustup toolchain install nightly) {subcommand}");
+    }
+    there
+}
+
+/// Whether the nightly toolchain has the source of the standard library.
+fn has_library_source() -> bool {
+    let mut command = Command::new("rustc");
+    command.args(["+nightly", "--print", "sysroot"]);
+    let output = command.env("RUSTUP_AUTO_INSTALL", "0").output();
+    let there = output.is_ok_and(|output| {
+        let sysroot = String::from_utf8_lossy(&output.stdout).into_owned();
+        Path::new(sysroot.trim())
+            .join("lib/rustlib/src/rust/library/Cargo.lock")
+            .exists()
+    });
+    if !there {
+        eprintln!(
+            "SKIPPED: no source of the standard library (rustup component add rust-src --toolchain nightly)"
+        );
     }
     there
 }
