@@ -43,8 +43,7 @@ fn a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew() {
         let mut options = OPTIONS.to_vec();
         if kill % 2 == 1 {
             options.push("aeron.dir.delete.on.start=true");
-        }
-        if kill % 4 >= 2 {
+            // It may have got as far as to have a heart, which the next one would have to let stand still.
             kill_while_it_starts(directory.path(), &mut random);
         }
         let driver = Driver::start(directory.path(), &options);
