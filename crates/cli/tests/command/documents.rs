@@ -259,8 +259,8 @@ impl TestCommand {
 
     /// Whether there are tests whose path has what each part of the filter says.
     fn finds_tests(&self) -> bool {
-        let packages = fs::read_dir(root().join("crates")).unwrap();
-        let packages = packages.map(|entry| entry.unwrap().path());
+        let packages = fs::read_dir(root().join("crates")).expect("the crates are there");
+        let packages = packages.filter_map(|entry| Some(entry.ok()?.path()));
         // The codecs are a package within another one's folder.
         let codecs = root().join("crates/sbe/codecs");
         packages
@@ -302,8 +302,7 @@ impl TestCommand {
 /// Names of modules and functions in a file, or in all files below a folder.
 fn collect(path: &Path, names: &mut Vec<String>) {
     if let Ok(entries) = fs::read_dir(path) {
-        for entry in entries {
-            let path = entry.unwrap().path();
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
             names.extend(
                 path.file_stem()
                     .map(|stem| stem.to_string_lossy().into_owned()),
