@@ -13,7 +13,7 @@ use crate::Seed;
 use crate::chance::Chance;
 
 /// The schemas of the codecs that `sbe_codecs` reads by.
-const SCHEMAS: [(&str, &str); 15] = [
+const SCHEMAS: [(&str, &str); 16] = [
     (
         "garage0",
         include_str!("../../crates/sbe/codecs/schema/garage_v0.xml"),
@@ -35,8 +35,12 @@ const SCHEMAS: [(&str, &str); 15] = [
         include_str!("../../crates/sbe/codecs/schema/music_v1.xml"),
     ),
     (
-        "ticks",
-        include_str!("../../crates/sbe/codecs/schema/ticks.xml"),
+        "ticks5",
+        include_str!("../../crates/sbe/codecs/schema/ticks_v5.xml"),
+    ),
+    (
+        "ticks6",
+        include_str!("../../crates/sbe/codecs/schema/ticks_v6.xml"),
     ),
     (
         "vast",

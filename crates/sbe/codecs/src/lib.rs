@@ -89,7 +89,7 @@ pub fn show(bytes: &[u8], out: &mut dyn Write) -> fmt::Result {
             })*
         };
     }
-    each!(garage_v0 garage_v1 garage_v2 music_v0 music_v1 ticks vast twins weather_v0 weather_v1 archive archive_mark cluster cluster_mark node);
+    each!(garage_v0 garage_v1 garage_v2 music_v0 music_v1 ticks_v5 ticks_v6 vast twins weather_v0 weather_v1 archive archive_mark cluster cluster_mark node);
     Ok(())
 }
 
@@ -119,8 +119,13 @@ pub mod music_v1 {
 }
 
 /// Prices, big-endian, with headers and dimensions of unusual widths.
-pub mod ticks {
-    include!(concat!(env!("OUT_DIR"), "/ticks.rs"));
+pub mod ticks_v5 {
+    include!(concat!(env!("OUT_DIR"), "/ticks_v5.rs"));
+}
+
+/// The same prices, with fields within and behind the blocks that there were, and texts at the end.
+pub mod ticks_v6 {
+    include!(concat!(env!("OUT_DIR"), "/ticks_v6.rs"));
 }
 
 /// Headers, groups and data with lengths of eight bytes.

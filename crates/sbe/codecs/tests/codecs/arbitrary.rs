@@ -4,18 +4,19 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use taran_sbe_codecs::show;
 
-use crate::{garage, music, quote, weather};
+use crate::{book, garage, music, quote, weather};
 
 /// A message, some of whose bytes are others, and that may end early.
 fn broken() -> impl Strategy<Value = Vec<u8>> {
     let messages = [garage::v0, garage::v1, garage::v2].map(garage::bytes);
     let discs = [music::v0, music::v1].map(garage::bytes);
     let reports = [weather::v0, weather::v1, weather::calm_v0, weather::calm_v1];
+    let prices = [quote::v5, quote::v6, book::v5, book::v6];
     let messages = messages
         .into_iter()
         .chain(discs)
         .chain(reports.map(garage::bytes))
-        .chain([quote::bytes()]);
+        .chain(prices.map(garage::bytes));
     let messages: Vec<_> = messages.collect();
     let changes = vec((any::<prop::sample::Index>(), any::<u8>()), 0..6);
     (
@@ -41,13 +42,13 @@ proptest! {
     fn arbitrary_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..200)) {
         let mut shown = String::new();
         show(&bytes, &mut shown).unwrap();
-        prop_assert_eq!(shown.lines().count(), 15);
+        prop_assert_eq!(shown.lines().count(), 16);
     }
 
     #[test]
     fn broken_messages_are_read_or_refused(bytes in broken()) {
         let mut shown = String::new();
         show(&bytes, &mut shown).unwrap();
-        prop_assert_eq!(shown.lines().count(), 15);
+        prop_assert_eq!(shown.lines().count(), 16);
     }
 }

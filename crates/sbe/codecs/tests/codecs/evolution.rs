@@ -1,9 +1,12 @@
 //! Each version reads what every other one writes.
 
+use taran_sbe::runtime::DecodeError;
 use taran_sbe_codecs::garage_v0::{self, album, ping};
-use taran_sbe_codecs::{garage_v1, garage_v2};
+use taran_sbe_codecs::ticks_v6::book::BookDecoder;
+use taran_sbe_codecs::ticks_v6::types::Marks;
+use taran_sbe_codecs::{garage_v1, garage_v2, ticks_v5, ticks_v6};
 
-use crate::garage;
+use crate::{book, garage, quote};
 
 /// What all versions know is the same, whoever writes and whoever reads.
 macro_rules! reads_common {
@@ -128,4 +131,94 @@ fn values_that_a_newer_sender_adds_are_unknown_and_kept() {
     let car = garage_v0::car::CarDecoder::decode(&buffer).unwrap();
     assert_eq!(car.fuel(), garage_v0::types::Fuel::Unknown(b'E'));
     assert_eq!(car.fuel().raw(), b'E');
+}
+
+#[test]
+fn what_a_version_adds_within_and_behind_longer_blocks_is_there_by_its_version_alone() {
+    let mut bytes = garage::bytes(quote::v5);
+    let block = ticks_v5::HEADER_LENGTH..ticks_v5::HEADER_LENGTH + 64;
+    // Where version 6 has `venue`, version 5 has nothing: what lies there is not looked at.
+    bytes[block][46..48].copy_from_slice(&[1, 2]);
+    let quote = ticks_v6::quote::QuoteDecoder::decode(&bytes).unwrap();
+    assert_eq!(
+        (quote.acting_version(), quote.time()),
+        (5, 0x0102_0304_0506_0708)
+    );
+    assert_eq!((quote.venue(), quote.lots()), (None, None));
+
+    let bytes = garage::bytes(quote::v6);
+    let quote = ticks_v6::quote::QuoteDecoder::decode(&bytes).unwrap();
+    assert_eq!(
+        (quote.venue(), quote.lots()),
+        (Some(0x0A0B), Some([0.5, 1e9]))
+    );
+    let quote = ticks_v5::quote::QuoteDecoder::decode(&bytes).unwrap();
+    let (levels, quote) = quote.levels().unwrap();
+    let tags: Vec<_> = levels.map(|level| level.tag().unwrap().0).collect();
+    assert_eq!(tags, [b"a".as_slice(), b"bc"]);
+    let (legs, quote) = quote.legs().unwrap();
+    assert_eq!(legs.map(|leg| leg.ratio()).collect::<Vec<_>>(), [-3]);
+    assert_eq!(quote.raw().unwrap().0, [9; 3]);
+}
+
+/// The orders of a book with the fee of their venue, the total of their side and their marks, as version 6 has them.
+fn orders(bytes: &[u8]) -> Result<Vec<Vec<String>>, DecodeError> {
+    let mut found = Vec::new();
+    let book = BookDecoder::decode(bytes)?;
+    let book = book.each_venues(|venue| {
+        let fee = venue.fee();
+        let (sides, venue) = venue.sides()?;
+        for side in sides {
+            let mut line = vec![format!("{fee:?} {:?}", side.total())];
+            let (orders, side) = side.orders()?;
+            for order in orders {
+                let (owner, _) = order.owner()?;
+                line.push(format!(
+                    "{} {owner} {:?}",
+                    order.number(),
+                    order.marks().map(Marks::raw)
+                ));
+            }
+            line.push(side.note()?.0.to_string());
+            found.push(line);
+        }
+        Ok::<_, DecodeError>(venue.name()?.1)
+    })?;
+    assert_eq!(book.source()?.0, [1, 2]);
+    Ok(found)
+}
+
+#[test]
+fn groups_three_deep_are_read_of_older_and_newer_senders() {
+    let old = orders(&garage::bytes(book::v5)).unwrap();
+    let expected: [&[&str]; 6] = [
+        &["None None", "11 Ada None", "12  None", "bids"],
+        &["None None", "13 Grace None", ""],
+        &["None None", "empty"],
+        &["None None", ""],
+        &["None None", "14 Æ None", "asks"],
+        &["None None", "15 b None", "16 c None", "17 d None", "more"],
+    ];
+    assert_eq!(old, expected);
+    let new = orders(&garage::bytes(book::v6)).unwrap();
+    let expected: [&[&str]; 6] = [
+        &[
+            "Some(0.25) Some(2)",
+            "11 Ada Some(0)",
+            "12  Some(2147483648)",
+            "bids",
+        ],
+        &["Some(0.25) Some(1)", "13 Grace Some(0)", ""],
+        &["None Some(0)", "empty"],
+        &["None Some(0)", ""],
+        &["None Some(1)", "14 Æ Some(2147483648)", "asks"],
+        &[
+            "None Some(3)",
+            "15 b Some(0)",
+            "16 c Some(2147483648)",
+            "17 d Some(0)",
+            "more",
+        ],
+    ];
+    assert_eq!(new, expected);
 }

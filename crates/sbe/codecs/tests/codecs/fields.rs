@@ -5,11 +5,11 @@ use taran_sbe_codecs::garage_v2::car::{CarDecoder, CarEncoder};
 use taran_sbe_codecs::garage_v2::types::{
     EngineBoosterFlags, EngineBoosterKind, EngineState, Extras, Fuel, Priority, Wide, YesNo,
 };
-use taran_sbe_codecs::ticks;
+use taran_sbe_codecs::ticks_v5;
 use taran_sbe_codecs::vast::asked::{AskedDecoder, AskedEncoder};
 use taran_sbe_codecs::vast::ranges::{RangesDecoder, RangesEncoder};
 
-use crate::garage;
+use crate::{garage, quote};
 
 #[test]
 #[allow(deprecated)]
@@ -194,13 +194,13 @@ fn what_nobody_sets_is_null_where_it_can_be_and_zero_elsewhere() {
 
 #[test]
 fn big_endian_messages_with_unusual_headers_are_laid_out_as_their_schema_says() {
-    use ticks::quote::QuoteDecoder;
-    use ticks::types::Side;
+    use ticks_v5::quote::QuoteDecoder;
+    use ticks_v5::types::Side;
 
-    let bytes = &crate::quote::bytes();
+    let bytes = &garage::bytes(quote::v5);
     // version, blockLength, magic, schemaId, templateId, numGroups, numVarDataFields.
     assert_eq!(
-        bytes[..ticks::HEADER_LENGTH],
+        bytes[..ticks_v5::HEADER_LENGTH],
         [5, 0, 64, 0xBE, 0xEF, 0, 1, 0x11, 0x70, 200, 2, 1]
     );
     assert_eq!(bytes[12..16], [0; 4]);

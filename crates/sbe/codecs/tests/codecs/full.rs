@@ -1,7 +1,7 @@
 //! Buffers that are filled until nothing more goes into them, and hold a sound message then.
 
 use taran_sbe::runtime::{DecodeError, EncodeError};
-use taran_sbe_codecs::ticks::quote::{QuoteDecoder, QuoteEncoder};
+use taran_sbe_codecs::ticks_v5::quote::{QuoteDecoder, QuoteEncoder};
 
 /// What a quote holds: the tags of its levels, the ratios of its legs, and how long its data is.
 fn read(bytes: &[u8]) -> Result<(Vec<String>, Vec<i16>, usize), DecodeError> {

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use taran_sbe::decode::Decoder;
 use taran_sbe::model::Schema;
 use taran_sbe::runtime::EncodeError;
-use taran_sbe_codecs::ticks::quote::{QuoteDecoder, QuoteEncoder};
-use taran_sbe_codecs::ticks::types::{Marks, Side};
+use taran_sbe_codecs::ticks_v5::quote::{QuoteDecoder, QuoteEncoder};
+use taran_sbe_codecs::ticks_v5::types::{Marks, Side};
 
 fn schema() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     SCHEMA.get_or_init(|| {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/ticks.xml");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/ticks_v5.xml");
         taran_sbe::compile_file(&path).unwrap().schema
     })
 }

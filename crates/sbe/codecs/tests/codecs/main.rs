@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod book;
 #[path = "../random/chance.rs"]
 mod chance;
 mod garage;

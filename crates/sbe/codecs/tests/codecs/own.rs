@@ -3,7 +3,7 @@
 use taran_sbe::runtime::{DecodeError, EncodeError};
 use taran_sbe_codecs::music_v0::disc::DiscEncoder;
 use taran_sbe_codecs::music_v1::disc::DiscDecoder;
-use taran_sbe_codecs::{music_v0, music_v1, ticks};
+use taran_sbe_codecs::{music_v0, music_v1, ticks_v5};
 
 use crate::{garage, music, quote};
 
@@ -25,8 +25,8 @@ fn own_members_of_a_header_are_read_as_they_were_written() {
     };
     assert_eq!(error, short);
 
-    let frame = quote::bytes();
-    assert_eq!(ticks::whole_header(&frame).unwrap().magic(), 0xBEEF);
+    let frame = garage::bytes(quote::v5);
+    assert_eq!(ticks_v5::whole_header(&frame).unwrap().magic(), 0xBEEF);
     assert_eq!(frame[3..5], [0xBE, 0xEF]);
 }
 

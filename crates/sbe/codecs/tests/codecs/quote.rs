@@ -1,31 +1,71 @@
-//! A quote.
+//! A quote in each version of its schema.
 
-use taran_sbe_codecs::ticks::quote::QuoteEncoder;
-use taran_sbe_codecs::ticks::types::{FrameEncoder, Marks, Side};
+use taran_sbe::runtime::EncodeError;
+use taran_sbe_codecs::{ticks_v5, ticks_v6};
 
-/// The bytes of a quote.
-pub(crate) fn bytes() -> Vec<u8> {
-    let mut buffer = vec![0xAA; 256];
-    let own = |frame: &mut FrameEncoder<'_>| {
-        frame.magic(0xBEEF);
-    };
-    let mut quote = QuoteEncoder::encode_with(&mut buffer, own).unwrap();
-    quote
-        .time(0x0102_0304_0506_0708)
-        .price(None)
-        .depth(&[1.0, -2.0])
-        .side(Side::Unknown_)
-        .marks(Marks::OPEN | Marks::LAST)
-        .gap(None);
-    let mut levels = quote.levels().unwrap();
-    for (price, tag) in [(1, "a"), (-1, "bc")] {
-        let mut level = levels.entry().unwrap();
-        level.price(price).size(7);
-        levels = level.tag(tag).unwrap().done();
-    }
-    let mut legs = levels.done().legs().unwrap();
-    legs.entry().unwrap().ratio(-3);
-    let length = legs.done().unwrap().raw([9; 3]).unwrap().finish();
-    buffer.truncate(length);
-    buffer
+macro_rules! quote {
+    ($version:ident, $buffer:expr, |$quote:ident| $fields:block, |$level:ident, $tag:ident| $more:block,
+     |$leg:ident| $weight:block, |$last:ident| $end:expr) => {{
+        use $version::quote::QuoteEncoder;
+        use $version::types::{FrameEncoder, Marks, Side};
+
+        let own = |frame: &mut FrameEncoder<'_>| {
+            frame.magic(0xBEEF);
+        };
+        let mut $quote = QuoteEncoder::encode_with($buffer, own)?;
+        $quote
+            .time(0x0102_0304_0506_0708)
+            .price(None)
+            .depth(&[1.0, -2.0])
+            .side(Side::Unknown_)
+            .marks(Marks::OPEN | Marks::LAST)
+            .gap(None);
+        $fields
+        let mut levels = $quote.levels()?;
+        for (price, $tag) in [(1, "a"), (-1, "bc")] {
+            let mut $level = levels.entry()?;
+            $level.price(price).size(7);
+            $more
+            levels = $level.tag($tag)?.done();
+        }
+        let mut legs = levels.done().legs()?;
+        let mut $leg = legs.entry()?;
+        $leg.ratio(-3);
+        $weight
+        let $last = legs.done()?.raw([9; 3])?;
+        Ok($end.finish())
+    }};
+}
+
+/// What version 5 has; how many bytes it takes.
+pub(crate) fn v5(buffer: &mut [u8]) -> Result<usize, EncodeError> {
+    quote!(
+        ticks_v5,
+        buffer,
+        |quote| {},
+        |level, tag| {},
+        |leg| {},
+        |quote| quote
+    )
+}
+
+/// The same, with what version 6 adds: within the blocks of version 5, behind them, and at the end.
+pub(crate) fn v6(buffer: &mut [u8]) -> Result<usize, EncodeError> {
+    quote!(
+        ticks_v6,
+        buffer,
+        |quote| {
+            quote.venue(0x0A0B).lots(&[0.5, 1e9]);
+        },
+        |level, tag| {
+            // What nobody says of the other one's is null.
+            if tag == "a" {
+                level.orders(2.5);
+            }
+        },
+        |leg| {
+            leg.weight(0.75);
+        },
+        |quote| quote.memo("späte")?
+    )
 }

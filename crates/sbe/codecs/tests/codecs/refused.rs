@@ -4,7 +4,7 @@ use taran_sbe::runtime::{DecodeError, EncodeError, MOST_EMPTY_ENTRIES};
 use taran_sbe_codecs::garage_v2::album::{AlbumDecoder, AlbumEncoder};
 use taran_sbe_codecs::garage_v2::car::{CarDecoder, CarEncoder};
 use taran_sbe_codecs::garage_v2::{Message, ping};
-use taran_sbe_codecs::ticks::quote::{QuoteDecoder, QuoteEncoder};
+use taran_sbe_codecs::ticks_v5::quote::{QuoteDecoder, QuoteEncoder};
 use taran_sbe_codecs::vast::few::{FewDecoder, FewEncoder};
 use taran_sbe_codecs::vast::vast::{VastDecoder, VastEncoder};
 

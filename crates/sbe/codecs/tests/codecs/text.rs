@@ -6,13 +6,14 @@ use std::process::Command;
 use taran_sbe::xml::NoFiles;
 use taran_sbe::{compile, compile_file, generate};
 
-const SCHEMAS: [&str; 10] = [
+const SCHEMAS: [&str; 11] = [
     "garage_v0",
     "garage_v1",
     "garage_v2",
     "music_v0",
     "music_v1",
-    "ticks",
+    "ticks_v5",
+    "ticks_v6",
     "vast",
     "twins",
     "weather_v0",
@@ -103,7 +104,7 @@ fn rustfmt_would_change_nothing_where_names_are_longer() {
     std::fs::create_dir_all(&folder).unwrap();
     let mut rustfmt = Command::new("rustfmt");
     rustfmt.args(["--check", "--edition", "2024", "--color", "never"]);
-    for (name, most) in [("garage_v2", 4), ("ticks", 12)] {
+    for (name, most) in [("garage_v2", 4), ("ticks_v5", 12)] {
         for letters in (0..=most).step_by(2) {
             let path = folder.join(format!("{name}_{letters}.rs"));
             std::fs::write(&path, lengthened(name, letters)).unwrap();

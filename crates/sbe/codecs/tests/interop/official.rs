@@ -6,13 +6,14 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 /// The schemas that it makes codecs of.
-const SCHEMAS: [&str; 8] = [
+const SCHEMAS: [&str; 9] = [
     "garage_v0",
     "garage_v1",
     "garage_v2",
     "music_v0",
     "music_v1",
-    "ticks",
+    "ticks_v5",
+    "ticks_v6",
     "weather_v0",
     "weather_v1",
 ];
@@ -65,6 +66,8 @@ fn build() -> Result<String, String> {
         ("Album", &["v0", "v1", "v2"]),
         ("Music", &["v0", "v1"]),
         ("Weather", &["v0", "v1"]),
+        ("Quote", &["v5", "v6"]),
+        ("Book", &["v5", "v6"]),
     ] {
         let source = project.join("versions").join(program);
         let source = fs::read_to_string(source.with_extension("java"));

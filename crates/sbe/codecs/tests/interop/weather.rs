@@ -10,7 +10,7 @@ use taran_sbe_codecs::{weather_v0, weather_v1};
 use super::official::{self, class_path};
 use super::{read_by_theirs, theirs};
 
-const REPORTS: [&str; 2] = ["weather_v0", "weather_v1"];
+pub(super) const REPORTS: [&str; 2] = ["weather_v0", "weather_v1"];
 
 fn schema(name: &str) -> taran_sbe::model::Schema {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema");

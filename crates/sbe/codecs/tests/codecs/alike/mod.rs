@@ -57,7 +57,8 @@ schemas! {
     garage_v2: "schema/garage_v2.xml";
     music_v0: "schema/music_v0.xml";
     music_v1: "schema/music_v1.xml";
-    ticks: "schema/ticks.xml";
+    ticks_v5: "schema/ticks_v5.xml";
+    ticks_v6: "schema/ticks_v6.xml";
     vast: "schema/vast.xml";
     weather_v0: "schema/weather_v0.xml";
     weather_v1: "schema/weather_v1.xml";

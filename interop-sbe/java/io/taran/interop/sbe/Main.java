@@ -33,7 +33,10 @@ public final class Main {
             case "album_v2" -> Album_v2.write(buffer);
             case "music_v0" -> Music_v0.write(buffer);
             case "music_v1" -> Music_v1.write(buffer);
-            case "ticks" -> Ticks.write(buffer);
+            case "quote_v5" -> Quote_v5.write(buffer);
+            case "quote_v6" -> Quote_v6.write(buffer);
+            case "book_v5" -> Book_v5.write(buffer);
+            case "book_v6" -> Book_v6.write(buffer);
             case "weather_v0" -> Weather_v0.write(buffer);
             case "weather_v1" -> Weather_v1.write(buffer);
             case "calm_v0" -> Weather_v0.writeNone(buffer);
@@ -52,7 +55,10 @@ public final class Main {
             case "album_v2" -> Album_v2.read(buffer);
             case "music_v0" -> Music_v0.read(buffer);
             case "music_v1" -> Music_v1.read(buffer);
-            case "ticks" -> Ticks.read(buffer);
+            case "quote_v5" -> Quote_v5.read(buffer);
+            case "quote_v6" -> Quote_v6.read(buffer);
+            case "book_v5" -> Book_v5.read(buffer);
+            case "book_v6" -> Book_v6.read(buffer);
             case "weather_v0" -> Weather_v0.read(buffer);
             case "weather_v1" -> Weather_v1.read(buffer);
             default -> throw new IllegalArgumentException(what);
