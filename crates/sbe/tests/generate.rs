@@ -12,7 +12,7 @@ fn schema(inside: &str) -> taran_sbe::model::Schema {
 
 fn compiled(inside: &str) -> taran_sbe::Compiled {
     let text = format!(
-        r#"<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="a.b.Some-Thing" id="1" version="0">
+        r#"<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="a.b.Some-Thing" id="1" version="1">
             <types>
                 <composite name="messageHeader">
                     <type name="blockLength" primitiveType="uint16"/>
@@ -137,6 +137,38 @@ fn what_schemas_say_is_all_seen_and_ends_no_line() {
         "/// Reads `de`.\n",
         "/// Before `de`.\n",
         "/// The enumeration `E`.",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+/// Cargo compiles and runs code in documentation, as tests of whoever uses the codecs.
+#[test]
+fn no_description_becomes_code() {
+    let description = "~~~&#10;panic!();&#10;~~~&#10;    indented&#10;-      in a list&#10;1.      in another&#10;```&#10;#";
+    let inside = format!(r#"<message name="M" id="1" description="{description}"/>"#);
+    let text = generate::rust(&schema(&inside)).unwrap().remove(0).text;
+    let expected = "/// \\~\\~\\~\n    /// panic!();\n    /// \\~\\~\\~\n    /// indented\n    /// - in a list\n    /// 1. in another\n    \
+                    /// \\`\\`\\`\n    /// \\#\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn constants_ask_for_no_byte_of_older_senders() {
+    let inside = r#"<types>
+        <type name="Always" primitiveType="uint16" presence="constant">7</type>
+        <composite name="Scale"><type name="exponent" primitiveType="int8" presence="constant">2</type></composite>
+    </types>
+    <message name="M" id="1">
+        <field name="a" id="1" type="uint32"/>
+        <field name="b" id="2" type="uint32" sinceVersion="1"/>
+        <field name="k" id="3" type="Always"/>
+        <field name="s" id="4" type="Scale"/>
+    </message>"#;
+    let text = generate::rust(&schema(inside)).unwrap().remove(0).text;
+    for part in [
+        "block: &'a [u8; 4],",
+        "runtime::part::<4, 0, _>(self.block)",
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }

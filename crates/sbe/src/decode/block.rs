@@ -203,6 +203,10 @@ impl<'data> Reader<'data> {
         part: Part<'data>,
         offset: u64,
     ) -> Result<&'data [u8], DecodeError> {
+        if kind.encoded_length() == 0 {
+            // It may stand behind all that an older sender has.
+            return Ok(&[]);
+        }
         let needed = offset + u64::from(kind.encoded_length());
         let range = usize::try_from(offset)
             .ok()

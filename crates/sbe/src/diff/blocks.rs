@@ -282,6 +282,11 @@ fn new_field(path: &str, new: &Field, old: &Block, report: &mut Report) {
         report.add(Impact::Extension, path, &new.position, "is new, a constant");
         return;
     }
+    if new.encoded_length() == 0 {
+        let what = "is new, and nothing of it is sent";
+        report.add(Impact::Extension, path, &new.position, what);
+        return;
+    }
     if !report.is_marked_new(path, &new.position, new.since) {
         return;
     }

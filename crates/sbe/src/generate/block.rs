@@ -93,10 +93,11 @@ impl<'a> Plan<'a> {
         plans: &mut Plans<'_, 'a>,
     ) {
         let mut methods = Scope::of_words();
+        // What is not sent asks for no byte of an older sender.
         self.fixed = block
             .fields
             .iter()
-            .filter(|field| field.since <= since)
+            .filter(|field| field.since <= since && field.encoded_length() > 0)
             .map(|field| field.offset + field.encoded_length())
             .max()
             .unwrap_or(0);
@@ -258,6 +259,11 @@ fn value<'a>(
     } else {
         Place::FixedSince(field.since)
     };
+    // What takes no bytes is as good anywhere, and may stand behind those that are there in every version.
+    let offset = match field.encoded_length() {
+        0 => field.offset.min(fixed),
+        _ => field.offset,
+    };
     let (constant, value_ref) = (field.constant.as_ref(), field.value_ref.as_ref());
     let kind = types.top(&field.kind.name);
     Value {
@@ -274,7 +280,7 @@ fn value<'a>(
         constant,
         variant: value::variant(&field.kind, constant, value_ref)
             .map(|variant| types.part(kind, variant).to_owned()),
-        offset: field.offset,
+        offset,
         place,
     }
 }

@@ -196,10 +196,12 @@ impl Code {
 pub(super) fn prose(text: &str) -> String {
     let mut prose = String::with_capacity(text.len());
     for line in printable::lines(text) {
-        for character in line.trim().chars() {
+        // Of blanks, five make code of what is behind the mark of a list.
+        let words: Vec<&str> = line.split_whitespace().collect();
+        for character in words.join(" ").chars() {
             if matches!(
                 character,
-                '[' | ']' | '<' | '>' | '`' | '*' | '_' | '\\' | '#'
+                '[' | ']' | '<' | '>' | '`' | '~' | '*' | '_' | '\\' | '#'
             ) {
                 prose.push('\\');
             }

@@ -49,7 +49,7 @@ pub struct Field {
     pub id: u32,
     /// What it is for.
     pub description: Option<String>,
-    /// The version of the schema in which it came.
+    /// The version of the schema in which it came, or its type, if that is later.
     pub since: u32,
     /// The version since which it should not be used any more.
     pub deprecated: Option<u32>,

@@ -166,7 +166,8 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
         name: name.unwrap_or(NAMELESS).to_owned(),
         id: id.unwrap_or(0),
         description: common.description,
-        since: common.since,
+        // As the official tool has it: whoever does not know the type has no such field.
+        since: common.since.max(kind.since),
         deprecated: common.deprecated,
         semantic_type,
         kind,

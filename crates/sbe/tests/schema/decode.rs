@@ -1,10 +1,12 @@
 //! Messages to JSON.
 
 use serde_json::{Value as Json, json};
+use taran_sbe::compile;
 use taran_sbe::decode::{Decoder, Reason, Value};
 use taran_sbe::model::{ByteOrder, Schema};
+use taran_sbe::xml::NoFiles;
 
-use crate::accepted;
+use crate::{accepted, text};
 
 /// A header with that block length, template id and version, and what follows it.
 fn message(block_length: u16, template_id: u16, version: u16, parts: &[&[u8]]) -> Vec<u8> {
@@ -233,6 +235,50 @@ fn big_endian_schemas_are_read_from_the_other_end() {
     assert_eq!(
         fields(&schema, &bytes),
         json!({"i": -2, "d": 0.25, "a": [1, 256]})
+    );
+}
+
+#[test]
+fn what_takes_no_bytes_may_stand_behind_all_that_an_older_sender_has() {
+    let types = r#"<type name="None" primitiveType="uint8" length="0"/>
+        <type name="Always" primitiveType="uint16" presence="constant">7</type>"#;
+    let message_of_two = r#"<message name="M" id="1"><field name="a" id="1" type="uint8"/>
+        <field name="b" id="2" type="uint32" sinceVersion="1"/><field name="none" id="3" type="None"/>
+        <field name="always" id="4" type="Always"/></message>"#;
+    let compiled = compile("", &NoFiles(&text(types, message_of_two))).expect("a warning alone");
+    let schema = compiled.schema;
+    assert_eq!(
+        fields(&schema, &message(1, 1, 0, &[&[9]])),
+        json!({"a": 9, "none": [], "always": 7})
+    );
+}
+
+#[test]
+fn fields_are_no_older_than_their_types() {
+    let schema = accepted(
+        r#"<type name="Two" primitiveType="uint8" sinceVersion="2"/>
+           <enum name="E" encodingType="uint8" sinceVersion="1"><validValue name="A">1</validValue></enum>"#,
+        r#"<message name="M" id="1"><field name="a" id="1" type="uint8"/>
+           <field name="e" id="2" type="E"/>
+           <field name="two" id="3" type="Two" sinceVersion="1"/>
+           <field name="three" id="4" type="Two" sinceVersion="3"/></message>"#,
+    );
+    let since: Vec<_> = schema.messages[0]
+        .block
+        .fields
+        .iter()
+        .map(|field| field.since)
+        .collect();
+    assert_eq!(since, [0, 1, 2, 3], "as the official tool has it");
+    let of_version = |version, bytes: &[u8]| {
+        let length = u16::try_from(bytes.len()).expect("a few");
+        fields(&schema, &message(length, 1, version, &[bytes]))
+    };
+    assert_eq!(of_version(0, &[5]), json!({"a": 5}));
+    assert_eq!(of_version(1, &[5, 1]), json!({"a": 5, "e": "A"}));
+    assert_eq!(
+        of_version(2, &[5, 1, 7]),
+        json!({"a": 5, "e": "A", "two": 7})
     );
 }
 

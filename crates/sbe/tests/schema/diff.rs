@@ -12,7 +12,7 @@ const TYPES: &str = r#"<enum name="Side" encodingType="uint8"><validValue name="
   <set name="Flags" encodingType="uint8"><choice name="a">0</choice><choice name="b">1</choice></set>
   <composite name="Price"><type name="mantissa" primitiveType="int64"/><type name="exponent" primitiveType="int8"/>
   </composite>
-  <type name="Tag" primitiveType="char" length="4"/>
+  <type name="Tag" primitiveType="char" length="4"/> <composite name="Scale"><type name="tenth" primitiveType="int8" presence="constant">1</type></composite>
 "#;
 const MESSAGE: &str = r#"<message name="M" id="1">
     <field name="side" id="1" type="Side"/>
@@ -65,6 +65,11 @@ fn a_schema_is_like_itself() {
 #[test]
 fn what_may_be_done_is_an_extension() {
     for (from, to, path) in [
+        (
+            "type=\"Price\"/>",
+            "type=\"Price\"/><field name=\"new\" id=\"9\" type=\"Scale\"/>",
+            "M.new",
+        ),
         (
             "type=\"Price\"/>",
             "type=\"Price\"/><field name=\"new\" id=\"9\" type=\"int16\" sinceVersion=\"1\"/>",

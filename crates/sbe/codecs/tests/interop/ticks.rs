@@ -62,14 +62,14 @@ fn each_version_of_the_official_codecs_reads_each_version_of_our_quotes() {
         let added = match (reader, writer) {
             ("v5", _) => ["", "", "", "", ""],
             (_, "v5") => [
-                "|venue=65535|lots=[NaN,NaN]",
+                "|venue=65535|lots=[NaN,NaN]|nature=Ask",
                 "|orders=-1.5",
                 "|orders=-1.5",
                 "|weight=NaN",
                 "|memo=''",
             ],
             _ => [
-                "|venue=2571|lots=[0.5,1.0E9]",
+                "|venue=2571|lots=[0.5,1.0E9]|nature=Ask",
                 "|orders=2.5",
                 "|orders=-1.5",
                 "|weight=0.75",
@@ -91,14 +91,14 @@ fn each_version_of_ours_reads_each_version_of_official_quotes() {
         let added = match (reader, writer) {
             ("v5", _) => ["", "", "", "", ""],
             (_, "v5") => [
-                ", venue: None, lots: None",
+                ", venue: None, lots: None, nature: Ask",
                 ", orders: None",
                 ", orders: None",
                 ", weight: None",
                 ", memo: None",
             ],
             _ => [
-                ", venue: Some(2571), lots: Some([0.5, 1000000000.0])",
+                ", venue: Some(2571), lots: Some([0.5, 1000000000.0]), nature: Ask",
                 ", orders: Some(2.5)",
                 ", orders: None",
                 ", weight: Some(0.75)",
@@ -175,28 +175,28 @@ fn each_version_of_ours_reads_each_version_of_official_books() {
                  sides { side: Bid, orders: [orders { number: 15, price: Some(0), owner: \"b\" }, \
                  orders { number: 16, price: Some(1), owner: \"c\" }, orders { number: 17, price: Some(2), owner: \"d\" }], \
                  note: \"more\" }], name: \"Oslo\" }], source: [1, 2] }",
-                "Book { time: 7, sequence: None, venues: [\
-                 venues { code: 1, fee: None, sides: [\
+                "Book { time: 7, sequence: None, scale: Scale { exponent: -4 }, venues: [\
+                 venues { code: 1, fee: None, kind: 7, sides: [\
                  sides { side: Bid, total: None, orders: [orders { number: 11, price: Some(100), marks: None, owner: \"Ada\" }, \
                  orders { number: 12, price: None, marks: None, owner: \"\" }], note: \"bids\" }, \
                  sides { side: Ask, total: None, orders: [orders { number: 13, price: Some(101), marks: None, owner: \"Grace\" }], \
                  note: \"\" }], name: \"Zürich\" }, \
-                 venues { code: 2, fee: None, sides: [sides { side: Ask, total: None, orders: [], note: \"empty\" }], name: \"\" }, \
-                 venues { code: 3, fee: None, sides: [sides { side: Bid, total: None, orders: [], note: \"\" }, \
+                 venues { code: 2, fee: None, kind: 7, sides: [sides { side: Ask, total: None, orders: [], note: \"empty\" }], name: \"\" }, \
+                 venues { code: 3, fee: None, kind: 7, sides: [sides { side: Bid, total: None, orders: [], note: \"\" }, \
                  sides { side: Ask, total: None, orders: [orders { number: 14, price: Some(-1), marks: None, owner: \"Æ\" }], \
                  note: \"asks\" }, \
                  sides { side: Bid, total: None, orders: [orders { number: 15, price: Some(0), marks: None, owner: \"b\" }, \
                  orders { number: 16, price: Some(1), marks: None, owner: \"c\" }, \
                  orders { number: 17, price: Some(2), marks: None, owner: \"d\" }], \
                  note: \"more\" }], name: \"Oslo\" }], source: [1, 2], digest: None }",
-                "Book { time: 7, sequence: Some(16909060), venues: [\
-                 venues { code: 1, fee: Some(0.25), sides: [\
+                "Book { time: 7, sequence: Some(16909060), scale: Scale { exponent: -4 }, venues: [\
+                 venues { code: 1, fee: Some(0.25), kind: 7, sides: [\
                  sides { side: Bid, total: Some(2), orders: [orders { number: 11, price: Some(100), marks: Some({}), owner: \"Ada\" }, \
                  orders { number: 12, price: None, marks: Some({last}), owner: \"\" }], note: \"bids\" }, \
                  sides { side: Ask, total: Some(1), orders: [orders { number: 13, price: Some(101), marks: Some({}), owner: \"Grace\" }], \
                  note: \"\" }], name: \"Zürich\" }, \
-                 venues { code: 2, fee: None, sides: [sides { side: Ask, total: Some(0), orders: [], note: \"empty\" }], name: \"\" }, \
-                 venues { code: 3, fee: None, sides: [sides { side: Bid, total: Some(0), orders: [], note: \"\" }, \
+                 venues { code: 2, fee: None, kind: 7, sides: [sides { side: Ask, total: Some(0), orders: [], note: \"empty\" }], name: \"\" }, \
+                 venues { code: 3, fee: None, kind: 7, sides: [sides { side: Bid, total: Some(0), orders: [], note: \"\" }, \
                  sides { side: Ask, total: Some(1), orders: [orders { number: 14, price: Some(-1), marks: Some({last}), owner: \"Æ\" }], \
                  note: \"asks\" }, \
                  sides { side: Bid, total: Some(3), orders: [orders { number: 15, price: Some(0), marks: Some({}), owner: \"b\" }, \
