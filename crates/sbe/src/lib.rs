@@ -7,6 +7,7 @@
 //! | [`runtime`] | what generated codecs need when they run: `no_std`, no allocation |
 //! | [`model`] | a schema with everything settled: types found, offsets and lengths computed, defaults filled in, and for each thing the line and column where it was written |
 //! | [`problem`] | what can be wrong with a schema, as values that know where; errors and warnings |
+//! | `charset` | what encodings of characters are called |
 //! | `printable` | what schemas say, fit for comments of code and for lines that programs read |
 //! | [`xml`] | text to a tree of elements with places, includes put in |
 //! | `read` | that tree to a model; what it cannot make sense of becomes a problem |
@@ -24,6 +25,8 @@
 
 #[cfg(feature = "compiler")]
 pub mod build;
+#[cfg(feature = "compiler")]
+mod charset;
 #[cfg(feature = "compiler")]
 mod check;
 #[cfg(feature = "compiler")]

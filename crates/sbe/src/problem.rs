@@ -287,6 +287,10 @@ pub enum Problem {
     SemanticTypes { field: String, kind: String },
 
     // Values.
+    #[error(
+        "characterEncoding {0} is no encoding that is known here: its texts are shown as bytes, and official codecs may fail on them"
+    )]
+    UnknownCharset(String),
     #[error("nullValue is given, but presence is not optional")]
     NullNotOptional,
     #[error("minValue {min} is greater than maxValue {max}")]
@@ -424,6 +428,7 @@ impl Problem {
             | Self::UnknownAttribute { .. }
             | Self::Foreign { .. }
             | Self::UnknownEncoding(_)
+            | Self::UnknownCharset(_)
             | Self::BadName(_)
             | Self::NoMessages
             | Self::NoPackage

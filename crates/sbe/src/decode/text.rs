@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::Value;
+use crate::charset::Charset;
 
 /// Bytes in an encoding that has a name.
 pub(super) fn value<'data>(bytes: &'data [u8], encoding: &'data str) -> Value<'data> {
@@ -14,31 +15,20 @@ pub(super) fn value<'data>(bytes: &'data [u8], encoding: &'data str) -> Value<'d
 
 /// The part of an array of characters that is in front of its first zero.
 pub(super) fn until_zero<'data>(bytes: &'data [u8], encoding: &str) -> &'data [u8] {
-    let unit = if encoding.to_ascii_uppercase().starts_with("UTF-16") {
-        2
-    } else {
-        1
-    };
+    let unit = Charset::named(encoding).map_or(1, Charset::unit);
     let mut units = bytes.chunks_exact(unit);
     let end = units.position(|unit| unit.iter().all(|byte| *byte == 0));
     &bytes[..end.map_or(bytes.len(), |units| units * unit)]
 }
 
 fn decode<'data>(bytes: &'data [u8], encoding: &str) -> Option<Cow<'data, str>> {
-    // Names are written in many ways: `ISO_8859_1`, `iso-8859-1`, `UTF8`.
-    let mut plain = [0; 16];
-    let mut length = 0;
-    for byte in encoding.bytes().filter(u8::is_ascii_alphanumeric) {
-        *plain.get_mut(length)? = byte.to_ascii_uppercase();
-        length += 1;
-    }
-    match &plain[..length] {
+    match Charset::named(encoding)? {
         // ASCII is a part of UTF-8; who sends more than the former most likely means the latter.
-        b"USASCII" | b"ASCII" | b"UTF8" => Some(Cow::Borrowed(str::from_utf8(bytes).ok()?)),
-        b"ISO88591" | b"LATIN1" => Some(bytes.iter().copied().map(char::from).collect()),
-        b"UTF16" | b"UTF16BE" => utf16(bytes, u16::from_be_bytes),
-        b"UTF16LE" => utf16(bytes, u16::from_le_bytes),
-        _ => None,
+        Charset::Ascii | Charset::Utf8 => Some(Cow::Borrowed(str::from_utf8(bytes).ok()?)),
+        Charset::Latin1 => Some(bytes.iter().copied().map(char::from).collect()),
+        Charset::Utf16Big => utf16(bytes, u16::from_be_bytes),
+        Charset::Utf16Little => utf16(bytes, u16::from_le_bytes),
+        Charset::Other(_) => None,
     }
 }
 
@@ -58,8 +48,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encodings_go_by_many_names() {
-        for name in ["UTF-8", "utf8", "US-ASCII", "ascii", "ISO_8859_1", "latin1"] {
+    fn texts_are_read_in_encodings_that_are_known_here() {
+        for name in ["UTF-8", "US-ASCII", "ISO_8859_1"] {
             assert_eq!(decode(b"abc", name).as_deref(), Some("abc"), "{name}");
         }
         assert_eq!(decode(b"\xE9", "ISO-8859-1").as_deref(), Some("é"));
@@ -67,10 +57,21 @@ mod tests {
         assert_eq!(decode(b"\xE9\x00", "UTF-16LE").as_deref(), Some("é"));
         assert_eq!(decode(b"\xE9", "UTF-8"), None);
         assert_eq!(decode(b"\xE9", "UTF-16"), None);
-        assert_eq!(decode(b"abc", "EBCDIC"), None);
-        assert_eq!(
-            decode(b"abc", "a name that is as long as no encoding's"),
-            None
-        );
+        assert_eq!(decode(b"abc", "IBM037"), None);
+        assert_eq!(decode(b"abc", "klingon"), None);
+    }
+
+    #[test]
+    fn a_text_ends_at_the_first_zero_that_is_a_whole_unit() {
+        for (encoding, expected) in [
+            ("UTF-8", &b"a"[..]),
+            ("klingon", b"a"),
+            ("UTF-16LE", b"a\0b\0"),
+            ("utf16le", b"a\0b\0"),
+            ("UTF-32LE", b"a\0b\0\0\0c\0"),
+        ] {
+            let found = until_zero(b"a\0b\0\0\0c\0\0\0\0\0", encoding);
+            assert_eq!(found, expected, "{encoding}");
+        }
     }
 }

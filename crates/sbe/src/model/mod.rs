@@ -16,6 +16,7 @@ mod scalar;
 mod types;
 
 pub(crate) use index::Index;
+pub(crate) use types::Lost;
 
 pub use block::{Block, Data, Field, Group, Message};
 pub use layout::{DataLayout, GroupLayout, HeaderLayout, Slot};

@@ -30,8 +30,8 @@ impl Scalar {
                     _ => None,
                 }
             }
-            Primitive::Float => Some(Self::Real(text.trim().parse::<f32>().ok()?.into())),
-            Primitive::Double => Some(Self::Real(text.trim().parse().ok()?)),
+            Primitive::Float => real(text, text.trim().parse::<f32>().ok()?.into()),
+            Primitive::Double => real(text, text.trim().parse().ok()?),
             _ => {
                 let value = text.trim().parse().ok()?;
                 let (least, greatest) = primitive.range()?;
@@ -61,6 +61,12 @@ impl Scalar {
             Self::Real(_) => None,
         }
     }
+}
+
+/// A number that was written so, unless it became infinite only because it is greater than any that its type can hold.
+fn real(text: &str, number: f64) -> Option<Scalar> {
+    let is_too_great = number.is_infinite() && text.bytes().any(|byte| byte.is_ascii_digit());
+    (!is_too_great).then_some(Scalar::Real(number))
 }
 
 /// Equal in what they stand for: one NaN is like another.

@@ -143,18 +143,41 @@ pub struct Composite {
     /// How many values it holds, those of nested composites counted.
     pub leaves: u32,
     by_name: Index,
+    lost: Lost,
+}
+
+/// The members of a composite that are not among the others because something is wrong with them, which has been told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lost {
+    /// Their names.
+    pub(crate) names: Vec<String>,
+    /// Whether one has none, so that it could be any.
+    pub(crate) nameless: bool,
 }
 
 impl Composite {
     /// Members of so many bytes, of that depth, that hold so many values.
-    pub(crate) fn new(members: Vec<Member>, length: u32, depth: usize, leaves: u32) -> Self {
+    pub(crate) fn new(
+        members: Vec<Member>,
+        lost: Lost,
+        length: u32,
+        depth: usize,
+        leaves: u32,
+    ) -> Self {
         Self {
             by_name: Index::of(&members, |member| member.name.as_str()),
             members,
             length,
             depth,
             leaves,
+            lost,
         }
+    }
+
+    /// Whether a member that is not there may have been written, and be broken. There is none such in a schema that can be
+    /// used.
+    pub(crate) fn may_have_lost(&self, name: &str) -> bool {
+        self.lost.nameless || self.lost.names.iter().any(|lost| lost == name)
     }
 
     /// The member of that name.

@@ -6,7 +6,7 @@ use super::NAMELESS;
 use super::attributes::{self, Attributes};
 use super::taken::Taken;
 use super::types::Types;
-use crate::model::{Composite, MAX_DEPTH, MAX_LEAVES, MAX_LENGTH, Member, Type, TypeKind};
+use crate::model::{Composite, Lost, MAX_DEPTH, MAX_LEAVES, MAX_LENGTH, Member, Type, TypeKind};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 
@@ -23,13 +23,16 @@ pub(super) fn composite<'tree>(
         leaves: 0,
     };
     let mut names = Taken::default();
+    let mut lost = Lost::default();
     for child in &element.children {
+        let name = Attributes { element: child }.value("name");
         let member = match child.name.as_str() {
             "type" | "enum" | "set" | "composite" => nested(child, package, types, problems),
             "ref" => reference(child, types, problems),
             "field" | "group" | "data" => {
                 let problem = Problem::NotInComposite(child.name.clone());
                 problems.add(&child.position, problem);
+                lost.names.extend(name.map(str::to_owned));
                 continue;
             }
             _ => {
@@ -38,9 +41,10 @@ pub(super) fn composite<'tree>(
             }
         };
         // Of what is broken too, so that all is told at once.
-        let name = Attributes { element: child }.value("name");
         let is_new = name.is_none_or(|name| names.take("member", name, &child.position, problems));
+        lost.nameless |= name.is_none_or(str::is_empty);
         let Some((member, offset)) = member.filter(|_| is_new) else {
+            lost.names.extend(name.map(str::to_owned));
             continue;
         };
         let offset = placed.offset(&member, offset).unwrap_or_else(|problem| {
@@ -58,7 +62,7 @@ pub(super) fn composite<'tree>(
         depth,
         leaves,
     } = placed;
-    Some(Composite::new(members, length, depth, leaves))
+    Some(Composite::new(members, lost, length, depth, leaves))
 }
 
 /// A member, and where it wants to be.

@@ -246,12 +246,15 @@ impl<'kind, 'problems> Frame<'kind, 'problems> {
     /// A member that is a number or a character, and where it starts.
     fn simple(&mut self, name: &'static str) -> Option<(&'kind Simple, u32)> {
         let Some(member) = self.composite.member(name) else {
-            let problem = Problem::FrameMember {
-                composite: self.kind.name.clone(),
-                member: name,
-                purpose: self.purpose,
-            };
-            self.problems.add(&self.kind.position, problem);
+            // One that is broken has been told.
+            if !self.composite.may_have_lost(name) {
+                let problem = Problem::FrameMember {
+                    composite: self.kind.name.clone(),
+                    member: name,
+                    purpose: self.purpose,
+                };
+                self.problems.add(&self.kind.position, problem);
+            }
             return None;
         };
         let TypeKind::Simple(simple) = &member.kind.kind else {

@@ -2,6 +2,7 @@
 
 use super::attributes::Attributes;
 use super::types::Types;
+use crate::charset::Charset;
 use crate::model::{Constant, Presence, Primitive, Scalar, Simple, ValueRef};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
@@ -39,6 +40,10 @@ pub(super) fn simple(
         simple.is_array = length != 1;
     }
     if let Some(encoding) = attributes.text("characterEncoding") {
+        if !encoding.is_empty() && Charset::named(&encoding).is_none() {
+            let problem = Problem::UnknownCharset(encoding.clone());
+            attributes.at("characterEncoding", problems, problem);
+        }
         simple.character_encoding = Some(encoding).filter(|encoding| !encoding.is_empty());
     }
     let value = |name, problems: &mut Problems| {
@@ -221,9 +226,9 @@ fn characters(
 const LONGEST_CONSTANT: u32 = 1_024;
 
 fn encode(text: &str, encoding: Option<&str>) -> Option<Vec<u8>> {
-    match encoding.map(str::to_ascii_uppercase).as_deref() {
-        Some("UTF-8" | "UTF8") => Some(text.as_bytes().to_vec()),
-        Some("ISO-8859-1" | "ISO_8859_1" | "LATIN1") => text
+    match encoding.and_then(Charset::named) {
+        Some(Charset::Utf8) => Some(text.as_bytes().to_vec()),
+        Some(Charset::Latin1) => text
             .chars()
             .map(|character| u8::try_from(character).ok())
             .collect(),

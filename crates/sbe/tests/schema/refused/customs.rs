@@ -98,6 +98,42 @@ fn constants_are_what_their_types_say() {
 }
 
 #[test]
+fn encodings_of_characters_are_known_to_somebody() {
+    types(&[
+        (
+            r#"<type name="A" primitiveType="char" length="4" characterEncoding="UTF-9"/>"#,
+            Warning,
+            "characterEncoding UTF-9 is no encoding that is known here: its texts are shown as bytes, and official codecs \
+             may fail on them",
+        ),
+        (
+            r#"<composite name="C"><type name="length" primitiveType="uint8"/>
+               <type name="varData" primitiveType="uint8" length="0" characterEncoding="klingon"/></composite>"#,
+            Warning,
+            "characterEncoding klingon is no encoding that is known here: its texts are shown as bytes, and official codecs \
+             may fail on them",
+        ),
+    ]);
+    for name in [
+        "",
+        "UTF-8",
+        "utf8",
+        "US-ASCII",
+        "iso_8859_1",
+        "windows-1252",
+        "Shift_JIS",
+        "GB18030",
+        "UTF-16LE",
+        "Cp037",
+    ] {
+        let types = format!(
+            r#"<type name="A" primitiveType="char" length="4" characterEncoding="{name}"/>"#
+        );
+        crate::accepted(&types, r#"<message name="M" id="1"/>"#);
+    }
+}
+
+#[test]
 fn schemas_say_whose_they_are_and_what_comes_first() {
     let schema = |attributes: &str, rest: &str| {
         format!(

@@ -219,6 +219,87 @@ fn a_broken_message_hides_nothing_of_what_is_in_it() {
 }
 
 #[test]
+fn a_member_that_is_broken_is_not_missing_too() {
+    let message = r#"<message name="M" id="1"><group name="g" id="1"/><data name="d" id="2" type="varText"/></message>"#;
+    let whole = crate::text("", message);
+    let version = r#"<type name="version" primitiveType="uint16"/>"#;
+    for (from, to, expected) in [
+        (
+            version,
+            r#"<type name="version" primitiveType="uint9"/>"#,
+            "primitiveType=\"uint9\" is not",
+        ),
+        (
+            version,
+            r#"<ref name="version" type="None"/>"#,
+            "there is no type None",
+        ),
+        (
+            version,
+            r#"<type primitiveType="uint16"/>"#,
+            "<type> needs the attribute name",
+        ),
+        (
+            version,
+            r#"<type name="" primitiveType="uint16"/>"#,
+            "name=\"\" is not a text",
+        ),
+        (
+            version,
+            r#"<field name="version" type="uint16"/>"#,
+            "<field> cannot be in a composite",
+        ),
+        (
+            r#"<type name="numInGroup" primitiveType="uint16"/>"#,
+            r#"<type name="numInGroup" primitiveType="uint16" minValue="x"/><type name="other" primitiveType="uint9"/>"#,
+            "minValue=\"x\" is not",
+        ),
+        (
+            r#"<type name="numInGroup" primitiveType="uint16"/>"#,
+            r#"<enum name="numInGroup" encodingType="float"/>"#,
+            "an enumeration cannot be sent as float",
+        ),
+        (
+            r#"<type name="varData" primitiveType="uint8""#,
+            r#"<type name="varData" primitiveType="uint9""#,
+            "primitiveType=\"uint9\" is not",
+        ),
+    ] {
+        assert_eq!(whole.matches(from).count(), 1, "{from}");
+        let Err(Rejected { problems }) = compile("", &NoFiles(&whole.replace(from, to))) else {
+            panic!("{to} is accepted")
+        };
+        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert!(
+            told.iter().any(|told| told.contains(expected)),
+            "{to}: {told:#?}"
+        );
+        assert!(
+            !told.iter().any(|told| told.contains("needs a member")),
+            "{to}: {told:#?}"
+        );
+    }
+    // One that is really missing is told beside one that is broken.
+    let none = whole.replace(
+        version,
+        r#"<type name="schemaVersion" primitiveType="uint9"/>"#,
+    );
+    let Err(Rejected { problems }) = compile("", &NoFiles(&none)) else {
+        panic!("it has no version")
+    };
+    let told: Vec<_> = problems
+        .iter()
+        .map(|found| found.problem.to_string())
+        .collect();
+    assert!(
+        told.contains(
+            &"composite messageHeader needs a member version to be the message header".to_owned()
+        ),
+        "{told:#?}"
+    );
+}
+
+#[test]
 fn an_unreadable_version_makes_no_other_beyond_it() {
     let text = crate::text("", r#"<message name="M" id="1" sinceVersion="2"/>"#);
     let text = text.replace("version=\"3\"", "version=\"three\"");

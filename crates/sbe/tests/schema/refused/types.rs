@@ -263,3 +263,49 @@ fn composites() {
         ),
     ]);
 }
+
+#[test]
+fn numbers_are_those_that_their_types_can_hold() {
+    types(&[
+        (
+            r#"<type name="A" primitiveType="double" minValue="1e400"/>"#,
+            Error,
+            "minValue=\"1e400\" is not a value of double",
+        ),
+        (
+            r#"<type name="A" primitiveType="double" maxValue="-1e400"/>"#,
+            Error,
+            "maxValue=\"-1e400\" is not a value of double",
+        ),
+        (
+            r#"<type name="A" primitiveType="float" presence="optional" nullValue="1e39"/>"#,
+            Error,
+            "nullValue=\"1e39\" is not a value of float",
+        ),
+        (
+            r#"<type name="A" primitiveType="float" presence="constant">3.5e38</type>"#,
+            Error,
+            "the constant=\"3.5e38\" is not a value of float",
+        ),
+        (
+            r#"<type name="A" primitiveType="int8" minValue="-129"/>"#,
+            Error,
+            "minValue=\"-129\" is not a value of int8",
+        ),
+    ]);
+    let found = crate::problems(
+        "<type name=\"A\" primitiveType=\"double\"\n minValue=\"1e400\"/>",
+        r#"<message name="M" id="1"/>"#,
+    );
+    let places: Vec<_> = found
+        .iter()
+        .map(|found| (found.position.line, found.position.column))
+        .collect();
+    assert_eq!(places, [(20, 2)]);
+    // Who says infinity means it.
+    let types = r#"<type name="A" primitiveType="double" minValue="-INF" maxValue="inf"/>
+        <type name="B" primitiveType="float" maxValue="3.4e38"/>
+        <type name="C" primitiveType="float" presence="optional" nullValue="NaN"/>
+        <type name="D" primitiveType="double" minValue="1e-400"/>"#;
+    crate::accepted(types, r#"<message name="M" id="1"/>"#);
+}

@@ -1,0 +1,160 @@
+//! Encodings of characters, and what people call them.
+
+/// An encoding of characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Charset {
+    Ascii,
+    Utf8,
+    Latin1,
+    Utf16Big,
+    Utf16Little,
+    /// Known to others, and with so many bytes to the least of its units.
+    Other(usize),
+}
+
+/// Names without digits to count through: of Java's standard libraries, and so of the official tool, and what is short for
+/// them.
+const OTHERS: [&str; 29] = [
+    "BIG5",
+    "BIG5HKSCS",
+    "CESU8",
+    "EUCCN",
+    "EUCJP",
+    "EUCKR",
+    "EUCTW",
+    "GB18030",
+    "GB2312",
+    "GBK",
+    "ISO2022CN",
+    "ISO2022JP",
+    "ISO2022KR",
+    "JISX0201",
+    "JOHAB",
+    "KOI8R",
+    "KOI8U",
+    "LATIN10",
+    "LATIN2",
+    "LATIN3",
+    "LATIN4",
+    "LATIN5",
+    "LATIN9",
+    "MACROMAN",
+    "MS932",
+    "SHIFTJIS",
+    "SJIS",
+    "TIS620",
+    "WINDOWS31J",
+];
+
+/// No name is longer, without what stands between its letters and digits.
+const LONGEST: usize = 16;
+
+impl Charset {
+    /// The encoding of that name, of which only letters and digits count, large or small: `ISO_8859_1`, `iso-8859-1`, `UTF8`.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let mut plain = [0; LONGEST];
+        let mut length = 0;
+        for byte in name.bytes().filter(|byte| !b"-_ .".contains(byte)) {
+            *plain.get_mut(length)? = byte.to_ascii_uppercase();
+            length += 1;
+        }
+        let plain = str::from_utf8(&plain[..length]).ok()?;
+        // Java marks with it what is in no register.
+        let plain = plain.strip_prefix('X').unwrap_or(plain);
+        Some(match plain {
+            "USASCII" | "ASCII" | "ISO646US" => Self::Ascii,
+            "UTF8" => Self::Utf8,
+            "ISO88591" | "LATIN1" | "L1" | "IBM819" | "CP819" => Self::Latin1,
+            "UTF16" | "UTF16BE" => Self::Utf16Big,
+            "UTF16LE" => Self::Utf16Little,
+            "UTF32" | "UTF32BE" | "UTF32LE" => Self::Other(4),
+            _ if OTHERS.contains(&plain) || is_numbered(plain) => Self::Other(1),
+            _ => return None,
+        })
+    }
+
+    /// How many zero bytes end a text.
+    pub(crate) const fn unit(self) -> usize {
+        match self {
+            Self::Ascii | Self::Utf8 | Self::Latin1 => 1,
+            Self::Utf16Big | Self::Utf16Little => 2,
+            Self::Other(unit) => unit,
+        }
+    }
+}
+
+/// Those that are many, and told apart by numbers: the parts of ISO 8859, and code pages.
+fn is_numbered(plain: &str) -> bool {
+    let number = |prefix| plain.strip_prefix(prefix)?.parse::<u32>().ok();
+    let is_part = number("ISO8859").is_some_and(|part| (1..=16).contains(&part) && part != 12);
+    let is_windows = number("WINDOWS").is_some_and(|page| {
+        [874, 932, 936, 949, 950].contains(&page) || (1250..=1258).contains(&page)
+    });
+    let is_page = ["IBM", "CP"]
+        .into_iter()
+        .any(|prefix| number(prefix).is_some_and(|page| (37..=33_722).contains(&page)));
+    is_part || is_windows || is_page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encodings_go_by_many_names() {
+        for (charset, names) in [
+            (Charset::Ascii, &["US-ASCII", "ascii", "ISO646-US"][..]),
+            (Charset::Utf8, &["UTF-8", "utf8", "UTF_8"]),
+            (
+                Charset::Latin1,
+                &["ISO-8859-1", "iso_8859_1", "ISO8859-1", "latin1", "cp819"],
+            ),
+            (Charset::Utf16Big, &["UTF-16", "utf16be"]),
+            (Charset::Utf16Little, &["UTF-16LE", "X-UTF-16LE"]),
+            (Charset::Other(4), &["UTF-32", "UTF_32LE"]),
+            (
+                Charset::Other(1),
+                &[
+                    "windows-1252",
+                    "Cp1252",
+                    "ISO-8859-15",
+                    "Shift_JIS",
+                    "x-sjis",
+                    "GB18030",
+                    "Big5",
+                    "EUC-JP",
+                    "IBM037",
+                    "ibm-1047",
+                    "KOI8-R",
+                    "x-MacRoman",
+                ],
+            ),
+        ] {
+            for name in names {
+                assert_eq!(Charset::named(name), Some(charset), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_nobody_knows_has_no_name() {
+        for name in [
+            "",
+            "-",
+            "X",
+            "UTF-9",
+            "UTF-8!",
+            "klingon",
+            "ISO-8859-12",
+            "ISO-8859-17",
+            "ISO-8859-",
+            "IBM",
+            "cp1",
+            "windows-1259",
+            "ÜTF-8",
+            "a name that is as long as no encoding's",
+        ] {
+            assert_eq!(Charset::named(name), None, "{name}");
+        }
+    }
+}
