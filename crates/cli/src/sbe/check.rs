@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use taran_sbe::compile_file_with;
 use taran_sbe::problem::{Diagnostic, Problem, Severity};
 
+use super::source;
 use crate::failure::Failure;
 use crate::output;
 use crate::printable;
@@ -21,10 +21,13 @@ is an error or a warning, and what is wrong.
 
   taran sbe check schema.xml
   taran sbe check --deny-warnings schemas/*.xml
+  git show HEAD:schema.xml | taran sbe check -
+
+What a schema on standard input includes lies in the current directory.
 
 Exit status: 0 all schemas can be used, 1 one cannot (or has warnings, with --deny-warnings), 2 wrong usage.")]
 pub(crate) struct Arguments {
-    /// The schemas
+    /// The schemas; - is standard input
     #[arg(value_name = "SCHEMA", required = true)]
     schemas: Vec<PathBuf>,
 
@@ -60,9 +63,10 @@ struct Told {
 
 /// Checks them.
 pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+    source::at_most_one(&arguments.schemas)?;
     let mut all_good = true;
     for path in &arguments.schemas {
-        let found = match compile_file_with(path, folders) {
+        let found = match source::schema(path, folders) {
             Ok(compiled) => compiled.warnings,
             Err(rejected) => rejected.problems,
         };

@@ -10,7 +10,7 @@ use taran_sbe::decode::{
 };
 use taran_sbe::model::ByteOrder;
 
-use super::show;
+use super::{show, source};
 use crate::failure::Failure;
 use crate::input;
 use crate::output;
@@ -31,7 +31,7 @@ What is wrong with a schema is told as text on standard error, with --json too; 
 
 Exit status: 0 shown, 1 a schema or a message is broken, 2 wrong usage.")]
 pub(crate) struct Arguments {
-    /// The schema
+    /// The schema; - is standard input, whose includes lie in the current directory
     #[arg(value_name = "SCHEMA")]
     schema: PathBuf,
 
@@ -75,6 +75,7 @@ enum InFront {
 
 /// Decodes them.
 pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+    source::at_most_one([&arguments.schema, &arguments.file])?;
     let schema = super::schema(&arguments.schema, folders)?;
     let decoder = Decoder::new(&schema).with_limit(arguments.limit);
     let bytes = read(&arguments.file).map_err(|source| Failure::File {
@@ -144,7 +145,7 @@ fn show(
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    if path != Path::new("-") {
+    if !source::is_standard_input(path) {
         return input::read(path);
     }
     let mut bytes = Vec::new();

@@ -24,7 +24,7 @@ What is wrong with a schema is told as text on standard error, with --json too; 
 
 Exit status: 0 shown, 1 the schema cannot be used or has no such message, 2 wrong usage.")]
 pub(crate) struct Arguments {
-    /// The schema
+    /// The schema; - is standard input, whose includes lie in the current directory
     #[arg(value_name = "SCHEMA")]
     schema: PathBuf,
 

@@ -8,8 +8,9 @@ use clap::Args;
 use serde::Serialize;
 use taran_sbe::diff::{Change, Impact, diff, worst};
 use taran_sbe::model::Schema;
-use taran_sbe::{Compiled, Rejected, compile_file_with};
+use taran_sbe::{Compiled, Rejected};
 
+use super::source;
 use crate::failure::Failure;
 use crate::output;
 use crate::printable;
@@ -27,15 +28,17 @@ Each change is told with what it does to programs that have the other version:
   code       they do, but programs written for the old names have to be changed
   breaking   one takes for something else what the other says
 
+  git show HEAD:schema.xml | taran sbe diff - schema.xml
+
 What is wrong with a schema is told as text on standard error, with --json too; taran sbe check --json tells it as JSON.
 
 Exit status: 0 they understand each other, 3 they do not, 1 a schema cannot be used, 2 wrong usage.")]
 pub(crate) struct Arguments {
-    /// The schema as it was
+    /// The schema as it was; - is standard input, whose includes lie in the current directory
     #[arg(value_name = "OLD")]
     old: PathBuf,
 
-    /// The schema as it is
+    /// The schema as it is; - is standard input, too
     #[arg(value_name = "NEW")]
     new: PathBuf,
 
@@ -53,9 +56,10 @@ struct Compared<'change> {
 
 /// Compares them.
 pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+    source::at_most_one([&arguments.old, &arguments.new])?;
     let (old, new) = both(
-        compile_file_with(&arguments.old, folders),
-        compile_file_with(&arguments.new, folders),
+        source::schema(&arguments.old, folders),
+        source::schema(&arguments.new, folders),
     )?;
     let changes = diff(&old, &new);
     let worst = worst(&changes);

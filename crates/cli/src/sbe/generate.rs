@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use taran_sbe::compile_file_with;
 use taran_sbe::generate::{GeneratedFile, rust};
 use taran_sbe::problem::{Diagnostic, Problem};
 
+use super::source;
 use crate::failure::Failure;
 use crate::output;
 use crate::printable;
@@ -17,15 +17,16 @@ use crate::printable;
 /// The arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-One file for each schema, with the name of the last part of its package, to be used as a module of a crate that depends on taran-sbe (default-features = false is enough).
-A build script does the same with taran_sbe::build, which names files as those of the schemas are named. The same schema makes the same text each time. Of names that become the
-same in Rust all but the first get numbers, which is told.
+One file for each schema, with the name of the last part of its package, to be used as a module of a crate that depends on
+taran-sbe (default-features = false is enough). A build script does the same with taran_sbe::build, which names files as
+those of the schemas are named. The same schema makes the same text each time. Of names that become the same in Rust all but
+the first get numbers, which is told.
 
   taran sbe generate schema.xml -o src/codecs
 
 Exit status: 0 written, 1 a schema cannot be used or a file not be written, 2 wrong usage.")]
 pub(crate) struct Arguments {
-    /// The schemas
+    /// The schemas; - is standard input, whose includes lie in the current directory
     #[arg(value_name = "SCHEMA", required = true)]
     schemas: Vec<PathBuf>,
 
@@ -36,9 +37,10 @@ pub(crate) struct Arguments {
 
 /// Generates it: nothing is written unless all schemas can be used.
 pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+    source::at_most_one(&arguments.schemas)?;
     let mut files: Vec<GeneratedFile> = Vec::new();
     for path in &arguments.schemas {
-        let compiled = compile_file_with(path, folders)?;
+        let compiled = source::schema(path, folders)?;
         tell_renamed(&compiled.warnings);
         let generated = rust(&compiled.schema).map_err(|error| {
             let told = error.to_string();

@@ -6,12 +6,12 @@ mod describe;
 mod diff;
 mod generate;
 mod show;
+mod source;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use taran_sbe::compile_file_with;
 use taran_sbe::model::Schema;
 
 use crate::failure::Failure;
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The schema in a file; what is only dubious about it is for `check` to tell.
+/// The schema in a file, or on standard input; what is only dubious about it is for `check` to tell.
 fn schema(path: &Path, folders: &[PathBuf]) -> Result<Schema, Failure> {
-    Ok(compile_file_with(path, folders)?.schema)
+    Ok(source::schema(path, folders)?.schema)
 }

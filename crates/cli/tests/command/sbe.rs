@@ -26,6 +26,16 @@ fn sbe(directory: &Directory, arguments: &[&str]) -> Outcome {
     run(command.args(arguments).current_dir(directory.path()))
 }
 
+/// The same, with that on standard input.
+fn sbe_with(directory: &Directory, arguments: &[&str], input: &str) -> Outcome {
+    let path = directory.path().join("input");
+    std::fs::write(&path, input).expect("the file can be written");
+    let input = std::fs::File::open(path).expect("the file can be read");
+    let mut command = taran(&["sbe"]);
+    command.args(arguments).current_dir(directory.path());
+    run(command.stdin(input))
+}
+
 fn orders(directory: &Directory) {
     directory.file("shop.xml", SCHEMA);
     std::fs::write(directory.path().join("orders.bin"), ORDERS).expect("the file can be written");
@@ -97,6 +107,106 @@ fn schemas_include_what_lies_beside_them_or_where_they_are_allowed_to() {
     );
     let allowed = ["check", "--include-from", ".", "inner/main.xml"];
     sbe(&directory, &allowed).assert_code(0);
+}
+
+#[test]
+fn each_takes_a_schema_from_standard_input() {
+    let directory = Directory::new("sbe-stdin");
+    orders(&directory);
+    let inner = directory.path().join("inner");
+    std::fs::create_dir_all(&inner).expect("the folder can be made");
+    let types = "<types><type name=\"T\" primitiveType=\"uint8\"/></types>";
+    directory.file("types.xml", types);
+    std::fs::write(inner.join("types.xml"), types).expect("the file can be written");
+    let including = |href: &str| {
+        let include =
+            format!("<xi:include xmlns:xi=\"http://www.w3.org/2001/XInclude\" href=\"{href}\"/>");
+        SCHEMA
+            .replace("<message ", &format!("{include}<message "))
+            .replace("type=\"uint32\"", "type=\"T\"")
+    };
+
+    let checked = sbe_with(
+        &directory,
+        &["check", "shop.xml", "-"],
+        &including("types.xml"),
+    );
+    checked.assert_code(0).assert_silent();
+    assert_eq!(
+        checked.stdout,
+        "shop.xml: no errors, no warnings\n-: no errors, no warnings\n"
+    );
+    sbe_with(&directory, &["check", "-"], &including("inner/types.xml")).assert_code(0);
+    // From the present folder and below it, and not from itself.
+    for (href, expected) in [
+        ("/etc/passwd", "it lies outside of"),
+        ("-", "includes itself"),
+    ] {
+        let refused = sbe_with(&directory, &["check", "-"], &including(href));
+        refused.assert_code(1);
+        assert!(refused.stdout.starts_with("-:9:1: error: "), "{refused:?}");
+        assert!(refused.stdout.contains(expected), "{refused:?}");
+    }
+    let broken = SCHEMA.replace("\"uint32\"", "\"uint33\"");
+    let told = sbe_with(&directory, &["describe", "-"], &broken);
+    told.assert_code(1);
+    assert!(
+        told.stderr
+            .contains("-:10:3: error: there is no type uint33"),
+        "{told:?}"
+    );
+    let nothing = sbe_with(&directory, &["check", "-"], "");
+    nothing.assert_code(1);
+    assert!(nothing.stdout.starts_with("-:1:1: error: "), "{nothing:?}");
+
+    let file = |arguments: &[&str]| sbe(&directory, arguments);
+    let pairs: [(&[&str], &[&str]); 3] = [
+        (&["describe", "-"], &["describe", "shop.xml"]),
+        (
+            &["diff", "-", "shop.xml"],
+            &["diff", "shop.xml", "shop.xml"],
+        ),
+        (
+            &["diff", "shop.xml", "-"],
+            &["diff", "shop.xml", "shop.xml"],
+        ),
+    ];
+    for (from_input, from_file) in pairs {
+        let found = sbe_with(&directory, from_input, SCHEMA);
+        found.assert_code(0).assert_silent();
+        assert_eq!(found.stdout, file(from_file).stdout, "{from_input:?}");
+    }
+    let decoded = sbe_with(&directory, &["decode", "-", "orders.bin"], SCHEMA);
+    assert_eq!(
+        decoded.stdout,
+        file(&["decode", "shop.xml", "orders.bin"]).stdout
+    );
+    assert!(decoded.stdout.contains("side: Buy"), "{decoded:?}");
+    let generated = sbe_with(&directory, &["generate", "-", "-o", "made"], SCHEMA);
+    generated.assert_code(0).assert_silent();
+    assert_eq!(generated.stdout, "made/shop.rs\n");
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    let directory = Directory::new("sbe-stdin-twice");
+    orders(&directory);
+    for arguments in [
+        &["check", "-", "shop.xml", "-"][..],
+        &["diff", "-", "-"],
+        &["generate", "-", "-", "-o", "made"],
+        &["decode", "-", "-"],
+    ] {
+        let refused = sbe_with(&directory, arguments, SCHEMA);
+        refused.assert_code(2);
+        assert!(
+            refused
+                .stderr
+                .contains("- is given 2 times, and standard input can be read only once"),
+            "{arguments:?}: {refused:?}"
+        );
+        assert_eq!(refused.stdout, "", "{arguments:?}");
+    }
 }
 
 #[test]
