@@ -39,16 +39,22 @@ macro_rules! numbered {
 
 numbered!(Field, Group, Data);
 
-/// The blocks of two messages or groups.
-pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, report: &mut Report) {
-    if old.length != new.length
-        && let Some(place) = new.fields.last().or(old.fields.last())
-    {
+/// The blocks of two messages or groups, of which the new one is at that place.
+pub(super) fn compare(
+    path: &str,
+    (old, new): (&Block, &Block),
+    place: &Position,
+    in_group: bool,
+    report: &mut Report,
+) {
+    if old.length != new.length {
+        let last = new.fields.last().or(old.fields.last());
+        let place = last.map_or(place, |last| &last.position);
         let what = format!(
             "the block took {} bytes, and takes {}",
             old.length, new.length
         );
-        report.add(Impact::Extension, path, &place.position, what);
+        report.add(Impact::Extension, path, place, what);
     }
     let fields = Pairs::of(&old.fields, &new.fields);
     for &(one, two) in &fields.both {
@@ -56,7 +62,7 @@ pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, repo
         both(&path, one, two, &fields, report);
         field(&path, one, two, report);
     }
-    for one in fields.gone {
+    for one in &fields.gone {
         let (path, place) = (step(path, &one.name), &one.position);
         let impact = match one.presence {
             Presence::Constant => Impact::Code,
@@ -64,8 +70,10 @@ pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, repo
         };
         report.add(impact, &path, place, "is gone; deprecate it instead");
     }
-    for two in fields.new {
-        new_field(&step(path, &two.name), two, old, report);
+    for two in &fields.new {
+        if !fields.takes_a_name(path, *two, report) {
+            new_field(&step(path, &two.name), two, old, report);
+        }
     }
 
     let groups = Pairs::of(&old.groups, &new.groups);
@@ -76,11 +84,11 @@ pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, repo
         let (was, is) = (&one.dimensions.kind, &two.dimensions.kind);
         composites::frame(&path, was, is, report);
         entries(&path, one, two, report);
-        compare(&path, &one.block, &two.block, true, report);
+        compare(&path, (&one.block, &two.block), &two.position, true, report);
     }
     gone(path, &groups.gone, report);
     // Data lies behind the groups, and so would be taken for one.
-    appended(path, &groups.new, in_group, !old.data.is_empty(), report);
+    appended(path, &groups, in_group, !old.data.is_empty(), report);
 
     let data = Pairs::of(&old.data, &new.data);
     sequence(path, "data", &data, report);
@@ -90,7 +98,7 @@ pub(super) fn compare(path: &str, old: &Block, new: &Block, in_group: bool, repo
         types::data(&path, &one.encoding, &two.encoding, &two.position, report);
     }
     gone(path, &data.gone, report);
-    appended(path, &data.new, in_group, false, report);
+    appended(path, &data, in_group, false, report);
 }
 
 /// How many entries groups may have: both sides refuse other counts.
@@ -143,6 +151,16 @@ impl<'schema, Thing: Numbered> Pairs<'schema, Thing> {
             .collect();
         pairs
     }
+
+    /// Whether something new has the name of something that has another one now; told if so.
+    fn takes_a_name(&self, path: &str, new: &Thing, report: &mut Report) -> bool {
+        let Some(other) = self.ids.get(new.name()) else {
+            return false;
+        };
+        let path = step(path, new.name());
+        report.takes_a_name(&path, new.position(), "is new", *other);
+        true
+    }
 }
 
 /// Where to find things.
@@ -183,11 +201,8 @@ fn both<Thing: Numbered>(
     let place = new.position();
     match pairs.ids.get(new.name()) {
         Some(other) if *other != old.id() => {
-            let what = format!(
-                "was called {}, and has the name of what had the id {other}: who goes by names takes the one for the other",
-                old.name()
-            );
-            report.add(Impact::Breaking, path, place, what);
+            let was = format!("was called {}", old.name());
+            report.takes_a_name(path, place, &was, *other);
         }
         _ => report.renamed(path, place, old.name(), new.name()),
     }
@@ -231,7 +246,8 @@ fn field(path: &str, old: &Field, new: &Field, report: &mut Report) {
         let what = "the time counts from another moment";
         report.add(Impact::Breaking, path, place, what);
     }
-    if old.time_unit != new.time_unit {
+    let unit = |field: &Field| field.time_unit.clone().unwrap_or("nanosecond".to_owned());
+    if unit(old) != unit(new) {
         let what = "the time counts in another unit";
         report.add(Impact::Breaking, path, place, what);
     }
@@ -331,12 +347,15 @@ fn gone<Thing: Numbered>(path: &str, things: &[&Thing], report: &mut Report) {
 
 fn appended<Thing: Numbered>(
     path: &str,
-    things: &[&Thing],
+    pairs: &Pairs<'_, Thing>,
     in_group: bool,
     data_follows: bool,
     report: &mut Report,
 ) {
-    for two in things {
+    for two in &pairs.new {
+        if pairs.takes_a_name(path, *two, report) {
+            continue;
+        }
         let (path, place) = (step(path, two.name()), two.position());
         if !report.is_marked_new(&path, place, two.since()) {
             continue;

@@ -1,6 +1,7 @@
 //! The changes that were found so far.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use super::{Change, Impact};
@@ -91,6 +92,24 @@ impl Report {
                 format!("was called {old}, is called {new}"),
             );
         }
+    }
+
+    /// Tells that something has the name now that was that of something else, which had that id.
+    pub(super) fn takes_a_name(
+        &mut self,
+        path: &str,
+        position: &Position,
+        what: &str,
+        other: impl Display,
+    ) {
+        self.add(
+            Impact::Breaking,
+            path,
+            position,
+            format!(
+                "{what}, and has the name of what had the id {other}: who goes by names takes the one for the other"
+            ),
+        );
     }
 
     /// Tells when something is said to have come at another time than before.

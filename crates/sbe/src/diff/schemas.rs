@@ -60,6 +60,11 @@ fn messages(old: &Schema, new: &Schema, report: &mut Report) {
         .iter()
         .map(|message| (message.name.as_str(), message))
         .collect();
+    let ids: HashMap<&str, u64> = old
+        .messages
+        .iter()
+        .map(|message| (message.name.as_str(), message.id))
+        .collect();
     for one in &old.messages {
         let Some(two) = by_id.get(&one.id) else {
             let (place, what) = match by_name.get(one.name.as_str()) {
@@ -72,26 +77,32 @@ fn messages(old: &Schema, new: &Schema, report: &mut Report) {
             report.add(Impact::Breaking, &one.name, place, what);
             continue;
         };
-        report.renamed(&one.name, &two.position, &one.name, &two.name);
+        match ids.get(two.name.as_str()) {
+            Some(other) if *other != one.id => {
+                let was = format!("was called {}", one.name);
+                report.takes_a_name(&two.name, &two.position, &was, other);
+            }
+            _ => report.renamed(&one.name, &two.position, &one.name, &two.name),
+        }
         report.came(&one.name, &two.position, one.since, two.since);
         report.deprecated(&one.name, &two.position, one.deprecated, two.deprecated);
         if one.semantic_type != two.semantic_type {
             let what = "the semantic type changed";
             report.add(Impact::None, &one.name, &two.position, what);
         }
-        blocks::compare(&two.name, &one.block, &two.block, false, report);
+        let both = (&one.block, &two.block);
+        blocks::compare(&two.name, both, &two.position, false, report);
     }
     let known: HashSet<u64> = old.messages.iter().map(|message| message.id).collect();
-    let names: HashSet<&str> = old
-        .messages
-        .iter()
-        .map(|message| message.name.as_str())
-        .collect();
-    for two in &new.messages {
-        // One that only has another id was told above.
-        if !known.contains(&two.id) && !names.contains(two.name.as_str()) {
+    for two in new.messages.iter().filter(|two| !known.contains(&two.id)) {
+        match ids.get(two.name.as_str()) {
             // Whoever does not know it sees so by its id, whatever it says of its version.
-            report.add(Impact::Extension, &two.name, &two.position, "is new");
+            None => report.add(Impact::Extension, &two.name, &two.position, "is new"),
+            Some(other) if by_id.contains_key(other) => {
+                report.takes_a_name(&two.name, &two.position, "is new", other);
+            }
+            // One that only has another id was told above.
+            Some(_) => {}
         }
     }
 }

@@ -122,6 +122,9 @@ fn enumeration(path: &str, old: &Enum, new: &Enum, place: &Position, report: &mu
         let what = format!("was sent as {}, and is as {}", old.encoding, new.encoding);
         report.add(Impact::Breaking, path, place, what);
     }
+    if old.presence != new.presence {
+        report.add(Impact::Breaking, path, place, "another presence");
+    }
     if old.null != new.null {
         let (was, is) = (old.null.shown(old.encoding), new.null.shown(new.encoding));
         let what = format!("null was {was}, and is {is}");

@@ -344,6 +344,124 @@ fn a_name_that_is_that_of_something_else_now_is_breaking() {
 }
 
 #[test]
+fn a_name_that_goes_to_something_new_or_to_another_message_is_breaking() {
+    let told_of = |old: &str, new: &str| {
+        let changes = diff(&read(0, "", old), &read(1, "", new));
+        changes
+            .into_iter()
+            .filter(|change| change.path != "schema")
+            .map(|change| format!("{}: {}: {}", change.impact, change.path, change.what))
+            .collect::<Vec<_>>()
+    };
+    let message =
+        |name: &str, id: u32| format!(r#"<message name="{name}" id="{id}" sinceVersion="0"/>"#);
+    let why = "who goes by names takes the one for the other";
+    let two = |one: &str, other: &str| message(one, 1) + &message(other, 2);
+    assert_eq!(
+        told_of(&two("Start", "Stop"), &two("Stop", "Start")),
+        [
+            format!(
+                "breaking: Stop: was called Start, and has the name of what had the id 2: {why}"
+            ),
+            format!(
+                "breaking: Start: was called Stop, and has the name of what had the id 1: {why}"
+            ),
+        ]
+    );
+    assert_eq!(
+        told_of(
+            &message("Start", 1),
+            &(message("Halt", 1) + &message("Start", 3))
+        ),
+        [
+            "code: Start: was called Start, is called Halt".to_owned(),
+            format!("breaking: Start: is new, and has the name of what had the id 1: {why}"),
+        ]
+    );
+    assert_eq!(
+        told_of(&message("Start", 1), &message("Start", 3)),
+        ["breaking: Start: had the template id 1, and has 3"]
+    );
+    let fields = |inside: &str| format!(r#"<message name="M" id="1">{inside}</message>"#);
+    for (old, new) in [
+        (
+            r#"<field name="price" id="1" type="uint32"/>"#,
+            r#"<field name="oldPrice" id="1" type="uint32"/><field name="price" id="2" type="uint32" sinceVersion="1"/>"#,
+        ),
+        (
+            r#"<group name="price" id="1"/>"#,
+            r#"<group name="oldPrice" id="1"/><group name="price" id="2" sinceVersion="1"/>"#,
+        ),
+        (
+            r#"<data name="price" id="1" type="varText"/>"#,
+            r#"<data name="oldPrice" id="1" type="varText"/><data name="price" id="2" type="varText" sinceVersion="1"/>"#,
+        ),
+    ] {
+        let found = told_of(&fields(old), &fields(new));
+        let expected =
+            format!("breaking: M.price: is new, and has the name of what had the id 1: {why}");
+        assert!(found.contains(&expected), "{found:#?}");
+        assert!(
+            found.contains(&"code: M.oldPrice: was called price, is called oldPrice".to_owned()),
+            "{found:#?}"
+        );
+    }
+}
+
+#[test]
+fn an_enumeration_that_becomes_optional_in_a_composite_is_breaking() {
+    let with = |presence: &str| {
+        let types = format!(
+            r#"<enum name="E" encodingType="uint8" {presence}><validValue name="A">1</validValue></enum>
+               <composite name="C"><ref name="e" type="E"/></composite>"#
+        );
+        read(
+            0,
+            &types,
+            r#"<message name="M" id="1"><field name="c" id="1" type="C"/></message>"#,
+        )
+    };
+    let (required, optional) = (with(""), with(r#"presence="optional""#));
+    assert_eq!(told(&diff(&required, &optional)), [(Impact::Breaking, "E")]);
+    assert_eq!(told(&diff(&optional, &required)), [(Impact::Breaking, "E")]);
+}
+
+#[test]
+fn nanoseconds_are_what_times_count_in_unless_they_say_otherwise() {
+    let with = |unit: &str| {
+        let message = format!(
+            r#"<message name="M" id="1"><field name="t" id="1" type="uint64" {unit}/></message>"#
+        );
+        read(0, "", &message)
+    };
+    let (none, nano, micro) = (
+        with(""),
+        with(r#"timeUnit="nanosecond""#),
+        with(r#"timeUnit="microsecond""#),
+    );
+    assert_eq!(diff(&none, &nano), []);
+    assert_eq!(told(&diff(&none, &micro)), [(Impact::Breaking, "M.t")]);
+}
+
+#[test]
+fn another_length_of_a_block_without_fields_is_told_too() {
+    let old = read(
+        0,
+        "",
+        r#"<message name="M" id="1"><group name="g" id="1"/></message>"#,
+    );
+    let new = read(
+        0,
+        "",
+        r#"<message name="M" id="1" blockLength="16"><group name="g" id="1" blockLength="2"/></message>"#,
+    );
+    assert_eq!(
+        told(&diff(&old, &new)),
+        [(Impact::Extension, "M"), (Impact::Extension, "M.g")]
+    );
+}
+
+#[test]
 fn another_null_value_of_an_enumeration_is_breaking_where_it_is_used() {
     let side = |null: u8, presence: &str| {
         format!(
