@@ -317,6 +317,10 @@ pub enum Problem {
         found: Primitive,
         expected: &'static str,
     },
+    #[error(
+        "an enumeration sent as {0}: the official tool refuses it, unless encodingType names a type of the schema that is one"
+    )]
+    WideEnumeration(Primitive),
     #[error("{what} cannot be sent as {found}, only as {expected}")]
     WrongEncoding {
         what: &'static str,
@@ -354,6 +358,15 @@ pub enum Problem {
         composite: String,
         member: &'static str,
         primitive: Primitive,
+    },
+    #[error(
+        "maxValue {max} of {member} of {composite} stands for null; the official tool refuses more than {greatest}"
+    )]
+    MaxValueIsNull {
+        composite: String,
+        member: &'static str,
+        max: i128,
+        greatest: i128,
     },
     #[error("{what} {value} does not fit into {member} of {composite}, which goes up to {max}")]
     DoesNotFit {
@@ -451,6 +464,8 @@ impl Problem {
             | Self::NoLength
             | Self::OffsetZero { .. }
             | Self::NoMaxValue { .. }
+            | Self::MaxValueIsNull { .. }
+            | Self::WideEnumeration(_)
             | Self::BehindVarData { .. }
             | Self::DataOptional
             | Self::DeprecatedBeyond { .. }

@@ -11,7 +11,7 @@ pub(super) type Thing<'a> = (&'a str, &'a Position);
 /// The names that are taken in one place.
 ///
 /// Whoever comes first keeps its name, and each one after it gets the first number that is free behind it: `order_id`,
-/// `order_id_2`. So names stay what they are while a schema grows at its end.
+/// `order_id_2`. So names stay what they are while more of the same kind is added at the end of a schema.
 #[derive(Debug)]
 pub(super) struct Scope<'a> {
     taken: HashMap<String, Thing<'a>>,

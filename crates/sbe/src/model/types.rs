@@ -144,6 +144,8 @@ pub struct Composite {
     pub leaves: u32,
     by_name: Index,
     lost: Lost,
+    /// The first composite for `<data>` that it holds, however deep.
+    data_inside: Option<String>,
 }
 
 /// The members of a composite that are not among the others because something is wrong with them, which has been told.
@@ -164,7 +166,12 @@ impl Composite {
         depth: usize,
         leaves: u32,
     ) -> Self {
+        let inner = members.iter().find_map(|member| match &member.kind.kind {
+            TypeKind::Composite(composite) => composite.data_in(&member.kind.name),
+            TypeKind::Simple(_) | TypeKind::Enum(_) | TypeKind::Set(_) => None,
+        });
         Self {
+            data_inside: inner.map(str::to_owned),
             by_name: Index::of(&members, |member| member.name.as_str()),
             members,
             length,
@@ -185,6 +192,14 @@ impl Composite {
     pub fn member(&self, name: &str) -> Option<&Member> {
         self.by_name
             .find(&self.members, &name, |member| member.name.as_str())
+    }
+
+    /// The composite for `<data>` that it is, by that name, or that it holds.
+    pub(crate) fn data_in<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        if self.is_data() {
+            return Some(name);
+        }
+        self.data_inside.as_deref()
     }
 
     /// Whether it is one for `<data>`, rather than for fields.

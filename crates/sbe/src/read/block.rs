@@ -131,11 +131,10 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
         }
         return None;
     };
-    if matches!(&kind.kind, TypeKind::Composite(composite) if composite.is_data()) {
-        problems.add(
-            &element.position,
-            Problem::VarDataInField(kind.name.clone()),
-        );
+    if let TypeKind::Composite(composite) = &kind.kind
+        && let Some(name) = composite.data_in(&kind.name)
+    {
+        problems.add(&element.position, Problem::VarDataInField(name.to_owned()));
         return None;
     }
     let presence = match (said, kind.presence()) {

@@ -6,7 +6,9 @@ use super::NAMELESS;
 use super::attributes::{self, Attributes};
 use super::taken::Taken;
 use super::types::Types;
-use crate::model::{Composite, Lost, MAX_DEPTH, MAX_LEAVES, MAX_LENGTH, Member, Type, TypeKind};
+use crate::model::{
+    Composite, Lost, MAX_DEPTH, MAX_LEAVES, MAX_LENGTH, Member, Presence, Type, TypeKind,
+};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 
@@ -41,6 +43,7 @@ pub(super) fn composite<'tree>(
             }
         };
         // Of what is broken too, so that all is told at once.
+        let member = member.filter(|(member, _)| has_a_value(member, problems));
         let is_new = name.is_none_or(|name| names.take("member", name, &child.position, problems));
         lost.nameless |= name.is_none_or(str::is_empty);
         let Some((member, offset)) = member.filter(|_| is_new) else {
@@ -63,6 +66,17 @@ pub(super) fn composite<'tree>(
         leaves,
     } = placed;
     Some(Composite::new(members, lost, length, depth, leaves))
+}
+
+/// Whether something is sent for a member, or a value is known. In a composite nothing can say which value of an
+/// enumeration is meant.
+fn has_a_value(member: &Member, problems: &mut Problems) -> bool {
+    let is_constant = member.kind.presence() == Presence::Constant;
+    if is_constant && matches!(member.kind.kind, TypeKind::Enum(_)) {
+        problems.add(&member.position, Problem::NoConstant);
+        return false;
+    }
+    true
 }
 
 /// A member, and where it wants to be.

@@ -20,6 +20,12 @@ pub(super) fn enumeration(
 ) -> Option<Enum> {
     let encoding = encoding(element, attributes, types, problems)
         .filter(|(simple, _)| can_be_enumerated(simple.primitive, attributes, problems));
+    if let Some((simple, None)) = &encoding
+        && [Primitive::Uint32, Primitive::Int64, Primitive::Uint64].contains(&simple.primitive)
+    {
+        let problem = Problem::WideEnumeration(simple.primitive);
+        attributes.at("encodingType", problems, problem);
+    }
     let sent = encoding.as_ref().map(|(simple, _)| Sent {
         simple,
         null: null_value(element, attributes, simple, problems),

@@ -346,7 +346,7 @@ impl<'kind, 'problems> Frame<'kind, 'problems> {
         }
     }
 
-    /// Tells what the official tool would say of a length of four bytes without a bound.
+    /// Tells what the official tool would say of a length of four bytes without a bound, and of a bound that is null.
     fn bounded(&mut self, name: &'static str) {
         let Some(member) = self.composite.member(name) else {
             return;
@@ -361,6 +361,20 @@ impl<'kind, 'problems> Frame<'kind, 'problems> {
                 composite: self.kind.name.clone(),
                 member: name,
                 primitive: simple.primitive,
+            };
+            self.problems.add(&member.position, problem);
+        }
+        let greatest = simple.primitive.max_value();
+        if simple.explicit.max
+            && [Primitive::Uint8, Primitive::Uint16].contains(&simple.primitive)
+            && let (Scalar::Integer(max), Scalar::Integer(greatest)) = (simple.max, greatest)
+            && max > greatest
+        {
+            let problem = Problem::MaxValueIsNull {
+                composite: self.kind.name.clone(),
+                member: name,
+                max,
+                greatest,
             };
             self.problems.add(&member.position, problem);
         }

@@ -205,6 +205,9 @@ impl<'tree> Types<'tree> {
         let name = attributes.name(problems);
         let common = attributes.common(problems);
         let offset = attributes.number("offset", problems);
+        if ["composite", "set"].contains(&element.name.as_str()) {
+            never_constant(&attributes, problems);
+        }
         let kind = match element.name.as_str() {
             "type" => TypeKind::Simple(simple::simple(element, &attributes, self, problems)?),
             "composite" => {
@@ -256,6 +259,18 @@ impl<'tree> Types<'tree> {
         };
         let constant = Constant::Scalar(Scalar::Integer(value.value));
         Some((enumeration.encoding, constant))
+    }
+}
+
+/// Tells of a composite or a set that calls itself constant. It has no value to be, and the official tool takes no bytes for it.
+fn never_constant(attributes: &Attributes<'_>, problems: &mut Problems) {
+    if attributes.presence(problems) == Some(Presence::Constant) {
+        let what = if attributes.element.name == "set" {
+            "a set"
+        } else {
+            "a composite"
+        };
+        attributes.at("presence", problems, Problem::NotConstant { what });
     }
 }
 

@@ -273,7 +273,7 @@ fn many_of_a_thing_cost_no_more_than_their_number() {
         })
         .collect();
     let schema = crate::accepted(
-        &format!("<enum name=\"E\" encodingType=\"uint32\">{values}</enum>"),
+        &format!("<enum name=\"E\" encodingType=\"int32\">{values}</enum>"),
         &format!("<message name=\"M\" id=\"1\">{fields}</message>"),
     );
     assert_eq!(diff(&schema, &schema), []);

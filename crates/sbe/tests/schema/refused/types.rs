@@ -309,3 +309,108 @@ fn numbers_are_those_that_their_types_can_hold() {
         <type name="D" primitiveType="double" minValue="1e-400"/>"#;
     crate::accepted(types, r#"<message name="M" id="1"/>"#);
 }
+
+#[test]
+fn what_is_constant_has_a_value() {
+    types(&[
+        (
+            r#"<enum name="E" encodingType="uint8" presence="constant"><validValue name="A">1</validValue></enum>
+               <composite name="C"><ref name="e" type="E"/></composite>"#,
+            Error,
+            "it is constant, but has no value",
+        ),
+        (
+            r#"<composite name="C"><enum name="E" encodingType="uint8" presence="constant">
+               <validValue name="A">1</validValue></enum></composite>"#,
+            Error,
+            "it is constant, but has no value",
+        ),
+        (
+            r#"<composite name="C" presence="constant"><type name="a" primitiveType="uint8"/></composite>"#,
+            Error,
+            "a composite cannot be constant",
+        ),
+        (
+            r#"<set name="S" encodingType="uint8" presence="constant"><choice name="a">0</choice></set>"#,
+            Error,
+            "a set cannot be constant",
+        ),
+        (
+            r#"<set name="S" encodingType="uint8" presence="banana"><choice name="a">0</choice></set>"#,
+            Error,
+            "presence=\"banana\" is not required, optional or constant",
+        ),
+        (
+            r#"<composite name="C" presence="banana"><type name="a" primitiveType="uint8"/></composite>"#,
+            Error,
+            "presence=\"banana\" is not required, optional or constant",
+        ),
+    ]);
+    let types = r#"<composite name="C" presence="optional"><type name="a" primitiveType="uint8"/></composite>
+        <set name="S" encodingType="uint8" presence="required"><choice name="a">0</choice></set>
+        <enum name="E" encodingType="uint8" presence="constant"><validValue name="A">1</validValue></enum>"#;
+    let field =
+        r#"<message name="M" id="1"><field name="e" id="1" type="E" valueRef="E.A"/></message>"#;
+    crate::accepted(types, field);
+}
+
+#[test]
+fn what_the_official_tool_refuses_is_told() {
+    let of = |inside: &str| format!(r#"<composite name="D">{inside}</composite>"#);
+    let length = r#"<type name="blockLength" primitiveType="uint16"/>"#;
+    let count = |text: &str| of(&format!(r#"{length}<type name="numInGroup" {text}/>"#));
+    let told = |types: &str| {
+        let message =
+            r#"<message name="M" id="1"><group name="g" id="1" dimensionType="D"/></message>"#;
+        let found = crate::problems(types, message);
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for (text, max) in [
+        (r#"primitiveType="uint8" maxValue="255""#, "255"),
+        (r#"primitiveType="uint16" maxValue="65535""#, "65535"),
+    ] {
+        let found = told(&count(text));
+        let [found] = found.as_slice() else {
+            panic!("{found:#?}")
+        };
+        let expected = format!(
+            "warning: maxValue {max} of numInGroup of D stands for null; the official tool refuses more than"
+        );
+        assert!(found.contains(&expected), "{found}");
+    }
+    for text in [
+        r#"primitiveType="uint8" maxValue="254""#,
+        r#"primitiveType="uint16" maxValue="65534""#,
+    ] {
+        assert_eq!(told(&count(text)), [""; 0]);
+    }
+    for primitive in ["uint32", "int64", "uint64"] {
+        let expected = format!(
+            "an enumeration sent as {primitive}: the official tool refuses it, unless encodingType names a type of the schema \
+             that is one"
+        );
+        let direct = format!(
+            r#"<enum name="E" encodingType="{primitive}"><validValue name="A">1</validValue></enum>"#
+        );
+        types(&[(&direct, Warning, &expected)]);
+        let named = format!(r#"<type name="T" primitiveType="{primitive}"/>"#)
+            + &direct.replace(primitive, "T");
+        crate::accepted(&named, r#"<message name="M" id="1"/>"#);
+    }
+}
+
+#[test]
+fn composites_that_hold_data_are_for_data_alone() {
+    let types = r#"<composite name="X"><ref name="t" type="varText"/><type name="z" primitiveType="uint8"/></composite>
+        <composite name="Y"><ref name="x" type="X"/></composite>"#;
+    for kind in ["varText", "X", "Y"] {
+        let message =
+            format!(r#"<message name="M" id="1"><field name="f" id="1" type="{kind}"/></message>"#);
+        super::one(
+            types,
+            &message,
+            Error,
+            "composite varText holds varData and is for <data> only",
+        );
+    }
+}
