@@ -137,7 +137,43 @@ fn schemas() -> Vec<Seed> {
         Seed::new("sbe_schema", "two", both),
         Seed::new("sbe_schema", "cycle", cycle),
     ];
+    seeds.extend(broken());
     let all = SCHEMAS.map(|(name, text)| Seed::new("sbe_schema", name, text));
     seeds.extend(all);
     seeds
+}
+
+/// Schemas with one thing in them that is wrong, or dubious.
+fn broken() -> impl Iterator<Item = Seed> {
+    let cases = [
+        (
+            "member-of-header",
+            "<type name=\"version\" primitiveType=\"uint16\"/>",
+            "<type name=\"version\" primitiveType=\"uint9\"/>",
+        ),
+        (
+            "beyond-its-type",
+            "<type name=\"Levels\"",
+            "<type name=\"Beyond\" primitiveType=\"double\" minValue=\"1e400\"/><type name=\"Levels\"",
+        ),
+        (
+            "constant-without-value",
+            "<enum name=\"Side\" encodingType=\"char\">",
+            "<enum name=\"Side\" encodingType=\"char\" presence=\"constant\">",
+        ),
+        (
+            "data-deep-in-a-field",
+            "<ref name=\"flags\" type=\"Flags\"/>",
+            "<ref name=\"flags\" type=\"text\"/>",
+        ),
+        (
+            "code-in-a-description",
+            "<sbe:message name=\"Nothing\" id=\"2\"/>",
+            "<sbe:message name=\"Nothing\" id=\"2\" description=\"~~~&#10;-      a&#10;```\"/>",
+        ),
+    ];
+    cases.into_iter().map(|(name, from, to)| {
+        assert!(sbe_decode::SCHEMA.contains(from), "{from}");
+        Seed::new("sbe_schema", name, sbe_decode::SCHEMA.replace(from, to))
+    })
 }
