@@ -37,6 +37,8 @@ const NAMELESS: &str = "?";
 
 /// Reads a whole schema; `None` where it is so broken that nothing further can be said of it.
 pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> {
+    // So far only files were looked at. What is in one that cannot be read, nobody can say.
+    let is_whole = !problems.any_errors();
     if root.name != "messageSchema" {
         let problem = Problem::WrongRoot {
             expected: "messageSchema",
@@ -64,7 +66,7 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
     if let Some(version) = version {
         life::check(root, version, problems);
     }
-    let mut types = Types::collect(root, problems);
+    let mut types = Types::collect(root, is_whole, problems);
     let all_types = types.resolve_all(problems);
     let header = frame::header(root, &header_type, &mut types, problems);
     let mut messages = Vec::new();
@@ -88,7 +90,7 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
             _ => attributes::unknown_element(element, root, problems),
         }
     }
-    if !any_messages {
+    if !any_messages && is_whole {
         problems.add(&root.position, Problem::NoMessages);
     }
     Some(Schema {

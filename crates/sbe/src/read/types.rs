@@ -29,6 +29,8 @@ pub(super) struct Types<'tree> {
     pub(super) frames: Frames,
     /// How many types are being read, each for the one before it.
     depth: usize,
+    /// Whether all files are there, so that a type that is not found is in none of them.
+    is_whole: bool,
 }
 
 struct Definition<'tree> {
@@ -45,8 +47,8 @@ enum State {
 }
 
 impl<'tree> Types<'tree> {
-    /// Finds the types of a schema, and reads none of them yet.
-    pub(super) fn collect(root: &'tree Element, problems: &mut Problems) -> Self {
+    /// Finds the types of a schema, of which all files are there or not, and reads none of them yet.
+    pub(super) fn collect(root: &'tree Element, is_whole: bool, problems: &mut Problems) -> Self {
         let mut types = Self {
             by_name: HashMap::new(),
             in_order: Vec::new(),
@@ -57,6 +59,7 @@ impl<'tree> Types<'tree> {
                 .collect(),
             frames: Frames::default(),
             depth: 0,
+            is_whole,
         };
         for group in root.children.iter().filter(|child| child.name == "types") {
             let package = Attributes::only(group, &[&["package"]], problems).value("package");
@@ -141,7 +144,9 @@ impl<'tree> Types<'tree> {
         if let Some(primitive) = Primitive::named(name) {
             return Some(self.built_in(primitive));
         }
-        problems.add(position, Problem::NoSuchType(name.to_owned()));
+        if self.is_whole {
+            problems.add(position, Problem::NoSuchType(name.to_owned()));
+        }
         None
     }
 

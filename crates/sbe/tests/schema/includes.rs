@@ -96,6 +96,28 @@ fn files_that_are_missing_broken_or_endless_are_told() {
 }
 
 #[test]
+fn what_may_be_in_a_file_that_is_missing_is_not_told_as_missing_too() {
+    let main = format!(
+        "{HEAD}\n<xi:include href=\"none.xml\"/>\n<message name=\"M\" id=\"1\"><field name=\"f\" id=\"1\" type=\"Shared\"/>\n\
+         <group name=\"g\" id=\"2\"/><data name=\"d\" id=\"3\" type=\"varText\"/>\n<data name=\"d\" id=\"4\" type=\"varText\"/>\
+         </message></messageSchema>"
+    );
+    assert_eq!(
+        told(read(&[("dir/main.xml", &main)])),
+        [
+            "dir/main.xml:2:1: error: cannot read dir/none.xml: entity not found",
+            // And what is wrong whatever is in it.
+            "dir/main.xml:5:1: error: name d is already defined at dir/main.xml:4:25",
+        ]
+    );
+    let nothing = format!("{HEAD}\n<xi:include href=\"none.xml\"/></messageSchema>");
+    assert_eq!(
+        told(read(&[("dir/main.xml", &nothing)])),
+        ["dir/main.xml:2:1: error: cannot read dir/none.xml: entity not found"]
+    );
+}
+
+#[test]
 fn the_number_of_files_is_bounded() {
     let twice = |next: usize| {
         format!(
