@@ -20,6 +20,7 @@ mod ids;
 mod interceptors;
 #[cfg(not(loom))]
 mod launch;
+mod lull;
 mod park;
 pub mod receiver;
 #[cfg(test)]

@@ -11,6 +11,7 @@ use taran_core::agent::Agent;
 use taran_core::clock::Now;
 
 use crate::conductor::Conductor;
+use crate::lull::Lull;
 
 /// Where there is nothing to do the conductor looks around once in such a time. By then a dozen idle turns have gone by, so
 /// that its share is next to nothing; and what it does later by so much (moving the limit of a publisher that has used up
@@ -34,10 +35,8 @@ pub(crate) struct InTurn<C, N> {
     conductor: C,
     network: N,
     role_name: String,
-    /// When the conductor last had a turn.
-    looked_ns: i64,
-    /// Nobody has found anything to do since.
-    is_idle: bool,
+    /// Behind turns of the conductor since which nobody has found anything to do.
+    lull: Lull,
     /// It had none in the last turn.
     is_left_out: bool,
 }
@@ -49,30 +48,25 @@ impl<C: Leisure, N: Agent> InTurn<C, N> {
             conductor,
             network,
             role_name,
-            looked_ns: i64::MIN,
-            is_idle: false,
+            lull: Lull::new(LEISURE_NS),
             is_left_out: false,
         }
-    }
-
-    /// A clock that stands still tells nothing of how long ago the last look was.
-    fn may_leave_out(&self, now: Now) -> bool {
-        let passed_ns = now.nanos.saturating_sub(self.looked_ns);
-        self.is_idle && (1..LEISURE_NS).contains(&passed_ns) && self.conductor.is_at_leisure()
     }
 }
 
 impl<C: Leisure, N: Agent> Agent for InTurn<C, N> {
     fn do_work(&mut self, now: Now) -> usize {
-        self.is_left_out = self.may_leave_out(now);
-        let mut work = 0;
-        if !self.is_left_out {
-            self.looked_ns = now.nanos;
-            work += self.conductor.do_work(now);
+        self.is_left_out = self.lull.lasts(now.nanos) && self.conductor.is_at_leisure();
+        if self.is_left_out {
+            let work = self.network.do_work(now);
+            if work > 0 {
+                // What sender and receiver did may be of interest to the conductor.
+                self.lull.end();
+            }
+            return work;
         }
-        work += self.network.do_work(now);
-        // What sender and receiver did may be of interest to the conductor.
-        self.is_idle = work == 0;
+        let work = self.conductor.do_work(now) + self.network.do_work(now);
+        self.lull.looked(now.nanos, work > 0);
         work
     }
 
@@ -98,7 +92,7 @@ impl<C: Leisure, N: Agent> Agent for InTurn<C, N> {
     /// What arrives ends it. Nobody goes to sleep before the conductor has looked around: the next turn does.
     fn park(&mut self, max: Duration) {
         if self.is_left_out {
-            self.is_idle = false;
+            self.lull.end();
         } else {
             self.network.park(max);
         }

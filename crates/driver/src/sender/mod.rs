@@ -35,6 +35,7 @@ use taran_net::ReceiveBatch;
 use crate::boundary::{ConductorEvent, Outbox, SenderCommand, SenderCounters, take_commands};
 use crate::every::Every;
 use crate::faults::Faults;
+use crate::lull::Lull;
 use crate::park::{REST, may_have_arrived, wait_for_any};
 use crate::rounds::Tempo;
 
@@ -92,8 +93,8 @@ pub struct Sender {
     cycle: DutyCycle,
     /// Duty cycles that sent something.
     cycles_since_poll: u32,
-    /// The last look at the control sockets found nothing.
-    was_silent: bool,
+    /// Behind looks at the control sockets that found nothing.
+    silence: Lull,
     /// A publication that had a turn can send nothing before a receiver says something.
     is_held_up: bool,
     /// The last look did not take all that receivers had said.
@@ -182,7 +183,7 @@ impl Sender {
             doorbell: spec.doorbell,
             cycle: spec.cycle,
             cycles_since_poll: 0,
-            was_silent: false,
+            silence: Lull::new(SILENCE_NS),
             is_held_up: false,
             has_backlog: false,
             polled_ns: i64::MIN,
@@ -219,16 +220,14 @@ impl Sender {
     /// While data flows, receivers are heard every so often (spec/02 §8); while none does, in each duty cycle, unless they
     /// were silent a moment ago and nobody waits for them.
     fn is_poll_due(&mut self, sent: usize, now: Now) -> bool {
-        let passed_ns = now.nanos.saturating_sub(self.polled_ns);
         let is_due = if sent > 0 {
             self.cycles_since_poll += 1;
             self.cycles_since_poll >= self.poll_ratio
         } else {
-            // A clock that stands still tells nothing of how long ago the last look was.
-            let is_recent = (1..SILENCE_NS).contains(&passed_ns);
-            !(is_recent && self.was_silent) || self.is_held_up
+            !self.silence.lasts(now.nanos) || self.is_held_up
         };
-        is_due || self.has_backlog || passed_ns > self.poll_interval_ns
+        let is_overdue = now.nanos.saturating_sub(self.polled_ns) > self.poll_interval_ns;
+        is_due || self.has_backlog || is_overdue
     }
 
     fn poll_control(&mut self, now: Now) -> usize {
@@ -252,7 +251,7 @@ impl Sender {
                 heard += taken;
             }
         }
-        self.was_silent = heard == 0;
+        self.silence.looked(now.nanos, heard > 0);
         if self.silence_check.is_due(now.nanos) {
             for endpoint in &mut self.endpoints {
                 endpoint.check_heard(&mut desk);
