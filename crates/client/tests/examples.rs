@@ -97,7 +97,8 @@ mod reconnecting;
 #[test]
 fn a_client_outlives_its_drivers() {
     const LIVES: u64 = 3;
-    const MESSAGES: u64 = 1_000;
+    // Many more than the client can exchange on its own when a driver has set it going: it has to meet each of them.
+    const MESSAGES: u64 = 10_000;
     let launch = |context: DriverContext| {
         let context = context.threading_mode(ThreadingMode::Invoker);
         MediaDriver::launch_embedded(context).unwrap()

@@ -309,7 +309,12 @@ mod forger {
             let mut retransmits = Retransmits::new(spec, TERM);
             // The receiver is as far back as its window lets it be, and what comes then is held up by it.
             let mut head = 4 * i64::from(TERM);
-            let place = stream.starts.partition_point(|&start| start < head - random.i64(2_000..32_000));
+            let from = head - random.i64(2_000..32_000);
+            // Nobody misses what has not been sent.
+            let mut place = stream.starts.partition_point(|&start| start < from);
+            while stream.end_of(stream.starts[place]).unwrap() > head {
+                place -= 1;
+            }
             stream.missing = stream.starts[place];
             let frame = stream.end_of(stream.missing).unwrap() - stream.missing;
             let limit = stream.missing + i64::from(TERM / 2);
