@@ -19,8 +19,12 @@ fn each_type(kind: &Type, problems: &mut Problems) {
     let mut order = Order::default();
     for member in &composite.members {
         let position = &member.position;
-        order.next(&member.name, member.since, position, problems);
-        if member.since > kind.since && member.kind.encoded_length() > 0 {
+        // What is not sent is in nobody's way.
+        let is_sent = member.kind.encoded_length() > 0;
+        if is_sent {
+            order.next(&member.name, member.since, position, problems);
+        }
+        if member.since > kind.since && is_sent {
             let problem = Problem::CompositeExtended {
                 name: member.name.clone(),
                 since: member.since,
@@ -38,7 +42,6 @@ fn each_type(kind: &Type, problems: &mut Problems) {
 fn block(block: &Block, problems: &mut Problems) {
     let mut order = Order::default();
     for field in &block.fields {
-        // What is not sent is in nobody's way.
         if field.encoded_length() > 0 {
             order.next(&field.name, field.since, &field.position, problems);
         }

@@ -64,8 +64,9 @@ pub(super) fn compare(
     }
     for one in &fields.gone {
         let (path, place) = (step(path, &one.name), &one.position);
-        let impact = match one.presence {
-            Presence::Constant => Impact::Code,
+        // What was not sent, nobody misses but programs.
+        let impact = match one.encoded_length() {
+            0 => Impact::Code,
             _ => Impact::Breaking,
         };
         report.add(impact, &path, place, "is gone; deprecate it instead");
@@ -216,7 +217,7 @@ fn both<Thing: Numbered>(
 
 fn field(path: &str, old: &Field, new: &Field, report: &mut Report) {
     let place = &new.position;
-    let is_sent = |field: &Field| field.presence != Presence::Constant;
+    let is_sent = |field: &Field| field.encoded_length() > 0;
     if is_sent(old) && is_sent(new) && old.offset != new.offset {
         let what = format!("was at offset {}, and is at {}", old.offset, new.offset);
         report.add(Impact::Breaking, path, place, what);

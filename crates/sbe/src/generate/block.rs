@@ -249,9 +249,10 @@ fn value<'a>(
     (since, fixed): (u32, u32),
     types: &TypeNames<'_>,
 ) -> Value<'a> {
+    let is_sent = field.encoded_length() > 0;
     let place = if field.since <= since {
         Place::Fixed
-    } else if field.offset >= fixed {
+    } else if is_sent && field.offset >= fixed {
         Place::Added {
             since: field.since,
             at: field.offset - fixed,
@@ -259,10 +260,12 @@ fn value<'a>(
     } else {
         Place::FixedSince(field.since)
     };
-    // What takes no bytes is as good anywhere, and may stand behind those that are there in every version.
-    let offset = match field.encoded_length() {
-        0 => field.offset.min(fixed),
-        _ => field.offset,
+    // What takes no bytes is as good anywhere, and may stand behind those that are there in every version, or that its sender
+    // has.
+    let offset = if is_sent {
+        field.offset
+    } else {
+        field.offset.min(fixed)
     };
     let (constant, value_ref) = (field.constant.as_ref(), field.value_ref.as_ref());
     let kind = types.top(&field.kind.name);

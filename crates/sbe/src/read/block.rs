@@ -156,6 +156,14 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
         }
         None
     };
+    let (own, of_type) = (common.since, kind.since);
+    // What it says of itself alone is looked at with all other versions.
+    let is_later = |deprecated: &u32| (own..of_type).contains(deprecated);
+    if let Some(deprecated) = common.deprecated.filter(is_later) {
+        let since = of_type;
+        let problem = Problem::DeprecatedBefore { deprecated, since };
+        problems.add(&element.position, problem);
+    }
     let semantic_type = semantic_type(&attributes, common.semantic_type, &kind, problems);
     let of_kind = match &kind.kind {
         TypeKind::Simple(simple) if presence == Presence::Constant => simple.value_ref.clone(),
@@ -166,7 +174,7 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
         id: id.unwrap_or(0),
         description: common.description,
         // As the official tool has it: whoever does not know the type has no such field.
-        since: common.since.max(kind.since),
+        since: own.max(of_type),
         deprecated: common.deprecated,
         semantic_type,
         kind,

@@ -9,6 +9,7 @@ mod hostile;
 mod includes;
 mod protocols;
 mod refused;
+mod versions;
 
 use taran_sbe::model::Schema;
 use taran_sbe::problem::{Diagnostic, Severity};

@@ -1,0 +1,253 @@
+//! Fields that say nothing of versions themselves, because their types do; and those that are not sent, which ask nothing of
+//! any version.
+//!
+//! The official tool gives a field the later of the two, and schemas rely on it: a type is added, and with it a field.
+
+use serde_json::json;
+use taran_sbe::compile;
+use taran_sbe::decode::Decoder;
+use taran_sbe::describe::describe;
+use taran_sbe::diff::{Change, Impact, diff, worst};
+use taran_sbe::generate;
+use taran_sbe::model::Schema;
+use taran_sbe::xml::NoFiles;
+
+use crate::{accepted, problems, text_of_version};
+
+/// Two messages that grew in each version, and in the last one by a type whose field leaves it to it to say so.
+const TYPES: &str = r#"<type name="Amount" primitiveType="int32" sinceVersion="1"/>
+    <composite name="Weight" sinceVersion="1"><type name="grams" primitiveType="int32"/></composite>
+    <enum name="Colour" encodingType="uint8" sinceVersion="2"><validValue name="Red">0</validValue></enum>
+    <set name="Marks" encodingType="uint8" sinceVersion="2"><choice name="fragile">0</choice></set>
+    <type name="Digest" primitiveType="uint8" length="8" sinceVersion="3"/>"#;
+const MESSAGES: &str = r#"<message name="Parcel" id="1">
+      <field name="number" id="1" type="int32"/>
+      <field name="weight" id="2" type="Weight"/>
+      <field name="amount" id="3" type="Amount" sinceVersion="2"/>
+      <field name="marks" id="4" type="Marks"/>
+      <field name="colour" id="5" type="Colour" sinceVersion="3"/>
+      <field name="digest" id="6" type="Digest"/>
+    </message>
+    <message name="Shelf" id="2">
+      <group name="places" id="1" blockLength="16">
+        <field name="place" id="2" type="uint16" offset="0"/>
+        <field name="amount" id="3" type="Amount" offset="4"/>
+        <field name="digest" id="4" type="Digest" offset="8"/>
+      </group>
+    </message>"#;
+
+fn of_version(version: u32, types: &str, messages: &str) -> Schema {
+    let text = text_of_version(version, types, messages);
+    let compiled = compile("", &NoFiles(&text)).unwrap_or_else(|rejected| panic!("{rejected}"));
+    assert_eq!(compiled.warnings, []);
+    compiled.schema
+}
+
+/// A message of that version, and what it says.
+fn decoded(schema: &Schema, template_id: u16, version: u16, block: &[u8], rest: &[u8]) -> String {
+    let length = u16::try_from(block.len()).expect("a few");
+    let header = [length, template_id, 7, version].map(u16::to_le_bytes);
+    let bytes = [header.as_flattened(), block, rest].concat();
+    let message = Decoder::new(schema).message(&bytes).expect("a message");
+    serde_json::to_value(&message).expect("JSON")["fields"].to_string()
+}
+
+#[test]
+fn older_messages_have_no_field_whose_type_came_later() {
+    let schema = accepted(TYPES, MESSAGES);
+    let block = [
+        &[7, 0, 0, 0][..],
+        &[5, 0, 0, 0],
+        &[3, 0, 0, 0],
+        &[1],
+        &[0],
+        &[9; 8],
+    ];
+    for (version, known, expected) in [
+        (0, 1, json!({"number": 7})),
+        (1, 2, json!({"number": 7, "weight": {"grams": 5}})),
+        (
+            2,
+            4,
+            json!({"number": 7, "weight": {"grams": 5}, "amount": 3, "marks": ["fragile"]}),
+        ),
+        (
+            3,
+            6,
+            json!({"number": 7, "weight": {"grams": 5}, "amount": 3, "marks": ["fragile"], "colour": "Red",
+                   "digest": [9, 9, 9, 9, 9, 9, 9, 9]}),
+        ),
+    ] {
+        let block = block[..known].concat();
+        assert_eq!(
+            decoded(&schema, 1, version, &block, &[]),
+            expected.to_string()
+        );
+    }
+    let entries = [&[4, 0, 1, 0][..], &[2, 0, 0, 0]].concat();
+    let expected = json!({"places": [{"place": 2}]}).to_string();
+    assert_eq!(decoded(&schema, 2, 0, &[], &entries), expected);
+}
+
+#[test]
+fn generated_code_asks_older_senders_for_nothing_that_came_with_its_type() {
+    let files = generate::rust(&accepted(TYPES, MESSAGES)).expect("a few values");
+    let text = &files[0].text;
+    for part in [
+        // The number of a parcel is all that there is in every version, as is the place on a shelf.
+        "block: &'a [u8; 4],",
+        "block: &'a [u8; 2],",
+        "pub fn weight(&self) -> Option<types::WeightDecoder<'a>> {",
+        "pub fn marks(&self) -> Option<types::Marks> {",
+        "pub fn digest(&self) -> Option<&'a [u8; 8]> {",
+        "/// `None` in messages of versions before 3.",
+        "pub fn number(&self) -> i32 {",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(!text.contains("pub fn digest(&self) -> &'a"), "{text}");
+}
+
+#[test]
+fn tables_say_when_the_type_came() {
+    let described = describe(&accepted(TYPES, MESSAGES));
+    let since: Vec<_> = described.messages[0]
+        .rows
+        .iter()
+        .filter(|row| row.id.is_some())
+        .map(|row| (row.name.as_str(), row.since_version))
+        .collect();
+    assert_eq!(
+        since,
+        [
+            ("number", 0),
+            ("weight", 1),
+            ("amount", 2),
+            ("marks", 2),
+            ("colour", 3),
+            ("digest", 3)
+        ]
+    );
+}
+
+#[test]
+fn a_field_behind_one_whose_type_is_newer_is_told_of() {
+    let types = r#"<type name="New" primitiveType="uint8" sinceVersion="2"/>"#;
+    let message = r#"<message name="M" id="1"><field name="a" id="1" type="New"/>
+        <field name="b" id="2" type="uint8"/></message>"#;
+    let told: Vec<_> = problems(types, message)
+        .iter()
+        .map(|told| told.problem.to_string())
+        .collect();
+    let expected = "b came in version 0, but stands behind a of version 2: older readers take one for the other";
+    assert_eq!(told, [expected]);
+}
+
+#[test]
+fn a_field_is_not_given_up_before_its_type_came() {
+    let types = r#"<type name="New" primitiveType="uint8" sinceVersion="2"/>"#;
+    let message = |more: &str| {
+        format!(r#"<message name="M" id="1"><field name="a" id="1" type="New" {more}/></message>"#)
+    };
+    let told = |more| {
+        let told = problems(types, &message(more)).into_iter();
+        told.map(|told| told.problem.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told("deprecated=\"1\""),
+        ["deprecated in version 1, before it came in 2"]
+    );
+    // What the field says of itself is told once.
+    assert_eq!(
+        told("deprecated=\"1\" sinceVersion=\"2\""),
+        ["deprecated in version 1, before it came in 2"]
+    );
+    assert_eq!(told("deprecated=\"2\""), [] as [&str; 0]);
+}
+
+/// The changes from one schema to the other, with their paths.
+fn changes(old: &Schema, new: &Schema) -> (Vec<(Impact, String)>, String) {
+    let changes = diff(old, new);
+    let told = |change: &Change| (change.impact, change.path.clone());
+    (changes.iter().map(told).collect(), format!("{changes:?}"))
+}
+
+#[test]
+fn a_new_field_of_a_new_type_is_an_extension() {
+    let without = |text: &str, lines: &[&str]| {
+        let keep = |line: &&str| !lines.iter().any(|part| line.contains(part));
+        text.lines().filter(keep).collect::<Vec<_>>().join("\n")
+    };
+    let old = of_version(
+        2,
+        &without(TYPES, &["\"Digest\""]),
+        &without(MESSAGES, &["\"Digest\"", "\"colour\""]),
+    );
+    let new = of_version(3, TYPES, MESSAGES);
+    assert_eq!(worst(&diff(&old, &new)), Some(Impact::Extension));
+    let (told, all) = changes(&old, &new);
+    for path in ["Parcel.digest", "Parcel.colour", "Shelf.places.digest"] {
+        assert!(
+            told.contains(&(Impact::Extension, path.to_owned())),
+            "{all}"
+        );
+    }
+}
+
+#[test]
+fn a_type_that_is_said_to_have_come_later_takes_its_fields_with_it() {
+    let types = r#"<type name="T" primitiveType="uint8"/>"#;
+    let message = r#"<message name="M" id="1"><field name="a" id="1" type="T"/></message>"#;
+    let old = accepted(types, message);
+    let new = accepted(&types.replace("/>", " sinceVersion=\"1\"/>"), message);
+    let (told, all) = changes(&old, &new);
+    assert_eq!(told, [(Impact::Breaking, "M.a".to_owned())], "{all}");
+}
+
+/// A composite of constants, of which nothing is sent.
+const SCALE: &str = r#"<composite name="Scale"><type name="tenth" primitiveType="int8" presence="constant">1</type></composite>"#;
+
+#[test]
+fn what_is_not_sent_is_in_nobodys_way_in_composites_either() {
+    let types = r#"<composite name="C" sinceVersion="1">
+        <type name="a" primitiveType="uint8"/><type name="b" primitiveType="uint8" sinceVersion="1"/>
+        <type name="k" primitiveType="uint8" presence="constant">1</type></composite>"#;
+    accepted(types, r#"<message name="M" id="1"/>"#);
+}
+
+#[test]
+fn what_is_not_sent_came_nowhere_and_goes_nowhere() {
+    let fields = |inside: &str| format!(r#"<message name="M" id="1">{inside}</message>"#);
+    let a = r#"<field name="a" id="1" type="uint8"/>"#;
+    let b = r#"<field name="b" id="2" type="uint8" sinceVersion="3"/>"#;
+    let scale = r#"<field name="s" id="3" type="Scale"/>"#;
+    let old = of_version(2, SCALE, &fields(&[a, scale].concat()));
+    let new = of_version(3, SCALE, &fields(&[a, b, scale].concat()));
+    let (told, all) = changes(&old, &new);
+    assert!(
+        told.contains(&(Impact::Extension, "M.b".to_owned())),
+        "{all}"
+    );
+    assert!(told.iter().all(|(_, path)| path != "M.s"), "{all}");
+    let gone = of_version(3, SCALE, &fields(&[a, b].concat()));
+    let (told, all) = changes(&new, &gone);
+    assert!(told.contains(&(Impact::Code, "M.s".to_owned())), "{all}");
+}
+
+#[test]
+fn what_is_not_sent_is_there_from_its_version_on_wherever_it_stands() {
+    let message = r#"<message name="M" id="1">
+        <field name="a" id="1" type="uint32"/>
+        <field name="b" id="2" type="uint32" sinceVersion="2"/>
+        <field name="s" id="3" type="Scale" sinceVersion="1"/>
+    </message>"#;
+    let schema = accepted(SCALE, message);
+    let block = 7_u32.to_le_bytes();
+    let expected = json!({"a": 7, "s": {"tenth": 1}}).to_string();
+    assert_eq!(decoded(&schema, 1, 1, &block, &[]), expected);
+    let files = generate::rust(&schema).expect("a few values");
+    // Not in what `b` is in, of which a sender of version 1 has nothing.
+    let expected = "let bytes: &[u8; 0] = runtime::added(self.version, 1, self.block, 4)?;";
+    assert!(files[0].text.contains(expected), "{}", files[0].text);
+}
