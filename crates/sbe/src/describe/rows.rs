@@ -13,23 +13,46 @@ const MOST_MEMBERS: u32 = 512;
 /// Nor is any, once so many were in one schema: each field would have all of what its type has.
 const MOST_IN_ALL: u32 = 262_144;
 
-/// What is left of the composites that are taken apart.
-pub(super) struct Budget(u32);
+/// So many bytes of what types say are repeated for each field that has such a type.
+const MOST_REPEATED: usize = 8 << 20;
+
+/// What is left of what types say that is told again for each field: of one type, there may be as many as a schema has room for.
+pub(super) struct Budget {
+    /// The values of composites that are taken apart.
+    values: u32,
+    /// The bytes of descriptions, names and constants.
+    repeated: usize,
+}
 
 impl Budget {
     pub(super) const fn new() -> Self {
-        Self(MOST_IN_ALL)
+        Self {
+            values: MOST_IN_ALL,
+            repeated: MOST_REPEATED,
+        }
     }
 
     /// Whether a composite of so many values is taken apart.
     fn has(&mut self, values: u32) -> bool {
-        match self.0.checked_sub(values) {
-            Some(left) if values <= MOST_MEMBERS => {
-                self.0 = left;
+        match self.values.checked_sub(values) {
+            Some(left) if values <= MOST_MEMBERS && self.repeated > 0 => {
+                self.values = left;
                 true
             }
             _ => false,
         }
+    }
+
+    /// The description of a type, for a field or a member that has none of its own.
+    fn described(&mut self, kind: &Type) -> Option<String> {
+        let description = kind.description.as_ref()?;
+        self.repeated = self.repeated.checked_sub(description.len())?;
+        Some(description.clone())
+    }
+
+    /// A member is told of for each field of its composite.
+    const fn spend(&mut self, bytes: usize) {
+        self.repeated = self.repeated.saturating_sub(bytes);
     }
 }
 
@@ -106,8 +129,8 @@ impl<'a> Rows<'a> {
             field.constant.as_ref(),
             field.value_ref.as_ref(),
         );
-        let described = field.description.as_ref();
-        row.description = described.or(field.kind.description.as_ref()).cloned();
+        let own = field.description.clone();
+        row.description = own.or_else(|| self.budget.described(&field.kind));
         self.rows.push(row);
         if let TypeKind::Composite(composite) = &field.kind.kind {
             self.depth += 1;
@@ -146,8 +169,12 @@ impl<'a> Rows<'a> {
         };
         let presence = member.kind.presence();
         row.note = note(presence, &member.kind, constant, value_ref);
-        let described = member.description.as_ref();
-        row.description = described.or(member.kind.description.as_ref()).cloned();
+        let own = member.description.clone();
+        let own_length = own.as_ref().map_or(0, String::len);
+        row.description = own.or_else(|| self.budget.described(&member.kind));
+        let note = row.note.as_ref().map_or(0, String::len);
+        self.budget
+            .spend(row.name.len() + row.kind.len() + note + own_length);
         self.rows.push(row);
         if let TypeKind::Composite(composite) = &member.kind.kind {
             self.depth += 1;

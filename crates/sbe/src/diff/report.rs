@@ -9,11 +9,15 @@ use crate::model::{Position, Type};
 
 /// The most changes that are told.
 const MOST: usize = 10_000;
+/// The most bytes that they take: each has the names of all around it in its path.
+const MOST_BYTES: usize = 8 << 20;
 
 pub(super) struct Report {
     /// The version of the old schema: whatever is new has to come after it.
     pub(super) old_version: u32,
     changes: Vec<Change>,
+    /// How many bytes the texts of these have.
+    bytes: usize,
     /// The first change that is not told.
     cut: Option<Change>,
     /// Pairs of types that were compared, so that what changed in a type is told once.
@@ -27,6 +31,7 @@ impl Report {
         Self {
             old_version,
             changes: Vec::new(),
+            bytes: 0,
             cut: None,
             compared: HashSet::new(),
             ceiling: Impact::Breaking,
@@ -54,7 +59,9 @@ impl Report {
             what: what.into(),
             position: position.to_string(),
         };
-        if self.changes.len() < MOST {
+        let bytes = change.path.len() + change.what.len() + change.position.len();
+        if self.changes.len() < MOST && self.bytes + bytes <= MOST_BYTES {
+            self.bytes += bytes;
             self.changes.push(change);
         } else {
             self.cut = Some(change);
@@ -69,9 +76,10 @@ impl Report {
     /// All changes, and that there are more: as nobody has looked at those, they count as the worst.
     pub(super) fn into_changes(self) -> Vec<Change> {
         let mut changes = self.changes;
+        let told = changes.len();
         changes.extend(self.cut.map(|first| Change {
             impact: Impact::Breaking,
-            what: format!("from here on there are more changes than the {MOST} that are told"),
+            what: format!("from here on there are more changes than the {told} that are told"),
             ..first
         }));
         changes

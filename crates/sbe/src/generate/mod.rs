@@ -56,11 +56,23 @@ pub struct GeneratedFile {
 pub enum GenerateError {
     /// It would be more than anybody could compile.
     #[error(
-        "{values} values, each field with all that its type holds, are more than the {most} that code is made for"
+        "{values} values, each field with all that its type holds, are more than the {most} that code is made for; a group \
+         counts as 16 besides what is in it, a message as 12, data as 4"
     )]
     TooLarge {
         /// How many there are.
         values: u64,
+        /// How many there may be.
+        most: u64,
+    },
+    /// Code would say the same names and descriptions again and again.
+    #[error(
+        "{bytes} bytes of names and descriptions to repeat for each thing that has to do with them, such as the names of all \
+         groups around each data, are more than the {most} that code is made for; shorter names, or less that is nested, help"
+    )]
+    TooMuchRepeated {
+        /// How many bytes there are.
+        bytes: u64,
         /// How many there may be.
         most: u64,
     },
@@ -72,10 +84,7 @@ pub enum GenerateError {
 ///
 /// [`GenerateError`] when the code would be endless.
 pub fn rust(schema: &Schema) -> Result<Vec<GeneratedFile>, GenerateError> {
-    let (values, most) = (size::of(schema), size::MOST);
-    if values > most {
-        return Err(GenerateError::TooLarge { values, most });
-    }
+    size::check(schema)?;
     let name = schema
         .package
         .rsplit('.')
@@ -89,7 +98,7 @@ pub fn rust(schema: &Schema) -> Result<Vec<GeneratedFile>, GenerateError> {
 
 /// Tells which names of a schema cannot be those of Rust, because others would have them too.
 pub(crate) fn names(schema: &Schema, problems: &mut Problems) {
-    if size::of(schema) > size::MOST {
+    if size::check(schema).is_err() {
         // There is no Rust for it.
         return;
     }

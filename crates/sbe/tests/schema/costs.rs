@@ -158,6 +158,101 @@ fn tables_do_not_take_apart_what_fields_share_for_ever() {
     }
 }
 
+/// Elements in elements whose names are as long as names may be.
+fn nested(element: &str, inside: &str) -> String {
+    let name = "n".repeat(250);
+    let begin: String = (10..40)
+        .map(|at| format!("<{element} name=\"{name}{at}\" id=\"1\">"))
+        .collect();
+    format!("{begin}{inside}{}", format!("</{element}>").repeat(30))
+}
+
+#[test]
+fn code_does_not_repeat_for_ever_what_a_schema_says_once() {
+    let numbered = |count: usize, element: &str| -> String {
+        let each = |at: usize| element.replace('#', &at.to_string());
+        (0..count).map(each).collect()
+    };
+    let around = 30 * 252;
+    let in_groups = |element: &str, count| {
+        let groups = nested("group", &numbered(count, element));
+        (
+            String::new(),
+            format!("<message name=\"M\" id=\"1\">{groups}</message>"),
+        )
+    };
+    let in_composites = |element: &str, count| {
+        let types = nested("composite", &numbered(count, element)).replace(" id=\"1\"", "");
+        (types, "<message name=\"M\" id=\"1\"/>".to_owned())
+    };
+    let says = "x".repeat(4_000);
+    let described = |count| {
+        let refs = numbered(count, "<ref name=\"r#\" type=\"T\"/>");
+        let types = format!(
+            "<type name=\"T\" primitiveType=\"uint8\" description=\"{says}\"/>
+             <composite name=\"C\">{refs}</composite>"
+        );
+        (types, "<message name=\"M\" id=\"1\"/>".to_owned())
+    };
+    for (each, schema) in [
+        (
+            around,
+            &(|count| in_groups("<data name=\"d#\" id=\"#\" type=\"varText\"/>", count))
+                as &dyn Fn(usize) -> (String, String),
+        ),
+        (5 * around, &|count| {
+            in_groups("<group name=\"g#\" id=\"#\"/>", count)
+        }),
+        (around, &|count| {
+            in_composites("<enum name=\"e#\" encodingType=\"uint8\"/>", count)
+        }),
+        (2 * around, &|count| {
+            in_composites("<composite name=\"c#\"/>", count)
+        }),
+        (4_000, &described),
+    ] {
+        let most = 4 << 20;
+        // What the nested ones take themselves is less than that.
+        let few = most / each - 80;
+        let (types, messages) = schema(few);
+        assert!(generate::rust(&usable(&types, &messages)).is_ok(), "{each}");
+        let many = most / each + 1;
+        let (types, messages) = schema(many);
+        let error = generate::rust(&usable(&types, &messages)).unwrap_err();
+        let GenerateError::TooMuchRepeated { bytes, most: told } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(told, most as u64);
+        let least = (each * many) as u64;
+        assert!((least..least + 1_000_000).contains(&bytes), "{bytes}");
+    }
+}
+
+#[test]
+fn groups_and_messages_are_more_code_than_fields() {
+    let groups: String = (0..70_000)
+        .map(|at| format!("<group name=\"g{at}\" id=\"{at}\"/>"))
+        .collect();
+    let messages: String = (0..90_000)
+        .map(|at| format!("<message name=\"m{at}\" id=\"{at}\"/>"))
+        .collect();
+    let groups = format!("<message name=\"M\" id=\"1\">{groups}</message>");
+    for messages in [groups, messages] {
+        let wide = FRAMES_OF_WIDE_IDS;
+        let text = text("", &messages).replace(wide.0, wide.1);
+        let compiled = compile("", &NoFiles(&text));
+        let Compiled { schema, .. } = compiled.unwrap_or_else(|rejected| panic!("{rejected}"));
+        let error = generate::rust(&schema).unwrap_err();
+        assert!(matches!(error, GenerateError::TooLarge { .. }), "{error}");
+    }
+}
+
+/// A header that has room for more messages.
+const FRAMES_OF_WIDE_IDS: (&str, &str) = (
+    "<type name=\"templateId\" primitiveType=\"uint16\"/>",
+    "<type name=\"templateId\" primitiveType=\"uint32\"/>",
+);
+
 #[test]
 fn a_set_has_no_more_flags_than_bits_have_names() {
     let set = |count: usize| {
