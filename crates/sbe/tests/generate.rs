@@ -148,7 +148,7 @@ fn no_description_becomes_code() {
     let description = "~~~&#10;panic!();&#10;~~~&#10;    indented&#10;-      in a list&#10;1.      in another&#10;```&#10;#";
     let inside = format!(r#"<message name="M" id="1" description="{description}"/>"#);
     let text = generate::rust(&schema(&inside)).unwrap().remove(0).text;
-    let expected = "/// \\~\\~\\~\n    /// panic!();\n    /// \\~\\~\\~\n    /// indented\n    /// - in a list\n    /// 1. in another\n    \
+    let expected = "/// \\~\\~\\~\n    /// panic!();\n    /// \\~\\~\\~\n    /// indented\n    /// \\- in a list\n    /// 1\\. in another\n    \
                     /// \\`\\`\\`\n    /// \\#\n";
     assert!(text.contains(expected), "{text}");
 }

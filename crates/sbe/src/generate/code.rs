@@ -193,23 +193,47 @@ impl Code {
 }
 
 /// What a schema says of something, as documentation: nothing in it is taken for markup, and all of it is seen.
+///
+/// Code in documentation is run as a test of whoever uses the codecs, and of what rustdoc takes for links or HTML that are none
+/// it warns its users. So each line is a line of a paragraph, whatever it looks like.
 pub(super) fn prose(text: &str) -> String {
     let mut prose = String::with_capacity(text.len());
     for line in printable::lines(text) {
-        // Of blanks, five make code of what is behind the mark of a list.
+        // Blanks in front, or behind what may be the mark of a list, would make code of what follows.
         let words: Vec<&str> = line.split_whitespace().collect();
-        for character in words.join(" ").chars() {
-            if matches!(
-                character,
-                '[' | ']' | '<' | '>' | '`' | '~' | '*' | '_' | '\\' | '#'
-            ) {
-                prose.push('\\');
-            }
-            prose.push(character);
-        }
+        plain_line(&mut prose, &words.join(" "));
         prose.push('\n');
     }
     prose.trim_end().to_owned()
+}
+
+/// A line with a backslash in front of all that means something where it stands.
+fn plain_line(prose: &mut String, line: &str) {
+    let mark = mark_of_a_list(line);
+    for (at, character) in line.char_indices() {
+        let means_something = match character {
+            '[' | ']' | '<' | '>' | '`' | '~' | '*' | '_' | '\\' | '#' => true,
+            // What is named by what follows it is shown instead.
+            '&' => !line[at + 1..].starts_with(' ') && at + 1 < line.len(),
+            // Lists, lines below headings, and tables; the number of a list has its mark behind it.
+            '-' | '+' | '=' | '|' => at == 0,
+            '.' | ')' => Some(at) == mark,
+            // An address that is no link is warned of, and a row of a table begins with a colon too.
+            ':' => at == 0 || line[at..].starts_with("://"),
+            _ => false,
+        };
+        if means_something {
+            prose.push('\\');
+        }
+        prose.push(character);
+    }
+}
+
+/// Where the mark is, of a line that looks like a numbered part of a list.
+fn mark_of_a_list(line: &str) -> Option<usize> {
+    let at = line.find(|character: char| !character.is_ascii_digit())?;
+    let ends_there = matches!(line.as_bytes().get(at + 1), None | Some(b' '));
+    (at > 0 && ends_there).then_some(at)
 }
 
 /// A name of the schema in documentation: whatever somebody calls a thing, it is a part of one line, and code.
