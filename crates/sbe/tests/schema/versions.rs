@@ -251,3 +251,35 @@ fn what_is_not_sent_is_there_from_its_version_on_wherever_it_stands() {
     let expected = "let bytes: &[u8; 0] = runtime::added(self.version, 1, self.block, 4)?;";
     assert!(files[0].text.contains(expected), "{}", files[0].text);
 }
+
+#[test]
+fn nothing_is_older_than_what_it_is_in() {
+    let types = r#"<type name="Old" primitiveType="uint8"/>
+        <set name="New" encodingType="uint8" sinceVersion="1"><choice name="a">0</choice></set>
+        <composite name="C" sinceVersion="2"><ref name="a" type="New"/><ref name="b" type="Old"/>
+            <composite name="Inner"><ref name="a" type="New"/><ref name="b" type="Old"/></composite>
+        </composite>"#;
+    accepted(
+        types,
+        r#"<message name="M" id="1" sinceVersion="2">
+            <field name="a" id="1" type="Old" sinceVersion="2"/>
+            <field name="b" id="2" type="New"/>
+            <field name="c" id="3" type="Old"/>
+            <group name="d" id="4" sinceVersion="2">
+                <field name="e" id="5" type="New"/><field name="f" id="6" type="Old"/>
+            </group>
+            <group name="g" id="7"/>
+            <data name="h" id="8" type="varText" sinceVersion="2"/>
+            <data name="i" id="9" type="varText"/>
+        </message>"#,
+    );
+    // What came after that still has to be the last.
+    let message = r#"<message name="M" id="1" sinceVersion="2"><field name="a" id="1" type="Old" sinceVersion="3"/>
+        <field name="b" id="2" type="Old"/></message>"#;
+    let told: Vec<_> = problems(types, message)
+        .iter()
+        .map(|told| told.problem.to_string())
+        .collect();
+    let expected = "b came in version 2, but stands behind a of version 3: older readers take one for the other";
+    assert_eq!(told, [expected]);
+}
