@@ -14,9 +14,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use schema::Shapes;
 use serde_json::Value;
 use taran_sbe::decode::Decoder;
 use taran_sbe::model::Schema;
+use taran_sbe::problem::Problem;
 use taran_sbe::xml::NoFiles;
 use taran_sbe::{compile, generate};
 
@@ -32,9 +34,19 @@ fn codecs_of_random_schemas_read_and_write_what_the_generic_decoder_reads() {
     let count = number("TARAN_SBE_SCHEMAS", 8);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("random-{first}"));
     fs::create_dir_all(&folder).unwrap();
+    let mut shapes = Shapes::default();
     let schemas: Vec<Schema> = (first..first + count)
-        .flat_map(|seed| both_versions(seed, &folder))
+        .flat_map(|seed| both_versions(seed, &folder, &mut shapes))
         .collect();
+    if count >= 8 {
+        let Shapes {
+            as_old_as_types,
+            unsent_behind,
+            late_messages,
+        } = shapes;
+        let least = as_old_as_types.min(unsent_behind).min(late_messages);
+        assert!(least > 0, "some did not come up: {shapes:?}");
+    }
     let program = build(&schemas, &folder);
     let output = Command::new(program).output().unwrap();
     let (out, err) = (
@@ -69,8 +81,11 @@ fn codecs_of_random_schemas_read_and_write_what_the_generic_decoder_reads() {
 }
 
 /// The older and the newer version of a random schema.
-fn both_versions(seed: u64, folder: &Path) -> [Schema; 2] {
+fn both_versions(seed: u64, folder: &Path, shapes: &mut Shapes) -> [Schema; 2] {
     let random = schema::random(seed);
+    shapes.as_old_as_types += random.shapes.as_old_as_types;
+    shapes.unsent_behind += random.shapes.unsent_behind;
+    shapes.late_messages += random.shapes.late_messages;
     [0, random.version].map(|version| {
         let text = random.at(version);
         let path = folder.join(format!("{seed}.{version}.xml"));
@@ -78,6 +93,14 @@ fn both_versions(seed: u64, folder: &Path) -> [Schema; 2] {
         let compiled = compile("", &NoFiles(&text))
             .unwrap_or_else(|error| panic!("{}:\n{error}", path.display()));
         assert_eq!(compiled.schema.id, random.id);
+        // All of it may be where it is.
+        for warning in &compiled.warnings {
+            let is_misplaced = matches!(
+                warning.problem,
+                Problem::VersionOrder { .. } | Problem::CompositeExtended { .. }
+            );
+            assert!(!is_misplaced, "{}: {warning}", path.display());
+        }
         compiled.schema
     })
 }

@@ -7,7 +7,19 @@ pub(crate) struct Random {
     pub(crate) id: u64,
     /// The newest one.
     pub(crate) version: u32,
+    pub(crate) shapes: Shapes,
     lines: Vec<(u32, String)>,
+}
+
+/// How often a schema has what few schemas have, so that a test can say that it came up.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Shapes {
+    /// Fields that leave it to their type to say since when they are.
+    pub(crate) as_old_as_types: u32,
+    /// Fields of the first version of which nothing is sent, behind those of the second.
+    pub(crate) unsent_behind: u32,
+    /// Messages of the second version.
+    pub(crate) late_messages: u32,
 }
 
 impl Random {
@@ -31,6 +43,10 @@ const ENCODINGS: [&str; 4] = ["", "US-ASCII", "UTF-8", "ISO-8859-1"];
 #[derive(Clone)]
 struct Known {
     name: String,
+    /// The version in which it came.
+    since: u32,
+    /// Whether something of it is sent.
+    is_sent: bool,
     /// Whether a field may say that it is optional, or required.
     has_presence: bool,
     /// The values of an enumeration that were there from the beginning.
@@ -45,12 +61,14 @@ pub(crate) fn random(seed: u64) -> Random {
         known: Vec::new(),
         since: 0,
         next: 0,
+        shapes: Shapes::default(),
     };
     let id = making.chance.below(60_000);
     making.schema(id);
     Random {
         id,
         version: 1,
+        shapes: making.shapes,
         lines: making.lines,
     }
 }
@@ -62,6 +80,7 @@ struct Making {
     /// The version in which comes what is written next.
     since: u32,
     next: u32,
+    shapes: Shapes,
 }
 
 impl Making {
@@ -108,9 +127,25 @@ impl Making {
         for _ in 0..1 + self.chance.below(3) {
             self.composite("C", 0, true);
         }
+        self.constants();
+        self.since = 1;
+        self.simple_type();
+        match self.chance.below(3) {
+            0 => drop(self.enumeration("E", true)),
+            1 => drop(self.set("S", true)),
+            _ => self.composite("C", 0, true),
+        }
+        self.since = 0;
         self.line("</types>");
-        for id in 0..1 + self.chance.below(3) {
+        let messages = 1 + self.chance.below(3);
+        for id in 0..messages {
             self.message(id);
+        }
+        if self.chance.one_in(3) {
+            self.since = 1;
+            self.message(messages);
+            self.since = 0;
+            self.shapes.late_messages += 1;
         }
         self.line("</sbe:messageSchema>");
     }
@@ -207,23 +242,64 @@ impl Making {
     }
 
     fn simple_type(&mut self) {
-        let name = self.name("T");
-        let (line, constant) = self.simple(&name, "");
+        let (name, came) = (self.name("T"), self.came());
+        let (line, constant) = self.simple(&name, came);
         self.line(line);
         self.known.push(Known {
             name,
+            since: self.since,
+            is_sent: !constant,
             has_presence: !constant,
             values: Vec::new(),
         });
     }
 
+    /// Types of which nothing is sent.
+    fn constants(&mut self) {
+        let (constant, composite) = (self.name("K"), self.name("C"));
+        let says = "presence=\"constant\"";
+        self.line(format!(
+            "<type name=\"{constant}\" primitiveType=\"int16\" {says}>-7</type>"
+        ));
+        self.line(format!(
+            "<composite name=\"{composite}\"><ref name=\"r\" type=\"{constant}\"/>\
+             <type name=\"m\" primitiveType=\"uint8\" {says}>9</type></composite>"
+        ));
+        let unsent = |name| Known {
+            name,
+            since: 0,
+            is_sent: false,
+            has_presence: false,
+            values: Vec::new(),
+        };
+        self.known.extend([constant, composite].map(unsent));
+    }
+
+    /// A type that there is by now.
+    fn pick(&mut self) -> Known {
+        let since = self.since;
+        let known: Vec<&Known> = self
+            .known
+            .iter()
+            .filter(|known| known.since <= since)
+            .collect();
+        (*self.chance.pick(&known)).clone()
+    }
+
     fn enumeration(&mut self, prefix: &str, is_shared: bool) -> String {
-        let name = self.name(prefix);
+        let (name, since, came) = (self.name(prefix), self.since, self.came());
         let encoding = *self
             .chance
             .pick(&["uint8", "char", "int8", "uint16", "int32"]);
+        let mut presence = "";
+        if self.chance.one_in(4) {
+            presence = " presence=\"optional\"";
+            if encoding != "char" && self.chance.one_in(2) {
+                presence = " presence=\"optional\" nullValue=\"99\"";
+            }
+        }
         self.line(format!(
-            "<enum name=\"{name}\" encodingType=\"{encoding}\">"
+            "<enum name=\"{name}\" encodingType=\"{encoding}\"{presence}{came}>"
         ));
         let (mut values, mut last) = (Vec::new(), 0_u8);
         for index in 0..1 + self.chance.below(4) {
@@ -234,21 +310,25 @@ impl Making {
             } else {
                 last.to_string()
             };
-            self.since = u32::from(index > 0 && self.chance.one_in(4));
+            if index > 0 && self.chance.one_in(4) {
+                self.since = 1;
+            }
             let came = self.came();
             self.line(format!(
                 "<validValue name=\"{value}\"{came}>{number}</validValue>"
             ));
-            if self.since == 0 {
+            if self.since == since {
                 values.push(value);
             }
-            self.since = 0;
+            self.since = since;
         }
         self.line("</enum>");
         if is_shared {
             let has_presence = true;
             self.known.push(Known {
                 name: name.clone(),
+                since,
+                is_sent: true,
                 has_presence,
                 values,
             });
@@ -257,24 +337,30 @@ impl Making {
     }
 
     fn set(&mut self, prefix: &str, is_shared: bool) -> String {
-        let name = self.name(prefix);
+        let (name, since, came) = (self.name(prefix), self.since, self.came());
         let (encoding, bits) =
             *self
                 .chance
                 .pick(&[("uint8", 8), ("uint16", 16), ("uint32", 32), ("uint64", 64)]);
-        self.line(format!("<set name=\"{name}\" encodingType=\"{encoding}\">"));
+        self.line(format!(
+            "<set name=\"{name}\" encodingType=\"{encoding}\"{came}>"
+        ));
         let step = 1 + self.chance.below(3);
         for index in 0..1 + self.chance.below(bits / 3) {
             let choice = self.name("B");
-            self.since = u32::from(self.chance.one_in(4));
+            if self.chance.one_in(4) {
+                self.since = 1;
+            }
             let (came, bit) = (self.came(), index * step);
             self.line(format!("<choice name=\"{choice}\"{came}>{bit}</choice>"));
-            self.since = 0;
+            self.since = since;
         }
         self.line("</set>");
         if is_shared {
             self.known.push(Known {
                 name: name.clone(),
+                since,
+                is_sent: true,
                 has_presence: false,
                 values: Vec::new(),
             });
@@ -283,15 +369,15 @@ impl Making {
     }
 
     fn composite(&mut self, prefix: &str, depth: u32, is_shared: bool) {
-        let name = self.name(prefix);
-        self.line(format!("<composite name=\"{name}\">"));
+        let (name, came) = (self.name(prefix), self.came());
+        self.line(format!("<composite name=\"{name}\"{came}>"));
         for index in 0..1 + self.chance.below(4) {
             match self.chance.below(8) {
                 0 => drop(self.enumeration("E", false)),
                 1 => drop(self.set("S", false)),
                 2 if depth < 3 => self.composite("C", depth + 1, false),
-                3 | 4 if !self.known.is_empty() => {
-                    let kind = self.chance.pick(&self.known).name.clone();
+                3 | 4 => {
+                    let kind = self.pick().name;
                     let member = self.name("r");
                     self.line(format!("<ref name=\"{member}\" type=\"{kind}\"/>"));
                 }
@@ -303,7 +389,8 @@ impl Making {
                     } else {
                         ""
                     };
-                    let (line, _) = self.simple(&member, offset);
+                    let came = self.came();
+                    let (line, _) = self.simple(&member, &format!("{offset}{came}"));
                     self.line(line);
                 }
             }
@@ -312,6 +399,9 @@ impl Making {
         if is_shared {
             self.known.push(Known {
                 name,
+                since: self.since,
+                // Whether its members are all constant is not looked at.
+                is_sent: true,
                 has_presence: false,
                 values: Vec::new(),
             });
@@ -319,8 +409,8 @@ impl Making {
     }
 
     fn message(&mut self, id: u64) {
-        let name = self.name("M");
-        self.line(format!("<sbe:message name=\"{name}\" id=\"{id}\">"));
+        let (name, came) = (self.name("M"), self.came());
+        self.line(format!("<sbe:message name=\"{name}\" id=\"{id}\"{came}>"));
         self.block(0, true);
         self.line("</sbe:message>");
     }
@@ -336,7 +426,14 @@ impl Making {
             for _ in 0..1 + self.chance.below(3) {
                 self.field();
             }
+            if self.chance.one_in(3) {
+                self.unsent();
+            }
             self.since = 0;
+            for _ in 0..self.chance.below(3) {
+                self.unsent();
+                self.shapes.unsent_behind += 1;
+            }
         }
         let deep = depth < 3;
         let groups = if deep { self.chance.below(3) } else { 0 };
@@ -347,7 +444,7 @@ impl Making {
         for _ in 0..data {
             self.tail();
         }
-        if !may_grow || self.chance.one_in(2) {
+        if !may_grow || since > 0 || self.chance.one_in(2) {
             return;
         }
         self.since = 1;
@@ -381,16 +478,42 @@ impl Making {
     }
 
     fn field(&mut self) {
-        let (name, id, came) = (self.name("f"), self.next, self.came());
-        let begin = format!("<field name=\"{name}\" id=\"{id}\"{came}");
         if self.chance.one_in(3) {
+            let (name, id, came) = (self.name("f"), self.next, self.came());
             let kind = *self.chance.pick(&INTEGERS);
-            self.line(format!("{begin} type=\"{kind}\"/>"));
+            self.line(format!(
+                "<field name=\"{name}\" id=\"{id}\"{came} type=\"{kind}\"/>"
+            ));
             return;
         }
-        let known = self.chance.pick(&self.known).clone();
-        let mut line = format!("{begin} type=\"{}\"", known.name);
-        if !known.values.is_empty() && self.chance.one_in(5) {
+        let known = self.pick();
+        let is_constant = !known.values.is_empty() && self.chance.one_in(5);
+        self.field_of(&known, is_constant);
+    }
+
+    /// A field of which nothing is sent.
+    fn unsent(&mut self) {
+        let since = self.since;
+        let unsent =
+            |known: &&Known| known.since <= since && !(known.is_sent && known.values.is_empty());
+        let known: Vec<&Known> = self.known.iter().filter(unsent).collect();
+        let known = (*self.chance.pick(&known)).clone();
+        self.field_of(&known, known.is_sent);
+    }
+
+    fn field_of(&mut self, known: &Known, is_constant: bool) {
+        let (name, id) = (self.name("f"), self.next);
+        let mut came = self.came();
+        if known.since > 0 && self.chance.one_in(2) {
+            // Its type says so.
+            came = "";
+            self.shapes.as_old_as_types += 1;
+        }
+        let mut line = format!(
+            "<field name=\"{name}\" id=\"{id}\"{came} type=\"{}\"",
+            known.name
+        );
+        if is_constant {
             let value = self.chance.pick(&known.values);
             line += &format!(" presence=\"constant\" valueRef=\"{}.{value}\"", known.name);
         } else if known.has_presence && self.chance.one_in(3) {

@@ -81,13 +81,13 @@ fn item(text: &mut String, item: &Item<'_>, since: u32) {
     if item.is_nullable() {
         *text += &format!(
             "if let Some(value) = value {{ {} }} else {{ out.null() }}\n",
-            shown(item)
+            shown(item, since)
         );
     } else {
         if item.since > since {
             *text += "let value = value.unwrap();\n";
         }
-        *text += &shown(item);
+        *text += &shown(item, since);
     }
     *text += if item.since > since {
         "\n} else { assert!(value.is_none()); }\n"
@@ -96,15 +96,17 @@ fn item(text: &mut String, item: &Item<'_>, since: u32) {
     };
 }
 
-fn shown(item: &Item<'_>) -> String {
+fn shown(item: &Item<'_>, since: u32) -> String {
     match &item.kind.kind {
         TypeKind::Simple(simple) if is_text(simple) => {
             "let value = value.as_bytes(); out.text(&value);".to_owned()
         }
         TypeKind::Composite(composite) => {
             let mut text = "let m = value;\nout.open(\"{\");\n".to_owned();
+            // Members came with their composite.
+            let since = since.max(item.since);
             for member in &composite.members {
-                self::item(&mut text, &Item::member(member, &item.path), 0);
+                self::item(&mut text, &Item::member(member, &item.path), since);
             }
             text + "out.close(\"}\");"
         }
