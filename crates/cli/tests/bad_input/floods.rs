@@ -20,8 +20,8 @@ const MESSAGES: u32 = 500;
 const PATIENCE_ELSEWHERE: i64 = 20_000;
 
 /// The same for the stream at the flooded ports. The system throws away what a full socket does not hold, messages and the
-/// heartbeats that tell of their loss ten times a second alike, so that many a try may be needed.
-const PATIENCE_AT_FLOOD: i64 = 3_000_000;
+/// heartbeats that tell of their loss ten times a second alike, so that some tries may be needed.
+const PATIENCE_AT_FLOOD: i64 = 200_000;
 
 /// A flood of fewer datagrams is none.
 const FLOOD: u64 = 2_000;

@@ -144,9 +144,11 @@ impl ReceiverImage {
             counters.over_runs.increment();
         } else if frame.is_heartbeat() {
             self.on_heartbeat(frame, position, arrival, counters);
-        } else if position >= self.status.told() {
+        } else if position >= self.status.told() || extent.end > self.rebuilt {
             self.heard(arrival);
-            self.place(&walk, extent);
+            if !self.place(&walk, extent) {
+                self.place_rest(frame, extent);
+            }
         } else {
             counters.under_runs.increment();
             if position >= self.status.told() - i64::from(self.status.window()) {
@@ -229,15 +231,38 @@ impl ReceiverImage {
 
     /// Into the log, unless it is there already. What readers may have come by is not touched, whatever it looks like:
     /// frames of a broken sender lie over each other.
-    fn place(&mut self, walk: &Walk<'_>, extent: Extent) {
+    fn place(&mut self, walk: &Walk<'_>, extent: Extent) -> bool {
         self.unanswered = 0;
         if self.needs_scan {
             self.follow();
         }
-        let is_new = extent.position >= self.rebuilt
-            && self.make_room(extent.position, extent.end)
+        if extent.position < self.rebuilt {
+            return false;
+        }
+        let is_new = self.make_room(extent.position, extent.end)
             && log::insert(self.spec.log.term_at(extent.position), walk);
         self.placed(extent, is_new);
+        is_new
+    }
+
+    /// A packet of which the beginning is there already. What is sent again need not be cut as it was at first, nor where
+    /// this receiver misses it: somebody else may have asked for more.
+    fn place_rest(&mut self, frame: &DataFrame<'_>, extent: Extent) {
+        let term_length = self.geometry.term_length();
+        let term_begin = self.geometry.term_begin(extent.position);
+        let term = self.spec.log.term_at(extent.position);
+        let rest = frame.skip_while(|offset| {
+            let position = term_begin + i64::from(offset);
+            let is_placed = || !matches!(log::frame_at(term, offset), Ok(None));
+            position < self.rebuilt || (position < self.vacant && is_placed())
+        });
+        // Where nothing is there it was room that lacked.
+        if let Some(rest) = rest
+            && rest.term_offset() != frame.term_offset()
+            && let Ok(walk) = rest.walk(term_length)
+        {
+            self.place(&walk, self.extent(&rest, &walk));
+        }
     }
 
     fn placed(&mut self, extent: Extent, is_new: bool) {

@@ -255,6 +255,24 @@ impl<'a> DataFrame<'a> {
         }
     }
 
+    /// What is left of a packet that was walked from the first frame on that is not there yet, as a packet of its own. Of
+    /// each frame before it, `is_there` is asked with its offset in the term.
+    #[must_use]
+    pub fn skip_while(&self, mut is_there: impl FnMut(i32) -> bool) -> Option<Self> {
+        let mut at = 0;
+        let mut header = self.header;
+        while is_there(header.term_offset.get()) {
+            let frame_length = header.header.frame_length.get();
+            if frame_length < DATA_HEADER_LENGTH {
+                return None;
+            }
+            at += align32(frame_length) as usize;
+            header = self.header_at(at)?;
+        }
+        let body = self.body.get(at..)?;
+        Some(Self { header, body })
+    }
+
     /// The header `at` bytes behind the start of the first one, if it is all there.
     #[inline]
     fn header_at(&self, at: usize) -> Option<&'a DataHeader> {

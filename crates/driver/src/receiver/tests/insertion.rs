@@ -367,3 +367,51 @@ fn a_frame_far_ahead_comes_again_when_there_is_room() {
     assert!((0..ahead as usize).all(|at| at % 32 >= 4 || term.bytes(at, 1) == [0]));
     assert_eq!(term.bytes(ahead as usize + 64, 4), [0; 4]);
 }
+
+#[test]
+fn a_datagram_that_begins_before_what_is_missing_brings_the_rest() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[64]));
+    rig.arrive(&data(START + 192, &[64]));
+    assert_eq!(rig.positions(), (256, 64));
+    let whole = data(START, &[64, 64, 64, 64]);
+    rig.arrive(&whole);
+    assert_eq!(rig.positions(), (256, 256));
+    assert_eq!(rig.log_bytes(START + 64, 128), whole[64..192]);
+}
+
+#[test]
+fn a_datagram_that_begins_before_the_last_status_message_brings_the_rest() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[64, 64]));
+    rig.subscriber.set(START + 128);
+    rig.sent_after(500 * MS);
+    let whole = data(START + 64, &[64, 64, 64]);
+    rig.arrive(&whole);
+    assert_eq!(rig.positions(), (256, 256));
+    assert_eq!(rig.log_bytes(START + 128, 128), whole[64..]);
+    assert_eq!(rig.counters.under_runs.get(), 0);
+    rig.arrive(&whole);
+    assert_eq!(rig.counters.under_runs.get(), 1, "nothing of it is missing");
+}
+
+#[test]
+fn a_datagram_of_which_the_beginning_came_out_of_order_brings_the_rest() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START + 64, &[64]));
+    rig.arrive(&data(START + 192, &[64]));
+    rig.arrive(&data(START + 64, &[64, 64]));
+    assert_eq!(rig.positions(), (256, 0));
+    rig.arrive(&data(START, &[64]));
+    assert_eq!(rig.positions(), (256, 256));
+}
+
+#[test]
+fn of_a_datagram_that_ends_in_padding_the_padding_is_taken() {
+    let mut rig = Rig::connected();
+    rig.arrive(&data(START, &[64]));
+    rig.arrive(&data(START, &[64, -320]));
+    assert_eq!(rig.positions(), (384, 384));
+    assert_eq!(rig.frame_at(START + 64), Some(320));
+    assert_eq!(rig.frame_at(START + 384), None);
+}
