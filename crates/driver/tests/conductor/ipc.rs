@@ -364,6 +364,35 @@ fn a_rejected_stream_has_no_subscriber_for_a_while() {
 }
 
 #[test]
+fn a_subscriber_that_rejects_gets_nothing_again_that_it_read_before_it_heard_of_it() {
+    let mut stream = Stream::new(IPC);
+    let published = stream.publish();
+    let reject = Command::RejectImage {
+        client_id: -1,
+        correlation_id: 77,
+        image_id: stream.image.image_id,
+        position: 0,
+        reason: b"no",
+    };
+    // Some of it before the driver has looked, the rest before the client has.
+    let first = (published / 2) & !31;
+    stream.consume_to(first);
+    let answers = stream.bench.ask(&reject);
+    assert_eq!(unavailable(&answers).len(), 1);
+    stream.consume_to(published);
+    stream.bench.run_for(Duration::from_secs(12));
+    let joined = available(&stream.bench.messages());
+    assert_eq!(joined.len(), 1);
+    let joined = joined[0].position_counter_id;
+    assert_eq!(stream.bench.value(joined), published);
+    // The old one's counter is given back.
+    let counters = stream.bench.counters();
+    let is_position =
+        |meta: &&taran_core::counters::CounterMeta| meta.type_id == type_id::SUBSCRIBER_POSITION;
+    assert_eq!(counters.iter().filter(is_position).count(), 1);
+}
+
+#[test]
 fn an_untethered_subscriber_that_lags_rests_and_comes_back() {
     let mut stream = Stream::new("aeron:ipc?tether=false");
     let client_id = stream.client;

@@ -1,10 +1,14 @@
 //! What must hold, whatever happens. Each checker stands alone, and says what is wrong as a [`Violation`].
 
+pub mod clients;
+pub mod connections;
 pub mod counts;
 pub mod delivery;
+pub mod endings;
 pub mod flow;
 pub mod leaks;
 pub mod liveness;
+pub mod once;
 pub mod positions;
 pub mod streams;
 

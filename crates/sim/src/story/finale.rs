@@ -51,7 +51,7 @@ impl Teller {
     }
 
     fn make_whole(&mut self) {
-        self.world.network().heal_all();
+        self.heal_all();
         self.world.set_faults(LinkFaults::default());
         for (from, to) in self
             .hosts()
@@ -66,8 +66,10 @@ impl Teller {
                 self.awaited.insert(host.number());
             }
         }
-        for subscriber in self.subscribers.values() {
+        let attentive = self.attentive(0);
+        for subscriber in self.subscribers.values_mut() {
             self.world.subscriber_mut(subscriber.id).set_laziness(0.1);
+            subscriber.attentive = attentive.min(subscriber.attentive);
         }
         for publisher in self.publishers.values() {
             self.world.publisher_mut(publisher.id).hurry();

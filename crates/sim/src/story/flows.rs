@@ -18,10 +18,10 @@ pub(super) struct Flow {
 }
 
 /// How a flow is meant to be moved.
-struct Candidate<'t> {
-    from: &'t Publishing,
-    to: &'t Subscribing,
-    is_spied: bool,
+pub(super) struct Candidate<'t> {
+    pub(super) from: &'t Publishing,
+    pub(super) to: &'t Subscribing,
+    pub(super) is_spied: bool,
 }
 
 impl Teller {
@@ -68,24 +68,33 @@ impl Teller {
     }
 
     /// Whether a live subscriber is reached by a publisher.
-    fn meet<'t>(&self, from: &'t Publishing, to: &'t Subscribing) -> Option<Candidate<'t>> {
+    pub(super) fn meet<'t>(
+        &self,
+        from: &'t Publishing,
+        to: &'t Subscribing,
+    ) -> Option<Candidate<'t>> {
         let is_live = self.is_live(to.client) && self.world.subscriber(to.id).is_open();
         if !is_live || from.stream != to.stream {
-            return None;
-        }
-        let session = parameter(&to.channel, "session-id");
-        if session.is_some() && session != parameter(&from.channel, "session-id") {
             return None;
         }
         if self.has_given_up(from, to) {
             return None;
         }
+        let place = self.leads(from, to)?;
+        let is_spied = place::is_spied(&place);
+        Some(Candidate { from, to, is_spied })
+    }
+
+    /// Where what a publisher sends is heard by a subscriber, if anywhere.
+    pub(super) fn leads(&self, from: &Publishing, to: &Subscribing) -> Option<Place> {
+        let session = parameter(&to.channel, "session-id");
+        if session.is_some() && session != parameter(&from.channel, "session-id") {
+            return None;
+        }
         let host = self.world.host_of(from.client).number();
         let sent = sent_to(&from.channel, &from.destinations, host);
         let heard = self.places_of(to);
-        let place = sent.iter().find(|place| heard.contains(place))?;
-        let is_spied = place::is_spied(place);
-        Some(Candidate { from, to, is_spied })
+        sent.into_iter().find(|place| heard.contains(place))
     }
 
     /// Who must hear answers: whoever asked, as long as he is heard under the image that is answered. If he was ever
@@ -147,7 +156,7 @@ impl Teller {
     }
 
     /// Whether those who hear a publication are enough for it.
-    fn is_connected_by(&self, from: &Publishing, candidates: &[Candidate<'_>]) -> bool {
+    pub(super) fn is_connected_by(&self, from: &Publishing, candidates: &[Candidate<'_>]) -> bool {
         let (tag, least) = group(&from.channel);
         let in_group = candidates.iter().filter(|it| !it.is_spied);
         let in_group =
@@ -198,6 +207,12 @@ fn kind(from: &str, to: &str) -> &'static str {
     } else {
         "unicast"
     }
+}
+
+/// Whether a publication is sent to several receivers.
+pub(super) fn has_several(channel: &str) -> bool {
+    let modes = ["manual", "dynamic"];
+    is_group(channel) || parameter(channel, "control-mode").is_some_and(|it| modes.contains(&it))
 }
 
 /// Whether a channel is that of a group of hosts.

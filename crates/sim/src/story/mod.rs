@@ -18,6 +18,7 @@ mod plan;
 mod road;
 mod shrink;
 mod teller;
+mod watch;
 mod weather;
 
 pub(crate) use attempt::is_silent;

@@ -7,6 +7,7 @@ use taran_driver::DriverError;
 use taran_protocol::counter::SystemCounter;
 
 use super::answers::EXPECTED;
+use super::watch::Watch;
 use super::{Ask, Coverage, Deed, Plan, Publish, Subscribe, Timed};
 use crate::network::LinkFaults;
 use crate::traffic::StreamKey;
@@ -14,6 +15,9 @@ use crate::{ClientId, ClientState, HostIndex, HostSpec, PublisherId, SubscriberI
 
 /// How often what waits is looked after.
 const BEAT: Duration = Duration::from_millis(200);
+
+/// A client that is dead keeps what it has for so long: its liveness timeout (10 s), and turns of timers.
+const UNNOTICED: Duration = Duration::from_secs(12);
 
 /// The world of a story, and what its labels stand for.
 pub(super) struct Teller {
@@ -30,6 +34,10 @@ pub(super) struct Teller {
     /// Since when nothing keeps a host or a client from working; those that were never disturbed are not in it.
     pub(super) calm_hosts: BTreeMap<usize, Duration>,
     pub(super) calm_clients: BTreeMap<ClientId, Duration>,
+    /// The same of links between hosts.
+    pub(super) calm_links: BTreeMap<(usize, usize), Duration>,
+    /// What was looked at of clients, connections and images.
+    pub(super) watch: Watch,
     /// Who asked, and who hears the answers, by label.
     pub(super) asked: BTreeMap<u32, u32>,
     /// Claims that were never filled in, by host and life of its driver.
@@ -48,6 +56,8 @@ pub(super) struct Publishing {
     pub(super) destinations: Vec<String>,
     /// When it was asked for.
     pub(super) at: Duration,
+    /// Since when its destinations are what they are.
+    pub(super) settled: Duration,
     /// Whom it answers.
     pub(super) answers: Option<Answered>,
 }
@@ -68,6 +78,10 @@ pub(super) struct Subscribing {
     pub(super) stream: i32,
     /// When it was asked for.
     pub(super) at: Duration,
+    /// Since when its sources are what they are.
+    pub(super) settled: Duration,
+    /// Since when it reads quickly.
+    pub(super) attentive: Duration,
     /// Which driver of its host it was asked of.
     pub(super) life: u64,
 }
@@ -99,6 +113,8 @@ impl Teller {
             coverage: Coverage::default(),
             calm_hosts: BTreeMap::new(),
             calm_clients: BTreeMap::new(),
+            calm_links: BTreeMap::new(),
+            watch: Watch::default(),
             asked: BTreeMap::new(),
             held: BTreeMap::new(),
             hosts: plan.hosts.len(),
@@ -142,7 +158,7 @@ impl Teller {
         for ask in std::mem::take(&mut self.asking) {
             self.ask(&ask);
         }
-        if let Err(violation) = self.look_at_answers() {
+        if let Err(violation) = self.look_at_answers().and_then(|()| self.look_for_lost()) {
             panic!("{violation}\n{}", self.world.describe());
         }
     }
@@ -183,6 +199,7 @@ impl Teller {
             Deed::Connect { client, host } => {
                 let host = self.host(*host)?;
                 let id = self.world.begin_connect(host);
+                self.watch_client(id);
                 self.clients.insert(*client, id);
             }
             Deed::CloseClient { client } => {
@@ -198,6 +215,7 @@ impl Teller {
                 )
                 .then_some(())?;
                 self.world.kill_client(client);
+                self.disturb_client(client, self.world.elapsed() + UNNOTICED);
             }
             Deed::StallClient { client, ms } => {
                 let client = self.live_client(*client)?;
@@ -270,6 +288,7 @@ impl Teller {
                     .publisher_mut(id)
                     .ask_destination(channel, true)
                     .then_some(())?;
+                known.settled = self.world.elapsed();
                 known.destinations.push(channel.clone());
             }
             Deed::RemoveDestination { publisher, channel } => {
@@ -280,6 +299,7 @@ impl Teller {
                     .publisher_mut(id)
                     .ask_destination(channel, false)
                     .then_some(())?;
+                known.settled = self.world.elapsed();
                 known.destinations.retain(|it| it != channel);
             }
             Deed::ClosePublisher { publisher } => {
@@ -301,6 +321,8 @@ impl Teller {
                 self.world
                     .subscriber_mut(id)
                     .set_laziness(*laziness as f64 / 1_000.0);
+                let attentive = self.attentive(*laziness);
+                self.subscribers.get_mut(subscriber)?.attentive = attentive;
             }
             Deed::AddSource {
                 subscriber,
@@ -311,6 +333,7 @@ impl Teller {
                     .subscriber_mut(id)
                     .ask_source(channel, true)
                     .then_some(())?;
+                self.subscribers.get_mut(subscriber)?.settled = self.world.elapsed();
             }
             Deed::RemoveSource {
                 subscriber,
@@ -321,6 +344,7 @@ impl Teller {
                     .subscriber_mut(id)
                     .ask_source(channel, false)
                     .then_some(())?;
+                self.subscribers.get_mut(subscriber)?.settled = self.world.elapsed();
             }
             Deed::Reject { subscriber } => {
                 let id = self.open_subscriber(*subscriber)?;
@@ -328,6 +352,7 @@ impl Teller {
                     .subscriber_mut(id)
                     .reject("told to")
                     .then_some(())?;
+                self.watch_rejection(id);
             }
             Deed::CloseSubscriber { subscriber } => {
                 let id = self.open_subscriber(*subscriber)?;
@@ -349,16 +374,18 @@ impl Teller {
                 });
             }
             Deed::Cut { from, to } => {
+                self.calm_links.insert((*from, *to), Duration::MAX);
                 let [from, to] =
                     [self.host(*from)?, self.host(*to)?].map(|host| self.world.network_id(host));
                 self.world.network().cut(from, to);
             }
             Deed::Heal { from, to } => {
+                self.calm_link(*from, *to);
                 let [from, to] =
                     [self.host(*from)?, self.host(*to)?].map(|host| self.world.network_id(host));
                 self.world.network().heal(from, to);
             }
-            Deed::HealAll => self.world.network().heal_all(),
+            Deed::HealAll => self.heal_all(),
             Deed::Weather(weather) => self.world.set_faults((*weather).into()),
             Deed::Link { from, to, weather } => {
                 let [from, to] =
@@ -386,6 +413,7 @@ impl Teller {
             stream: publish.stream,
             destinations: publish.destinations.clone(),
             at: self.world.elapsed(),
+            settled: self.world.elapsed(),
             answers: None,
         };
         self.publishers.insert(publish.publisher, publishing);
@@ -407,6 +435,8 @@ impl Teller {
             channel: subscribe.channel.clone(),
             stream: subscribe.stream,
             at: self.world.elapsed(),
+            settled: self.world.elapsed(),
+            attentive: self.attentive(subscribe.laziness),
             life: self.world.lives(self.world.host_of(client)),
         };
         self.subscribers.insert(subscribe.subscriber, subscribing);

@@ -7,7 +7,7 @@ use taran::{Header, ImageHandlers, ImageView};
 
 use super::{Ledger, StreamKey};
 use crate::check::delivery::ImageCheck;
-use crate::check::{Violation, violation};
+use crate::check::{Violation, once, violation};
 use crate::history::{Event, History};
 
 /// What a handler was told.
@@ -20,6 +20,8 @@ enum News {
 /// An image that is gone.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedImage {
+    /// Which image of the driver it was.
+    pub correlation_id: i64,
     /// Its stream.
     pub key: StreamKey,
     /// Where it joined.
@@ -28,6 +30,8 @@ pub struct EndedImage {
     pub position: i64,
     /// Whether that was the end of its stream.
     pub at_end_of_stream: bool,
+    /// Whether it was revoked.
+    pub is_revoked: bool,
     /// Whether all that was sent until then was delivered.
     pub is_complete: bool,
 }
@@ -142,6 +146,11 @@ impl Images {
             initial_term_id: image.initial_term_id(),
         };
         let join = image.join_position();
+        if self.checks_content {
+            let present = self.present.values().map(|image| *image.key());
+            let left = self.ended.iter().map(|image| (image.key, image.position));
+            once::look(&key, join, present, left)?;
+        }
         let mut check = ImageCheck::new(key, join);
         if self.is_lossy {
             check = check.lossy();
@@ -168,11 +177,13 @@ impl Images {
             check.consumed(stream, image.position())?;
         }
         self.ended.push(EndedImage {
-            is_complete: stream.is_some_and(|stream| check.has_all(stream)),
+            is_complete: self.checks_content && stream.is_none_or(|stream| check.has_all(stream)),
             key: *check.key(),
             join: check.join(),
             position: image.position(),
             at_end_of_stream: image.is_end_of_stream(),
+            is_revoked: image.is_publication_revoked(),
+            correlation_id: image.correlation_id(),
         });
         Ok(())
     }

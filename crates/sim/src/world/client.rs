@@ -8,6 +8,7 @@ use taran::{
 };
 use taran_core::clock::{Now, saturating_nanos};
 
+use super::pace::Rest;
 use super::{ClientId, HostIndex, World};
 
 /// How long [`World::connect`] waits.
@@ -39,6 +40,7 @@ pub(super) struct ClientSlot {
     look_ns: i64,
     /// It and what is its take no turn before.
     pub(super) stalled_until_ns: i64,
+    rest: Rest,
     errors: Arc<Mutex<Vec<ClientError>>>,
     ended: Arc<Mutex<Vec<ClientEnd>>>,
     complaints: Arc<Mutex<Vec<PublicationError>>>,
@@ -63,6 +65,7 @@ impl ClientSlot {
 
     /// One turn; how much was done.
     pub(super) fn turn(&mut self, now: Now) -> usize {
+        self.rest.turned(now.nanos);
         match &mut self.state {
             ClientState::Connected(client) => client.do_work(now),
             ClientState::Connecting(connecting) if now.nanos >= self.look_ns => {
@@ -115,6 +118,7 @@ impl World {
             state: ClientState::Connecting(Box::new(context.connecting())),
             look_ns: 0,
             stalled_until_ns: 0,
+            rest: Rest::since(self.hosts[host.0].at(self.clock.read()).nanos),
             errors,
             ended,
             complaints,
@@ -153,6 +157,14 @@ impl World {
         let ended = ended.unwrap_or_else(PoisonError::into_inner);
         assert!(ended.len() <= 1, "client {} ended twice: {ended:?}", id.0);
         ended.first().copied()
+    }
+
+    /// The longest time in which a client had no turn so far.
+    #[must_use]
+    pub fn client_rested(&self, id: ClientId) -> Duration {
+        let host = &self.hosts[self.clients[id.0].host.0];
+        let now_ns = host.at(self.clock.read()).nanos;
+        self.clients[id.0].rest.longest(now_ns)
     }
 
     /// What the error handler of a client was told.

@@ -13,6 +13,7 @@ use taran_driver::{DriverContext, DriverError, DriverParts, Environment};
 use taran_protocol::counter::SystemCounter;
 
 use super::clock::HostClock;
+use super::pace::Rest;
 use super::{HostIndex, World};
 use crate::check::counts::CountsCheck;
 use crate::check::leaks::LeaksCheck;
@@ -98,6 +99,8 @@ pub(super) struct Host {
 #[derive(Debug)]
 pub(super) struct Driver {
     pub(super) parts: DriverParts,
+    /// Of its conductor.
+    pub(super) rest: Rest,
     streams: Streams,
     counts: CountsCheck,
     leaks: LeaksCheck,
@@ -235,6 +238,7 @@ impl World {
                 &parts.counters,
                 self.network.open_sockets(host.network.id()),
             ),
+            rest: Rest::since(host.at(now).nanos),
             parts,
         });
         Ok(())
@@ -289,6 +293,15 @@ impl World {
     #[must_use]
     pub fn lives(&self, host: HostIndex) -> u64 {
         self.hosts[host.0].lives
+    }
+
+    /// The longest time in which the driver of a host had no turn so far; none if there is no driver.
+    #[must_use]
+    pub fn driver_rested(&self, host: HostIndex) -> Duration {
+        let host = &self.hosts[host.0];
+        let driver = host.driver.as_ref();
+        let rested = driver.map(|it| it.rest.longest(host.at(self.clock.read()).nanos));
+        rested.unwrap_or_default()
     }
 
     /// The address of a host at present.

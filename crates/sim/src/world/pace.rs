@@ -1,5 +1,7 @@
 //! How time passes: in small steps while there is work, in long ones while there is none.
 
+use std::time::Duration;
+
 /// Longest step while there is work, nanoseconds, as a power of two: half a millisecond.
 const BUSY_BITS: u32 = 19;
 /// Longest step while there is none, nanoseconds, unless the world was told otherwise.
@@ -89,5 +91,34 @@ impl Pace {
             Some(arrival) if self.random.u32(0..8) != 0 => step.min(arrival.max(0)),
             _ => step,
         }
+    }
+}
+
+/// How long something had no turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    turned_ns: i64,
+    longest_ns: i64,
+}
+
+impl Rest {
+    /// Of something that is new.
+    pub(super) fn since(now_ns: i64) -> Self {
+        Self {
+            turned_ns: now_ns,
+            longest_ns: 0,
+        }
+    }
+
+    /// It has a turn.
+    pub(super) fn turned(&mut self, now_ns: i64) {
+        self.longest_ns = self.longest_ns.max(now_ns - self.turned_ns);
+        self.turned_ns = now_ns;
+    }
+
+    /// The longest time between two turns, and since the last one.
+    pub(super) fn longest(&self, now_ns: i64) -> Duration {
+        let longest_ns = self.longest_ns.max(now_ns - self.turned_ns);
+        Duration::from_nanos(longest_ns.unsigned_abs())
     }
 }

@@ -179,6 +179,9 @@ impl World {
             return Ok(0);
         };
         let parts = &mut driver.parts;
+        if agent == "conductor" {
+            driver.rest.turned(at.nanos);
+        }
         let work = match agent {
             "conductor" => parts.conductor.do_work(at),
             "sender" => parts.sender.do_work(at),

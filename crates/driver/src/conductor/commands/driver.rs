@@ -70,7 +70,6 @@ impl Owners {
             ipc,
             subscriptions,
             replies,
-            counters,
             settings,
             now,
             ..
@@ -87,7 +86,7 @@ impl Owners {
                     replies.image_unavailable(image_id, subscription);
                 }
             }
-            publication.release_subscribers(|position| counters.free(position.id()));
+            publication.set_subscribers_aside();
         }
     }
 }

@@ -69,6 +69,8 @@ pub(crate) struct IpcPublication {
     state: State,
     references: usize,
     cool_down_until_ns: Option<i64>,
+    /// Positions of those who were taken out by a rejection.
+    set_aside: Vec<Counter>,
     window: i64,
     /// The limit is raised only when it would pass this, so that cleaning comes in useful portions.
     trip_limit: i64,
@@ -98,6 +100,7 @@ impl IpcPublication {
             state: State::Active,
             references: 1,
             cool_down_until_ns: None,
+            set_aside: Vec::new(),
             trip_limit: start_position,
             consumer_position: start_position,
             is_shut: false,
@@ -180,18 +183,31 @@ impl IpcPublication {
         Some(removed.position)
     }
 
-    /// Takes all subscribers out, and hands their counters over to be freed.
-    pub(crate) fn release_subscribers(&mut self, mut free: impl FnMut(Counter)) {
-        for subscriber in self.subscribers.drain() {
-            free(subscriber.position);
-        }
+    /// Takes all subscribers out. Until their clients hear of it they read on: their positions are kept, so that who joins
+    /// after the rejection gets nothing twice.
+    pub(crate) fn set_subscribers_aside(&mut self) {
+        let positions = self
+            .subscribers
+            .drain()
+            .map(|subscriber| subscriber.position);
+        self.set_aside.extend(positions);
         self.log.set_connected(false);
+    }
+
+    /// Takes in how far those have read who were set aside, and hands their counters over to be freed.
+    pub(crate) fn release_set_aside(&mut self) -> Vec<Counter> {
+        let positions = std::mem::take(&mut self.set_aside);
+        for position in &positions {
+            self.consumed(position.get());
+        }
+        positions
     }
 
     /// At the end of its life: the log, and all counters that go with it.
     pub(crate) fn into_parts(mut self) -> (LogFile, Vec<Counter>) {
         let mut counters = vec![self.counters.position.clone(), self.counters.limit.clone()];
         counters.extend(self.subscribers.drain().map(|s| s.position));
+        counters.append(&mut self.set_aside);
         (self.log.into_file(), counters)
     }
 

@@ -51,7 +51,10 @@ impl Owners {
                     Event::Unblocked => {
                         system.get(SystemCounter::UnblockedPublications).increment();
                     }
-                    Event::CoolDownOver => joinable.push(id),
+                    Event::CoolDownOver => {
+                        told.counters.free_all(&publication.release_set_aside());
+                        joinable.push(id);
+                    }
                     Event::Done => done.push(id),
                     Event::Tether(step) => {
                         step.log(events, stream_id, session_id);
