@@ -6,7 +6,7 @@ use taran::AddError;
 
 use super::teller::Teller;
 use crate::check::{Violation, violation};
-use crate::{ClientId, ClientState};
+use crate::{ClientId, ClientState, World};
 
 /// Errors that drivers are right to answer with, and to record, in these stories, by parts of their texts.
 pub(super) const EXPECTED: &[&str] = &[
@@ -20,6 +20,10 @@ pub(super) const EXPECTED: &[&str] = &[
     "option conflicts with existing subscription",
     // Two subscriptions of one host with the same sources.
     "another socket has it",
+    // A source is given up that was never asked for, or is about to go already.
+    "unknown destination of",
+    // A source where the one before is still about to go: nobody asks again, and nobody counts on it.
+    "destination found in CLOSING state",
     // Answers to requesters that are gone by then, or that were none.
     "Unable to resolve image",
     "did not request a response channel",
@@ -122,7 +126,7 @@ impl Teller {
         let subscriptions = self.subscribers.values().map(|it| {
             let subscriber = self.world.subscriber(it.id);
             Asked {
-                what: "subscription, or a source of it,",
+                what: "subscription",
                 channel: &it.channel,
                 client: it.client,
                 at: it.at,
@@ -130,7 +134,29 @@ impl Teller {
                 is_pending: subscriber.is_pending(),
             }
         });
-        publications.chain(subscriptions)
+        publications
+            .chain(subscriptions)
+            .chain(self.all_requested())
+    }
+
+    /// Destinations, sources and rejections.
+    fn all_requested(&self) -> impl Iterator<Item = Asked<'_>> {
+        let publishers = self.publishers.values();
+        let publishers = publishers.map(|it| (it.client, self.world.publisher(it.id).requests()));
+        let subscribers = self.subscribers.values();
+        let subscribers =
+            subscribers.map(|it| (it.client, self.world.subscriber(it.id).requests()));
+        let all = publishers.chain(subscribers);
+        all.flat_map(move |(client, requests)| {
+            requests.iter().map(move |request| Asked {
+                what: request.what.name(),
+                channel: &request.channel,
+                client,
+                at: World::elapsed_at(request.at_ns),
+                failure: request.failure.as_ref(),
+                is_pending: request.is_pending(),
+            })
+        })
     }
 
     fn was_calm(&self, asked: &Asked<'_>) -> bool {

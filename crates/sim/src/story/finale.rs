@@ -202,6 +202,8 @@ impl Teller {
         self.world.add_to(&mut self.coverage);
         for publisher in self.publishers.values() {
             let publisher = self.world.publisher(publisher.id);
+            self.coverage
+                .add("destinations that came or went", publisher.granted());
             if publisher.was_back_pressured() {
                 self.coverage.count("publishers that were held back");
             }
@@ -213,7 +215,10 @@ impl Teller {
             }
         }
         for subscriber in self.subscribers.values() {
-            if let Some(failure) = self.world.subscriber(subscriber.id).failure() {
+            let subscriber = self.world.subscriber(subscriber.id);
+            self.coverage
+                .add("sources and rejections granted", subscriber.granted());
+            if let Some(failure) = subscriber.failure() {
                 self.coverage.count(format!(
                     "refused subscription: {}",
                     super::attempt::shape(&failure.to_string())

@@ -94,14 +94,14 @@ impl Handle {
         of_either!(self, it => it.is_connected())
     }
 
-    /// Asks for one more destination; the answer is not waited for.
-    pub(super) fn add_destination(&self, channel: &str) -> Result<(), AddError> {
-        of_either!(self, it => it.async_add_destination(channel).map(drop))
+    /// Asks for one more destination.
+    pub(super) fn add_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
+        of_either!(self, it => it.async_add_destination(channel))
     }
 
-    /// Asks for one destination less; the answer is not waited for.
-    pub(super) fn remove_destination(&self, channel: &str) -> Result<(), AddError> {
-        of_either!(self, it => it.async_remove_destination(channel).map(drop))
+    /// Asks for one destination less.
+    pub(super) fn remove_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
+        of_either!(self, it => it.async_remove_destination(channel))
     }
 
     pub(super) fn revoke(self) {

@@ -10,6 +10,7 @@ mod ledger;
 mod pattern;
 mod publisher;
 mod publishing;
+mod requests;
 mod subscriber;
 mod subscribing;
 
@@ -18,6 +19,7 @@ pub use ledger::{Fate, Ledger, Message, Stream, StreamKey};
 pub use pattern::Lengths;
 pub use publisher::Publisher;
 pub use publishing::Publishing;
+pub use requests::{Request, What};
 pub use subscriber::{Stamps, Subscriber};
 pub use subscribing::Subscribing;
 

@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
-use taran::{AddError, Client, OfferError, Publication};
+use taran::{AddError, Client, OfferError, Pending, Publication};
 use taran_core::clock::saturating_nanos;
 
 use super::handle::{Adding, Handle, Way};
+use super::requests::{Request, Requests, What};
 use super::{Fate, Ledger, Publishing, Stream, StreamKey, fill, passes};
 use crate::history::{Event, History};
 
@@ -25,6 +26,7 @@ pub struct Publisher {
     refusal: Option<OfferError>,
     was_back_pressured: bool,
     content: Vec<u8>,
+    asked: Requests,
     paused: bool,
     /// It has claimed room for a message, and does nothing more.
     is_holding: bool,
@@ -66,6 +68,7 @@ impl Publisher {
             refusal: None,
             was_back_pressured: false,
             content: Vec::new(),
+            asked: Requests::default(),
             paused: false,
             is_holding: false,
             next_ns: 0,
@@ -81,6 +84,7 @@ impl Publisher {
         ledger: &mut Ledger,
         history: &mut History,
     ) -> usize {
+        self.asked.take_answers(now_ns, |_, _| {});
         self.take_answer(client, ledger);
         if self.paused
             || self.is_holding
@@ -129,8 +133,8 @@ impl Publisher {
                 for channel in &self.spec.destinations {
                     match handle.add_destination(channel) {
                         // The driver may be gone since it answered; then there is nothing to add to.
-                        Ok(()) | Err(AddError::Closed | AddError::DriverLost(_)) => {}
-                        refused => taken(refused),
+                        Err(AddError::Closed | AddError::DriverLost(_)) => {}
+                        asked => self.asked.ask(What::AddDestination, channel, taken(asked)),
                     }
                 }
                 State::Open(handle)
@@ -248,7 +252,8 @@ impl Publisher {
     /// If the driver is gone.
     pub fn add_destination(&mut self, channel: &str) {
         if let State::Open(handle) = &self.state {
-            taken(handle.add_destination(channel));
+            let answer = taken(handle.add_destination(channel));
+            self.asked.ask(What::AddDestination, channel, answer);
         }
     }
 
@@ -258,26 +263,35 @@ impl Publisher {
     /// If the driver is gone.
     pub fn remove_destination(&mut self, channel: &str) {
         if let State::Open(handle) = &self.state {
-            taken(handle.remove_destination(channel));
+            let answer = taken(handle.remove_destination(channel));
+            self.asked.ask(What::RemoveDestination, channel, answer);
         }
     }
 
     /// Asks for one destination more or less; false if that cannot even be asked for.
     pub fn ask_destination(&mut self, channel: &str, more: bool) -> bool {
-        match &self.state {
-            State::Open(handle) if more => handle.add_destination(channel).is_ok(),
-            State::Open(handle) => handle.remove_destination(channel).is_ok(),
-            _ => false,
-        }
+        let State::Open(handle) = &self.state else {
+            return false;
+        };
+        let (what, answer) = if more {
+            (What::AddDestination, handle.add_destination(channel))
+        } else {
+            (What::RemoveDestination, handle.remove_destination(channel))
+        };
+        let Ok(answer) = answer else { return false };
+        self.asked.ask(what, channel, answer);
+        true
     }
 
     /// Closes the publication.
     pub fn close(&mut self) {
         self.state = State::Closed;
+        self.asked.forget();
     }
 
     /// Ends the stream without regard to what was not consumed yet.
     pub fn revoke(&mut self) {
+        self.asked.forget();
         if let State::Open(handle) = std::mem::replace(&mut self.state, State::Closed) {
             handle.revoke();
         }
@@ -285,7 +299,8 @@ impl Publisher {
 
     /// Takes what must not be closed in an orderly way, because its process is dead.
     pub(crate) fn kill(&mut self) -> Box<dyn std::any::Any> {
-        Box::new(std::mem::replace(&mut self.state, State::Closed))
+        let asked = self.asked.forget();
+        Box::new((std::mem::replace(&mut self.state, State::Closed), asked))
     }
 
     /// True when it will never do anything again.
@@ -350,6 +365,18 @@ impl Publisher {
         }
     }
 
+    /// What was asked for its destinations and not granted, or not yet.
+    #[must_use]
+    pub fn requests(&self) -> &[Request] {
+        self.asked.all()
+    }
+
+    /// How many of its requests were granted.
+    #[must_use]
+    pub fn granted(&self) -> u64 {
+        self.asked.granted()
+    }
+
     /// Why the last message that was refused was refused.
     #[must_use]
     pub fn refusal(&self) -> Option<OfferError> {
@@ -388,8 +415,6 @@ impl Publisher {
 }
 
 /// A command has to be taken by the ring; its answer is another matter.
-fn taken(asked: Result<(), AddError>) {
-    if let Err(error) = asked {
-        panic!("a command was not taken: {error}");
-    }
+fn taken(asked: Result<Pending<()>, AddError>) -> Pending<()> {
+    asked.unwrap_or_else(|error| panic!("a command was not taken: {error}"))
 }

@@ -11,6 +11,7 @@ use taran::{
 };
 
 use super::images::Images;
+use super::requests::{Request, Requests, What};
 use super::{EndedImage, Ledger, StreamKey, Subscribing, passes};
 use crate::check::delivery::ImageCheck;
 use crate::check::{Violation, violation};
@@ -28,16 +29,8 @@ pub struct Subscriber {
     error: Option<PollError>,
     /// Sources that the driver has confirmed.
     sources: BTreeSet<String>,
-    asked: Vec<Asked>,
+    asked: Requests,
     stamps: Stamps,
-}
-
-/// A source that the driver was asked for, or to give up.
-#[derive(Debug)]
-struct Asked {
-    channel: String,
-    more: bool,
-    answer: Pending<()>,
 }
 
 /// The reserved values of messages, where drivers may write times.
@@ -150,7 +143,7 @@ impl Subscriber {
             images,
             error: None,
             sources: BTreeSet::new(),
-            asked: Vec::new(),
+            asked: Requests::default(),
             stamps: Stamps::default(),
         }
     }
@@ -163,8 +156,8 @@ impl Subscriber {
         ledger: &Ledger,
         history: &mut History,
     ) -> Result<usize, Violation> {
+        self.take_answers_to_requests(now_ns);
         self.take_answer(client);
-        self.take_answers_about_sources();
         if matches!(self.state, State::Closed) && self.images.has_news() {
             violation!("subscriber {}: called back after its close", self.number);
         }
@@ -191,18 +184,14 @@ impl Subscriber {
         }
     }
 
-    fn take_answers_about_sources(&mut self) {
+    fn take_answers_to_requests(&mut self, now_ns: i64) {
         let sources = &mut self.sources;
-        self.asked.retain_mut(|asked| {
-            let Some(answer) = asked.answer.poll() else {
-                return true;
+        self.asked.take_answers(now_ns, |what, channel| {
+            match what {
+                What::AddSource => sources.insert(channel.to_owned()),
+                What::RemoveSource => sources.remove(channel),
+                _ => false,
             };
-            match (answer, asked.more) {
-                (Ok(()), true) => sources.insert(asked.channel.clone()),
-                (Ok(()), false) => sources.remove(&asked.channel),
-                (Err(_), _) => false,
-            };
-            false
         });
     }
 
@@ -263,8 +252,16 @@ impl Subscriber {
         let State::Open(subscription) = &mut self.state else {
             return false;
         };
+        let (asked, channel) = (&mut self.asked, &self.spec.channel);
         let mut images = subscription.images().iter().peekable();
-        images.peek().is_some() && images.all(|image| image.view().async_reject(reason).is_ok())
+        images.peek().is_some()
+            && images.all(|image| match image.view().async_reject(reason) {
+                Ok(answer) => {
+                    asked.ask(What::Reject, channel, answer);
+                    true
+                }
+                Err(_) => false,
+            })
     }
 
     /// Asks for one more source, if the subscription is open; the answer is not waited for.
@@ -300,11 +297,12 @@ impl Subscriber {
             subscription.async_remove_destination(channel)
         };
         let Ok(answer) = answer else { return false };
-        self.asked.push(Asked {
-            channel: channel.to_owned(),
-            more,
-            answer,
-        });
+        let what = if more {
+            What::AddSource
+        } else {
+            What::RemoveSource
+        };
+        self.asked.ask(what, channel, answer);
         true
     }
 
@@ -316,13 +314,14 @@ impl Subscriber {
     /// Closes the subscription.
     pub fn close(&mut self) {
         self.state = State::Closed;
+        self.asked.forget();
         self.images.forget();
     }
 
     /// Takes what must not be closed in an orderly way, because its process is dead.
     pub(crate) fn kill(&mut self) -> Box<dyn std::any::Any> {
         self.images.forget();
-        let asked = std::mem::take(&mut self.asked);
+        let asked = self.asked.forget();
         Box::new((std::mem::replace(&mut self.state, State::Closed), asked))
     }
 
@@ -360,10 +359,22 @@ impl Subscriber {
         }
     }
 
-    /// True while the driver has not answered, be it about a source.
+    /// What was asked for its sources, and to reject images, and not granted, or not yet.
+    #[must_use]
+    pub fn requests(&self) -> &[Request] {
+        self.asked.all()
+    }
+
+    /// How many of its requests were granted.
+    #[must_use]
+    pub fn granted(&self) -> u64 {
+        self.asked.granted()
+    }
+
+    /// True while the driver has not answered, be it about a source or a rejection.
     #[must_use]
     pub fn is_pending(&self) -> bool {
-        let has_asked = !self.asked.is_empty() && self.is_open();
+        let has_asked = self.asked.has_pending() && self.is_open();
         has_asked || matches!(self.state, State::Adding(_))
     }
 

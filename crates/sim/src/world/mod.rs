@@ -252,8 +252,12 @@ impl World {
     /// Time since the beginning.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        let nanos = self.clock.read().nanos - START.nanos;
-        Duration::from_nanos(nanos.unsigned_abs())
+        Self::elapsed_at(self.clock.read().nanos)
+    }
+
+    /// Time from the beginning to this moment of the world's clock; none for earlier ones.
+    pub(crate) fn elapsed_at(nanos: i64) -> Duration {
+        Duration::from_nanos((nanos - START.nanos).max(0).unsigned_abs())
     }
 
     /// The time of day, in nanoseconds since 1970, as hosts see it whose clocks are right.
