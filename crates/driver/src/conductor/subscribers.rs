@@ -10,6 +10,7 @@
 
 mod tether;
 
+use taran_core::counters::Counter;
 use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::Untethered;
 
@@ -95,6 +96,12 @@ impl Subscribers {
     pub(crate) fn join_position(&self, free: i64, end: i64) -> i64 {
         let slowest = self.range().map_or(end, |(min, _)| min);
         slowest.min(end).max(free) & !i64::from(FRAME_ALIGNMENT - 1)
+    }
+
+    /// Where one that was told that the image is gone joins again: where a new one would, but not behind where it has read up
+    /// to itself. Clients write positions: nobody can have read what lies behind `end`, nor a part of a frame.
+    pub(crate) fn rejoin_position(join: i64, position: &Counter, end: i64) -> i64 {
+        join.max(position.get().min(end) & !i64::from(FRAME_ALIGNMENT - 1))
     }
 
     /// Whether every subscriber has consumed up to `position`. One that was told that the image is gone reads no more.

@@ -450,6 +450,34 @@ fn position_of_another(stream: &Stream) -> i32 {
         .unwrap()
 }
 
+#[test]
+fn an_untethered_subscriber_that_comes_back_gets_nothing_again() {
+    let mut stream = Stream::new("aeron:ipc?tether=false");
+    // One reads everything; one nothing, and that one is waited for.
+    let [quick, slow] = [0; 2].map(|_| {
+        stream.bench.send(&Command::AddSubscription {
+            client_id: stream.client,
+            correlation_id: stream.bench.id(),
+            stream_id: 10,
+            channel: IPC,
+        });
+        stream.bench.settle();
+        available(&stream.bench.messages()).remove(0)
+    });
+    let published = stream.publish();
+    stream.bench.set(quick.position_counter_id, published);
+    stream.consume_to(4096);
+    stream.bench.run_for(Duration::from_secs(8));
+    assert_eq!(unavailable(&stream.bench.messages()).len(), 1);
+    // It reads on until it hears of it, and says that it has read what was not published.
+    stream.consume_to(published + 1000);
+    stream.bench.run_for(Duration::from_secs(12));
+    let joined = available(&stream.bench.messages());
+    assert_eq!(joined.len(), 1);
+    assert_eq!(stream.bench.value(joined[0].position_counter_id), published);
+    assert_eq!(stream.bench.value(slow.position_counter_id), 0);
+}
+
 /// A stream that one subscriber has read, and an untethered one that does nothing has not.
 fn lagging() -> Stream {
     let mut stream = Stream::new("aeron:ipc?tether=false");

@@ -52,8 +52,6 @@ pub struct NetworkCounts {
     pub sent: u64,
     /// Put into the queue of a socket.
     pub delivered: u64,
-    /// Taken from there by parts: trains that were received in place, or where one was expected.
-    pub received_in_parts: u64,
     /// Lost by rate.
     pub lost: u64,
     /// Lost because the link was cut.
@@ -72,6 +70,9 @@ pub struct NetworkCounts {
     pub truncated: u64,
     /// Not accepted from senders.
     pub refused: u64,
+    /// Trains of datagrams that a receiver had come straight into the log of who expected them, be it that some of them
+    /// turned out to be others.
+    pub in_place: u64,
 }
 
 /// Throws with a rate. A rate of zero uses up no chance.

@@ -95,7 +95,7 @@ impl Transport for SimTransport {
         self.inbox.take(&mut self.arrived);
         let train = self.arrived.trains().next();
         if train.is_some() {
-            self.inbox.network.lock().counts.received_in_parts += 1;
+            self.inbox.network.lock().counts.in_place += 1;
         }
         Ok(train.map(|train| {
             let (first, behind) = train.payload.split_at(head.len().min(train.payload.len()));

@@ -90,8 +90,14 @@ impl Road {
                 said.push(one_of(choices, random));
             }
         };
+        // In the longest there is room for long trains, which are received straight into the log.
         maybe(
-            &["term-length=64k", "term-length=128k", "term-length=256k"],
+            &[
+                "term-length=64k",
+                "term-length=128k",
+                "term-length=256k",
+                "term-length=1m",
+            ],
             random,
         );
         maybe(&["mtu=576", "mtu=1408", "mtu=4096", "mtu=8192"], random);

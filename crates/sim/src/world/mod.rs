@@ -323,6 +323,7 @@ impl World {
         ] {
             coverage.add(format!("datagrams {what}"), much);
         }
+        coverage.add("trains received in place", counts.in_place);
     }
 
     fn tell(&mut self, what: &'static str, number: usize) {

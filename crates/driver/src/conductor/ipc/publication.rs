@@ -160,9 +160,10 @@ impl IpcPublication {
         self.connect();
     }
 
-    /// A rested subscriber comes back, where a new one would start.
+    /// A rested subscriber comes back.
     pub(crate) fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
-        position.set(self.join_position());
+        let (join, end) = (self.join_position(), self.log.producer_position());
+        position.set(Subscribers::rejoin_position(join, position, end));
         self.subscribers.rejoin(subscription_id, now_ns);
         self.connect();
     }

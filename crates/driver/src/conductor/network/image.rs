@@ -152,6 +152,13 @@ impl Image {
             .join_position(self.free_position, self.rebuild_position())
     }
 
+    /// A rested subscriber comes back.
+    pub(crate) fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
+        let (join, end) = (self.join_position(), self.rebuild_position());
+        position.set(Subscribers::rejoin_position(join, position, end));
+        self.subscribers.rejoin(subscription_id, now_ns);
+    }
+
     fn rebuild_position(&self) -> i64 {
         self.shared.rebuild_position()
     }

@@ -15,7 +15,7 @@ pub(super) trait Tethering {
     /// As clients are told of it.
     fn readable(&self) -> Readable<'_>;
 
-    /// A rested subscriber comes back, where a new one would start.
+    /// A rested subscriber comes back.
     fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64);
 }
 
@@ -25,8 +25,7 @@ impl Tethering for Image {
     }
 
     fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
-        position.set(self.join_position());
-        self.subscribers.rejoin(subscription_id, now_ns);
+        self.rejoin(subscription_id, position, now_ns);
     }
 }
 
