@@ -12,8 +12,9 @@ use crate::HostIndex;
 use crate::check::liveness;
 use crate::network::LinkFaults;
 
-/// Time after the network was made whole within which each live flow must have moved again: the timeouts of images (10 s),
-/// of rejected ones (10 s), of clients and drivers (10 s each) that have to be over before, and time for what was not sent.
+/// Time after the network was made whole within which each live flow must have moved again. Into it fall the return of
+/// drivers that are dead, and new clients; then the timeouts of images (10 s), of rejected ones (10 s), of clients and drivers
+/// (10 s each) that have to be over before, and time for what was not sent.
 pub const BOUND: Duration = Duration::from_secs(60);
 
 /// Longer than it takes those who are dead to be noticed; what is live then, lives on.
@@ -31,9 +32,9 @@ const NEWCOMERS: u32 = 1_000_000;
 impl Teller {
     /// Brings the story to its end.
     pub(super) fn end(&mut self) {
+        let healed = self.world.elapsed();
         self.make_whole();
         self.bring_newcomers();
-        let healed = self.world.elapsed();
         self.run_for(NOTICED);
         if let Err(violation) = self.look_for_unanswered() {
             panic!("{violation}\n{}", self.world.describe());
