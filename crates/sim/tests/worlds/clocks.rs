@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use taran_sim::{HostSpec, seeded};
+use taran_sim::{HostSpec, Lengths, Publishing, Subscribing, seeded};
 
-use super::common::{Pair, await_offered};
+use super::common::{Pair, STREAM, await_offered, channel};
 
 seeded! {
     /// One host is hours ahead of the other: nobody notices.
@@ -20,6 +20,66 @@ seeded! {
         pair.world.run_for(Duration::from_secs(30));
         pair.await_all((subscriber, publisher));
         assert!(pair.world.subscriber(subscriber).ended().is_empty());
+        pair.end();
+    }
+}
+
+/// By how much a clock is set.
+const HOUR_MS: i64 = 3_600_000;
+
+seeded! {
+    /// Clocks are set by an hour, forward or back, while a stream goes on and another one, which its publisher has closed,
+    /// lingers with what was lost on its way: nothing ends before its time, and what was lost is sent again.
+    set_by_an_hour, 20, |seed| {
+        let mut pair = Pair::new(seed);
+        let faults = taran_sim::weather::fair(pair.world.random());
+        pair.world.set_faults(faults);
+        let flow = pair.flow(50);
+        let stream = STREAM + 1;
+        let subscribing = Subscribing::new(channel(1), stream);
+        let reader = pair.world.subscribe(pair.clients[1], subscribing);
+        let publishing = Publishing::new(format!("{}|linger=20s", channel(1)), stream)
+            .exclusive(seed % 2 == 0)
+            .lengths(Lengths::Small)
+            .messages(20);
+        let lingers = pair.world.publish(pair.clients[0], publishing);
+        pair.await_all(flow);
+        pair.await_all((reader, lingers));
+        let [from, to] = pair.hosts.map(|host| pair.world.network_id(host));
+        pair.world.network().cut(from, to);
+        pair.world.publisher_mut(lingers).more(20);
+        await_offered(&mut pair.world, lingers, 40);
+        pair.world.run_for(Duration::from_secs(1));
+        pair.world.publisher_mut(lingers).close();
+        pair.world.run_for(Duration::from_secs(2));
+        let by_ms = if seed % 4 < 2 { HOUR_MS } else { -HOUR_MS };
+        let hosts = match seed % 3 {
+            0 => &pair.hosts[..1],
+            1 => &pair.hosts[1..],
+            _ => &pair.hosts[..],
+        };
+        for host in hosts {
+            pair.world.step_clock(*host, by_ms);
+        }
+        pair.world.run_for(Duration::from_secs(2));
+        pair.world.network().heal_all();
+        pair.world.run_until("the stream that lingered has come to its end", Duration::from_secs(10), |world| {
+            !world.subscriber(reader).ended().is_empty()
+        });
+        let ended = pair.world.subscriber(reader).ended()[0];
+        assert!(ended.at_end_of_stream && ended.is_complete, "{ended:?}");
+        pair.world.run_for(Duration::from_secs(30));
+        for host in &pair.hosts {
+            pair.world.step_clock(*host, -by_ms);
+        }
+        pair.world.run_for(Duration::from_secs(30));
+        assert!(pair.world.publisher(flow.1).is_connected());
+        pair.world.publisher_mut(flow.1).more(50);
+        pair.await_all(flow);
+        assert!(pair.world.subscriber(flow.0).ended().is_empty());
+        for client in pair.clients {
+            assert_eq!(pair.world.client_end(client), None);
+        }
         pair.end();
     }
 }
