@@ -433,6 +433,28 @@ mod tests {
     }
 
     #[test]
+    fn what_a_train_left_behind_an_empty_slot_is_no_data() {
+        for is_there in [false, true] {
+            let mut scene = Scene::new();
+            let (arrived, _, log) = image(&mut scene);
+            let rebuilt = scene.counter(type_id::RECEIVER_POSITION, ID);
+            arrived.set(TERM / 2 - 64);
+            rebuilt.set(TERM / 2 - 64);
+            looked(&mut scene).unwrap();
+            if is_there {
+                arrive(&log, TERM / 2 - 64, 1);
+            }
+            arrive(&log, TERM / 2 + 64, 1);
+            arrived.set(TERM / 2 + 128);
+            if is_there {
+                fails(&mut scene, "half a term");
+            } else {
+                looked(&mut scene).unwrap();
+            }
+        }
+    }
+
+    #[test]
     fn what_was_there_three_terms_ago_is_no_data() {
         let mut scene = Scene::new();
         let (arrived, subscriber, log) = image(&mut scene);
