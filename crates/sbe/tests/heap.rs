@@ -56,7 +56,7 @@ fn peak<T>(act: impl FnOnce() -> T) -> (T, usize) {
 }
 
 /// What small schemas may take whatever they say, and how many bytes each byte of a schema may.
-const ANYWAY: usize = 32 << 20;
+const ANYWAY: usize = 64 << 20;
 const PER_BYTE: usize = 100;
 
 fn holds_to_it(what: &str, length: usize, taken: usize) {
@@ -92,7 +92,7 @@ fn compiled(types: &str, messages: &str) -> Schema {
     let (compiled, taken) = peak(|| compile("", &NoFiles(&text)).unwrap());
     holds_to_it("to compile", text.len(), taken);
     let schema = compiled.schema;
-    let (_, taken) = peak(|| describe(&schema));
+    let (_, taken) = peak(|| describe(&schema).to_string().len());
     holds_to_it("to describe", text.len(), taken);
     let (changes, taken) = peak(|| diff(&schema, &schema));
     assert_eq!(changes, []);
@@ -158,11 +158,52 @@ fn what_a_type_says_is_not_told_again_for_ever() {
         r#"<type name="K" primitiveType="char" presence="constant">{}</type>"#,
         "x".repeat(1_024)
     );
+    compiled(&constant.replace('K', "T"), &fields);
+    // Of characters that tables show by their codes, each is four.
+    let shown = constant
+        .replace('K', "T")
+        .replace("char\"", "char\" characterEncoding=\"ISO-8859-1\"");
+    compiled(
+        &shown.replace(&"x".repeat(1_024), &("é".repeat(1_023) + "x")),
+        &fields,
+    );
+    // So are null values that take hundreds of digits.
+    compiled(
+        r#"<type name="T" primitiveType="double" presence="optional" nullValue="5e-324"/>"#,
+        &fields,
+    );
+    // And values that constants are named after.
+    let name = "v".repeat(120);
+    compiled(
+        &format!(
+            r#"<enum name="{name}" encodingType="uint8"><validValue name="{name}">1</validValue></enum>
+               <type name="T" primitiveType="uint8" presence="constant" valueRef="{name}.{name}"/>"#
+        ),
+        &fields,
+    );
     let refs = many(512, |at| format!(r#"<ref name="m{at}" type="K"/>"#));
     compiled(
         &format!(r#"{constant}<composite name="T">{refs}</composite>"#),
         &fields,
     );
+}
+
+#[test]
+fn composites_that_many_fields_have_are_not_taken_apart_for_ever() {
+    let long = "n".repeat(250);
+    let field = |at| format!(r#"<field name="f{at}" id="{at}" type="T"/>"#);
+    let member = |at| format!(r#"<type name="m{at}" primitiveType="uint8"/>"#);
+    let composite = format!(r#"<composite name="T">{}</composite>"#, many(512, member));
+    for (name, fields) in [("a", 512), (&long, 512), (&long, 10_000)] {
+        let fields = many(fields, field);
+        // One name that is long makes no other line longer.
+        compiled(
+            &composite,
+            &format!(
+                r#"<message name="M" id="1"><field name="{name}" id="60000" type="uint8"/>{fields}</message>"#
+            ),
+        );
+    }
 }
 
 #[test]

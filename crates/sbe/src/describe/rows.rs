@@ -11,7 +11,7 @@ use crate::model::{
 /// A composite with more values than this is not taken apart: nobody reads that.
 const MOST_MEMBERS: u32 = 512;
 /// Nor is any, once so many were in one schema: each field would have all of what its type has.
-const MOST_IN_ALL: u32 = 262_144;
+const MOST_IN_ALL: u32 = 65_536;
 
 /// So many bytes of what types say are repeated for each field that has such a type.
 const MOST_REPEATED: usize = 8 << 20;
@@ -48,6 +48,27 @@ impl Budget {
         let description = kind.description.as_ref()?;
         self.repeated = self.repeated.checked_sub(description.len())?;
         Some(description.clone())
+    }
+
+    /// What else is to be known of a field or a member, of which most is what its type says: a constant has up to a
+    /// thousand characters. Once enough was told again, its presence alone.
+    fn noted(
+        &mut self,
+        presence: Presence,
+        kind: &Type,
+        constant: Option<&Constant>,
+        value_ref: Option<&ValueRef>,
+    ) -> Option<String> {
+        if self.repeated == 0 {
+            return match presence {
+                Presence::Required => None,
+                Presence::Optional => Some("optional".to_owned()),
+                Presence::Constant => Some("constant".to_owned()),
+            };
+        }
+        let note = note(presence, kind, constant, value_ref);
+        self.spend(note.as_ref().map_or(0, String::len));
+        note
     }
 
     /// A member is told of for each field of its composite.
@@ -123,7 +144,7 @@ impl<'a> Rows<'a> {
         row.kind = kind(&field.kind);
         row.since_version = field.since;
         row.deprecated = field.deprecated;
-        row.note = note(
+        row.note = self.budget.noted(
             field.presence,
             &field.kind,
             field.constant.as_ref(),
@@ -168,13 +189,14 @@ impl<'a> Rows<'a> {
             _ => (None, None),
         };
         let presence = member.kind.presence();
-        row.note = note(presence, &member.kind, constant, value_ref);
+        row.note = self
+            .budget
+            .noted(presence, &member.kind, constant, value_ref);
         let own = member.description.clone();
         let own_length = own.as_ref().map_or(0, String::len);
         row.description = own.or_else(|| self.budget.described(&member.kind));
-        let note = row.note.as_ref().map_or(0, String::len);
         self.budget
-            .spend(row.name.len() + row.kind.len() + note + own_length);
+            .spend(row.name.len() + row.kind.len() + own_length);
         self.rows.push(row);
         if let TypeKind::Composite(composite) = &member.kind.kind {
             self.depth += 1;

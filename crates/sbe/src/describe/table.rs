@@ -35,14 +35,18 @@ impl fmt::Display for Table {
             write!(out, ", {life}")?;
         }
         writeln!(out)?;
-        let lines: Vec<[String; 5]> = std::iter::once(HEADINGS.map(str::to_owned))
-            .chain(self.rows.iter().map(cells))
-            .collect();
-        let widths: [usize; 5] = std::array::from_fn(|column| {
-            let widths = lines.iter().map(|line| line[column].chars().count());
-            widths.max().unwrap_or(0)
-        });
-        for [offset, length, name, kind, note] in &lines {
+        // Twice rather than kept: notes may be long, and many.
+        let lines = || {
+            let headings = std::iter::once(HEADINGS.map(str::to_owned));
+            headings.chain(self.rows.iter().map(cells))
+        };
+        let mut widths = [0; 4];
+        for line in lines() {
+            for (width, cell) in widths.iter_mut().zip(&line) {
+                *width = cell.chars().count().max(*width).min(WIDEST);
+            }
+        }
+        for [offset, length, name, kind, note] in lines() {
             let line = format!(
                 "  {offset:>0$}  {length:>1$}  {name:<2$}  {kind:<3$}  {note}",
                 widths[0], widths[1], widths[2], widths[3]
@@ -52,6 +56,9 @@ impl fmt::Display for Table {
         Ok(())
     }
 }
+
+/// No column is wider for one cell that is, or each line would be as long as the longest name.
+const WIDEST: usize = 96;
 
 const HEADINGS: [&str; 5] = ["offset", "length", "name", "type", ""];
 
