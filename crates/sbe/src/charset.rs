@@ -52,25 +52,32 @@ const LONGEST: usize = 16;
 impl Charset {
     /// The encoding of that name, of which only letters and digits count, large or small: `ISO_8859_1`, `iso-8859-1`, `UTF8`.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let mut plain = [0; LONGEST];
-        let mut length = 0;
-        for byte in name.bytes().filter(|byte| !b"-_ .".contains(byte)) {
-            *plain.get_mut(length)? = byte.to_ascii_uppercase();
-            length += 1;
-        }
-        let plain = str::from_utf8(&plain[..length]).ok()?;
-        // Java marks with it what is in no register.
-        let plain = plain.strip_prefix('X').unwrap_or(plain);
-        Some(match plain {
+        let plain = plain(name)?;
+        Some(match plain.as_str() {
             "USASCII" | "ASCII" | "ISO646US" => Self::Ascii,
             "UTF8" => Self::Utf8,
             "ISO88591" | "LATIN1" | "L1" | "IBM819" | "CP819" => Self::Latin1,
             "UTF16" | "UTF16BE" => Self::Utf16Big,
             "UTF16LE" => Self::Utf16Little,
             "UTF32" | "UTF32BE" | "UTF32LE" => Self::Other(4),
-            _ if OTHERS.contains(&plain) || is_numbered(plain) => Self::Other(1),
+            plain if OTHERS.contains(&plain) || is_numbered(plain) => Self::Other(1),
             _ => return None,
         })
+    }
+
+    /// Whether these are two names of one encoding. Of those that nobody knows, two are two.
+    pub(crate) fn is_one(name: &str, other: &str) -> bool {
+        if name.eq_ignore_ascii_case(other) {
+            return true;
+        }
+        let of = |name| Some((Self::named(name)?, plain(name)?));
+        match (of(name), of(other)) {
+            // Those in most use have names of many kinds. UTF-16 begins with a mark, by which it is not UTF-16BE.
+            (Some((Self::Ascii, _)), Some((Self::Ascii, _)))
+            | (Some((Self::Latin1, _)), Some((Self::Latin1, _))) => true,
+            (Some((_, one)), Some((_, two))) => register(&one) == register(&two),
+            _ => false,
+        }
     }
 
     /// How many zero bytes end a text.
@@ -80,6 +87,43 @@ impl Charset {
             Self::Utf16Big | Self::Utf16Little => 2,
             Self::Other(unit) => unit,
         }
+    }
+}
+
+/// A name without what does not count in it: large letters and digits. None has more than the longest.
+fn plain(name: &str) -> Option<String> {
+    let counts = |byte: &u8| !b"-_ .".contains(byte);
+    let bytes = name.bytes().filter(counts).take(LONGEST + 1);
+    let plain = bytes.map(|byte| byte.to_ascii_uppercase()).collect();
+    let plain = String::from_utf8(plain).ok()?;
+    if plain.len() > LONGEST {
+        return None;
+    }
+    // Java marks with it what is in no register.
+    Some(match plain.strip_prefix('X') {
+        Some(registered) => registered.to_owned(),
+        None => plain,
+    })
+}
+
+/// Where a plain name belongs, and its number there: those of one encoding have one place.
+fn register(plain: &str) -> (&str, u32) {
+    let number = |prefix| plain.strip_prefix(prefix)?.parse::<u32>().ok();
+    let page = number("IBM").or_else(|| number("CP"));
+    let of_windows = number("WINDOWS").or(page);
+    match (plain, page, of_windows) {
+        ("LATIN5", ..) => ("ISO8859", 9),
+        ("LATIN9", ..) => ("ISO8859", 15),
+        ("LATIN10", ..) => ("ISO8859", 16),
+        ("SHIFTJIS", ..) => ("SJIS", 0),
+        ("WINDOWS31J" | "MS932", ..) => ("WINDOWS", 932),
+        (_, Some(page), _) if !(1250..=1258).contains(&page) => ("IBM", page),
+        (_, _, Some(page)) => ("WINDOWS", page),
+        // The second to the fourth part are the Latin of that number.
+        _ => match number("LATIN").or_else(|| number("ISO8859")) {
+            Some(part) => ("ISO8859", part),
+            None => (plain, 0),
+        },
     }
 }
 

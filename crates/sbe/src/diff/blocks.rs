@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::report::{Report, step};
+use super::report::{Around, Report, step};
 use super::{Impact, composites, types};
 use crate::model::{Block, Constant, Data, Field, Group, Position, Presence, TypeKind};
 
@@ -12,11 +12,12 @@ trait Numbered {
     fn name(&self) -> &str;
     fn since(&self) -> u32;
     fn deprecated(&self) -> Option<u32>;
+    fn is_sent(&self) -> bool;
     fn position(&self) -> &Position;
 }
 
 macro_rules! numbered {
-    ($($kind:ty),*) => {$(
+    ($($kind:ty, $is_sent:expr;)*) => {$(
         impl Numbered for $kind {
             fn id(&self) -> u32 {
                 self.id
@@ -30,6 +31,9 @@ macro_rules! numbered {
             fn deprecated(&self) -> Option<u32> {
                 self.deprecated
             }
+            fn is_sent(&self) -> bool {
+                $is_sent(self)
+            }
             fn position(&self) -> &Position {
                 &self.position
             }
@@ -37,14 +41,18 @@ macro_rules! numbered {
     )*};
 }
 
-numbered!(Field, Group, Data);
+numbered! {
+    Field, |field: &Field| field.encoded_length() > 0;
+    Group, |_| true;
+    Data, |_| true;
+}
 
-/// The blocks of two messages or groups, of which the new one is at that place.
+/// The blocks of two messages or groups, of which the new one is at that place, and when these came.
 pub(super) fn compare(
     path: &str,
     (old, new): (&Block, &Block),
     place: &Position,
-    in_group: bool,
+    (around, in_group): (Around, bool),
     report: &mut Report,
 ) {
     if old.length != new.length {
@@ -59,15 +67,16 @@ pub(super) fn compare(
     let fields = Pairs::of(&old.fields, &new.fields);
     for &(one, two) in &fields.both {
         let path = step(path, &two.name);
-        both(&path, one, two, &fields, report);
+        both(&path, (one, two), &fields, around, report);
         field(&path, one, two, report);
     }
     for one in &fields.gone {
         let (path, place) = (step(path, &one.name), &one.position);
         // What was not sent, nobody misses but programs.
-        let impact = match one.encoded_length() {
-            0 => Impact::Code,
-            _ => Impact::Breaking,
+        let impact = if one.is_sent() {
+            Impact::Breaking
+        } else {
+            Impact::Code
         };
         report.add(impact, &path, place, "is gone; deprecate it instead");
     }
@@ -81,11 +90,13 @@ pub(super) fn compare(
     sequence(path, "groups", &groups, report);
     for &(one, two) in &groups.both {
         let path = step(path, &two.name);
-        both(&path, one, two, &groups, report);
+        both(&path, (one, two), &groups, around, report);
         let (was, is) = (&one.dimensions.kind, &two.dimensions.kind);
         composites::frame(&path, was, is, report);
         entries(&path, one, two, report);
-        compare(&path, (&one.block, &two.block), &two.position, true, report);
+        let blocks = (&one.block, &two.block);
+        let around = around.and(one.since, two.since);
+        compare(&path, blocks, &two.position, (around, true), report);
     }
     gone(path, &groups.gone, report);
     // Data lies behind the groups, and so would be taken for one.
@@ -95,7 +106,7 @@ pub(super) fn compare(
     sequence(path, "data", &data, report);
     for &(one, two) in &data.both {
         let path = step(path, &two.name);
-        both(&path, one, two, &data, report);
+        both(&path, (one, two), &data, around, report);
         types::data(&path, &one.encoding, &two.encoding, &two.position, report);
     }
     gone(path, &data.gone, report);
@@ -194,9 +205,9 @@ impl<'schema> Index<'schema> {
 /// What holds for fields, groups and data.
 fn both<Thing: Numbered>(
     path: &str,
-    old: &Thing,
-    new: &Thing,
+    (old, new): (&Thing, &Thing),
     pairs: &Pairs<'_, Thing>,
+    around: Around,
     report: &mut Report,
 ) {
     let place = new.position();
@@ -211,14 +222,14 @@ fn both<Thing: Numbered>(
         let what = format!("had the id {}, and has {}", old.id(), new.id());
         report.add(Impact::Code, path, place, what);
     }
-    report.came(path, place, old.since(), new.since());
+    let is_sent = old.is_sent() || new.is_sent();
+    report.came(path, place, (old.since(), new.since()), around, is_sent);
     report.deprecated(path, place, old.deprecated(), new.deprecated());
 }
 
 fn field(path: &str, old: &Field, new: &Field, report: &mut Report) {
     let place = &new.position;
-    let is_sent = |field: &Field| field.encoded_length() > 0;
-    if is_sent(old) && is_sent(new) && old.offset != new.offset {
+    if old.is_sent() && new.is_sent() && old.offset != new.offset {
         let what = format!("was at offset {}, and is at {}", old.offset, new.offset);
         report.add(Impact::Breaking, path, place, what);
     }

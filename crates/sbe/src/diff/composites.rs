@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::report::{Report, step};
+use super::report::{Around, Report, step};
 use super::{Impact, types};
-use crate::model::{Composite, Member, Position, Type};
+use crate::model::{Composite, Member, Position, Presence, Type, TypeKind};
 
+/// Two composites, and when they came.
 pub(super) fn compare(
     path: &str,
-    old: &Composite,
-    new: &Composite,
+    (old, new): (&Composite, &Composite),
     at: &Position,
+    around: Around,
     report: &mut Report,
 ) {
     if new.length < old.length {
@@ -21,8 +22,15 @@ pub(super) fn compare(
     let (of_old, of_new) = (places(old), places(new));
     for one in &old.members {
         match new.member(&one.name) {
-            Some(two) => member(&step(path, &one.name), one, two, report),
-            None => gone_or_renamed(path, one, old, &of_new, report),
+            Some(two) => member(&step(path, &one.name), (one, two), around, report),
+            None => match renamed(one, old, &of_new) {
+                Some(two) => {
+                    let path = step(path, &one.name);
+                    report.renamed(&path, &two.position, &one.name, &two.name);
+                    member(&path, (one, two), around, report);
+                }
+                None => gone(&step(path, &one.name), one, report),
+            },
         }
     }
     for two in &new.members {
@@ -47,37 +55,47 @@ pub(super) fn compare(
     }
 }
 
-fn member(path: &str, old: &Member, new: &Member, report: &mut Report) {
+fn member(path: &str, (old, new): (&Member, &Member), around: Around, report: &mut Report) {
     let place = &new.position;
     if old.offset != new.offset && new.kind.encoded_length() > 0 {
         let what = format!("was at offset {}, and is at {}", old.offset, new.offset);
         report.add(Impact::Breaking, path, place, what);
     }
-    report.came(path, place, old.since, new.since);
+    // Fields have a presence of their own; of members the type alone says it.
+    if said(&old.kind) != said(&new.kind) {
+        report.add(Impact::Breaking, path, place, "another presence");
+    }
+    let is_sent = old.kind.encoded_length() > 0 || new.kind.encoded_length() > 0;
+    report.came(path, place, (old.since, new.since), around, is_sent);
     report.deprecated(path, place, old.deprecated, new.deprecated);
     if old.is_ref && new.is_ref {
         types::used(path, &old.kind, &new.kind, place, report);
     } else {
-        types::compare(path, &old.kind, &new.kind, place, report);
+        types::compare(path, (&old.kind, &new.kind), place, around, report);
     }
 }
 
-fn gone_or_renamed(
-    path: &str,
-    one: &Member,
-    old: &Composite,
-    of_new: &Places<'_>,
-    report: &mut Report,
-) {
-    let path = step(path, &one.name);
-    let there = place(one).and_then(|place| of_new.get(&place));
-    match there.filter(|two| old.member(&two.name).is_none()) {
-        Some(two) => {
-            report.renamed(&path, &two.position, &one.name, &two.name);
-            member(&path, one, two, report);
-        }
-        None => report.add(Impact::Breaking, &path, &one.position, "is gone"),
+/// What types say of presence that can say anything.
+fn said(kind: &Type) -> Option<Presence> {
+    match &kind.kind {
+        TypeKind::Simple(_) | TypeKind::Enum(_) => Some(kind.presence()),
+        TypeKind::Set(_) | TypeKind::Composite(_) => None,
     }
+}
+
+/// The one that is where an old one was, and has a new name.
+fn renamed<'a>(one: &Member, old: &Composite, of_new: &Places<'a>) -> Option<&'a Member> {
+    let there = of_new.get(&place(one)?)?;
+    old.member(&there.name).is_none().then_some(there)
+}
+
+fn gone(path: &str, one: &Member, report: &mut Report) {
+    // What was not sent, nobody misses but programs.
+    let impact = match one.kind.encoded_length() {
+        0 => Impact::Code,
+        _ => Impact::Breaking,
+    };
+    report.add(impact, path, &one.position, "is gone");
 }
 
 /// The members that are sent, by where they are and how much of it they take. No two are at one place.
@@ -97,9 +115,9 @@ fn place(member: &Member) -> Option<(u32, u32)> {
 
 /// The composites in front of messages or of groups, which have no version and must not change at all.
 pub(super) fn frame(path: &str, old: &Arc<Type>, new: &Arc<Type>, report: &mut Report) {
-    use crate::model::TypeKind::Composite;
-    types::compare(&new.name, old, new, &new.position, report);
-    if let (Composite(one), Composite(two)) = (&old.kind, &new.kind)
+    let around = Around::default();
+    types::compare(&new.name, (old, new), &new.position, around, report);
+    if let (TypeKind::Composite(one), TypeKind::Composite(two)) = (&old.kind, &new.kind)
         && one.length != two.length
     {
         let what = format!(

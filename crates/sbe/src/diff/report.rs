@@ -120,19 +120,30 @@ impl Report {
         );
     }
 
-    /// Tells when something is said to have come at another time than before.
-    pub(super) fn came(&mut self, path: &str, position: &Position, old: u32, new: u32) {
-        if old != new {
-            self.add(
-                Impact::Breaking,
-                path,
-                position,
-                format!(
-                    "came in version {old}, and now in {new}: for versions between them it is there for the one and \
-                     missing for the other"
-                ),
-            );
+    /// Tells when something is said to have come at another time than before, in the old and in the new schema, by things
+    /// around it that came then: it is no older than they are, whatever it says. Where they came at another time, it is told
+    /// of them.
+    pub(super) fn came(
+        &mut self,
+        path: &str,
+        position: &Position,
+        (old, new): (u32, u32),
+        around: Around,
+        is_sent: bool,
+    ) {
+        let (from, to) = (old.max(around.old), new.max(around.new));
+        if old == new || from == to {
+            return;
         }
+        let (impact, why) = if is_sent {
+            let why =
+                ": for versions between them it is there for the one and missing for the other";
+            (Impact::Breaking, why)
+        } else {
+            (Impact::None, "; nothing of it is sent")
+        };
+        let what = format!("came in version {from}, and now in {to}{why}");
+        self.add(impact, path, position, what);
     }
 
     /// Tells when something is given up, or taken back into favour.
@@ -169,6 +180,23 @@ impl Report {
             ),
         );
         false
+    }
+}
+
+/// The versions in which came what things are written in, in both schemas.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Around {
+    old: u32,
+    new: u32,
+}
+
+impl Around {
+    /// Those of what came in these versions in the same, or with it.
+    pub(super) fn and(self, old: u32, new: u32) -> Self {
+        Self {
+            old: self.old.max(old),
+            new: self.new.max(new),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::report::Report;
+use super::report::{Around, Report};
 use super::{Impact, blocks, composites, types};
 use crate::model::{Message, Schema, Type};
 
@@ -84,14 +84,16 @@ fn messages(old: &Schema, new: &Schema, report: &mut Report) {
             }
             _ => report.renamed(&one.name, &two.position, &one.name, &two.name),
         }
-        report.came(&one.name, &two.position, one.since, two.since);
+        let since = (one.since, two.since);
+        report.came(&one.name, &two.position, since, Around::default(), true);
         report.deprecated(&one.name, &two.position, one.deprecated, two.deprecated);
         if one.semantic_type != two.semantic_type {
             let what = "the semantic type changed";
             report.add(Impact::None, &one.name, &two.position, what);
         }
         let both = (&one.block, &two.block);
-        blocks::compare(&two.name, both, &two.position, false, report);
+        let around = Around::default().and(one.since, two.since);
+        blocks::compare(&two.name, both, &two.position, (around, false), report);
     }
     let known: HashSet<u64> = old.messages.iter().map(|message| message.id).collect();
     for two in new.messages.iter().filter(|two| !known.contains(&two.id)) {
@@ -118,7 +120,10 @@ fn unused_types(old: &Schema, new: &Schema, report: &mut Report) {
         .collect();
     for one in &old.types {
         match by_name.get(one.name.as_str()) {
-            Some(two) => types::compare(&one.name, one, two, &two.position, report),
+            Some(two) => {
+                let around = Around::default();
+                types::compare(&one.name, (one, two), &two.position, around, report);
+            }
             None => report.add(Impact::Code, &one.name, &one.position, "the type is gone"),
         }
     }

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::report::{Report, step};
+use super::report::{Around, Report, step};
 use super::{Impact, blocks, composites};
+use crate::charset::Charset;
 use crate::model::{DataLayout, Enum, Position, Presence, Scalar, Set, Simple, Type, TypeKind};
 
 /// The types of something that is in both schemas.
@@ -17,20 +18,20 @@ pub(super) fn used(
 ) {
     if old.name == new.name {
         // What changed in a type is told by the name of the type.
-        compare(&new.name, old, new, place, report);
+        compare(&new.name, (old, new), place, Around::default(), report);
     } else {
         let what = format!("was of type {}, and is of {}", old.name, new.name);
         report.add(Impact::Code, path, place, what);
-        compare(path, old, new, place, report);
+        compare(path, (old, new), place, Around::default(), report);
     }
 }
 
-/// What changed in a type; of one that nobody wrote it is told where it is used.
+/// What changed in a type, and in what came when; of one that nobody wrote it is told where it is used.
 pub(super) fn compare(
     path: &str,
-    old: &Arc<Type>,
-    new: &Arc<Type>,
+    (old, new): (&Arc<Type>, &Arc<Type>),
     used: &Position,
+    around: Around,
     report: &mut Report,
 ) {
     if !report.first_time(old, new) {
@@ -42,7 +43,8 @@ pub(super) fn compare(
         (TypeKind::Enum(one), TypeKind::Enum(two)) => enumeration(path, one, two, place, report),
         (TypeKind::Set(one), TypeKind::Set(two)) => set(path, one, two, place, report),
         (TypeKind::Composite(one), TypeKind::Composite(two)) => {
-            composites::compare(path, one, two, place, report);
+            let around = around.and(old.since, new.since);
+            composites::compare(path, (one, two), place, around, report);
         }
         _ => {
             let impact = match (as_primitive(old), as_primitive(new)) {
@@ -83,9 +85,6 @@ fn simple(path: &str, old: &Simple, new: &Simple, place: &Position, report: &mut
             old.length, new.length
         ));
     }
-    if old.presence != new.presence {
-        breaking("another presence".to_owned());
-    }
     if old.presence == Presence::Optional && old.null != new.null {
         let (was, is) = (old.null.shown(old.primitive), new.null.shown(new.primitive));
         breaking(format!("null was {was}, and is {is}"));
@@ -96,6 +95,7 @@ fn simple(path: &str, old: &Simple, new: &Simple, place: &Position, report: &mut
     ) {
         breaking("the characters have another encoding".to_owned());
     }
+    presence(path, old.presence, new.presence, place, report);
     if (old.min, old.max) != (new.min, new.max) {
         let what = format!(
             "went from {} to {}, and goes from {} to {}",
@@ -110,9 +110,17 @@ fn simple(path: &str, old: &Simple, new: &Simple, place: &Position, report: &mut
     blocks::constant(path, one, two, place, report);
 }
 
+/// What a type says of presence is a default: what it changes is told of each field and member that has no other.
+fn presence(path: &str, old: Presence, new: Presence, place: &Position, report: &mut Report) {
+    if old != new {
+        let what = "another presence, of what has none of its own";
+        report.add(Impact::None, path, place, what);
+    }
+}
+
 fn same_encoding(old: Option<&str>, new: Option<&str>) -> bool {
     match (old, new) {
-        (Some(old), Some(new)) => old.eq_ignore_ascii_case(new),
+        (Some(old), Some(new)) => Charset::is_one(old, new),
         (old, new) => old == new,
     }
 }
@@ -122,9 +130,7 @@ fn enumeration(path: &str, old: &Enum, new: &Enum, place: &Position, report: &mu
         let what = format!("was sent as {}, and is as {}", old.encoding, new.encoding);
         report.add(Impact::Breaking, path, place, what);
     }
-    if old.presence != new.presence {
-        report.add(Impact::Breaking, path, place, "another presence");
-    }
+    presence(path, old.presence, new.presence, place, report);
     if old.null != new.null {
         let (was, is) = (old.null.shown(old.encoding), new.null.shown(new.encoding));
         let what = format!("null was {was}, and is {is}");

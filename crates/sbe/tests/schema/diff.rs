@@ -422,8 +422,195 @@ fn an_enumeration_that_becomes_optional_in_a_composite_is_breaking() {
         )
     };
     let (required, optional) = (with(""), with(r#"presence="optional""#));
-    assert_eq!(told(&diff(&required, &optional)), [(Impact::Breaking, "E")]);
-    assert_eq!(told(&diff(&optional, &required)), [(Impact::Breaking, "E")]);
+    let expected = [(Impact::Breaking, "C.e"), (Impact::None, "E")];
+    assert_eq!(told(&diff(&required, &optional)), expected);
+    assert_eq!(told(&diff(&optional, &required)), expected);
+}
+
+#[test]
+fn what_a_type_says_of_presence_is_the_same_where_fields_said_so_already() {
+    let with = |presence: &str, of_field: &str| {
+        let types = format!(
+            r#"<enum name="E" encodingType="uint8" {presence}><validValue name="A">1</validValue></enum>
+               <type name="T" primitiveType="uint8" {presence}/>"#
+        );
+        let message = format!(
+            r#"<message name="M" id="1"><field name="e" id="1" type="E" {of_field}/>
+               <field name="t" id="2" type="T" {of_field}/></message>"#
+        );
+        read(0, &types, &message)
+    };
+    let optional = r#"presence="optional""#;
+    for of_field in [optional, r#"presence="required""#] {
+        let (one, other) = (with("", of_field), with(optional, of_field));
+        for changes in [diff(&one, &other), diff(&other, &one)] {
+            let expected = [(Impact::None, "E"), (Impact::None, "T")];
+            assert_eq!(told(&changes), expected, "{changes:?}");
+        }
+    }
+    // And where they leave it to the type, it is told of them.
+    let changes = diff(&with("", ""), &with(optional, ""));
+    assert_eq!(
+        told(&changes),
+        [
+            (Impact::Breaking, "M.e"),
+            (Impact::None, "E"),
+            (Impact::Breaking, "M.t"),
+            (Impact::None, "T")
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_older_than_what_it_is_in() {
+    let with = |since: &str, of_inner: &str| {
+        let types = format!(
+            r#"<composite name="C" sinceVersion="2"><type name="x" primitiveType="uint8" {since}/>
+                 <composite name="Inner" {of_inner}><type name="y" primitiveType="uint8" {since}/></composite></composite>"#
+        );
+        let messages = format!(
+            r#"<message name="M" id="1" sinceVersion="2"><field name="a" id="1" type="uint8" {since}/>
+                 <field name="c" id="2" type="C" {since}/>
+                 <group name="g" id="3" {since}><field name="b" id="1" type="uint8" {since}/></group>
+                 <data name="d" id="4" type="varText" {since}/></message>
+               <message name="N" id="2"><group name="g" id="1" sinceVersion="2">
+                 <field name="b" id="1" type="uint8" {since}/><group name="h" id="2" {since}/>
+                 <data name="d" id="3" type="varText" {since}/></group></message>"#
+        );
+        read(3, &types, &messages)
+    };
+    let (none, one) = (with("", ""), with(r#"sinceVersion="1""#, ""));
+    let two = with(r#"sinceVersion="2""#, r#"sinceVersion="2""#);
+    for (old, new) in [(&none, &one), (&none, &two), (&two, &one), (&two, &none)] {
+        assert_eq!(diff(old, new), []);
+    }
+    // What came later still than that did so.
+    let late = read(
+        3,
+        "",
+        r#"<message name="M" id="1" sinceVersion="2"><field name="a" id="1" type="uint8" sinceVersion="3"/></message>"#,
+    );
+    let early = read(
+        3,
+        "",
+        r#"<message name="M" id="1" sinceVersion="2"><field name="a" id="1" type="uint8"/></message>"#,
+    );
+    let changes = diff(&early, &late);
+    assert_eq!(told(&changes), [(Impact::Breaking, "M.a")]);
+    assert!(
+        changes[0]
+            .what
+            .starts_with("came in version 2, and now in 3:"),
+        "{changes:?}"
+    );
+    // Of what is in a message that came at another time now, nothing is told again.
+    let earlier = read(
+        3,
+        "",
+        r#"<message name="M" id="1"><field name="a" id="1" type="uint8"/></message>"#,
+    );
+    assert_eq!(told(&diff(&early, &earlier)), [(Impact::Breaking, "M")]);
+}
+
+#[test]
+fn an_encoding_is_the_same_by_another_of_its_names() {
+    let with = |encoding: &str| {
+        let types = format!(
+            r#"<type name="T" primitiveType="char" length="4" characterEncoding="{encoding}"/>
+               <composite name="D"><type name="length" primitiveType="uint16"/>
+                 <type name="varData" primitiveType="uint8" length="0" characterEncoding="{encoding}"/></composite>"#
+        );
+        let message = r#"<message name="M" id="1"><field name="t" id="1" type="T"/><data name="d" id="2" type="D"/></message>"#;
+        compile("", &NoFiles(&text_of_version(0, &types, message)))
+            .unwrap_or_else(|rejected| panic!("{rejected}"))
+            .schema
+    };
+    for (old, new) in [
+        ("UTF8", "UTF-8"),
+        ("latin1", "ISO-8859-1"),
+        ("ISO_8859_1", "ISO-8859-1"),
+        ("windows-1252", "Cp1252"),
+        ("Shift_JIS", "x-sjis"),
+        ("ISO-8859-15", "latin9"),
+        ("klingon", "KLINGON"),
+    ] {
+        assert_eq!(diff(&with(old), &with(new)), [], "{old}, {new}");
+    }
+    for (old, new) in [
+        ("UTF-8", "ISO-8859-1"),
+        ("ISO-8859-15", "ISO-8859-1"),
+        ("windows-1252", "windows-1251"),
+        ("UTF-16", "UTF-16LE"),
+        // The one has a mark in front.
+        ("UTF-16", "UTF-16BE"),
+        ("UTF-32BE", "UTF-32LE"),
+        ("Big5", "GBK"),
+        ("klingon", "vulcan"),
+        ("UTF-8", "klingon"),
+    ] {
+        let changes = diff(&with(old), &with(new));
+        assert_eq!(worst(&changes), Some(Impact::Breaking), "{old}, {new}");
+        let of_both = [(Impact::Breaking, "T"), (Impact::Breaking, "M.d")];
+        for expected in of_both {
+            assert!(told(&changes).contains(&expected), "{old}, {new}");
+        }
+    }
+}
+
+#[test]
+fn nobody_misses_a_constant_member_but_programs() {
+    let with = |member: &str, field: &str| {
+        let types = format!(
+            r#"<type name="K" primitiveType="uint8" presence="constant">1</type>
+               <composite name="C"><type name="x" primitiveType="uint8"/>{member}</composite>"#
+        );
+        let message = format!(
+            r#"<message name="M" id="1"><field name="c" id="1" type="C"/>{field}</message>"#
+        );
+        read(2, &types, &message)
+    };
+    let constant = |name: &str, since: &str| {
+        with(
+            &format!(
+                r#"<type name="{name}" primitiveType="uint8" presence="constant" {since}>1</type>"#
+            ),
+            &format!(r#"<field name="{name}" id="2" type="K" {since}/>"#),
+        )
+    };
+    let old = constant("k", "");
+    let told_of = |new: &Schema| -> Vec<(Impact, String)> {
+        let changes = diff(&old, new).into_iter();
+        changes
+            .map(|change| (change.impact, format!("{} {}", change.path, change.what)))
+            .collect()
+    };
+    assert_eq!(
+        told_of(&with("", "")),
+        [
+            (Impact::Code, "C.k is gone".to_owned()),
+            (Impact::Code, "M.k is gone; deprecate it instead".to_owned()),
+        ]
+    );
+    assert_eq!(
+        told_of(&constant("kk", "")),
+        [
+            (Impact::Code, "C.k is gone".to_owned()),
+            (Impact::Extension, "C.kk is new, a constant".to_owned()),
+            (Impact::Code, "M.kk was called k, is called kk".to_owned()),
+        ]
+    );
+    let came = "came in version 0, and now in 2; nothing of it is sent";
+    assert_eq!(
+        told_of(&constant("k", r#"sinceVersion="2""#)),
+        [
+            (Impact::None, format!("C.k {came}")),
+            (Impact::None, format!("M.k {came}")),
+        ]
+    );
+    // One that was sent is missed.
+    let sent = with(r#"<type name="y" primitiveType="uint8"/>"#, "");
+    let changes = diff(&sent, &with("", ""));
+    assert!(told(&changes).contains(&(Impact::Breaking, "C.y")));
 }
 
 #[test]
