@@ -5,6 +5,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::generate::GenerateError;
 use crate::model::{MAX_CHOICES, MAX_DEPTH, MAX_LEAVES, MAX_LENGTH, Position, Primitive};
 
 /// How bad a problem is.
@@ -238,6 +239,8 @@ pub enum Problem {
 
     #[error("{0}")]
     Renamed(Box<Renamed>),
+    #[error("no Rust is generated for it: {0}")]
+    NotGenerated(GenerateError),
 
     // References.
     #[error("there is no type {0}")]
@@ -455,6 +458,7 @@ impl Problem {
             | Self::PrimitiveReplaced(_)
             | Self::SameBit { .. }
             | Self::Renamed(_)
+            | Self::NotGenerated(_)
             | Self::ValueIsNull { .. }
             | Self::ValueRefNotConstant
             | Self::TypeIsConstant

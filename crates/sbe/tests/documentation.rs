@@ -76,11 +76,11 @@ fn documentation(text: &str) -> Vec<String> {
 
 /// What is read in a comment, or why not all of it is text.
 fn read(doc: &str) -> Result<String, String> {
-    // Those of rustdoc, but for quotation marks that it makes nicer.
     let extensions = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_STRIKETHROUGH
-        | Options::ENABLE_TASKLISTS;
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_SMART_PUNCTUATION;
     let (mut shown, mut in_heading) = (String::new(), false);
     for event in Parser::new_ext(doc, extensions) {
         match event {
@@ -103,7 +103,12 @@ fn read(doc: &str) -> Result<String, String> {
             markup => return Err(format!("{markup:?}")),
         }
     }
-    Ok(shown)
+    Ok(straight(&shown))
+}
+
+/// Quotation marks, of which rustdoc makes what is nicer in print: that alone may become of a description.
+fn straight(text: &str) -> String {
+    text.replace(['“', '”'], "\"").replace(['‘', '’'], "'")
 }
 
 /// What of a description shows itself, as lines of words.
@@ -124,7 +129,7 @@ fn words(description: &str) -> Vec<String> {
 
 /// Tells whether all of it is text, and is read.
 fn check(description: &str) -> Result<(), String> {
-    let expected = words(description).join(" ");
+    let expected = straight(&words(description).join(" "));
     let mut shown = 0;
     for doc in documentation(&codecs(description)) {
         let read = read(&doc).map_err(|markup| format!("{markup} of {description:?} in\n{doc}"))?;
@@ -170,6 +175,7 @@ fn what_reads_as_markup_is_shown_as_it_is() {
         "<b>a</b> <!-- a <script> <http://a.bc> <a@b.cd>",
         "&lt;b&gt; &#60; &#x3c; &amp",
         "see http://example.com/a_b?c=d&e and https://example.com",
+        "start with --force ... \"x\" and 'y', a---b -- c.... - - .. '",
         "R&D, 5 > 4, a_b, 1.5 and -1",
     ] {
         check(description).unwrap_or_else(|why| panic!("{why}"));
@@ -190,6 +196,10 @@ fn descriptions() -> impl Strategy<Value = String> {
         "\r",
         "\r\n",
         "-",
+        "--",
+        "...",
+        "\"",
+        "'",
         "- ",
         "+ ",
         "* ",

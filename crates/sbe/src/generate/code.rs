@@ -215,9 +215,11 @@ fn plain_line(prose: &mut String, line: &str) {
             '[' | ']' | '<' | '>' | '`' | '~' | '*' | '_' | '\\' | '#' => true,
             // What is named by what follows it is shown instead.
             '&' => !line[at + 1..].starts_with(' ') && at + 1 < line.len(),
+            '.' | ')' if Some(at) == mark => true,
+            // rustdoc makes one of several, of which `--force` and what one copies suffer. Quotation marks stay themselves.
+            '-' | '.' if line[..at].ends_with(character) => true,
             // Lists, lines below headings, and tables; the number of a list has its mark behind it.
             '-' | '+' | '=' | '|' => at == 0,
-            '.' | ')' => Some(at) == mark,
             // An address that is no link is warned of, and a row of a table begins with a colon too.
             ':' => at == 0 || line[at..].starts_with("://"),
             _ => false,

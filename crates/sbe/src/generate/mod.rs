@@ -39,7 +39,7 @@ use thiserror::Error;
 use type_names::TypeNames;
 
 use crate::model::Schema;
-use crate::problem::Problems;
+use crate::problem::{Problem, Problems};
 
 /// A file that was generated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct GeneratedFile {
 }
 
 /// Why there is no Rust for a schema.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum GenerateError {
     /// It would be more than anybody could compile.
@@ -98,8 +98,8 @@ pub fn rust(schema: &Schema) -> Result<Vec<GeneratedFile>, GenerateError> {
 
 /// Tells which names of a schema cannot be those of Rust, because others would have them too.
 pub(crate) fn names(schema: &Schema, problems: &mut Problems) {
-    if size::check(schema).is_err() {
-        // There is no Rust for it.
+    if let Err(error) = size::check(schema) {
+        problems.add(&schema.position, Problem::NotGenerated(error));
         return;
     }
     let types = TypeNames::of(schema, problems);
