@@ -28,9 +28,10 @@ pub(crate) const OPTIONS: [&str; 6] = [
 /// Where streams are received. Below the ports that the system gives to sockets that name none.
 pub(crate) const PORT: u16 = 9_456;
 
-/// A port for one socket, by the id of its owner.
-pub(crate) fn own_port(owner: u64) -> u16 {
-    10_000 + (owner.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u16 % 20_000
+/// A port for one socket of a victim, by their numbers. Nobody else has it: the sockets of those who died are gone when two
+/// hundred others have, and so is a victim's own that it closed a hundred sockets ago.
+pub(crate) fn own_port(victim: u64, socket: u64) -> u16 {
+    10_000 + (victim % 200 * 100 + socket % 100) as u16
 }
 
 /// A stream that witnesses and victims share.

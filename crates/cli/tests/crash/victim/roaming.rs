@@ -29,6 +29,7 @@ pub(super) fn roam(order: &Order, client: Client) -> Result<(), Trouble> {
         order,
         client,
         handles: 0,
+        sockets: 0,
         shared: Vec::new(),
         exclusive: Vec::new(),
         subscriptions: Vec::new(),
@@ -46,6 +47,7 @@ struct Roamer<'o> {
     streams: Vec<Stream>,
     client: Client,
     handles: u64,
+    sockets: u64,
     shared: Vec<(Publication, Producer)>,
     exclusive: Vec<(ExclusivePublication, Producer)>,
     subscriptions: Vec<Reader>,
@@ -158,8 +160,8 @@ impl Roamer<'_> {
             .client
             .add_subscription("aeron:udp?control-mode=manual", PRIVATE_STREAM)?;
         // A socket of its own, which nobody shares.
-        self.handles += 1;
-        let port = own_port(self.order.producer(self.handles));
+        self.sockets += 1;
+        let port = own_port(self.order.number, self.sockets);
         let sources = [
             "aeron:ipc".to_owned(),
             format!("aeron:udp?endpoint={}:{port}", self.order.address),
