@@ -99,9 +99,15 @@ impl Subscribers {
     }
 
     /// Where one that was told that the image is gone joins again: where a new one would, but not behind where it has read up
-    /// to itself. Clients write positions: nobody can have read what lies behind `end`, nor a part of a frame.
+    /// to itself.
     pub(crate) fn rejoin_position(join: i64, position: &Counter, end: i64) -> i64 {
-        join.max(position.get().min(end) & !i64::from(FRAME_ALIGNMENT - 1))
+        join.max(Self::believable(position.get(), end))
+    }
+
+    /// What of a claim can be true: clients write positions, and nobody can have read what lies behind `end`, nor a part of a
+    /// frame.
+    pub(crate) fn believable(claimed: i64, end: i64) -> i64 {
+        claimed.min(end) & !i64::from(FRAME_ALIGNMENT - 1)
     }
 
     /// Whether every subscriber has consumed up to `position`. One that was told that the image is gone reads no more.

@@ -230,7 +230,7 @@ impl ReceiverImage {
     }
 
     /// Into the log, unless it is there already. What readers may have come by is not touched, whatever it looks like:
-    /// frames of a broken sender lie over each other.
+    /// frames of a broken sender lie over each other. True if it is new.
     fn place(&mut self, walk: &Walk<'_>, extent: Extent) -> bool {
         self.unanswered = 0;
         if self.needs_scan {

@@ -10,7 +10,6 @@
 mod life;
 
 use taran_core::counters::Counter;
-use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::Untethered;
 
 use super::super::log_files::LogFile;
@@ -276,11 +275,9 @@ impl IpcPublication {
         true
     }
 
-    /// Notes how far a subscriber came. Clients write positions: nobody can have read what was not published, nor a part
-    /// of a frame.
+    /// Notes how far a subscriber says that it came.
     fn consumed(&mut self, position: i64) {
-        let frame = !i64::from(FRAME_ALIGNMENT - 1);
-        let position = position.min(self.log.producer_position()) & frame;
+        let position = Subscribers::believable(position, self.log.producer_position());
         self.consumer_position = self.consumer_position.max(position);
     }
 
