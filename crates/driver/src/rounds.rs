@@ -6,7 +6,14 @@
 //! it where there is little, or time for it.
 //!
 //! Contract: `enter` what is new, `leave` what goes, `wake` what is known to have something to do, `rouse` what may have
-//! something this once. `turn` lends whoever has a turn, and is told whether it moved.
+//! something this once. `turn` lends whoever has a turn, and is told whether it moved. Who knows that nothing comes of a
+//! look for a while says so ([`Guest::rests_until_ns`]), and is passed over until then.
+//!
+//! What is calm has long left the cache when its turn comes, and most of what a look at it takes would be to wait for
+//! memory. So those that are next are asked for a turn ahead: they themselves first, then what they point to
+//! ([`Guest::fetch_ahead`]).
+
+use taran_core::memory::prefetch_value;
 
 /// Who has not moved for so long is calm. Ten messages a second keep a stream busy.
 const BUSY_NS: i64 = 100_000_000;
@@ -27,6 +34,20 @@ const SHARE_AT_REST: usize = 64;
 /// … with one look at most in such a time: some four times what it takes, so that looking leaves time to others on the same
 /// thread, and long turns do not make the next ones longer.
 const LOOK_NS: usize = 2_000;
+
+/// Most of those that are asked for ahead: memory answers so many at once.
+const FETCHED_AHEAD: usize = 4;
+
+/// Who is looked at.
+pub(crate) trait Guest {
+    /// Until when nothing comes of a look, unless it is roused or woken before. Asked when a look has found nothing.
+    fn rests_until_ns(&self) -> i64 {
+        i64::MIN
+    }
+
+    /// Asks for the memory that a look at it reads, besides itself.
+    fn fetch_ahead(&self) {}
+}
 
 /// Where one of them is, as a number that the next one gets when it has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,17 +86,19 @@ impl Tempo {
 }
 
 #[derive(Debug)]
-struct Guest<T> {
+struct Seated<T> {
     of: Box<T>,
     /// Where in `order` its seat is.
     place: usize,
     moved_ns: i64,
+    /// While it is calm.
+    rests_until_ns: i64,
 }
 
 /// Those who have turns.
 #[derive(Debug)]
 pub(crate) struct Rounds<T> {
-    seats: Vec<Option<Guest<T>>>,
+    seats: Vec<Option<Seated<T>>>,
     free: Vec<Seat>,
     /// All seats that are taken, those of the busy ones first.
     order: Vec<Seat>,
@@ -105,7 +128,7 @@ impl<T> Default for Rounds<T> {
     }
 }
 
-impl<T> Rounds<T> {
+impl<T: Guest> Rounds<T> {
     /// Nobody yet, and all that is calm looked at in such a time.
     pub(crate) fn in_laps_of(lap_ns: i64) -> Self {
         Self {
@@ -125,10 +148,11 @@ impl<T> Rounds<T> {
 
     /// Gives somebody a seat, and a turn as soon as there is one.
     pub(crate) fn enter(&mut self, of: Box<T>) -> Seat {
-        let guest = Guest {
+        let guest = Seated {
             of,
             place: self.order.len(),
             moved_ns: i64::MIN,
+            rests_until_ns: i64::MIN,
         };
         let seat = self.free.pop().unwrap_or_else(|| {
             self.seats.push(None);
@@ -166,12 +190,12 @@ impl<T> Rounds<T> {
         self.seats.iter().flatten().map(|guest| &*guest.of)
     }
 
-    /// Everybody to be changed, in no order.
+    /// Everybody to be changed, in no order. Nobody rests any more.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.seats.iter_mut().flatten().map(|guest| &mut *guest.of)
+        self.seats.iter_mut().flatten().map(Seated::disturbed)
     }
 
-    /// Those of up to `count` seats from `seat` on, and where to go on; nowhere after the last seat.
+    /// Those of up to `count` seats from `seat` on, to be changed, and where to go on; nowhere after the last seat.
     pub(crate) fn portion(
         &mut self,
         seat: usize,
@@ -180,7 +204,7 @@ impl<T> Rounds<T> {
         let end = seat.saturating_add(count).min(self.seats.len());
         let next = (end < self.seats.len()).then_some(end);
         let guests = self.seats[seat.min(end)..end].iter_mut().flatten();
-        (guests.map(|guest| &mut *guest.of), next)
+        (guests.map(Seated::disturbed), next)
     }
 
     /// Somebody has something to do, and a turn in each duty cycle for a while.
@@ -226,12 +250,21 @@ impl<T> Rounds<T> {
         for _ in 0..share {
             self.next = after(self.next, calm);
             let seat = self.order[busy + self.next];
-            if let Some(guest) = &mut self.seats[seat.0]
-                && look(seat, &mut guest.of)
-            {
+            let Some(guest) = &mut self.seats[seat.0] else {
+                continue;
+            };
+            if now_ns <= guest.rests_until_ns {
+                continue;
+            }
+            if look(seat, &mut guest.of) {
                 guest.moved_ns = now_ns;
                 changed.push(seat);
+            } else {
+                guest.rests_until_ns = guest.of.rests_until_ns();
             }
+        }
+        if share < calm {
+            self.fetch_ahead(share, busy, now_ns);
         }
         for (index, seat) in changed.drain(..).enumerate() {
             if index < went_calm {
@@ -241,6 +274,27 @@ impl<T> Rounds<T> {
             }
         }
         self.changed = changed;
+    }
+
+    /// Asks for what the next turns will look at, if their shares are like this one.
+    fn fetch_ahead(&self, share: usize, busy: usize, now_ns: i64) {
+        let share = share.min(FETCHED_AHEAD);
+        let mut index = self.next;
+        let mut ahead = || {
+            index = after(index, self.order.len() - busy);
+            let guest = self.seats[self.order[busy + index].0].as_ref()?;
+            (now_ns > guest.rests_until_ns).then_some(&*guest.of)
+        };
+        for _ in 0..share {
+            if let Some(guest) = ahead() {
+                guest.fetch_ahead();
+            }
+        }
+        for _ in 0..share {
+            if let Some(guest) = ahead() {
+                prefetch_value(guest);
+            }
+        }
     }
 
     /// How many of the calm ones have a turn now.
@@ -260,6 +314,9 @@ impl<T> Rounds<T> {
     }
 
     fn set_busy(&mut self, seat: Seat) {
+        if let Some(Some(guest)) = self.seats.get_mut(seat.0) {
+            guest.rests_until_ns = i64::MIN;
+        }
         if self.place_of(seat).is_some_and(|place| place >= self.busy) {
             self.exchange(seat, self.busy);
             self.busy += 1;
@@ -294,6 +351,14 @@ impl<T> Rounds<T> {
     }
 }
 
+impl<T> Seated<T> {
+    /// To be changed: it may have something to do then.
+    fn disturbed(&mut self) -> &mut T {
+        self.rests_until_ns = i64::MIN;
+        &mut self.of
+    }
+}
+
 /// The next one of so many in a ring.
 fn after(index: usize, count: usize) -> usize {
     if index + 1 < count { index + 1 } else { 0 }
@@ -308,6 +373,18 @@ mod tests {
     use super::*;
 
     const TURN_NS: i64 = 1_000;
+    /// Who rests, and until when.
+    const SLEEPER: u32 = u32::MAX;
+    const SLEEPS_UNTIL_NS: i64 = 50 * LONG_TURN_NS;
+
+    impl Guest for u32 {
+        fn rests_until_ns(&self) -> i64 {
+            match *self {
+                SLEEPER => SLEEPS_UNTIL_NS,
+                _ => i64::MIN,
+            }
+        }
+    }
 
     /// Whom a turn looked at.
     fn looked(rounds: &mut Rounds<u32>, now_ns: i64, pace: Pace, moving: &[u32]) -> Vec<u32> {
@@ -398,6 +475,30 @@ mod tests {
             let seen = looked(&mut rounds, turn * LAP_NS, pace, &[]);
             assert_eq!(seen.len(), share);
         }
+    }
+
+    #[test]
+    fn who_rests_is_passed_over_until_it_is_time_or_somebody_comes() {
+        let (mut rounds, mut seats) = with(3);
+        seats.push(rounds.enter(Box::new(SLEEPER)));
+        let sleeper = seats[3];
+        let sees = |rounds: &mut Rounds<u32>, now_ns| {
+            looked(rounds, now_ns, Pace::AtRest, &[]).contains(&SLEEPER)
+        };
+        assert!(sees(&mut rounds, 0), "who is new");
+        assert!(sees(&mut rounds, 1), "who is calm, and says so then");
+        assert!(!sees(&mut rounds, 2) && !sees(&mut rounds, SLEEPS_UNTIL_NS));
+        rounds.rouse(sleeper);
+        assert!(sees(&mut rounds, 3), "who is roused");
+        assert!(sees(&mut rounds, 4), "and calm again");
+        assert!(!sees(&mut rounds, 5));
+        rounds.iter_mut().for_each(|_| ());
+        assert!(sees(&mut rounds, 6), "who may have been changed");
+        assert!(!sees(&mut rounds, 7));
+        rounds.portion(0, 4).0.for_each(|_| ());
+        assert!(sees(&mut rounds, 8), "among others, too");
+        assert!(!sees(&mut rounds, 9));
+        assert!(sees(&mut rounds, SLEEPS_UNTIL_NS + 1), "when it is time");
     }
 
     #[test]

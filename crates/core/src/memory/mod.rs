@@ -19,7 +19,6 @@ mod error;
 mod lock;
 mod memory_storage;
 mod overlay;
-#[cfg(not(loom))]
 mod prefetch;
 mod shortage;
 mod storage;
@@ -45,6 +44,7 @@ pub use file_storage::FileStorage;
 pub use lock::DirectoryLock;
 pub use memory_storage::MemoryStorage;
 pub use overlay::{Gap, Overlay, OverlayField};
+pub use prefetch::prefetch_value;
 pub use region::Region;
 #[cfg(loom)]
 pub use region::{Claim, Shared};

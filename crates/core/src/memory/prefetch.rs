@@ -15,3 +15,12 @@ pub(super) fn prefetch(address: *const u8) {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = address;
 }
+
+/// A hint that a value is used soon, all of it. Nothing happens but that it may be near then.
+#[inline]
+pub fn prefetch_value<T: ?Sized>(value: &T) {
+    let begin = std::ptr::from_ref(value).cast::<u8>();
+    for line in (0..size_of_val(value)).step_by(LINE) {
+        prefetch(begin.wrapping_add(line));
+    }
+}

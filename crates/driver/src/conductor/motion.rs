@@ -1,6 +1,6 @@
 //! What a look at a publication found.
 
-use crate::rounds::{Pace, Rounds};
+use crate::rounds::{Guest, Pace, Rounds};
 
 /// Whether something moved, and what came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Motion {
 }
 
 /// A turn for publications, of which `look` tells what it found: how many limits were raised.
-pub(crate) fn turn<T>(
+pub(crate) fn turn<T: Guest>(
     rounds: &mut Rounds<T>,
     now_ns: i64,
     pace: Pace,

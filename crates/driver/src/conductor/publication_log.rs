@@ -1,5 +1,6 @@
 //! The log of a publication as the conductor sees it: how far the publisher is, what is clean, what is blocked.
 
+use taran_core::memory::prefetch_value;
 use taran_protocol::log::LogBuffers;
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
@@ -65,6 +66,13 @@ impl PublicationLog {
         self.buffers
             .producer_position()
             .clamp(0, self.geometry.max_position())
+    }
+
+    /// Asks for the memory that says where the publisher is, and who reads.
+    pub(crate) fn fetch_ahead(&self) {
+        let metadata = self.buffers.metadata();
+        prefetch_value(&metadata.tails);
+        prefetch_value(&metadata.is_connected);
     }
 
     pub(crate) fn is_revoked(&self) -> bool {

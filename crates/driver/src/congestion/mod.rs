@@ -43,12 +43,18 @@ pub trait CongestionControl: Send + Debug {
         let _ = now_ns;
     }
 
-    /// Once per duty cycle.
+    /// Once per duty cycle, unless it is constant and nothing else happens.
     fn advise(&mut self, progress: &Progress, now_ns: i64) -> Advice;
 
     /// True if the sender should be asked for a round trip now; asked once per duty cycle.
     fn wants_round_trip(&mut self, now_ns: i64) -> bool {
         let _ = now_ns;
+        false
+    }
+
+    /// True if it always gives the same advice and never asks for a round trip: then an image on which nothing happens
+    /// is left alone between two status messages.
+    fn is_constant(&self) -> bool {
         false
     }
 

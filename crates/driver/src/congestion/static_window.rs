@@ -18,6 +18,10 @@ impl CongestionControl for StaticWindow {
         self.window
     }
 
+    fn is_constant(&self) -> bool {
+        true
+    }
+
     fn advise(&mut self, _progress: &Progress, _now_ns: i64) -> Advice {
         Advice {
             window: self.window,

@@ -24,6 +24,7 @@ use crate::boundary::{
     TransportId,
 };
 use crate::faults::Faults;
+use crate::rounds::Guest;
 
 /// The receiver's half of an image: built by the conductor, owned by the receiver.
 #[derive(Debug)]
@@ -257,6 +258,20 @@ impl ReceiverImage {
         repairs && self.loss.is_tracking()
     }
 
+    /// Whether nothing but a packet, the conductor or the time for the next status message gives it something to do:
+    /// everything that was heard of is there, read and told.
+    fn is_settled(&self) -> bool {
+        self.phase == Phase::Following
+            && !self.has_news()
+            && !self.loss.is_tracking()
+            && self.rejection.is_none()
+            && self.response.is_settled()
+            && self.spec.congestion_control.is_constant()
+            && self.rebuilt == self.high_water
+            && self.rebuilt == self.status.position()
+            && self.subscribers.slowest(self.rebuilt) == Some(self.rebuilt)
+    }
+
     /// Nobody wants the stream any more.
     pub(super) fn abandon(&mut self) {
         self.is_abandoned = true;
@@ -297,6 +312,16 @@ impl ReceiverImage {
         self.spec
             .congestion_control
             .on_round_trip(round_trip_ns, now.nanos);
+    }
+}
+
+impl Guest for ReceiverImage {
+    fn rests_until_ns(&self) -> i64 {
+        if !self.is_settled() {
+            return i64::MIN;
+        }
+        let timed_out_ns = self.heard_ns.saturating_add(self.spec.liveness_timeout_ns);
+        self.status.due_ns().min(timed_out_ns)
     }
 }
 

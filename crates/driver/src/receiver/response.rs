@@ -20,6 +20,11 @@ impl ResponseNotice {
         self.session_id.is_some() && (self.is_news || is_overdue)
     }
 
+    /// Whether there is nothing to tell before a regular status message.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.is_due(false)
+    }
+
     /// What to tell.
     pub(super) fn take(&mut self) -> Option<i32> {
         self.is_news = false;
@@ -36,9 +41,10 @@ mod tests {
         let mut notice = ResponseNotice::default();
         assert!(!notice.is_due(true));
         notice.set(Some(7));
-        assert!(notice.is_due(false));
+        assert!(notice.is_due(false) && !notice.is_settled());
         assert_eq!(notice.take(), Some(7));
         assert!(!notice.is_due(false) && notice.is_due(true));
+        assert!(notice.is_settled());
         notice.set(None);
         assert!(!notice.is_due(true));
         assert_eq!(notice.take(), None);

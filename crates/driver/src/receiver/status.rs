@@ -72,6 +72,15 @@ impl StatusMessages {
         self.is_scheduled || self.is_overdue(now_ns)
     }
 
+    /// Until when none is due, as far as is known now.
+    pub(super) fn due_ns(&self) -> i64 {
+        if self.is_scheduled {
+            i64::MIN
+        } else {
+            self.deadline_ns
+        }
+    }
+
     /// Nothing was said for the time between two messages.
     pub(super) fn is_overdue(&self, now_ns: i64) -> bool {
         now_ns > self.deadline_ns

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use taran_core::clock::Now;
 use taran_core::counters::Counter;
-use taran_core::memory::Region;
+use taran_core::memory::{Region, prefetch_value};
 use taran_net::Transmit;
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
@@ -22,6 +22,7 @@ use crate::boundary::{
     EndpointId, FlowControlSpec, PublicationId, SenderCounters, SenderPublicationSpec,
 };
 use crate::faults::Faults;
+use crate::rounds::Guest;
 use crate::timestamps::SendTimestamp;
 
 /// Time between SETUPs, and between heartbeats.
@@ -318,6 +319,15 @@ impl SenderPublication {
             self.limit = limit;
             self.spec.sender_limit.set(limit);
         }
+    }
+}
+
+impl Guest for SenderPublication {
+    fn fetch_ahead(&self) {
+        let offset = self.geometry.term_offset(self.position) as usize;
+        let term = self.spec.log.term_at(self.position);
+        term.prefetch(offset, 1);
+        prefetch_value(&*self.flow_control);
     }
 }
 

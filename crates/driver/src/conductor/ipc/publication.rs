@@ -17,6 +17,7 @@ use super::super::motion::Motion;
 use super::super::publication_log::PublicationLog;
 use super::super::publication_terms::PublicationTerms;
 use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
+use crate::rounds::Guest;
 
 /// Where a publication stands in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +79,12 @@ pub(crate) struct IpcPublication {
     /// Nobody reads, and the publisher has come to its limit: its log need not be looked at, but once per timer interval,
     /// for who was just about to publish.
     is_shut: bool,
+}
+
+impl Guest for IpcPublication {
+    fn fetch_ahead(&self) {
+        self.log.fetch_ahead();
+    }
 }
 
 impl IpcPublication {

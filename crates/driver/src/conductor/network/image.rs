@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use taran_core::counters::Counter;
+use taran_core::memory::prefetch_value;
 use taran_protocol::log::LogBuffers;
 use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::Untethered;
@@ -17,6 +18,7 @@ use taran_protocol::uri::Untethered;
 use super::super::log_files::LogFile;
 use super::super::subscribers::{Subscribers, TetherEvent};
 use crate::boundary::{EndpointId, ImageId, ImageShared, ImageState};
+use crate::rounds::Guest;
 
 #[cfg(test)]
 mod tests;
@@ -99,6 +101,12 @@ pub(crate) struct ImageParts {
     pub(crate) buffers: LogBuffers,
     pub(crate) shared: Arc<ImageShared>,
     pub(crate) timeouts: ImageTimeouts,
+}
+
+impl Guest for Image {
+    fn fetch_ahead(&self) {
+        prefetch_value(&*self.shared);
+    }
 }
 
 impl Image {

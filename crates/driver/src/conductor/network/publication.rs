@@ -8,6 +8,7 @@ mod life;
 use std::sync::Arc;
 
 use taran_core::counters::Counter;
+use taran_core::memory::prefetch_value;
 
 use super::super::log_files::LogFile;
 use super::super::motion::Motion;
@@ -15,6 +16,7 @@ use super::super::publication_log::PublicationLog;
 use super::super::publication_terms::PublicationTerms;
 use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
 use crate::boundary::{EndpointId, PublicationId, PublicationShared};
+use crate::rounds::Guest;
 
 /// Where a publication stands in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +89,13 @@ pub(crate) struct NetworkPublication {
     /// Nobody receives, and the publisher has come to its limit: its log need not be looked at, but once per timer
     /// interval, for who was just about to publish.
     is_shut: bool,
+}
+
+impl Guest for NetworkPublication {
+    fn fetch_ahead(&self) {
+        prefetch_value(&*self.shared);
+        self.log.fetch_ahead();
+    }
 }
 
 impl NetworkPublication {

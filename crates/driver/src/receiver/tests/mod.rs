@@ -9,6 +9,7 @@ mod in_place;
 mod insertion;
 mod life;
 mod loss;
+mod rest;
 mod session;
 
 use std::sync::Arc;

@@ -1,0 +1,122 @@
+//! When an image is left alone.
+
+use super::*;
+use crate::congestion::{Advice, CongestionControl, Progress};
+use crate::rounds::{Guest, Seat};
+
+/// After the last status message.
+const SOON: i64 = MS;
+const TIMEOUT: i64 = 200 * MS;
+
+/// With 64 bytes that were received, read and told.
+fn settled() -> Rig {
+    settled_with(|_| {})
+}
+
+fn settled_with(change: impl FnOnce(&mut ReceiverImageSpec)) -> Rig {
+    let mut rig = Rig::connected_with(change);
+    rig.arrive(&data(START, &[64]));
+    rig.subscriber.set(START + 64);
+    rig.sent_after(TIMEOUT + 1);
+    rig
+}
+
+impl Rig {
+    /// Until when it is left alone, from the last status message on; at all.
+    fn rests(&self) -> Option<i64> {
+        let image = self.receiver.endpoints[0].images.get(Seat(0));
+        let until_ns = image.expect("there is one").rests_until_ns();
+        (until_ns != i64::MIN).then(|| until_ns - self.now_ns)
+    }
+}
+
+#[test]
+fn who_has_read_and_told_everything_rests_until_the_next_status_message() {
+    let mut rig = settled();
+    assert_eq!(rig.rests(), Some(TIMEOUT));
+    for _ in 0..5 {
+        assert_eq!(rig.sent_after(TIMEOUT), NOTHING);
+        assert_eq!(rig.sent_after(1).len(), 1);
+        assert_eq!(rig.rests(), Some(TIMEOUT));
+    }
+}
+
+#[test]
+fn or_until_it_times_out() {
+    let mut rig = settled_with(|spec| spec.liveness_timeout_ns = TIMEOUT + 10 * MS);
+    rig.sent_after(MS);
+    assert_eq!(rig.rests(), Some(9 * MS - 1));
+    rig.sent_after(9 * MS);
+    assert!(rig.shared.is_timed_out());
+}
+
+#[test]
+fn who_waits_for_readers_does_not_rest() {
+    let mut rig = settled();
+    rig.arrive(&data(START + 64, &[64]));
+    assert_eq!(rig.rests(), None, "unread");
+    rig.subscriber.set(START + 128);
+    rig.sent_after(SOON);
+    assert_eq!(rig.rests(), None, "untold");
+    rig.sent_after(TIMEOUT);
+    assert_eq!(rig.rests(), Some(TIMEOUT));
+}
+
+#[test]
+fn who_misses_something_does_not_rest() {
+    let mut rig = settled();
+    rig.arrive(&data(START + 128, &[64]));
+    assert_eq!(rig.rests(), None);
+    rig.sent_after(SOON);
+    assert_eq!(rig.rests(), None);
+    rig.arrive(&data(START + 64, &[64]));
+    rig.subscriber.set(START + 192);
+    rig.sent_after(TIMEOUT);
+    assert_eq!(rig.rests(), Some(TIMEOUT));
+}
+
+#[test]
+fn who_was_rejected_or_announces_answers_does_not_rest_at_once() {
+    let mut rig = settled();
+    rig.command(ReceiverCommand::AnnounceResponse {
+        endpoint: ENDPOINT,
+        image: IMAGE,
+        session_id: Some(7),
+    });
+    assert_eq!(rig.rests(), None);
+    assert_eq!(rig.sent_after(SOON).len(), 1, "announced in the next turn");
+    assert!(rig.rests().is_some());
+    rig.command(ReceiverCommand::RejectImage {
+        endpoint: ENDPOINT,
+        image: IMAGE,
+        reason: "no".into(),
+    });
+    assert_eq!(rig.rests(), None);
+}
+
+#[test]
+fn whose_stream_has_ended_does_not_rest() {
+    let mut rig = settled();
+    rig.heartbeat(DataHeader::UNFRAGMENTED | DataHeader::EOS, START + 64);
+    assert_eq!(rig.rests(), None);
+    assert!(rig.shared.is_complete());
+}
+
+#[test]
+fn whose_window_may_change_does_not_rest() {
+    #[derive(Debug)]
+    struct Moody;
+    impl CongestionControl for Moody {
+        fn initial_window(&self) -> i32 {
+            WINDOW
+        }
+        fn advise(&mut self, _: &Progress, _: i64) -> Advice {
+            Advice {
+                window: WINDOW,
+                is_urgent: false,
+            }
+        }
+    }
+    let rig = settled_with(|spec| spec.congestion_control = Box::new(Moody));
+    assert_eq!(rig.rests(), None);
+}
