@@ -27,6 +27,7 @@ pub mod receiver;
 mod road_tests;
 mod rounds;
 pub mod sender;
+mod signs;
 #[cfg(test)]
 mod testing;
 pub mod timestamps;

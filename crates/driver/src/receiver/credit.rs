@@ -26,6 +26,11 @@ impl Credit {
         self.0 = None;
     }
 
+    /// A frame came.
+    pub(super) fn is_unlimited(&self) -> bool {
+        self.0.is_none()
+    }
+
     pub(super) fn is_used_up(&self) -> bool {
         self.0 == Some(0)
     }

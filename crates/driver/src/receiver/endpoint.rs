@@ -169,6 +169,9 @@ impl ReceiveEndpoint {
     /// A turn for each image that receives, and for some that do not, and what the endpoint itself does by time. Returns
     /// how much was done.
     pub(super) fn turn(&mut self, pace: Pace, desk: &mut Desk<'_>) -> usize {
+        for transport in self.transports.iter_mut().flatten() {
+            transport.signs.count(self.images.len());
+        }
         let mut link = Link {
             now: desk.now,
             identity: &self.identity,
@@ -194,6 +197,11 @@ impl ReceiveEndpoint {
             // Status messages that only repeat themselves are no progress, but what is missing has its own times.
             image.progress() != before || image.misses_something()
         });
+        for transport in self.transports.iter_mut().flatten() {
+            if transport.signs.are_due(pace == Pace::AtRest, desk.now) {
+                transport.send_signs(desk.now, desk.counters, desk.faults);
+            }
+        }
         self.dispatcher.expire(desk.now.nanos);
         self.look_after_transports(desk);
         work

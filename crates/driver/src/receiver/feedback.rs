@@ -84,6 +84,12 @@ impl ReceiverImage {
             window: self.status.window(),
         };
         let datagram = link.identity.status(&status);
+        if self.is_repeated(is_following) && self.collect(datagram.bytes(), link) {
+            self.status.sent(link.now.nanos);
+            self.overrun_threshold = overrun_threshold(&self.geometry, position);
+            self.count_transports(link.now.nanos);
+            return 0;
+        }
         if self.send_to_all(datagram.bytes(), link) == Sent::NoRoom {
             // Due still: the sender may be waiting for it.
             return 0;
@@ -94,6 +100,26 @@ impl ReceiverImage {
         self.overrun_threshold = overrun_threshold(&self.geometry, position);
         self.count_transports(link.now.nanos);
         1
+    }
+
+    /// Whether the status message that is due only says what the last one said. The first ones are an answer.
+    fn is_repeated(&self, is_following: bool) -> bool {
+        is_following && !self.status.is_news() && self.credit.is_unlimited()
+    }
+
+    /// Keeps it, to be sent with others. False if it has to go now: there is no crowd, or it has several ways.
+    fn collect(&self, frame: &[u8], link: &mut Link<'_>) -> bool {
+        if link.among_several {
+            return false;
+        }
+        let mut targets = self.connections.targets(link.now.nanos, false);
+        let (Some((slot, control)), None) = (targets.next(), targets.next()) else {
+            return false;
+        };
+        let transport = link.transports.get_mut(slot).and_then(Option::as_mut);
+        transport.is_some_and(|transport| {
+            transport.collect(control, frame, link.now, link.counters, link.faults)
+        })
     }
 
     /// Repeated before each regular status message, as long as there is something to tell (spec/02 §2.10).

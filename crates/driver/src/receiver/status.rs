@@ -72,6 +72,11 @@ impl StatusMessages {
         self.is_scheduled || self.is_overdue(now_ns)
     }
 
+    /// Whether the next one says something else than the last one, or was asked for.
+    pub(super) fn is_news(&self) -> bool {
+        self.is_scheduled
+    }
+
     /// Until when none is due, as far as is known now.
     pub(super) fn due_ns(&self) -> i64 {
         if self.is_scheduled {

@@ -11,6 +11,7 @@ use super::connections::Arrival;
 use super::in_place::Streak;
 use crate::boundary::{ReceiveTransportSpec, ReceiverCounters, TransportId};
 use crate::faults::Faults;
+use crate::signs::Signs;
 
 /// A socket, and where what is said about the streams on it goes. Built by the conductor, owned by the receiver.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub struct ReceiveTransport {
     pub(super) streak: Streak,
     /// Slots for the next batch.
     pub(super) slots: usize,
+    /// Status messages that only repeat themselves.
+    pub(super) signs: Signs,
     channel: Arc<str>,
 }
 
@@ -58,6 +61,7 @@ impl ReceiveTransport {
             unheard_timeout_ns: spec.unheard_timeout_ns,
             elicited_ns: 0,
             heard_ns: 0,
+            signs: Signs::new(),
             channel,
         }
     }
@@ -101,6 +105,10 @@ impl ReceiveTransport {
         counters: &ReceiverCounters,
         faults: &mut Faults,
     ) -> Sent {
+        if self.signs.are_for(to) {
+            // What was said before comes first.
+            self.send_signs(now, counters, faults);
+        }
         match self.transport.send(&[Transmit::to(to, frame)]) {
             Ok(sent) if sent == frame.len() => Sent::Yes,
             Ok(_) => {
@@ -113,6 +121,45 @@ impl ReceiveTransport {
                 Sent::Failed
             }
         }
+    }
+
+    /// Keeps a status message that repeats the last one, to be sent with others soon. False if it has to go now.
+    pub(super) fn collect(
+        &mut self,
+        to: SocketAddr,
+        frame: &[u8],
+        now: Now,
+        counters: &ReceiverCounters,
+        faults: &mut Faults,
+    ) -> bool {
+        if self.signs.wait() && !self.signs.take(frame.len(), Some(to)) {
+            self.send_signs(now, counters, faults);
+        }
+        let is_taken = self.signs.take(frame.len(), Some(to));
+        if is_taken {
+            self.signs.add(frame, Some(to), now);
+        }
+        is_taken
+    }
+
+    /// Sends what was collected, each in a datagram of its own.
+    pub(super) fn send_signs(
+        &mut self,
+        now: Now,
+        counters: &ReceiverCounters,
+        faults: &mut Faults,
+    ) {
+        let transmit = self.signs.transmit();
+        let length = transmit.payload.len();
+        let sent = self.transport.send(&[transmit]).unwrap_or_else(|error| {
+            faults.report(now, &self.channel, &error);
+            0
+        });
+        if sent < length {
+            counters.short_sends.increment();
+        }
+        let tried = self.signs.went(sent);
+        counters.status_messages_sent.add(tried as i64);
     }
 
     pub(super) fn channel(&self) -> &str {

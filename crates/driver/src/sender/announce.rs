@@ -57,11 +57,33 @@ impl SenderPublication {
             self.geometry.term_id(self.position),
             self.geometry.term_offset(self.position),
         );
-        let sent = send_frame(heartbeat.as_bytes(), turn);
+        let bytes = heartbeat.as_bytes();
+        self.sent_ns = turn.now.nanos;
+        // The end of a stream does not wait for others.
+        if flags == DataHeader::UNFRAGMENTED && turn.signs.take(bytes.len(), None) {
+            self.sign = Some(turn.signs.add(bytes, None, turn.now));
+            return;
+        }
+        if turn.signs.hold(self.sign) {
+            send_signs(turn);
+        }
+        let sent = send_frame(bytes, turn);
         turn.counters.bytes_sent.add_exclusive(sent as i64);
         turn.counters.heartbeats_sent.increment();
-        self.sent_ns = turn.now.nanos;
     }
+}
+
+/// Sends the signs of life that were collected, each in a datagram of its own.
+pub(super) fn send_signs(turn: &mut Turn<'_>) {
+    let transmit = turn.signs.transmit();
+    let length = transmit.payload.len();
+    let sent = turn.wire.send(&mut [transmit], turn.now, turn.faults);
+    if sent < length {
+        turn.counters.short_sends.increment();
+    }
+    turn.counters.bytes_sent.add_exclusive(sent as i64);
+    let tried = turn.signs.went(sent);
+    turn.counters.heartbeats_sent.add(tried as i64);
 }
 
 /// Sends one frame in a datagram of its own. Returns the bytes sent: all or none.

@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use taran_core::clock::Now;
 use taran_net::{ReceiveBatch, Transport};
 
+use super::announce::send_signs;
 use super::control;
 use super::publication::{SenderPublication, Turn};
 use super::wire::Wire;
@@ -14,12 +15,14 @@ use crate::allowance::{Allowance, complaints, response_setups};
 use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SendEndpointSpec};
 use crate::ids::{IdHash, IdMap};
 use crate::rounds::{Pace, Rounds, Seat};
+use crate::signs::Signs;
 
 /// A send endpoint: built by the conductor, owned by the sender.
 #[derive(Debug)]
 pub struct SendEndpoint {
     id: EndpointId,
     wire: Wire,
+    pub(super) signs: Signs,
     control: Option<Box<dyn Transport>>,
     publications: Rounds<SenderPublication>,
     seats: IdMap<PublicationId, Seat>,
@@ -38,6 +41,7 @@ impl SendEndpoint {
         Self {
             id: spec.id,
             wire: Wire::new(spec.data, spec.destination, spec.channel),
+            signs: Signs::new(),
             control: spec.control,
             publications: Rounds::default(),
             seats: IdMap::with_hasher(IdHash::new(spec.seed)),
@@ -62,11 +66,15 @@ impl SendEndpoint {
 
     /// A turn for each publication that sends, and for some that do not. Returns the bytes of data sent.
     pub(super) fn send(&mut self, pace: Pace, desk: &mut Desk<'_>) -> usize {
+        let streams = self.publications.len();
+        self.signs
+            .count(if self.wire.is_common() { streams } else { 0 });
         let mut turn = Turn {
             now: desk.now,
             wire: &mut self.wire,
             counters: desk.counters,
             faults: desk.faults,
+            signs: &mut self.signs,
             spare_trains: &mut desk.spare_trains,
         };
         let (mut sent, mut sending, mut is_held_up) = (0, 0, false);
@@ -79,6 +87,9 @@ impl SendEndpoint {
                 is_held_up |= publication.is_held_up;
                 publication.position != before || publication.is_pending()
             });
+        if turn.signs.are_due(pace == Pace::AtRest, turn.now) {
+            send_signs(&mut turn);
+        }
         desk.sending += sending;
         desk.is_held_up |= is_held_up;
         sent
@@ -168,6 +179,7 @@ impl SendEndpoint {
             wire: &mut self.wire,
             counters: desk.counters,
             faults: desk.faults,
+            signs: &mut self.signs,
             spare_trains: &mut desk.spare_trains,
         };
         Some((publication, turn))

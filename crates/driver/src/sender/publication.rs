@@ -12,6 +12,7 @@ use taran_core::memory::{Region, prefetch_value};
 use taran_net::Transmit;
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
+use super::announce::send_signs;
 use super::flow_control::{self, FlowControl};
 use super::plan::{Bounds, MAX_RUNS, Plan, Run};
 use super::present::Present;
@@ -23,6 +24,7 @@ use crate::boundary::{
 };
 use crate::faults::Faults;
 use crate::rounds::Guest;
+use crate::signs::{Signs, Ticket};
 use crate::timestamps::SendTimestamp;
 
 /// Time between SETUPs, and between heartbeats.
@@ -48,6 +50,8 @@ pub struct SenderPublication {
     pub(super) is_held_up: bool,
     // What happens a few times a second.
     pub(super) setup_sent_ns: i64,
+    /// Of its last sign of life, if that was collected.
+    pub(super) sign: Option<Ticket>,
     pub(super) is_setup_elicited: bool,
     pub(super) has_receivers: bool,
     pub(super) has_required_receivers: bool,
@@ -68,6 +72,7 @@ pub(super) struct Turn<'a> {
     pub(super) wire: &'a mut Wire,
     pub(super) counters: &'a SenderCounters,
     pub(super) faults: &'a mut Faults,
+    pub(super) signs: &'a mut Signs,
     /// Trains beyond its first that a lone publication may send in this duty cycle.
     pub(super) spare_trains: &'a mut usize,
 }
@@ -111,6 +116,7 @@ impl SenderPublication {
             is_short: false,
             is_held_up: false,
             setup_sent_ns: 0,
+            sign: None,
             is_setup_elicited: false,
             has_receivers: false,
             has_required_receivers: false,
@@ -211,6 +217,9 @@ impl SenderPublication {
                 self.back_pressure(turn);
             }
             return Train::NONE;
+        }
+        if turn.signs.hold(self.sign) {
+            send_signs(turn);
         }
         stamp(self.spec.send_timestamp.as_ref(), &plan, term);
         let accepted = transmit(&plan, term, turn);

@@ -145,6 +145,11 @@ impl Wire {
         }
     }
 
+    /// Whether all publications speak to the same peers.
+    pub(super) fn is_common(&self) -> bool {
+        !matches!(self.way, Way::Learned(_))
+    }
+
     /// Whom the next sends go to, where each publication has its own peer.
     pub(super) fn speak_to(&mut self, learned: Option<SocketAddr>) {
         if let Way::Learned(peer) = &mut self.way {

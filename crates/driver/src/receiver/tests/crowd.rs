@@ -271,3 +271,56 @@ fn a_session_without_an_image_asks_for_one_at_once() {
     rig.working();
     assert!(matches!(rig.event(), Some(ConductorEvent::CreateImage(_))));
 }
+
+/// Says that all companions live: what they are told from then on only repeats itself.
+fn all_live(rig: &mut Rig) {
+    for number in 0..COMPANIONS {
+        let (term_id, offset) = (geometry().term_id(START), geometry().term_offset(START));
+        let heartbeat = DataHeader::heartbeat(0xC0, number, STREAM, term_id, offset);
+        rig.arrive(heartbeat.as_bytes());
+    }
+    rig.socket.sent();
+}
+
+/// A cycle with something to do that is about nobody, and all that it sends.
+fn cycle(rig: &mut Rig) -> Vec<Vec<u8>> {
+    rig.now_ns += CYCLE_NS;
+    rig.arrive(b"noise");
+    rig.socket.sent()
+}
+
+#[test]
+fn status_messages_of_a_crowd_share_calls() {
+    let mut rig = calm(COMPANIONS);
+    all_live(&mut rig);
+    let calls = rig.socket.send_calls();
+    let told = rig.counters.status_messages_sent.get();
+    let mut heard = 0;
+    for _ in 0..1_000_000_000 / CYCLE_NS {
+        let sent = cycle(&mut rig);
+        assert!(sent.iter().all(|it| it[6] == STATUS));
+        heard += sent.len();
+    }
+    assert!(heard >= 4 * COMPANIONS as usize, "{heard}");
+    let calls = rig.socket.send_calls() - calls;
+    assert!(2 * calls <= heard, "{calls} calls for {heard}");
+    let told = rig.counters.status_messages_sent.get() - told;
+    assert_eq!(told, heard as i64);
+}
+
+#[test]
+fn who_asks_for_something_says_what_was_collected_first() {
+    let mut rig = calm(COMPANIONS);
+    all_live(&mut rig);
+    let waits = (0..4_000).find(|_| {
+        cycle(&mut rig);
+        let transport = rig.receiver.endpoints[0].transports().next();
+        transport.is_some_and(|transport| transport.signs.wait())
+    });
+    assert!(waits.is_some());
+    // What is before it is missing, and asked for in the second cycle.
+    rig.socket.arrive(&data(START + 12_288 + 64, &[64]));
+    let sent = [cycle(&mut rig), cycle(&mut rig)].concat();
+    let kinds: Vec<u8> = sent.iter().map(|it| it[6]).collect();
+    assert_eq!((kinds[0], kinds.last()), (STATUS, Some(&NAK)));
+}

@@ -1,25 +1,19 @@
-//! What the path itself gives: two threads with a core each do nothing but move datagrams of 1,344 bytes over the loopback,
-//! in trains as long as the kernel takes them, which is what a fast stream does besides everything else.
-//!
-//!     cargo run --release -p taran-net --example bare [SENDER'S CORE] [RECEIVER'S CORE]
+//! Trains of datagrams, as long as the kernel takes them: what a fast stream moves besides everything else.
 //!
 //! Once each side has a single train of memory, which stays in its cache, and once it goes round through 48 MiB, as the
 //! logs of a stream with terms of 16 MiB do. The sender is never further ahead than the receiver's socket holds: a lost
-//! datagram is an error. Printed is the median of seven runs, with the least and the most, in 10^9 payload bytes a second.
+//! datagram is an error.
 
-use std::error::Error;
 use std::hint;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use taran_core::affinity;
-use taran_net::{Network, SocketNetwork, SocketSpec, Transmit, Transport};
+use taran_net::{Transmit, Transport};
 
-type Failure = Box<dyn Error + Send + Sync>;
+use crate::{BUFFER, Failure, RUNS, Spread, pair};
 
-const RUNS: usize = 7;
 const WARM_UP: Duration = Duration::from_millis(200);
 const MEASURED: Duration = Duration::from_millis(1_000);
 /// Payload bytes of a datagram.
@@ -29,7 +23,6 @@ const TRAIN: usize = 48 * LENGTH;
 /// Bytes that one receiving call has to have room for.
 const ROOM: usize = 65_536;
 const LOGS: usize = 48 * 1024 * 1024;
-const BUFFER: usize = 2 * 1024 * 1024;
 /// Bytes that may be under way. The kernel's own bookkeeping takes room in the buffer, too.
 const WINDOW: u64 = BUFFER as u64 / 4;
 
@@ -42,36 +35,18 @@ struct Progress {
     stop_receiving: AtomicBool,
 }
 
-fn main() -> Result<(), Failure> {
-    let mut cores = [0, 1];
-    for (core, argument) in cores.iter_mut().zip(std::env::args().skip(1)) {
-        *core = argument.parse()?;
-    }
+/// Measures with memory that stays in the cache, and with memory that does not.
+pub(crate) fn compare(cores: [usize; 2]) -> Result<(), Failure> {
     for (what, memory) in [("in the cache", ROOM), ("through 48 MiB", LOGS)] {
         let runs: Result<Vec<f64>, Failure> = (0..RUNS).map(|_| run(cores, memory)).collect();
-        let mut runs = runs?;
-        runs.sort_by(f64::total_cmp);
-        println!(
-            "{what}: {:.2} GB/s ({:.2} to {:.2})",
-            runs[RUNS / 2],
-            runs[0],
-            runs[RUNS - 1]
-        );
+        println!("trains {what}: {} GB/s", Spread::of(runs?));
     }
     Ok(())
 }
 
 /// Moves trains for a while; 10^9 bytes a second.
 fn run(cores: [usize; 2], memory: usize) -> Result<f64, Failure> {
-    let mut network = SocketNetwork::new();
-    let bound = SocketSpec {
-        send_buffer: Some(BUFFER),
-        receive_buffer: Some(BUFFER),
-        ..SocketSpec::bound(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
-    };
-    let mut receiver = network.open(&bound)?;
-    let sender = network.open(&bound.connected(receiver.local_address()))?;
-    receiver.connect(sender.local_address())?;
+    let (sender, receiver) = pair()?;
     let progress = &Progress::default();
     thread::scope(|scope| {
         let sending = scope.spawn(move || send(sender, cores[0], memory, progress));
