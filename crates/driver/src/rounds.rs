@@ -278,20 +278,20 @@ impl<T: Guest> Rounds<T> {
 
     /// Asks for what the next turns will look at, if their shares are like this one.
     fn fetch_ahead(&self, share: usize, busy: usize, now_ns: i64) {
-        let share = share.min(FETCHED_AHEAD);
-        let mut index = self.next;
-        let mut ahead = || {
-            index = after(index, self.order.len() - busy);
+        let calm = self.order.len() - busy;
+        let ahead = |places: usize| {
+            let index = (self.next + places) % calm;
             let guest = self.seats[self.order[busy + index].0].as_ref()?;
             (now_ns > guest.rests_until_ns).then_some(&*guest.of)
         };
-        for _ in 0..share {
-            if let Some(guest) = ahead() {
+        let first = 1..=share.min(FETCHED_AHEAD);
+        for place in first.clone() {
+            if let Some(guest) = ahead(place) {
                 guest.fetch_ahead();
             }
         }
-        for _ in 0..share {
-            if let Some(guest) = ahead() {
+        for place in first {
+            if let Some(guest) = ahead(share + place) {
                 prefetch_value(guest);
             }
         }

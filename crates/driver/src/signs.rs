@@ -1,9 +1,10 @@
 //! Signs of life of many streams, collected so that one call sends them all: each still is a datagram of its own.
 //!
 //! Thousands of calm streams say ten times a second that they live, or five times that they are heard. One call for each
-//! would take more time than a busy stream beside them has. Input: [`Signs::add`] what one says, if [`Signs::take`] it;
+//! would take more time than a busy stream beside them has. Input: [`Signs::add`] what one says, if they [`Signs::accept`] it;
 //! output: [`Signs::transmit`] what goes out together, when [`Signs::are_due`], and [`Signs::went`] how much of it did. Who
-//! has something more recent to say has what was collected sent first ([`Signs::hold`], [`Signs::are_for`]).
+//! has something more recent to say has what was collected sent first, if that is his ([`Signs::hold`]). What finds no room
+//! in the socket is lost like a datagram on its way: it is said again soon.
 
 use std::net::SocketAddr;
 
@@ -47,12 +48,12 @@ impl Signs {
     }
 
     /// So many streams share the socket.
-    pub(crate) fn count(&mut self, streams: usize) {
+    pub(crate) fn shared_by(&mut self, streams: usize) {
         self.is_crowd = streams >= CROWD;
     }
 
     /// Whether a sign of this length to this address may be added now.
-    pub(crate) fn take(&self, length: usize, to: Option<SocketAddr>) -> bool {
+    pub(crate) fn accept(&self, length: usize, to: Option<SocketAddr>) -> bool {
         let is_alike = self.train.is_empty() || (length, to) == (self.length, self.to);
         self.is_crowd && is_alike && length <= LONGEST && !self.is_full()
     }
@@ -70,11 +71,6 @@ impl Signs {
     #[inline]
     pub(crate) fn hold(&self, ticket: Option<Ticket>) -> bool {
         ticket == Some(self.ticket)
-    }
-
-    /// Whether something waits for an address.
-    pub(crate) fn are_for(&self, to: SocketAddr) -> bool {
-        !self.train.is_empty() && self.to == Some(to)
     }
 
     /// Whether something waits.
@@ -96,16 +92,13 @@ impl Signs {
         }
     }
 
-    /// So many bytes of them were taken, and the one behind these was not, if there is one: the rest is tried again. How
-    /// many were tried.
+    /// They went, of which so many bytes were taken: none waits any more. How many were tried: those that were taken, and
+    /// the one behind these.
     pub(crate) fn went(&mut self, bytes: usize) -> usize {
-        let tried = bytes / self.length.max(1) + 1;
-        let end = (tried * self.length).min(self.train.len());
-        self.train.drain(..end);
-        if self.train.is_empty() {
-            self.ticket = Ticket(self.ticket.0.wrapping_add(1));
-        }
-        end / self.length.max(1)
+        let tried = self.train.len().min(bytes + self.length);
+        self.train.clear();
+        self.ticket = Ticket(self.ticket.0.wrapping_add(1));
+        tried / self.length.max(1)
     }
 
     fn is_full(&self) -> bool {
@@ -121,7 +114,7 @@ mod tests {
 
     fn crowd() -> Signs {
         let mut signs = Signs::new();
-        signs.count(CROWD);
+        signs.shared_by(CROWD);
         signs
     }
 
@@ -139,22 +132,22 @@ mod tests {
     #[test]
     fn few_streams_do_not_collect() {
         let mut signs = Signs::new();
-        assert!(!signs.take(32, None));
-        signs.count(CROWD - 1);
-        assert!(!signs.take(32, None));
-        signs.count(CROWD);
-        assert!(signs.take(32, None));
+        assert!(!signs.accept(32, None));
+        signs.shared_by(CROWD - 1);
+        assert!(!signs.accept(32, None));
+        signs.shared_by(CROWD);
+        assert!(signs.accept(32, None));
     }
 
     #[test]
     fn what_differs_does_not_go_together() {
         let mut signs = crowd();
-        assert!(signs.take(44, Some(address(1))) && !signs.take(45, None));
+        assert!(signs.accept(44, Some(address(1))) && !signs.accept(45, None));
         signs.add(&SIGN, Some(address(1)), at(0));
-        assert!(signs.take(32, Some(address(1))) && signs.are_for(address(1)));
-        assert!(!signs.take(44, Some(address(1))));
-        assert!(!signs.take(32, Some(address(2))) && !signs.are_for(address(2)));
-        assert!(!signs.take(32, None));
+        assert!(signs.accept(32, Some(address(1))));
+        assert!(!signs.accept(44, Some(address(1))));
+        assert!(!signs.accept(32, Some(address(2))));
+        assert!(!signs.accept(32, None));
         assert_eq!(signs.transmit().destination, Some(address(1)));
     }
 
@@ -174,10 +167,10 @@ mod tests {
     fn a_full_train_goes_at_once() {
         let mut signs = crowd();
         for _ in 0..MOST {
-            assert!(signs.take(32, None) && !signs.are_due(false, at(0)));
+            assert!(signs.accept(32, None) && !signs.are_due(false, at(0)));
             signs.add(&SIGN, None, at(0));
         }
-        assert!(!signs.take(32, None) && signs.are_due(false, at(0)));
+        assert!(!signs.accept(32, None) && signs.are_due(false, at(0)));
     }
 
     #[test]
@@ -193,18 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn what_found_no_room_is_tried_and_the_rest_stays() {
-        let mut signs = crowd();
-        let ticket = signs.add(&[1; 32], None, at(0));
-        for number in 2..=4 {
-            signs.add(&[number; 32], None, at(0));
+    fn what_found_no_room_does_not_wait() {
+        for (taken, tried) in [(0, 1), (1, 2), (3, 4), (4, 4)] {
+            let mut signs = crowd();
+            for _ in 0..4 {
+                signs.add(&SIGN, None, at(0));
+            }
+            assert_eq!(signs.went(taken * SIGN.len()), tried);
+            assert!(!signs.wait());
         }
-        assert_eq!(signs.went(32), 2, "one was taken, the next one was not");
-        let left: Vec<u8> = signs.transmit().datagrams().map(|it| it[0]).collect();
-        assert_eq!(left, [3, 4]);
-        assert!(signs.hold(Some(ticket)) && signs.are_due(false, at(WAIT_NS)));
-        assert_eq!(signs.went(0), 1);
-        assert_eq!(signs.went(32), 1);
-        assert!(!signs.wait() && !signs.hold(Some(ticket)));
     }
 }

@@ -147,7 +147,8 @@ impl ImageShared {
             .store(position, Ordering::Release);
     }
 
-    /// Conductor: the image enters `state`.
+    /// Conductor: the image enters `state`. That wakes nobody: the receiver may notice with its next status message only, if
+    /// it has nothing else to do, which is in time for images that have ended or lost their subscribers: it knows of both.
     pub fn conductor_state(&self, state: ImageState) {
         self.life.state.store(state as u8, Ordering::Release);
     }

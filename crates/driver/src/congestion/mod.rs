@@ -43,10 +43,11 @@ pub trait CongestionControl: Send + Debug {
         let _ = now_ns;
     }
 
-    /// Once per duty cycle, unless it is constant and nothing else happens.
+    /// Whenever the image has a turn: in each duty cycle while something happens, every few milliseconds while nothing
+    /// does, and if it is constant, not before the next status message then.
     fn advise(&mut self, progress: &Progress, now_ns: i64) -> Advice;
 
-    /// True if the sender should be asked for a round trip now; asked once per duty cycle.
+    /// True if the sender should be asked for a round trip now; asked as often.
     fn wants_round_trip(&mut self, now_ns: i64) -> bool {
         let _ = now_ns;
         false

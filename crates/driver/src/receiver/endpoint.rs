@@ -170,7 +170,7 @@ impl ReceiveEndpoint {
     /// how much was done.
     pub(super) fn turn(&mut self, pace: Pace, desk: &mut Desk<'_>) -> usize {
         for transport in self.transports.iter_mut().flatten() {
-            transport.signs.count(self.images.len());
+            transport.signs.shared_by(self.images.len());
         }
         let mut link = Link {
             now: desk.now,

@@ -108,7 +108,7 @@ impl ReceiverImage {
     }
 
     /// Keeps it, to be sent with others. False if it has to go now: there is no crowd, or it has several ways.
-    fn collect(&self, frame: &[u8], link: &mut Link<'_>) -> bool {
+    fn collect(&mut self, frame: &[u8], link: &mut Link<'_>) -> bool {
         if link.among_several {
             return false;
         }
@@ -116,10 +116,12 @@ impl ReceiverImage {
         let (Some((slot, control)), None) = (targets.next(), targets.next()) else {
             return false;
         };
-        let transport = link.transports.get_mut(slot).and_then(Option::as_mut);
-        transport.is_some_and(|transport| {
-            transport.collect(control, frame, link.now, link.counters, link.faults)
-        })
+        let Some(Some(transport)) = link.transports.get_mut(slot) else {
+            return false;
+        };
+        drop(targets);
+        self.sign = transport.collect(control, frame, link.now, link.counters, link.faults);
+        self.sign.is_some()
     }
 
     /// Repeated before each regular status message, as long as there is something to tell (spec/02 §2.10).
@@ -185,6 +187,10 @@ impl ReceiverImage {
         let targets = self.connections.targets(link.now.nanos, link.among_several);
         for (slot, control) in targets {
             if let Some(Some(transport)) = link.transports.get_mut(slot) {
+                if transport.signs.hold(self.sign) {
+                    // What was said before comes first.
+                    transport.send_signs(link.now, link.counters, link.faults);
+                }
                 let sent = transport.send(control, frame, link.now, link.counters, link.faults);
                 if sent != Sent::Yes && outcome != Sent::NoRoom {
                     outcome = sent;

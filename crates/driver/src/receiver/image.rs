@@ -25,6 +25,7 @@ use crate::boundary::{
 };
 use crate::faults::Faults;
 use crate::rounds::Guest;
+use crate::signs::Ticket;
 
 /// The receiver's half of an image: built by the conductor, owned by the receiver.
 #[derive(Debug)]
@@ -52,6 +53,8 @@ pub struct ReceiverImage {
     /// What the conductor was told of `rebuilt`.
     published: i64,
     pub(super) status: StatusMessages,
+    /// Of its last status message, if that was collected.
+    pub(super) sign: Option<Ticket>,
     pub(super) loss: Loss,
     pub(super) subscribers: Subscribers,
     phase: Phase,
@@ -130,6 +133,7 @@ impl ReceiverImage {
                 spec.mtu as i32,
                 spec.status_message_timeout_ns,
             ),
+            sign: None,
             loss: Loss::new(NakDelay::new(spec.nak_delay, spec.seed)),
             subscribers: Subscribers::new(std::mem::take(&mut spec.subscribers)),
             phase: Phase::Following,

@@ -11,7 +11,7 @@ use super::connections::Arrival;
 use super::in_place::Streak;
 use crate::boundary::{ReceiveTransportSpec, ReceiverCounters, TransportId};
 use crate::faults::Faults;
-use crate::signs::Signs;
+use crate::signs::{Signs, Ticket};
 
 /// A socket, and where what is said about the streams on it goes. Built by the conductor, owned by the receiver.
 #[derive(Debug)]
@@ -105,10 +105,6 @@ impl ReceiveTransport {
         counters: &ReceiverCounters,
         faults: &mut Faults,
     ) -> Sent {
-        if self.signs.are_for(to) {
-            // What was said before comes first.
-            self.send_signs(now, counters, faults);
-        }
         match self.transport.send(&[Transmit::to(to, frame)]) {
             Ok(sent) if sent == frame.len() => Sent::Yes,
             Ok(_) => {
@@ -123,7 +119,7 @@ impl ReceiveTransport {
         }
     }
 
-    /// Keeps a status message that repeats the last one, to be sent with others soon. False if it has to go now.
+    /// Keeps a status message that repeats the last one, to be sent with others soon. None if it has to go now.
     pub(super) fn collect(
         &mut self,
         to: SocketAddr,
@@ -131,15 +127,12 @@ impl ReceiveTransport {
         now: Now,
         counters: &ReceiverCounters,
         faults: &mut Faults,
-    ) -> bool {
-        if self.signs.wait() && !self.signs.take(frame.len(), Some(to)) {
+    ) -> Option<Ticket> {
+        if self.signs.wait() && !self.signs.accept(frame.len(), Some(to)) {
             self.send_signs(now, counters, faults);
         }
-        let is_taken = self.signs.take(frame.len(), Some(to));
-        if is_taken {
-            self.signs.add(frame, Some(to), now);
-        }
-        is_taken
+        let is_accepted = self.signs.accept(frame.len(), Some(to));
+        is_accepted.then(|| self.signs.add(frame, Some(to), now))
     }
 
     /// Sends what was collected, each in a datagram of its own.

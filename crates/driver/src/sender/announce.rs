@@ -60,12 +60,14 @@ impl SenderPublication {
         let bytes = heartbeat.as_bytes();
         self.sent_ns = turn.now.nanos;
         // The end of a stream does not wait for others.
-        if flags == DataHeader::UNFRAGMENTED && turn.signs.take(bytes.len(), None) {
+        let may_wait = flags == DataHeader::UNFRAGMENTED;
+        let makes_room = may_wait && turn.signs.wait() && !turn.signs.accept(bytes.len(), None);
+        if makes_room || turn.signs.hold(self.sign) {
+            send_signs(turn);
+        }
+        if may_wait && turn.signs.accept(bytes.len(), None) {
             self.sign = Some(turn.signs.add(bytes, None, turn.now));
             return;
-        }
-        if turn.signs.hold(self.sign) {
-            send_signs(turn);
         }
         let sent = send_frame(bytes, turn);
         turn.counters.bytes_sent.add_exclusive(sent as i64);

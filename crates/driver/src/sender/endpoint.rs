@@ -68,7 +68,7 @@ impl SendEndpoint {
     pub(super) fn send(&mut self, pace: Pace, desk: &mut Desk<'_>) -> usize {
         let streams = self.publications.len();
         self.signs
-            .count(if self.wire.is_common() { streams } else { 0 });
+            .shared_by(if self.wire.is_common() { streams } else { 0 });
         let mut turn = Turn {
             now: desk.now,
             wire: &mut self.wire,

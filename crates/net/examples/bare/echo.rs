@@ -40,16 +40,13 @@ pub(crate) fn measure(cores: [usize; 2]) -> Result<(), Failure> {
 
 /// Round trips in microseconds, the shortest first.
 fn run(cores: [usize; 2]) -> Result<Vec<f64>, Failure> {
-    let (near, far) = pair()?;
+    let [near, far] = pair()?;
     let stop = &AtomicBool::new(false);
     thread::scope(|scope| {
         let answering = scope.spawn(move || answer(far, cores[1], stop));
-        let asking = scope.spawn(move || {
-            let trips = ask(near, cores[0]);
-            stop.store(true, Ordering::Release);
-            trips
-        });
-        let trips = asking.join().map_err(|_| "the near end panicked")?;
+        let trips = scope.spawn(move || ask(near, cores[0])).join();
+        stop.store(true, Ordering::Release);
+        let trips = trips.map_err(|_| "the near end panicked")?;
         answering.join().map_err(|_| "the far end panicked")??;
         trips
     })
@@ -66,7 +63,9 @@ fn ask(mut socket: Box<dyn Transport>, core: usize) -> Result<Vec<f64>, Failure>
         let elapsed = start.elapsed();
         if sent < WARM_UP + MEASURED && elapsed >= due(sent) {
             datagram[..8].copy_from_slice(&(sent as u64).to_le_bytes());
-            socket.send(&[Transmit::connected(&datagram)])?;
+            if socket.send(&[Transmit::connected(&datagram)])? == 0 {
+                return Err("the socket has no room".into());
+            }
             sent += 1;
         }
         // What waited for long may come back as a train.

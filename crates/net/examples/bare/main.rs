@@ -31,7 +31,7 @@ fn main() -> Result<(), Failure> {
 }
 
 /// Two sockets that are connected to each other.
-fn pair() -> Result<(Box<dyn Transport>, Box<dyn Transport>), Failure> {
+fn pair() -> Result<[Box<dyn Transport>; 2], Failure> {
     let mut network = SocketNetwork::new();
     let bound = SocketSpec {
         send_buffer: Some(BUFFER),
@@ -41,7 +41,7 @@ fn pair() -> Result<(Box<dyn Transport>, Box<dyn Transport>), Failure> {
     let mut one = network.open(&bound)?;
     let other = network.open(&bound.connected(one.local_address()))?;
     one.connect(other.local_address())?;
-    Ok((other, one))
+    Ok([other, one])
 }
 
 /// What several runs gave.

@@ -46,7 +46,7 @@ pub(crate) fn compare(cores: [usize; 2]) -> Result<(), Failure> {
 
 /// Moves trains for a while; 10^9 bytes a second.
 fn run(cores: [usize; 2], memory: usize) -> Result<f64, Failure> {
-    let (sender, receiver) = pair()?;
+    let [sender, receiver] = pair()?;
     let progress = &Progress::default();
     thread::scope(|scope| {
         let sending = scope.spawn(move || send(sender, cores[0], memory, progress));

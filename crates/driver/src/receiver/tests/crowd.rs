@@ -308,14 +308,47 @@ fn status_messages_of_a_crowd_share_calls() {
     assert_eq!(told, heard as i64);
 }
 
+/// A stream that receives all the time, from the same sender.
+#[test]
+fn beside_a_busy_stream_they_still_do() {
+    let mut rig = calm(COMPANIONS);
+    all_live(&mut rig);
+    // Up to where frames of 1,024 bytes fit into terms.
+    let first = END + 832;
+    rig.arrive(&data(END, &[832]));
+    let calls = rig.socket.send_calls();
+    let (mut heard, mut own) = (0, 0);
+    for number in 0..20_000 {
+        let position = first + number * 1_024;
+        rig.now_ns += CYCLE_NS;
+        rig.subscriber.set(position);
+        rig.shared.conductor_free_position(position);
+        rig.arrive(&data(position, &[1_024]));
+        let sent = rig.socket.sent();
+        heard += sent.len();
+        let is_own = |it: &&Vec<u8>| it[8..12] == SESSION.to_le_bytes();
+        own += sent.iter().filter(is_own).count();
+    }
+    assert!(own > 2_000, "more often than signs of life wait: {own}");
+    let calls = rig.socket.send_calls() - calls;
+    let (calm_ones, their_calls) = (heard - own, calls - own);
+    assert!(calm_ones >= 4 * COMPANIONS as usize, "{calm_ones}");
+    assert!(
+        2 * their_calls <= calm_ones,
+        "{their_calls} calls for {calm_ones}"
+    );
+}
+
 #[test]
 fn who_asks_for_something_says_what_was_collected_first() {
     let mut rig = calm(COMPANIONS);
     all_live(&mut rig);
     let waits = (0..4_000).find(|_| {
         cycle(&mut rig);
-        let transport = rig.receiver.endpoints[0].transports().next();
-        transport.is_some_and(|transport| transport.signs.wait())
+        let endpoint = &mut rig.receiver.endpoints[0];
+        let sign = endpoint.image(IMAGE).and_then(|image| image.sign);
+        let transport = endpoint.transports().next();
+        transport.is_some_and(|transport| transport.signs.hold(sign))
     });
     assert!(waits.is_some());
     // What is before it is missing, and asked for in the second cycle.

@@ -21,6 +21,26 @@ fn settled_with(change: impl FnOnce(&mut ReceiverImageSpec)) -> Rig {
     rig
 }
 
+/// One that has been calm for long, and is not looked at.
+fn resting() -> Rig {
+    let mut rig = settled();
+    for _ in 0..3 {
+        assert_eq!(rig.sent_after(TIMEOUT + 1).len(), 1);
+    }
+    assert_eq!(rig.sent_after(SOON), NOTHING);
+    rig
+}
+
+/// Types and flags of what the next turn sends.
+fn next(rig: &mut Rig) -> Vec<(u8, u8)> {
+    let sent = rig.sent_after(SOON);
+    sent.iter().map(|it| (it[6], it[5])).collect()
+}
+
+const NAK: (u8, u8) = (2, 0);
+const GOODBYE: (u8, u8) = (3, 0x40);
+const ERROR: (u8, u8) = (4, 0);
+
 impl Rig {
     /// Until when it is left alone, from the last status message on; at all.
     fn rests(&self) -> Option<i64> {
@@ -118,5 +138,84 @@ fn whose_window_may_change_does_not_rest() {
         }
     }
     let rig = settled_with(|spec| spec.congestion_control = Box::new(Moody));
+    assert_eq!(rig.rests(), None);
+}
+
+/// It shows that the tests below are about an image that is not looked at.
+#[test]
+fn nobody_is_woken_by_a_state() {
+    let mut rig = resting();
+    rig.shared.conductor_state(ImageState::Draining);
+    assert_eq!(next(&mut rig), []);
+    assert_eq!(rig.sent_after(TIMEOUT - 2 * SOON), NOTHING);
+    rig.now_ns += SOON;
+    assert_eq!(next(&mut rig), [GOODBYE]);
+}
+
+#[test]
+fn data_wakes() {
+    let mut rig = resting();
+    rig.arrive(&data(START + 64, &[64]));
+    assert_eq!(rig.positions(), (128, 128));
+    assert_eq!(rig.shared.rebuild_position(), START + 128);
+}
+
+#[test]
+fn a_gap_wakes() {
+    let mut rig = resting();
+    rig.arrive(&data(START + 128, &[64]));
+    assert_eq!(next(&mut rig), [NAK]);
+}
+
+#[test]
+fn a_heartbeat_that_tells_of_a_gap_wakes() {
+    let mut rig = resting();
+    rig.heartbeat(DataHeader::UNFRAGMENTED, START + 128);
+    assert_eq!(next(&mut rig), [NAK]);
+}
+
+#[test]
+fn the_end_wakes() {
+    let mut rig = resting();
+    rig.heartbeat(DataHeader::UNFRAGMENTED | DataHeader::EOS, START + 64);
+    let sent = rig.socket.sent();
+    assert_eq!((sent[0][6], sent[0][5]), GOODBYE);
+    assert!(rig.shared.is_complete());
+}
+
+#[test]
+fn who_is_no_longer_wanted_says_goodbye() {
+    let mut rig = resting();
+    rig.command(ReceiverCommand::RemoveSubscription {
+        endpoint: ENDPOINT,
+        stream_id: STREAM,
+        session_id: None,
+    });
+    assert_eq!(next(&mut rig), [GOODBYE]);
+}
+
+#[test]
+fn a_rejection_goes_out_with_the_next_status_message_at_the_latest() {
+    let mut rig = resting();
+    rig.command(ReceiverCommand::RejectImage {
+        endpoint: ENDPOINT,
+        image: IMAGE,
+        reason: "no".into(),
+    });
+    rig.now_ns += TIMEOUT;
+    assert_eq!(next(&mut rig), [ERROR]);
+}
+
+#[test]
+fn a_subscriber_more_wakes() {
+    let mut rig = resting();
+    let late = Counter::detached();
+    late.set(START);
+    rig.command(ReceiverCommand::AddSubscriber {
+        endpoint: ENDPOINT,
+        image: IMAGE,
+        subscriber: SubscriberPosition { position: late },
+    });
+    rig.cycle();
     assert_eq!(rig.rests(), None);
 }
