@@ -58,6 +58,11 @@ impl Signs {
         self.is_crowd && is_alike && length <= LONGEST && !self.is_full()
     }
 
+    /// Whether those that wait have to go before a sign of this length to this address can be added.
+    pub(crate) fn are_in_the_way(&self, length: usize, to: Option<SocketAddr>) -> bool {
+        self.wait() && !self.accept(length, to)
+    }
+
     /// Another one. `to` as for [`Transmit`].
     pub(crate) fn add(&mut self, sign: &[u8], to: Option<SocketAddr>, now: Now) -> Ticket {
         if self.train.is_empty() {

@@ -1,11 +1,18 @@
 //! A hint to the processor, where it takes any.
 
 /// Bytes of a cache line.
-pub(super) const LINE: usize = 64;
+const LINE: usize = 64;
 
-/// The line of this address, mapped or not, is used soon.
+/// The lines of these bytes, mapped or not, are used soon.
 #[inline]
-pub(super) fn prefetch(address: *const u8) {
+pub(super) fn prefetch(begin: *const u8, len: usize) {
+    for line in (0..len).step_by(LINE) {
+        prefetch_line(begin.wrapping_add(line));
+    }
+}
+
+#[inline]
+fn prefetch_line(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -19,8 +26,5 @@ pub(super) fn prefetch(address: *const u8) {
 /// A hint that a value is used soon, all of it. Nothing happens but that it may be near then.
 #[inline]
 pub fn prefetch_value<T: ?Sized>(value: &T) {
-    let begin = std::ptr::from_ref(value).cast::<u8>();
-    for line in (0..size_of_val(value)).step_by(LINE) {
-        prefetch(begin.wrapping_add(line));
-    }
+    prefetch(std::ptr::from_ref(value).cast(), size_of_val(value));
 }

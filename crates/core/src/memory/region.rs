@@ -5,7 +5,7 @@ use std::{fmt, io, ptr::NonNull, slice, sync::Arc};
 use super::{
     MemoryError, OutOfBounds, Overlay,
     mapping::Mapping,
-    prefetch::{LINE, prefetch},
+    prefetch::prefetch,
     view::{Claim, Shared},
 };
 use crate::sync::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, Ordering};
@@ -187,10 +187,7 @@ impl Region {
     /// A hint that these bytes are used soon. Wherever they lie, nothing happens but that they may be near then.
     #[inline]
     pub fn prefetch(&self, offset: usize, len: usize) {
-        let begin = self.base.as_ptr().wrapping_add(offset);
-        for line in (0..len).step_by(LINE) {
-            prefetch(begin.wrapping_add(line));
-        }
+        prefetch(self.base.as_ptr().wrapping_add(offset), len);
     }
 
     /// A range that is the caller's alone until the claim is dropped: reserved by an atomic step of the protocol, or beyond

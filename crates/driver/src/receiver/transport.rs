@@ -128,7 +128,7 @@ impl ReceiveTransport {
         counters: &ReceiverCounters,
         faults: &mut Faults,
     ) -> Option<Ticket> {
-        if self.signs.wait() && !self.signs.accept(frame.len(), Some(to)) {
+        if self.signs.are_in_the_way(frame.len(), Some(to)) {
             self.send_signs(now, counters, faults);
         }
         let is_accepted = self.signs.accept(frame.len(), Some(to));

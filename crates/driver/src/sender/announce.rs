@@ -61,7 +61,7 @@ impl SenderPublication {
         self.sent_ns = turn.now.nanos;
         // The end of a stream does not wait for others.
         let may_wait = flags == DataHeader::UNFRAGMENTED;
-        let makes_room = may_wait && turn.signs.wait() && !turn.signs.accept(bytes.len(), None);
+        let makes_room = may_wait && turn.signs.are_in_the_way(bytes.len(), None);
         if makes_room || turn.signs.hold(self.sign) {
             send_signs(turn);
         }

@@ -208,22 +208,13 @@ fn a_stream_that_ends_is_answered_at_once() {
     });
 }
 
-/// Somebody does not want the stream.
-fn reject(rig: &mut Rig) {
-    rig.command(ReceiverCommand::RejectImage {
-        endpoint: ENDPOINT,
-        image: IMAGE,
-        reason: "no".into(),
-    });
-}
-
 #[test]
 fn a_rejection_is_told_when_the_next_position_would_have_been_and_again() {
     takes_the_same(LAP_NS, |rig| {
-        reject(rig);
+        rig.reject("no");
         time_until(rig, |_, sent| has(sent, ERROR, 0))
     });
-    is_repeated_in_time(ERROR, reject);
+    is_repeated_in_time(ERROR, |rig| rig.reject("no"));
 }
 
 #[test]

@@ -175,11 +175,7 @@ fn a_rejected_image_answers_with_the_error_frame_of_the_worked_example() {
     let mut rig = Rig::with(|spec| spec.group_tag = Some(7));
     rig.connect(|_| {});
     rig.socket.sent();
-    rig.command(ReceiverCommand::RejectImage {
-        endpoint: ENDPOINT,
-        image: IMAGE,
-        reason: "rejected".into(),
-    });
+    rig.reject("rejected");
     let error = hex("30 00 00 00 00 08 04 00  4d 3c 2b 1a e9 03 00 00
                      88 77 66 55 44 33 22 11  07 00 00 00 00 00 00 00
                      0d 00 00 00 08 00 00 00  72 65 6a 65 63 74 65 64");

@@ -190,6 +190,15 @@ impl Rig {
         self.receiver.take_command(at(self.now_ns));
     }
 
+    /// Somebody does not want the stream.
+    fn reject(&mut self, reason: &str) {
+        self.command(ReceiverCommand::RejectImage {
+            endpoint: ENDPOINT,
+            image: IMAGE,
+            reason: reason.into(),
+        });
+    }
+
     /// One duty cycle now.
     fn cycle(&mut self) -> usize {
         self.receiver.do_work(at(self.now_ns))

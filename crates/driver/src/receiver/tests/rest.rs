@@ -106,11 +106,7 @@ fn who_was_rejected_or_announces_answers_does_not_rest_at_once() {
     assert_eq!(rig.rests(), None);
     assert_eq!(rig.sent_after(SOON).len(), 1, "announced in the next turn");
     assert!(rig.rests().is_some());
-    rig.command(ReceiverCommand::RejectImage {
-        endpoint: ENDPOINT,
-        image: IMAGE,
-        reason: "no".into(),
-    });
+    rig.reject("no");
     assert_eq!(rig.rests(), None);
 }
 
@@ -197,11 +193,7 @@ fn who_is_no_longer_wanted_says_goodbye() {
 #[test]
 fn a_rejection_goes_out_with_the_next_status_message_at_the_latest() {
     let mut rig = resting();
-    rig.command(ReceiverCommand::RejectImage {
-        endpoint: ENDPOINT,
-        image: IMAGE,
-        reason: "no".into(),
-    });
+    rig.reject("no");
     rig.now_ns += TIMEOUT;
     assert_eq!(next(&mut rig), [ERROR]);
 }
