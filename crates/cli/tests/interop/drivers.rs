@@ -1,6 +1,7 @@
 //! Drivers as other processes: ours and the official one.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::java::{self, argument, directory};
 use crate::program::Program;
@@ -32,6 +33,17 @@ impl Driver {
         }
     }
 
+    /// Lets it stand still, as a machine does whose host has no time for it, while `meanwhile` runs.
+    pub(crate) fn stand_still(&self, meanwhile: impl FnOnce()) {
+        let id = match self {
+            Driver::Taran(driver) => driver.id(),
+            Driver::Official(driver) => driver.process.id(),
+        };
+        signal(id, "STOP");
+        meanwhile();
+        signal(id, "CONT");
+    }
+
     /// Says that our driver will have an entry with these words in its error log, which is a failure otherwise. What the
     /// official one logs is its own affair.
     pub(crate) fn expect_error(&self, words: &str) {
@@ -51,7 +63,7 @@ impl Driver {
 pub(crate) struct OfficialDriver {
     dir: PathBuf,
     // Its end is the end of the driver.
-    _process: Program,
+    process: Program,
 }
 
 impl OfficialDriver {
@@ -63,10 +75,7 @@ impl OfficialDriver {
             .collect();
         let mut process = java::start_with("driver", &options, &[argument("dir", dir.display())]);
         process.expect("READY");
-        OfficialDriver {
-            dir,
-            _process: process,
-        }
+        OfficialDriver { dir, process }
     }
 }
 
@@ -75,4 +84,12 @@ impl Drop for OfficialDriver {
         // The directory outlives a killed process, and is nobody else's.
         let _ = std::fs::remove_dir_all(&self.dir);
     }
+}
+
+fn signal(process: u32, name: &str) {
+    let status = Command::new("kill")
+        .args(["-s", name, &process.to_string()])
+        .status()
+        .expect("there is a command to send signals");
+    assert!(status.success(), "{process} was not sent {name}");
 }

@@ -50,6 +50,10 @@ impl Program {
         }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for the next line that starts with `word`, and gives what follows the word.
     pub(crate) fn expect(&mut self, word: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
@@ -121,5 +125,14 @@ impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if thread::panicking() {
+            // Whatever failed, what the others saw of it is half of the cause.
+            self.seen.extend(self.lines.try_iter());
+            eprintln!(
+                "{} of a test that failed said:\n{}",
+                self.name,
+                self.seen.join("\n")
+            );
+        }
     }
 }

@@ -55,6 +55,10 @@ impl TaranDriver {
         &self.dir
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn expect_error(&self, words: &str) {
         self.expected.lock().unwrap().push(words.to_owned());
     }
