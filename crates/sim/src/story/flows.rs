@@ -172,6 +172,11 @@ impl Teller {
     }
 }
 
+/// How many receivers a publication on this channel waits for.
+pub(super) fn required(channel: &str) -> usize {
+    group(channel).1
+}
+
 /// The tag that the flow control of a channel asks for, and how many receivers.
 fn group(channel: &str) -> (Option<&str>, usize) {
     let Some(control) = parameter(channel, "fc") else {

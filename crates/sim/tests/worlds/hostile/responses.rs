@@ -7,7 +7,7 @@ use taran_protocol::frame::{IntoBytes, ResponseSetup};
 use taran_sim::{HostSpec, Publishing, Subscribing, seeded};
 
 use super::super::common::{LONG, STREAM, channel};
-use super::{Scene, expect_progress, undisturbed};
+use super::{Scene, Stranger, expect_progress, undisturbed};
 
 const REQUESTS: i32 = 10;
 const ANSWERS: i32 = 20;
@@ -46,6 +46,7 @@ seeded! {
     /// answers, under whatever session, the answers arrive.
     instead_of_the_server, 4, |seed| {
         let spec = HostSpec::new().option("aeron.driver.connect", "false");
+        let expected = undisturbed(Scene::with(seed, &spec, &channel(1), &channel(1)));
         let mut scene = Scene::with(seed, &spec, &channel(1), &channel(1));
         let world = &mut scene.world;
         let heard = world.subscribe(scene.clients[1], Subscribing::new(channel(1), REQUESTS));
@@ -64,15 +65,18 @@ seeded! {
         let carried = |scene: &Scene| scene.world.network().carried(ids[0], ids[1]).datagrams;
         let before = carried(&scene);
         let mut session_id = 0;
-        scene.attack_for(Duration::from_secs(2), 50, |stranger| {
+        let mut announce = |stranger: &mut Stranger| {
             // Each twice: the second time the subscription waits for that session.
             session_id += 1;
             stranger.say(to, &announcement(key.session_id, REQUESTS, session_id / 2));
-        });
+        };
+        scene.attack_for(Duration::from_secs(2), 50, &mut announce);
         let sent = carried(&scene) - before;
         // Besides heartbeats of both streams, and what the subscription asks for once a second.
         assert!(sent <= 64 + 2 * 100 + 60, "{sent} datagrams to the server");
         scene.expect_amplification(0, 0.0);
+        let took = scene.deliver(50, &mut announce);
+        expect_progress(took, expected);
 
         let world = &mut scene.world;
         let channel = format!("{ANSWER_CHANNEL}|response-correlation-id={image}");

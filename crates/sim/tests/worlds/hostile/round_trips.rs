@@ -78,9 +78,15 @@ seeded! {
     asked_of_a_sender_to_many, 4, |seed| {
         let to = "aeron:udp?control=10.0.0.1:40200|control-mode=dynamic";
         let on = format!("{}|control=10.0.0.1:40200", channel(1));
-        let mut scene = Scene::with(seed, &HostSpec::new(), to, &on);
+        let many = |seed| Scene::with(seed, &HostSpec::new(), to, &on);
+        let expected = undisturbed(many(seed));
+        let mut scene = many(seed);
         let key = scene.key();
         let control = SocketAddr::from(([10, 0, 0, 1], 40_200));
+        let took = scene.deliver(100, |stranger| {
+            stranger.say(control, &rttm(Rttm::REPLY, key.session_id, 1, 0));
+        });
+        expect_progress(took, expected);
         let receiver = scene.world.network_id(scene.hosts[1]);
         let sender = scene.world.network_id(scene.hosts[0]);
         let before = scene.world.network().carried(sender, receiver).datagrams;
@@ -100,10 +106,15 @@ seeded! {
         let spec = HostSpec::new()
             .option("aeron.CubicCongestionControl.measureRtt", "true")
             .option("aeron.CongestionControl.supplier", "io.aeron.driver.ext.CubicCongestionControlSupplier");
-        let mut scene = Scene::with(seed, &spec, &channel(1), &channel(1));
+        let measuring = |seed| {
+            let mut scene = Scene::with(seed, &spec, &channel(1), &channel(1));
+            scene.world.run_for(Duration::from_secs(1));
+            scene
+        };
+        let expected = undisturbed(measuring(seed));
+        let mut scene = measuring(seed);
         let key = scene.key();
-        scene.world.run_for(Duration::from_secs(1));
-        scene.attack_for(Duration::from_millis(100), 50, |stranger| {
+        let took = scene.deliver(50, |stranger| {
             let random = &mut stranger.random;
             let (echo, delta) = match random.u32(0..4) {
                 0 => (0, 0),
@@ -113,7 +124,7 @@ seeded! {
             };
             stranger.say(listens(), &rttm(0, key.session_id, echo, delta));
         });
-        scene.deliver(0, |_| {});
+        expect_progress(took, expected);
         let measured = scene.value_of(1, type_id::PER_IMAGE);
         assert!((1..10_000_000).contains(&measured), "a round trip of {measured} ns");
         assert_eq!(scene.system(1, SystemCounter::InvalidPackets), 0);

@@ -94,9 +94,12 @@ seeded! {
 seeded! {
     /// A receiver of one stream asks for its SETUP without end: it gets ten in a second.
     that_ask_for_setups, 4, |seed| {
+        let expected = undisturbed(Scene::open(seed));
         let mut scene = Scene::open(seed);
         let (to, of) = (scene.sends_from(), says(&scene));
         let asks = Says { flags: StatusMessage::SEND_SETUP, ..of }.bytes();
+        let took = scene.deliver(100, |stranger| stranger.say(to, &asks));
+        expect_progress(took, expected);
         let receiver = scene.world.network_id(scene.hosts[1]);
         let sender = scene.world.network_id(scene.hosts[0]);
         let before = scene.world.network().carried(sender, receiver);
