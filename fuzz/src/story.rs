@@ -1,19 +1,23 @@
 //! Something that lives through many inputs, because to make it anew for each would take longer than to use it.
 //!
-//! What fails then may have begun many inputs before. All inputs since it was made are its story, which a panic writes
-//! into a file beside the failing input, and which is told again when `TARAN_FUZZ_STORY` names that file.
+//! What fails then may have begun many inputs before. All inputs since it was made are its story. It is written into a file
+//! beside what fails, each input before it is tried, so that it is there however the process ends; and it is told again when
+//! `TARAN_FUZZ_STORY` names that file.
 
 use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io::{self, Seek, Write};
+use std::path::Path;
 use std::sync::Once;
-use std::{env, fs, panic};
+use std::{env, panic};
 
 /// Names a file with a story to tell before anything else.
 pub const TELL: &str = "TARAN_FUZZ_STORY";
-/// Names the file that a panic writes the story to.
+/// Names the file that the story is written to.
 pub const WRITE: &str = "TARAN_FUZZ_STORY_FILE";
 
 thread_local! {
-    static STORY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static STORY: RefCell<Option<File>> = const { RefCell::new(None) };
 }
 
 /// A hero and how many inputs are left for it.
@@ -38,7 +42,9 @@ impl<T> Hero<T> {
     ) {
         static PREPARED: Once = Once::new();
         PREPARED.call_once(|| {
-            write_story_on_panic();
+            if let Some(file) = env::var_os(WRITE) {
+                write_story(Path::new(&file));
+            }
             if let Some(story) = env::var_os(TELL) {
                 let story = fs::read(story).expect("the story can be read");
                 for input in chapters(&story) {
@@ -56,14 +62,13 @@ impl<T> Hero<T> {
         make: &impl Fn() -> T,
         act: &mut impl FnMut(&mut T, &[u8]) -> bool,
     ) {
-        let (mut it, left) = self.it.take().unwrap_or_else(|| {
-            STORY.with_borrow_mut(Vec::clear);
-            (make(), lives)
-        });
+        let is_new = self.it.is_none();
         STORY.with_borrow_mut(|story| {
-            story.extend((input.len() as u32).to_le_bytes());
-            story.extend(input);
+            if let Some(file) = story {
+                add(file, is_new, input).expect("the story can be written");
+            }
         });
+        let (mut it, left) = self.it.take().unwrap_or_else(|| (make(), lives));
         if act(&mut it, input) && left > 1 {
             self.it = Some((it, left - 1));
         }
@@ -88,18 +93,23 @@ fn chapters(story: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn write_story_on_panic() {
-    let Some(file) = env::var_os(WRITE) else {
-        return;
-    };
+/// From now on the story is in this file. A panic says so; of another end it is known (`docs/testing.md`).
+fn write_story(path: &Path) {
+    STORY.set(Some(File::create(path).expect("the story can be written")));
     // libFuzzer's own hook ends the process, so it comes last.
     let next = panic::take_hook();
+    let path = path.to_owned();
     panic::set_hook(Box::new(move |panic| {
-        let written = STORY.with_borrow(|story| fs::write(&file, story));
-        match written {
-            Ok(()) => eprintln!("the story is in {}", file.display()),
-            Err(error) => eprintln!("the story cannot be written: {error}"),
-        }
+        eprintln!("the story is in {}", path.display());
         next(panic);
     }));
+}
+
+fn add(file: &mut File, is_new: bool, input: &[u8]) -> io::Result<()> {
+    if is_new {
+        file.set_len(0)?;
+        file.rewind()?;
+    }
+    let length = (input.len() as u32).to_le_bytes();
+    file.write_all(&[&length, input].concat())
 }

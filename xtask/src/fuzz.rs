@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::run as run_command;
 use crate::sanitizers::has_nightly;
+use crate::{at_least_one, run as run_command};
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
@@ -86,8 +86,8 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
             number.map_err(|_| format!("{argument} needs a number, not {text}; usage: {USAGE}"))
         };
         match argument.as_str() {
-            "--runs" => asked.runs = Some(number(value()?)?),
-            "--seconds" => asked.seconds = Some(number(value()?)?),
+            "--runs" => asked.runs = Some(at_least_one(argument, value()?)?),
+            "--seconds" => asked.seconds = Some(at_least_one(argument, value()?)?),
             "--seed" => asked.seed = Some(number(value()?)?),
             "--story" => asked.story = Some(PathBuf::from(value()?)),
             "--fast" => asked.fast = true,
@@ -168,7 +168,10 @@ fn fuzz(programs: &Path, target: &str, asked: &Asked) -> Result<(), String> {
         .args(options::course(target, asked))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args([findings, corpus]);
-    run_command(&mut command)
+    run_command(&mut command)?;
+    // Of a driver that nothing happened to.
+    let _ = fs::remove_file(artifacts.join("story"));
+    Ok(())
 }
 
 /// Puts the first inputs of all targets among the findings.

@@ -2,33 +2,30 @@
 
 use std::process::Command;
 
-use crate::run;
+use crate::{at_least_one, run};
+
+const CLIENTS: &str = "kills::killed_clients_leave_nothing_behind";
+const DRIVERS: &str = "drivers::a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew";
+const PUBLICATIONS: &str = "churn::publications_come_and_go_and_nothing_grows";
+
+/// What chance starts from may be any number.
+const SEED: &str = "TARAN_KILLS_SEED";
 
 /// A number that is asked for: its option, the variable that the test reads, and what it is otherwise.
 type Number = (&'static str, &'static str, Option<&'static str>);
 
 /// Kills clients, or drivers.
 pub(crate) fn kills(arguments: &[String]) -> Result<(), String> {
-    const DRIVERS: Number = ("--drivers", "TARAN_DRIVER_KILLS", None);
-    if arguments.first().is_some_and(|option| option == DRIVERS.0) {
-        return run_test(
-            "drivers::a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew",
-            &[DRIVERS],
-            arguments,
-            "test",
-        );
+    let drivers: Number = ("--drivers", "TARAN_DRIVER_KILLS", None);
+    if arguments.first().is_some_and(|option| option == drivers.0) {
+        return run_test(DRIVERS, &[drivers], arguments, "test");
     }
     let clients: &[Number] = &[
         ("--kills", "TARAN_KILLS", Some("10000")),
         ("--at-once", "TARAN_KILLS_AT_ONCE", Some("12")),
-        ("--seed", "TARAN_KILLS_SEED", None),
+        ("--seed", SEED, None),
     ];
-    run_test(
-        "kills::killed_clients_leave_nothing_behind",
-        clients,
-        arguments,
-        "test",
-    )
+    run_test(CLIENTS, clients, arguments, "test")
 }
 
 /// Opens and closes publications.
@@ -37,13 +34,8 @@ pub(crate) fn churn(arguments: &[String]) -> Result<(), String> {
         ("--publications", "TARAN_CHURN_PUBLICATIONS", Some("10000")),
         ("--rounds", "TARAN_CHURN_ROUNDS", Some("10")),
     ];
-    run_test(
-        "churn::publications_come_and_go_and_nothing_grows",
-        publications,
-        arguments,
-        // Ten million openings are to end within the hour.
-        "sim",
-    )
+    // Ten million openings are to end within the hour.
+    run_test(PUBLICATIONS, publications, arguments, "sim")
 }
 
 fn run_test(
@@ -70,7 +62,52 @@ fn run_test(
             let known: Vec<&str> = numbers.iter().map(|(option, ..)| *option).collect();
             return Err(format!("{name}: known are {}", known.join(", ")));
         };
+        if *variable != SEED {
+            at_least_one(name, value)?;
+        }
         command.env(variable, value);
     }
     run(&mut command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_tests_of_these_names() {
+        for (test, source) in [
+            (
+                CLIENTS,
+                include_str!("../../crates/cli/tests/crash/kills.rs"),
+            ),
+            (
+                DRIVERS,
+                include_str!("../../crates/cli/tests/crash/drivers.rs"),
+            ),
+            (
+                PUBLICATIONS,
+                include_str!("../../crates/cli/tests/crash/churn.rs"),
+            ),
+        ] {
+            let (_, name) = test.split_once("::").expect("a module and a function");
+            let begin = format!("#[test]\nfn {name}()");
+            assert!(source.contains(&begin), "cargo would run nothing: {test}");
+        }
+    }
+
+    #[test]
+    fn to_do_nothing_is_refused() {
+        let pair = |option: &str, value: &str| [option.to_owned(), value.to_owned()];
+        for (option, value) in [
+            ("--kills", "0"),
+            ("--at-once", "0"),
+            ("--drivers", "0"),
+            ("--kills", "many"),
+        ] {
+            let refused = kills(&pair(option, value)).unwrap_err();
+            assert!(refused.contains(option), "{refused}");
+        }
+        assert!(churn(&pair("--rounds", "0")).is_err());
+    }
 }

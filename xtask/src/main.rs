@@ -15,6 +15,7 @@ use std::process::{Command, ExitCode};
 /// A chore: its name, what it does, and how.
 struct Task {
     name: &'static str,
+    /// What it is told, and what it does. Those that have more to say than a line are asked themselves.
     help: &'static str,
     run: fn(&[String]) -> Result<(), String>,
 }
@@ -27,12 +28,12 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "asan",
-        help: "run the tests of the crates with unsafe code under AddressSanitizer (needs a nightly toolchain)",
+        help: "[PACKAGE...]: run the tests of the crates with unsafe code under AddressSanitizer (needs a nightly toolchain)",
         run: sanitizers::asan,
     },
     Task {
         name: "tsan",
-        help: "run the tests with threads under ThreadSanitizer (needs a nightly toolchain with rust-src)",
+        help: "[PACKAGE...]: run the tests with threads under ThreadSanitizer (needs a nightly toolchain with rust-src)",
         run: sanitizers::tsan,
     },
     Task {
@@ -69,7 +70,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "fuzz",
-        help: "[TARGET...] [--runs N] [--seconds S] [--seed N] [--asan] [--minimise] [--story FILE]: replay the fuzz targets' corpora \
+        help: "[TARGET...] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]: replay the fuzz targets' corpora \
                and try new inputs, or make the corpora small",
         run: fuzz::run,
     },
@@ -85,13 +86,14 @@ fn main() -> ExitCode {
     let name = arguments.next();
     let arguments: Vec<String> = arguments.collect();
     let Some(task) = TASKS.iter().find(|task| Some(task.name) == name.as_deref()) else {
-        eprintln!("usage: cargo xtask NAME, where NAME is one of");
-        for task in TASKS {
-            eprintln!("  {:<8} {}", task.name, task.help);
+        let usage = usage();
+        if name.is_some_and(|name| ["--help", "-h", "help"].contains(&name.as_str())) {
+            print!("{usage}");
+            return ExitCode::SUCCESS;
         }
+        eprint!("{usage}");
         return ExitCode::from(2);
     };
-    // These have more to say than a line.
     if !["compare", "sim"].contains(&task.name)
         && arguments.iter().any(|argument| argument == "--help")
     {
@@ -107,7 +109,27 @@ fn main() -> ExitCode {
     }
 }
 
-fn loom(_: &[String]) -> Result<(), String> {
+fn usage() -> String {
+    let mut usage = "usage: cargo xtask NAME, where NAME is one of\n".to_owned();
+    for task in TASKS {
+        usage += &format!("  {:<9} {}\n", task.name, task.help);
+    }
+    usage
+}
+
+/// A number of something that is to be done: not none.
+fn at_least_one(option: &str, text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err(format!("{option} 0 would do nothing")),
+        Ok(number) => Ok(number),
+        Err(error) => Err(format!("{option} needs a number, not {text:?}: {error}")),
+    }
+}
+
+fn loom(arguments: &[String]) -> Result<(), String> {
+    if let Some(argument) = arguments.first() {
+        return Err(format!("{argument:?}: it takes no arguments"));
+    }
     for (package, tests) in [
         ("taran-core", &["--release", "--test", "loom"][..]),
         ("taran-protocol", &["--release", "--test", "loom"]),

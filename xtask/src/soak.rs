@@ -5,6 +5,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::at_least_one;
+
 /// With the value `1`, a soak that cannot run fails.
 const REQUIRED: &str = "TARAN_REQUIRE_NAMESPACES";
 
@@ -44,14 +46,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 fn seconds(arguments: &[String]) -> Result<u64, String> {
-    let number = |text: &str| {
-        let number = text.parse::<u64>();
-        number.map_err(|error| format!("{text:?} is no number: {error}"))
-    };
     match arguments {
         [] => Ok(60),
-        [unit, text] if unit == "--minutes" => Ok(60 * number(text)?),
-        [unit, text] if unit == "--seconds" => number(text),
+        [unit, text] if unit == "--minutes" => Ok(60 * at_least_one(unit, text)?),
+        [unit, text] if unit == "--seconds" => at_least_one(unit, text),
         _ => Err("usage: cargo xtask soak [--minutes M | --seconds S]".to_owned()),
     }
 }

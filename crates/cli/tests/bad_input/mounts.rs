@@ -6,6 +6,9 @@ use std::process::{Command, Stdio};
 /// Set for the process in the namespace.
 const INSIDE: &str = "BAD_INPUT_TEST_INSIDE_ITS_MOUNTS";
 
+/// With the value `1`, a test that cannot run fails.
+const REQUIRED: &str = "TARAN_REQUIRE_NAMESPACES";
+
 /// How the line of a test begins that did not run.
 const SKIPPED: &str = "SKIPPED";
 
@@ -17,6 +20,8 @@ pub(crate) fn in_own_mounts(test: &str, body: impl FnOnce()) {
         return;
     }
     let Some(flags) = namespace() else {
+        let is_required = std::env::var(REQUIRED).is_ok_and(|value| value == "1");
+        assert!(!is_required, "required are mount namespaces (unshare -m)");
         skipped(test, "mount namespaces cannot be had here (unshare -m)");
         return;
     };

@@ -11,7 +11,7 @@ use crate::official;
 use crate::responses::{self, Answering, Server};
 use crate::tally::Tally;
 use crate::traffic;
-use crate::waiting::Starvation;
+use crate::waiting::{Starvation, Trouble};
 
 /// One kind of stream, told over and over.
 pub(crate) struct Flow {
@@ -55,15 +55,17 @@ impl Flow {
                 .unwrap_or_else(|panic| Err(official::why(&*panic)));
             match told {
                 Ok(()) => tally.round(self.name),
-                Err(why) if starvation.so_far() != starved => {
+                Err(Trouble::Failed(why)) if starvation.so_far() != starved => {
                     tally.starved(self.name, &format!("round {round}: {why}"));
                 }
-                Err(why) => tally.complain(self.name, &format!("round {round}: {why}")),
+                Err(Trouble::Failed(why) | Trouble::Wrong(why)) => {
+                    tally.complain(self.name, &format!("round {round}: {why}"));
+                }
             }
         }
     }
 
-    fn tell(&self, tally: &Tally) -> Result<(), String> {
+    fn tell(&self, tally: &Tally) -> Result<(), Trouble> {
         let (name, stream) = (self.name, self.stream);
         match &self.story {
             Story::Ours(writing, reading) => traffic::round(name, stream, writing, reading, tally),

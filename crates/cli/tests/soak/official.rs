@@ -9,7 +9,7 @@ use crate::message::LENGTHS;
 use crate::program::Program;
 use crate::tally::Tally;
 use crate::traffic;
-use crate::waiting::{an_official_client_starved, await_all};
+use crate::waiting::{Trouble, an_official_client_starved, await_all};
 
 /// Messages of a round.
 const MESSAGES: u64 = 5_000;
@@ -40,7 +40,7 @@ pub(crate) fn writes(
     writing: &Writing,
     reading: &Reading,
     tally: &Tally,
-) -> Result<(), String> {
+) -> Result<(), Trouble> {
     let began = Instant::now();
     let mut reader = reading.begin(stream)?;
     let mut publisher = start(
@@ -57,7 +57,7 @@ pub(crate) fn writes(
         reader.follow()?;
         Ok(reader.has_all(MESSAGES))
     })
-    .map_err(|why| format!("{why}: {} of {MESSAGES}", reader.received()))?;
+    .map_err(|why| why.and(&format!("{} of {MESSAGES}", reader.received())))?;
     publisher.finish();
     reader.end(MESSAGES)?;
     reader.account(flow, MESSAGES, tally);
@@ -72,7 +72,7 @@ pub(crate) fn reads(
     writing: &Writing,
     reading: &Reading,
     tally: &Tally,
-) -> Result<(), String> {
+) -> Result<(), Trouble> {
     let began = Instant::now();
     let mut subscriber = start(
         "subscribe",
@@ -102,8 +102,9 @@ pub(crate) fn reads(
     Ok(())
 }
 
-/// What a panic of a program's keeper says. Official clients that were given no time say so by an exception.
-pub(crate) fn why(panic: &(dyn Any + Send)) -> String {
+/// What a panic of a program's keeper says. Official clients that were given no time say so by an exception; those that
+/// read what they should not, by a word of their own.
+pub(crate) fn why(panic: &(dyn Any + Send)) -> Trouble {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.unwrap_or_else(|| "a panic, see above".to_owned());
     if ["ConductorServiceTimeoutException", "ClientTimeoutException"]
@@ -112,7 +113,11 @@ pub(crate) fn why(panic: &(dyn Any + Send)) -> String {
     {
         an_official_client_starved();
     }
-    text
+    if text.contains("MISMATCH") {
+        Trouble::Wrong(text)
+    } else {
+        Trouble::Failed(text)
+    }
 }
 
 fn rest(began: Instant) {

@@ -13,7 +13,7 @@ use crate::official;
 use crate::program::Program;
 use crate::tally::Tally;
 use crate::traffic::{BURST, ROUND, offer};
-use crate::waiting::{STEP, again, await_all, connect, text};
+use crate::waiting::{STEP, Trouble, again, await_all, connect, text};
 
 /// Answers flow on a stream that many above that of the requests.
 const ANSWERS: i32 = 1_000;
@@ -39,7 +39,7 @@ pub(crate) fn round(
     answers: &Reading,
     answering: &Answering,
     tally: &Tally,
-) -> Result<(), String> {
+) -> Result<(), Trouble> {
     let mut server = Answers::begin(answering, &requests.channel, &answers.channel, stream)?;
     let mut reader = answers.begin(stream + ANSWERS)?;
     let id = reader.subscription.registration_id();
@@ -62,7 +62,7 @@ pub(crate) fn round(
         reader.follow()?;
         Ok(reader.has_all(written))
     })
-    .map_err(|why| format!("{why}: {} of {written}", reader.received()))?;
+    .map_err(|why| why.and(&format!("{} of {written}", reader.received())))?;
     drop(publication);
     server.end()?;
     reader.end(written)?;
@@ -112,7 +112,7 @@ impl Answers {
         }
     }
 
-    fn end(self) -> Result<(), String> {
+    fn end(self) -> Result<(), Trouble> {
         match self {
             Answers::Ours(echo) => echo.end(),
             Answers::Official(program) => {
@@ -177,14 +177,14 @@ impl Echo {
     }
 
     /// When all requests have come.
-    fn end(&self) -> Result<(), String> {
+    fn end(&self) -> Result<(), Trouble> {
         await_all("the end of the requests", || {
             Ok(self.requests.has_no_images())
         })?;
         if self.waiting.is_empty() {
             Ok(())
         } else {
-            Err(format!("{} requests without answer", self.waiting.len()))
+            Err(format!("{} requests without answer", self.waiting.len()).into())
         }
     }
 }

@@ -5,8 +5,12 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What starves within this time of each other starves of the same.
-const ONE_PAUSE: Duration = Duration::from_secs(15);
+/// What starves within this time of the first to do so starves of the same: a machine that stands still does so for all
+/// flows, which find out one after the other, those with the patience of a minute last.
+const ONE_PAUSE: Duration = Duration::from_secs(75);
+
+/// A flow may starve as often without a single round that is told to its end, in a run of less than a minute.
+const UNLUCKY: u64 = 2;
 
 /// Of one flow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,8 +32,8 @@ pub(crate) struct Tally {
 struct State {
     flows: BTreeMap<&'static str, Done>,
     complaints: Vec<String>,
-    /// When the machine last had no time for a client or a driver, and how often it was so.
-    last_starved: Option<Instant>,
+    /// When the machine last began to have no time for a client or a driver, and how often it did.
+    pause_began: Option<Instant>,
     pauses: u64,
 }
 
@@ -61,15 +65,14 @@ impl Tally {
         eprintln!("soak: starved: {flow}: {what}");
         let mut state = self.state();
         state.flows.entry(flow).or_default().starved += 1;
-        // A machine that stands still does so for all flows, which find out one after the other.
-        let now = Instant::now();
-        if state.last_starved.is_none_or(|last| now - last > ONE_PAUSE) {
+        let is_another = |began: Instant| began.elapsed() > ONE_PAUSE;
+        if state.pause_began.is_none_or(is_another) {
             state.pauses += 1;
+            state.pause_began = Some(Instant::now());
         }
-        state.last_starved = Some(now);
     }
 
-    /// What to say if that happened too often: once in twenty rounds is an accident.
+    /// What to say if that happened too often: twice, and once more in twenty rounds, is an accident.
     pub(crate) fn starvation(&self) -> Option<String> {
         let state = self.state();
         let rounds: u64 = state.flows.values().map(|done| done.rounds).sum();
@@ -93,14 +96,14 @@ impl Tally {
         self.state().complaints.clone()
     }
 
-    /// Flows that have not told a single round to its end, and not for want of time.
+    /// Flows that have not told a single round to its end, be it for want of time, unless that was there but for a few.
     pub(crate) fn idle(&self, flows: &[&'static str]) -> Vec<String> {
         let state = self.state();
-        let rounds = |flow| {
-            let done = state.flows.get(flow);
-            done.map_or(0, |done: &Done| done.rounds + done.starved)
+        let is_idle = |flow: &&&'static str| {
+            let done = state.flows.get(**flow).copied().unwrap_or_default();
+            done.rounds == 0 && !(1..=UNLUCKY).contains(&done.starved)
         };
-        let idle = flows.iter().filter(|flow| rounds(**flow) == 0);
+        let idle = flows.iter().filter(is_idle);
         idle.map(|flow| format!("{flow}: no round came to its end"))
             .collect()
     }

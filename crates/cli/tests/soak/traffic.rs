@@ -8,7 +8,7 @@ use taran::Publication;
 use crate::ends::{Reader, Reading, Writing};
 use crate::message::{LENGTHS, message};
 use crate::tally::Tally;
-use crate::waiting::{STEP, await_all};
+use crate::waiting::{STEP, Trouble, await_all};
 
 /// How long a round writes.
 pub(crate) const ROUND: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ pub(crate) fn round(
     writing: &Writing,
     reading: &[Reading],
     tally: &Tally,
-) -> Result<(), String> {
+) -> Result<(), Trouble> {
     let mut readers = Vec::new();
     for one in reading {
         readers.push(one.begin(stream)?);
@@ -49,7 +49,7 @@ pub(crate) fn round(
     })
     .map_err(|why| {
         let have: Vec<u64> = readers.iter().map(Reader::received).collect();
-        format!("{why}: {have:?} of {written}")
+        why.and(&format!("{have:?} of {written}"))
     })?;
     drop(publication);
     for reader in &mut readers {

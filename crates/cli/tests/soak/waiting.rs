@@ -21,6 +21,31 @@ const STALL: Duration = Duration::from_secs(4);
 /// Clients that had no time to show that they live.
 static STARVED: AtomicU64 = AtomicU64::new(0);
 
+/// What ended a round.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// A peer that had no time may be behind it.
+    Failed(String),
+    /// Something came that was never to come: no want of time explains it.
+    Wrong(String),
+}
+
+impl Trouble {
+    /// The same, with more to say.
+    pub(crate) fn and(self, more: &str) -> Trouble {
+        match self {
+            Trouble::Failed(why) => Trouble::Failed(format!("{why}: {more}")),
+            Trouble::Wrong(why) => Trouble::Wrong(format!("{why}: {more}")),
+        }
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Trouble {
+        Trouble::Failed(why)
+    }
+}
+
 /// Sees which drivers and clients the machine gave no time.
 #[derive(Clone)]
 pub(crate) struct Starvation {
@@ -87,12 +112,12 @@ pub(crate) fn again<T>(mut ask: impl FnMut() -> Result<T, AddError>) -> Result<T
 /// Waits, with patience.
 pub(crate) fn await_all(
     what: &str,
-    mut is_so: impl FnMut() -> Result<bool, String>,
-) -> Result<(), String> {
+    mut is_so: impl FnMut() -> Result<bool, Trouble>,
+) -> Result<(), Trouble> {
     let deadline = Instant::now() + PATIENCE;
     while !is_so()? {
         if Instant::now() > deadline {
-            return Err(format!("waited in vain: {what}"));
+            return Err(format!("waited in vain: {what}").into());
         }
         thread::sleep(STEP);
     }

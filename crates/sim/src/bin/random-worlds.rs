@@ -13,9 +13,10 @@ use taran_sim::story::{self, Coverage, Failure, Plan};
 
 /// Random worlds, each from a seed, with everything checked that must always hold.
 #[derive(Clone, Debug, Parser)]
+#[command(name = "cargo xtask sim")]
 struct Arguments {
     /// How many seeds: 100, or with --minutes as many as there is time for.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
     /// The first one.
     #[arg(long, default_value_t = 0)]

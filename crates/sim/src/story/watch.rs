@@ -166,9 +166,9 @@ impl Teller {
         if self.corrupts || self.revoked.contains(&key) {
             return Vec::new();
         }
-        // Of those that it waits for, one that was more than a window behind when it was first heard does not count until
-        // it has read.
-        let waits_for_many = required(&from.channel) > 0;
+        // Of those that it needs, one that was more than a window behind when it was first heard does not count until it
+        // has read.
+        let needs_some = required(&from.channel) > 0;
         let reads = |to: &&Subscribing| {
             let subscriber = self.world.subscriber(to.id);
             let mut images = subscriber.image_ids();
@@ -177,7 +177,7 @@ impl Teller {
                 && !is_untethered(to)
                 && !to.channel.starts_with("aeron-spy:")
                 && self.befell(from, to, false).is_none()
-                && (!waits_for_many || self.is_calm(Some(&to.attentive)))
+                && (!needs_some || self.is_calm(Some(&to.attentive)))
         };
         let readers = self.subscribers.values().filter(reads);
         let readers: Vec<_> = readers.filter_map(|to| self.meet(from, to)).collect();

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use taran_protocol::counter::type_id;
 use taran_sim::{
-    ClientId, HostIndex, HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World,
-    seeded, weather,
+    ClientId, HostIndex, HostSpec, Lengths, PublisherId, Publishing, SubscriberId, Subscribing,
+    World, seeded, weather,
 };
 
 use super::common::{LONG, STREAM, await_all, await_offered, between, end};
@@ -197,6 +197,45 @@ seeded! {
         subscribers.push(group.subscribe(3, ""));
         await_all(&mut group.world, &flows(&subscribers, publisher));
         end(group.world);
+    }
+}
+
+seeded! {
+    /// One with a small window, who stands still and is not heard at first, is one of those that are required all the same:
+    /// when another leaves, the publication stays connected.
+    unheard, 20, |seed| {
+        let mut group = Group::new(seed);
+        group.means = Means::Manual;
+        let others = [group.subscribe(1, ""), group.subscribe(2, "")];
+        let small = group.subscribe(3, "rcv-wnd=16k");
+        let [sender, receiver] = [0, 3].map(|host| group.world.network_id(group.hosts[host]));
+        group.world.network().cut(receiver, sender);
+        // It cannot ask for the SETUP a second time: it has to be there for the first, and to be sent it before the others.
+        group.world.run_until("all subscriptions are open", LONG, |world| {
+            others.iter().chain([&small]).all(|it| world.subscriber(*it).is_open())
+        });
+        let destinations = [3, 1, 2].map(unicast);
+        let publishing = Publishing::new("aeron:udp?control-mode=manual|fc=min,g:/2", STREAM);
+        let publishing = destinations.iter().fold(publishing, Publishing::destination);
+        let publishing = publishing.lengths(Lengths::Small);
+        let publisher = group.world.publish(group.clients[0], publishing);
+        group.world.run_until("all have an image", LONG, |world| {
+            let mut all = others.iter().chain([&small]);
+            all.all(|it| world.subscriber(*it).images().next().is_some())
+        });
+        group.world.subscriber_mut(small).set_laziness(1.0);
+        // Less than its window, and it is known to none of them where it stands.
+        group.world.publisher_mut(publisher).more(3);
+        await_all(&mut group.world, &flows(&others, publisher));
+        assert_eq!(group.counter(type_id::FLOW_CONTROL_RECEIVERS), Some(2));
+        group.world.network().heal_all();
+        group.world.run_for(Duration::from_secs(1));
+        assert_eq!(group.counter(type_id::FLOW_CONTROL_RECEIVERS), Some(3));
+        group.world.subscriber_mut(others[0]).close();
+        group.world.run_for(Duration::from_secs(10));
+        assert_eq!(group.counter(type_id::FLOW_CONTROL_RECEIVERS), Some(2));
+        assert!(group.world.publisher(publisher).is_connected());
+        group.world.close_all();
     }
 }
 
