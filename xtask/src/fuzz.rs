@@ -56,6 +56,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             known.join(", ")
         ));
     }
+    if asked.story.is_some() && asked.targets.len() != 1 {
+        return Err("--story needs the target whose story it is".to_owned());
+    }
     if asked.asan && !has_nightly("") {
         return Ok(());
     }

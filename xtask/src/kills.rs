@@ -16,14 +16,15 @@ type Number = (&'static str, &'static str, Option<&'static str>);
 
 /// Kills clients, or drivers.
 pub(crate) fn kills(arguments: &[String]) -> Result<(), String> {
+    let seed: Number = ("--seed", SEED, None);
     let drivers: Number = ("--drivers", "TARAN_DRIVER_KILLS", None);
-    if arguments.first().is_some_and(|option| option == drivers.0) {
-        return run_test(DRIVERS, &[drivers], arguments, "test");
+    if arguments.iter().any(|option| option == drivers.0) {
+        return run_test(DRIVERS, &[drivers, seed], arguments, "test");
     }
     let clients: &[Number] = &[
         ("--kills", "TARAN_KILLS", Some("10000")),
         ("--at-once", "TARAN_KILLS_AT_ONCE", Some("12")),
-        ("--seed", SEED, None),
+        seed,
     ];
     run_test(CLIENTS, clients, arguments, "test")
 }

@@ -54,7 +54,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "kills",
-        help: "[--kills N] [--at-once N] [--seed N] | --drivers N: kill clients of one driver by the thousand, or drivers, and \
+        help: "[--kills N] [--at-once N] | --drivers N, [--seed N]: kill clients of one driver by the thousand, or drivers, and \
                watch those that live",
         run: kills::kills,
     },

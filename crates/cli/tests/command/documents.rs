@@ -338,3 +338,55 @@ fn what_the_specification_has_checked_by_tests_is_checked_by_some() {
     assert!(count > 100, "{count} commands");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// The chores, by their names.
+fn chores() -> HashSet<String> {
+    let source = fs::read_to_string(root().join("xtask/src/main.rs")).expect("they are there");
+    let names = source
+        .split("name: \"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next());
+    names.map(str::to_owned).collect()
+}
+
+/// Pages at the root, and in `docs`.
+fn pages() -> impl Iterator<Item = (PathBuf, String)> {
+    let folders = [root(), root().join("docs")];
+    let entries = folders
+        .into_iter()
+        .flat_map(|it| fs::read_dir(it).expect("a folder"));
+    let paths = entries.map(|entry| entry.expect("a file").path());
+    paths
+        .filter(|path| path.extension().is_some_and(|it| it == "md"))
+        .map(|path| {
+            let text = fs::read_to_string(&path).expect("text");
+            (path, text)
+        })
+}
+
+#[test]
+fn each_chore_and_each_fuzz_target_that_a_page_names_is_there() {
+    let chores = chores();
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (path, text) in pages() {
+        for command in text.split("cargo xtask ").skip(1) {
+            count += 1;
+            let command = command.split(['`', '\n', '|', ';']).next().unwrap_or("");
+            let mut words = command.split_whitespace();
+            let chore = words.next().unwrap_or("").trim_end_matches(['.', ',', ':']);
+            let is_there = match chore {
+                "NAME" | "" => true,
+                "fuzz" => words.all(|target| {
+                    let file = format!("fuzz/fuzz_targets/{target}.rs");
+                    !target.contains('_') || root().join(file).exists()
+                }),
+                chore => chores.contains(chore),
+            };
+            if !is_there {
+                wrong.push(format!("{}: cargo xtask {command}", path.display()));
+            }
+        }
+    }
+    assert!(count > 50, "{count} commands");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

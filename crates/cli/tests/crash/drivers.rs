@@ -22,12 +22,14 @@ const BUSY: Duration = Duration::from_millis(200);
 
 const OPTIONS: [&str; 2] = ["aeron.driver.timeout=5000", "aeron.timer.interval=100ms"];
 
-/// How many (`TARAN_DRIVER_KILLS`), each while it makes and removes streams; before every second one, one is killed that
-/// was just starting, so that there may be anything in the directory. Every client learns that its driver is lost, and by what; those that connect anew are
+/// How many (`TARAN_DRIVER_KILLS`, from `TARAN_KILLS_SEED`), each while it makes and removes streams; before every second one,
+/// one is killed that was just starting, so that there may be anything in the directory. Every client learns that its driver is lost, and by what; those that connect anew are
 /// served by the next driver, which begins with nothing.
 #[test]
 fn a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew() {
     let kills = number("TARAN_DRIVER_KILLS", 3);
+    let seed = number("TARAN_KILLS_SEED", u64::from(std::process::id()) << 32);
+    println!("{kills} drivers will be killed, from TARAN_KILLS_SEED={seed}");
     let directory = Directory::new("driver-kills");
     let channels = [
         "aeron:ipc?term-length=64k".to_owned(),
@@ -36,7 +38,7 @@ fn a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew() {
             own_address()
         ),
     ];
-    let mut random = fastrand::Rng::with_seed(kills);
+    let mut random = fastrand::Rng::with_seed(seed);
     let mut fresh = None;
     for kill in 0..kills {
         // In place of one that was killed: at once by leave to delete what it left, or when its heart has stood still.
