@@ -19,6 +19,7 @@ mod weather;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use official::class_path;
 use taran_sbe::runtime::{EncodeError, Text};
@@ -29,8 +30,11 @@ const CARS: [&str; 3] = ["garage_v0", "garage_v1", "garage_v2"];
 const ALBUMS: [&str; 3] = ["album_v0", "album_v1", "album_v2"];
 const DISCS: [&str; 2] = ["music_v0", "music_v1"];
 
+/// A file of its own for each exchange: tests that run at once have messages of the same name.
 fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.bin"))
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{number}-{name}.bin"))
 }
 
 /// An album of two pages, and where the schema has them of three photos.
