@@ -42,11 +42,13 @@ impl<T> Hero<T> {
     ) {
         static PREPARED: Once = Once::new();
         PREPARED.call_once(|| {
+            // Read first: it may be told from the file that the next one is written to.
+            let story =
+                env::var_os(TELL).map(|file| fs::read(file).expect("the story can be read"));
             if let Some(file) = env::var_os(WRITE) {
                 write_story(Path::new(&file));
             }
-            if let Some(story) = env::var_os(TELL) {
-                let story = fs::read(story).expect("the story can be read");
+            if let Some(story) = story {
                 for input in chapters(&story) {
                     self.step(input, lives, &make, &mut act);
                 }
@@ -100,7 +102,7 @@ fn write_story(path: &Path) {
     let next = panic::take_hook();
     let path = path.to_owned();
     panic::set_hook(Box::new(move |panic| {
-        eprintln!("the story is in {}", path.display());
+        eprintln!("the story was written to {}", path.display());
         next(panic);
     }));
 }

@@ -89,7 +89,8 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
             number.map_err(|_| format!("{argument} needs a number, not {text}; usage: {USAGE}"))
         };
         match argument.as_str() {
-            "--runs" => asked.runs = Some(at_least_one(argument, value()?)?),
+            // None but what is kept.
+            "--runs" => asked.runs = Some(number(value()?)?),
             "--seconds" => asked.seconds = Some(at_least_one(argument, value()?)?),
             "--seed" => asked.seed = Some(number(value()?)?),
             "--story" => asked.story = Some(PathBuf::from(value()?)),
@@ -165,16 +166,22 @@ fn fuzz(programs: &Path, target: &str, asked: &Asked) -> Result<(), String> {
     if let Some(story) = &asked.story {
         command.env("TARAN_FUZZ_STORY", story);
     }
+    // While it is going on; what failed has a name that no later run writes to.
+    let (present, failed) = (artifacts.join("story.now"), artifacts.join("story"));
     command
-        .env("TARAN_FUZZ_STORY_FILE", artifacts.join("story"))
+        .env("TARAN_FUZZ_STORY_FILE", &present)
         .args(options::limits(target))
         .args(options::course(target, asked))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args([findings, corpus]);
-    run_command(&mut command)?;
-    // Of a driver that nothing happened to.
-    let _ = fs::remove_file(artifacts.join("story"));
-    Ok(())
+    let outcome = run_command(&mut command);
+    // Only some targets have one.
+    if outcome.is_err() {
+        let _ = fs::rename(present, failed);
+    } else {
+        let _ = fs::remove_file(present);
+    }
+    outcome
 }
 
 /// Puts the first inputs of all targets among the findings.

@@ -120,7 +120,7 @@ fn usage() -> String {
 /// A number of something that is to be done: not none.
 fn at_least_one(option: &str, text: &str) -> Result<u64, String> {
     match text.parse() {
-        Ok(0) => Err(format!("{option} 0 would do nothing")),
+        Ok(0) => Err(format!("{option} needs at least 1")),
         Ok(number) => Ok(number),
         Err(error) => Err(format!("{option} needs a number, not {text:?}: {error}")),
     }

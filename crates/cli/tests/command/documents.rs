@@ -378,7 +378,10 @@ fn each_chore_and_each_fuzz_target_that_a_page_names_is_there() {
                 "NAME" | "" => true,
                 "fuzz" => words.all(|target| {
                     let file = format!("fuzz/fuzz_targets/{target}.rs");
-                    !target.contains('_') || root().join(file).exists()
+                    let is_name = target
+                        .chars()
+                        .all(|it| it.is_ascii_lowercase() || it == '_');
+                    !is_name || root().join(file).exists()
                 }),
                 chore => chores.contains(chore),
             };
@@ -387,6 +390,6 @@ fn each_chore_and_each_fuzz_target_that_a_page_names_is_there() {
             }
         }
     }
-    assert!(count > 50, "{count} commands");
+    assert!(count > 30, "{count} commands");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

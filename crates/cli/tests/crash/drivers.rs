@@ -23,8 +23,8 @@ const BUSY: Duration = Duration::from_millis(200);
 const OPTIONS: [&str; 2] = ["aeron.driver.timeout=5000", "aeron.timer.interval=100ms"];
 
 /// How many (`TARAN_DRIVER_KILLS`, from `TARAN_KILLS_SEED`), each while it makes and removes streams; before every second one,
-/// one is killed that was just starting, so that there may be anything in the directory. Every client learns that its driver is lost, and by what; those that connect anew are
-/// served by the next driver, which begins with nothing.
+/// one is killed that was just starting, so that there may be anything in the directory. Every client learns that its driver
+/// is lost, and by what; those that connect anew are served by the next driver, which begins with nothing.
 #[test]
 fn a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew() {
     let kills = number("TARAN_DRIVER_KILLS", 3);

@@ -111,13 +111,20 @@ impl Program {
         std::mem::take(&mut self.seen)
     }
 
+    /// What it has said so far, and what is on its way here.
+    fn hear(&mut self) {
+        let until = Instant::now() + Duration::from_secs(1);
+        while Instant::now() < until
+            && let Ok(line) = self.lines.recv_timeout(Duration::from_millis(50))
+        {
+            self.seen.push(line);
+        }
+    }
+
     fn fail(&mut self, reason: &str) -> ! {
-        self.seen.extend(self.lines.try_iter());
-        panic!(
-            "{}: {reason}; it said:\n{}",
-            self.name,
-            self.seen.join("\n")
-        );
+        self.hear();
+        let seen = std::mem::take(&mut self.seen);
+        panic!("{}: {reason}; it said:\n{}", self.name, seen.join("\n"));
     }
 }
 
@@ -125,9 +132,9 @@ impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if thread::panicking() {
-            // Whatever failed, what the others saw of it is half of the cause.
-            self.seen.extend(self.lines.try_iter());
+        self.hear();
+        // Whatever failed, what the others saw of it is half of the cause. One that failed itself has told all.
+        if thread::panicking() && !self.seen.is_empty() {
             eprintln!(
                 "{} of a test that failed said:\n{}",
                 self.name,

@@ -152,13 +152,17 @@ impl Reader {
                 *bytes += taken.len() as u64;
             } else {
                 let length = taken.len();
-                wrong.get_or_insert(format!("{length} bytes that are not message {next}"));
+                wrong.get_or_insert(match number_of(taken, lengths, *next) {
+                    // The image may have been given up, and another one begun.
+                    Some(later) => Trouble::Failed(format!("message {later} after {next} - 1")),
+                    None => Trouble::Wrong(format!("{length} bytes that are not message {next}")),
+                });
             }
         };
         self.subscription
             .poll(self.assembler.wrap(handler), 64)
             .map_err(text)?;
-        wrong.map_or(Ok(()), |wrong| Err(Trouble::Wrong(wrong)))
+        wrong.map_or(Ok(()), Err)
     }
 
     /// Whether it has what it is waited for, of so many messages.

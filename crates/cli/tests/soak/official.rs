@@ -53,11 +53,14 @@ pub(crate) fn writes(
         ],
     );
     publisher.expect("PUBLICATION");
-    await_all("the official client's messages", || {
+    let outcome = await_all("the official client's messages", || {
         reader.follow()?;
         Ok(reader.has_all(MESSAGES))
-    })
-    .map_err(|why| why.and(&format!("{} of {MESSAGES}", reader.received())))?;
+    });
+    if let Err(why) = outcome {
+        let why = why.and(&format!("{} of {MESSAGES}", reader.received()));
+        return Err(ask(publisher, why));
+    }
     publisher.finish();
     reader.end(MESSAGES)?;
     reader.account(flow, MESSAGES, tally);
@@ -89,17 +92,28 @@ pub(crate) fn reads(
         Ok(publication.is_connected())
     })?;
     let mut written = 0;
-    await_all("all is written", || {
+    let outcome = await_all("all is written", || {
         let most = (MESSAGES - written).min(16);
         written += traffic::offer(&publication, LENGTHS, written, most)?;
         Ok(written == MESSAGES)
-    })?;
+    });
+    if let Err(why) = outcome {
+        return Err(ask(subscriber, why));
+    }
     let received = subscriber.expect("RECEIVED");
     drop(publication);
     subscriber.finish();
     tally.received(flow, MESSAGES, Program::value(&received, "bytes"));
     rest(began);
     Ok(())
+}
+
+/// What was waited for in vain may be explained by what the program at the other end has said: then its end is a panic.
+fn ask(program: Program, why: Trouble) -> Trouble {
+    if matches!(why, Trouble::Failed(_)) {
+        program.finish();
+    }
+    why
 }
 
 /// What a panic of a program's keeper says. Official clients that were given no time say so by an exception; those that

@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What starves within this time of the first to do so starves of the same: a machine that stands still does so for all
-/// flows, which find out one after the other, those with the patience of a minute last.
-const ONE_PAUSE: Duration = Duration::from_secs(75);
+/// flows, which find out one after the other, those with the patience of an official program (two minutes) last.
+const ONE_PAUSE: Duration = Duration::from_secs(130);
 
-/// A flow may starve as often without a single round that is told to its end, in a run of less than a minute.
+/// A flow may starve as much oftener than it is told to its end.
 const UNLUCKY: u64 = 2;
 
 /// Of one flow.
@@ -96,15 +96,15 @@ impl Tally {
         self.state().complaints.clone()
     }
 
-    /// Flows that have not told a single round to its end, be it for want of time, unless that was there but for a few.
+    /// Flows that have told no round to its end, or starved oftener than that: want of time is no way to live.
     pub(crate) fn idle(&self, flows: &[&'static str]) -> Vec<String> {
         let state = self.state();
         let is_idle = |flow: &&&'static str| {
             let done = state.flows.get(**flow).copied().unwrap_or_default();
-            done.rounds == 0 && !(1..=UNLUCKY).contains(&done.starved)
+            done.rounds + done.starved == 0 || done.starved > done.rounds + UNLUCKY
         };
         let idle = flows.iter().filter(is_idle);
-        idle.map(|flow| format!("{flow}: no round came to its end"))
+        idle.map(|flow| format!("{flow}: no round came to its end, or few"))
             .collect()
     }
 

@@ -90,14 +90,18 @@ fn ours(name: &str) -> Vec<u8> {
 fn theirs(class_path: &str, name: &str) -> Vec<u8> {
     let file = file(&format!("theirs-{name}"));
     official::codecs(class_path, "write", name, &file);
-    fs::read(file).unwrap()
+    let written = fs::read(&file).unwrap();
+    fs::remove_file(file).unwrap();
+    written
 }
 
 /// What the official codecs of `reader` make of what ours of `writer` write.
 fn read_by_theirs(class_path: &str, reader: &str, writer: &str) -> String {
     let file = file(&format!("ours-{writer}-for-{reader}"));
     fs::write(&file, ours(writer)).unwrap();
-    official::codecs(class_path, "read", reader, &file)
+    let read = official::codecs(class_path, "read", reader, &file);
+    fs::remove_file(file).unwrap();
+    read
 }
 
 #[test]
