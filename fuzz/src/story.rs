@@ -5,11 +5,10 @@
 //! `TARAN_FUZZ_STORY` names that file.
 
 use std::cell::RefCell;
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
-use std::path::Path;
 use std::sync::Once;
-use std::{env, panic};
 
 /// Names a file with a story to tell before anything else.
 pub const TELL: &str = "TARAN_FUZZ_STORY";
@@ -45,9 +44,9 @@ impl<T> Hero<T> {
             // Read first: it may be told from the file that the next one is written to.
             let story =
                 env::var_os(TELL).map(|file| fs::read(file).expect("the story can be read"));
-            if let Some(file) = env::var_os(WRITE) {
-                write_story(Path::new(&file));
-            }
+            let file = env::var_os(WRITE)
+                .map(|file| File::create(file).expect("the story can be written"));
+            STORY.set(file);
             if let Some(story) = story {
                 for input in chapters(&story) {
                     self.step(input, lives, &make, &mut act);
@@ -93,18 +92,6 @@ fn chapters(story: &[u8]) -> impl Iterator<Item = &[u8]> {
         rest = behind;
         Some(input)
     })
-}
-
-/// From now on the story is in this file. A panic says so; of another end it is known (`docs/testing.md`).
-fn write_story(path: &Path) {
-    STORY.set(Some(File::create(path).expect("the story can be written")));
-    // libFuzzer's own hook ends the process, so it comes last.
-    let next = panic::take_hook();
-    let path = path.to_owned();
-    panic::set_hook(Box::new(move |panic| {
-        eprintln!("the story was written to {}", path.display());
-        next(panic);
-    }));
 }
 
 fn add(file: &mut File, is_new: bool, input: &[u8]) -> io::Result<()> {

@@ -177,7 +177,9 @@ fn fuzz(programs: &Path, target: &str, asked: &Asked) -> Result<(), String> {
     let outcome = run_command(&mut command);
     // Only some targets have one.
     if outcome.is_err() {
-        let _ = fs::rename(present, failed);
+        if fs::rename(present, &failed).is_ok() {
+            eprintln!("the story is in {}", failed.display());
+        }
     } else {
         let _ = fs::remove_file(present);
     }
