@@ -1,12 +1,13 @@
-//! Clients of a driver, addresses that no other test has, and waiting.
+//! Clients of a driver, addresses with a port, and waiting.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use taran::{Client, ConnectError, Context};
+
+use crate::own_address::own_address;
 
 /// How long anything may take before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -59,16 +60,7 @@ pub(crate) fn wait_for<T>(what: &str, mut get: impl FnMut() -> Option<T>) -> T {
     got.expect("waited until it was there")
 }
 
-/// A loopback address that no other test of this machine has, so that every port of it is free.
-pub(crate) fn own_address() -> Ipv4Addr {
-    static NEXT: AtomicU8 = AtomicU8::new(1);
-    let [_, _, high, low] = std::process::id().to_be_bytes();
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    assert!(number < 255, "no address is left");
-    Ipv4Addr::new(127, 64 | (high & 0x3f), low, number)
-}
-
-/// The same with a port, below those that the system gives to sockets that name none.
+/// An address of its own with a port, below those that the system gives to sockets that name none.
 pub(crate) fn own_socket_address() -> SocketAddrV4 {
     const PORT: u16 = 9_458;
     SocketAddrV4::new(own_address(), PORT)

@@ -8,8 +8,9 @@ use taran::{Client, Publication};
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::frame::{Frame, IntoBytes, StatusMessage};
 
-use crate::attach::{connect, own_address, own_socket_address, wait_for, wait_until};
+use crate::attach::{connect, own_socket_address, wait_for, wait_until};
 use crate::garbage::Stream;
+use crate::own_address::own_address;
 use crate::process::{Directory, Driver, run, taran};
 
 /// They move by themselves, or count every byte that comes in.

@@ -9,7 +9,8 @@ use std::time::Duration;
 use taran::ConnectError;
 
 use crate::attach::refuse;
-use crate::mounts::{in_own_mounts, mount_memory, run as system, skipped};
+use crate::mounts::{in_own_mounts, mount_memory, run as system};
+use crate::own_namespaces::skipped;
 use crate::process::{Directory, Driver, run, taran};
 use crate::texts::assert_says;
 

@@ -9,13 +9,14 @@ use taran::{Publication, Subscription};
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::frame::{DataHeader, IntoBytes, Nak, Rttm, Setup, StatusMessage};
 
-use crate::attach::{connect, own_address, own_socket_address, wait_until};
+use crate::attach::{connect, own_socket_address, wait_until};
+use crate::own_address::own_address;
 use crate::process::{Directory, Driver};
 
 /// Messages that have to get through while the flood lasts, of each stream.
 const MESSAGES: u32 = 500;
 
-/// The driver may find so many datagrams invalid, which are one in six of the flood, from one message to the next of a
+/// The driver may find so many datagrams invalid, which are one in seven of the flood, from one message to the next of a
 /// stream on other ports. However slow the machine is: what it does not handle does not count.
 const PATIENCE_ELSEWHERE: i64 = 20_000;
 
@@ -26,9 +27,13 @@ const PATIENCE_AT_FLOOD: i64 = 200_000;
 /// A flood of fewer datagrams is none.
 const FLOOD: u64 = 2_000;
 
-/// What is sent to a port without end.
-fn flood_of(session_id: i32, term_id: i32) -> Vec<Vec<u8>> {
+/// What is sent to a port in one turn; never the same again, so that nothing is known from the turn before. Sessions and
+/// receivers are new, terms are further and further away.
+fn flood_of(session_id: i32, term_id: i32, turn: i32) -> [Vec<u8>; 7] {
     let stream_id = 10;
+    // Odd factors meet every number; 0, for the session that is there, after four thousand million turns.
+    let stranger = session_id.wrapping_add(turn.wrapping_mul(0x9E37_79B1_u32.cast_signed()));
+    let far = term_id.wrapping_add(1_000).wrapping_add(turn);
     let status = StatusMessage {
         header: StatusMessage::header(0),
         session_id: session_id.into(),
@@ -36,13 +41,13 @@ fn flood_of(session_id: i32, term_id: i32) -> Vec<Vec<u8>> {
         consumption_term_id: term_id.into(),
         consumption_term_offset: 0.into(),
         receiver_window: 0.into(),
-        receiver_id: 4_711.into(),
+        receiver_id: (4_711 + i64::from(turn)).into(),
     };
     let nak = Nak {
         header: Nak::header(),
         session_id: session_id.into(),
         stream_id: stream_id.into(),
-        term_id: term_id.into(),
+        term_id: far.into(),
         term_offset: 0.into(),
         length: 65_536.into(),
     };
@@ -50,14 +55,14 @@ fn flood_of(session_id: i32, term_id: i32) -> Vec<Vec<u8>> {
         header: Rttm::header(Rttm::REPLY),
         session_id: session_id.into(),
         stream_id: stream_id.into(),
-        echo_timestamp: 1.into(),
+        echo_timestamp: i64::from(turn).into(),
         reception_delta: 0.into(),
-        receiver_id: 0.into(),
+        receiver_id: i64::from(turn).into(),
     };
     let setup = Setup {
         header: Setup::header(0),
         term_offset: 0.into(),
-        session_id: session_id.wrapping_add(1).into(),
+        session_id: stranger.into(),
         stream_id: (stream_id + 1).into(),
         initial_term_id: 1.into(),
         active_term_id: 1.into(),
@@ -65,14 +70,14 @@ fn flood_of(session_id: i32, term_id: i32) -> Vec<Vec<u8>> {
         mtu: 1_408.into(),
         ttl: 0.into(),
     };
-    let far = term_id.wrapping_add(1_000);
-    let heartbeat = DataHeader::heartbeat(0xC0, session_id, stream_id, far, 0);
-    vec![
+    let heartbeat = |session_id| DataHeader::heartbeat(0xC0, session_id, stream_id, far, 0);
+    [
         status.as_bytes().to_vec(),
         nak.as_bytes().to_vec(),
         rttm.as_bytes().to_vec(),
         setup.as_bytes().to_vec(),
-        heartbeat.as_bytes().to_vec(),
+        heartbeat(session_id).as_bytes().to_vec(),
+        heartbeat(stranger).as_bytes().to_vec(),
         vec![0xFF; 1_400],
     ]
 }
@@ -135,7 +140,7 @@ fn at_the_ports_of_one_stream_stop_neither_it_nor_others() {
         SocketAddr::from(flooded),
         SocketAddr::new(own_address().into(), sender.port()),
     ];
-    let datagrams = flood_of(at_flood.0.session_id(), at_flood.0.initial_term_id());
+    let (session_id, term_id) = (at_flood.0.session_id(), at_flood.0.initial_term_id());
     let (is_over, sent) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicU64::new(0)),
@@ -144,11 +149,14 @@ fn at_the_ports_of_one_stream_stop_neither_it_nor_others() {
         let (is_over, sent) = (Arc::clone(&is_over), Arc::clone(&sent));
         let socket = UdpSocket::bind((own_address(), 0)).unwrap();
         thread::spawn(move || {
-            while !is_over.load(Ordering::Relaxed) {
-                for datagram in &datagrams {
+            for turn in 1.. {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                for datagram in flood_of(session_id, term_id, turn) {
                     for port in ports {
                         // What the system does not take is not sent.
-                        if socket.send_to(datagram, port).is_ok() {
+                        if socket.send_to(&datagram, port).is_ok() {
                             sent.fetch_add(1, Ordering::Relaxed);
                         }
                     }

@@ -8,6 +8,12 @@
 #[path = "../command/process.rs"]
 mod process;
 
+#[path = "../shared/own_address.rs"]
+mod own_address;
+
+#[path = "../shared/own_namespaces.rs"]
+mod own_namespaces;
+
 mod absent;
 mod attach;
 mod channels;

@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex};
 use taran::ErrorCode;
 use taran_driver::{DriverContext, MediaDriver, NameResolver};
 
-use crate::attach::{connect, own_address, wait_for, wait_until};
-use crate::mounts::{in_own_mounts, run, skipped};
+use crate::attach::{connect, wait_for, wait_until};
+use crate::mounts::{in_own_mounts, run};
+use crate::own_address::own_address;
+use crate::own_namespaces::skipped;
 use crate::process::{Directory, Driver};
 use crate::texts::{assert_refused, refusal};
 

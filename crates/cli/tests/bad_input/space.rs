@@ -7,8 +7,9 @@ use taran::ErrorCode;
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::frame::{IntoBytes, Setup};
 
-use crate::attach::{connect, own_address, own_socket_address, wait_until};
+use crate::attach::{connect, own_socket_address, wait_until};
 use crate::mounts::{in_own_mounts, mount_memory};
+use crate::own_address::own_address;
 use crate::process::{Driver, run, taran};
 use crate::texts::{assert_refused, assert_says};
 

@@ -8,8 +8,9 @@ use std::thread::{self, JoinHandle};
 
 use taran::{Action, Context};
 
+use crate::own_address::own_address;
 use crate::process::{Directory, Driver, Outcome, Process, run, taran};
-use crate::traffic::{PORT, own_address};
+use crate::traffic::PORT;
 
 /// A rate that a busy machine holds, or nearly.
 const GENTLE: &[&str] = &[

@@ -7,6 +7,8 @@ mod driver;
 mod event_log;
 mod hostile;
 mod metrics;
+#[path = "../shared/own_address.rs"]
+mod own_address;
 mod process;
 mod running;
 mod sbe;

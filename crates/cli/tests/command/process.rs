@@ -1,5 +1,8 @@
 //! Running `taran`, and directories that are nobody else's.
 
+#[path = "../shared/signal.rs"]
+mod signal;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,6 +14,8 @@ use taran_core::memory::{CreateOptions, FileStorage, Region, Storage};
 use taran_core::ring::many_to_one::{Consumer, Producer};
 use taran_protocol::cnc::{CNC_FILE_NAME, Cnc, CncSpec};
 use taran_protocol::command::Command as DriverCommand;
+
+pub(crate) use signal::signal;
 
 /// How long a process may take for anything before the test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -158,12 +163,7 @@ impl Process {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let process = self.child.id().to_string();
-        let status = Command::new("kill")
-            .args(["-s", name, &process])
-            .status()
-            .expect("kill can be run");
-        assert!(status.success());
+        signal(self.child.id(), name);
     }
 
     /// Whether it has ended.

@@ -1,12 +1,12 @@
 //! Something for the tools to look at: a client with a stream that messages have gone through.
 
-use std::net::Ipv4Addr;
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use taran::{Client, Context, Publication, Subscription};
+
+use crate::own_address::own_address;
 
 /// Where streams are received. Below the ports that the system gives to sockets that name none.
 pub(crate) const PORT: u16 = 9_457;
@@ -98,13 +98,4 @@ pub(crate) fn await_true(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         thread::sleep(STEP);
     }
-}
-
-/// A loopback address that no other test of this machine has.
-pub(crate) fn own_address() -> Ipv4Addr {
-    static NEXT: AtomicU8 = AtomicU8::new(1);
-    let [_, _, high, low] = std::process::id().to_be_bytes();
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    assert!(number < 255, "no address is left");
-    Ipv4Addr::new(127, 192 | (high & 0x3f), low, number)
 }

@@ -2,7 +2,6 @@
 
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -78,15 +77,6 @@ pub(crate) fn await_true(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         thread::sleep(STEP);
     }
-}
-
-/// A loopback address that no other test of this machine has.
-pub(crate) fn own_address() -> Ipv4Addr {
-    static NEXT: AtomicU8 = AtomicU8::new(1);
-    let [_, _, high, low] = std::process::id().to_be_bytes();
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    assert!(number < 255, "no address is left");
-    Ipv4Addr::new(127, 64 | (high & 0x3f), low, number)
 }
 
 /// A number from the environment, or what is used where none is asked for.

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use taran::{Client, Counter, Pending, Publication};
 use taran_protocol::counter::SystemCounter;
 
-use crate::bench::{PATIENCE, PORT, context, number, own_address};
+use crate::bench::{PATIENCE, PORT, context, number};
 use crate::level::{Level, private_memory_kib, total_memory_kib};
 use crate::observer::Observer;
+use crate::own_address::own_address;
 use crate::process::{Directory, Driver};
 
 /// Clients that open and close at the same time. The commands of one go one after the other, and each waits for its file.

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use taran::{AddError, Client, ClientEnd, Lost};
 
-use crate::bench::{PORT, carry, context, number, own_address};
+use crate::bench::{PORT, carry, context, number};
 use crate::observer::Observer;
+use crate::own_address::own_address;
+use crate::process::signal;
 use crate::process::{Directory, Driver, Process, taran};
-use crate::subject::signal;
 
 const STREAM: i32 = 78;
 /// A driver that lives answers within it, on a machine that has other things to do.

@@ -8,9 +8,10 @@ use std::time::Instant;
 
 use taran_protocol::counter::SystemCounter;
 
-use crate::bench::{OPTIONS, number, own_address, streams};
+use crate::bench::{OPTIONS, number, streams};
 use crate::level::private_memory_kib;
 use crate::observer::Observer;
+use crate::own_address::own_address;
 use crate::pool::{Outcome, Pool};
 use crate::process::{Directory, Driver};
 use crate::victim::{Death, Order};

@@ -9,6 +9,13 @@
 #[path = "../command/process.rs"]
 mod process;
 
+#[path = "../shared/own_address.rs"]
+mod own_address;
+
+#[allow(dead_code, reason = "not all of it is wanted here")]
+#[path = "../shared/own_namespaces.rs"]
+mod own_namespaces;
+
 mod bench;
 mod churn;
 mod drivers;

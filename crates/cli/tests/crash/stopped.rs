@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use taran::{AddError, ClientEnd, Lost, OfferError, PollError, Subscription};
 use taran_protocol::counter::SystemCounter;
 
-use crate::bench::{OPTIONS, PORT, await_true, context, own_address};
+use crate::bench::{OPTIONS, PORT, await_true, context};
 use crate::message::{Producer, Received};
 use crate::observer::Observer;
+use crate::own_address::own_address;
+use crate::process::signal;
 use crate::process::{Directory, Driver};
-use crate::subject::{Subject, signal};
+use crate::subject::Subject;
 
 const STREAM: i32 = 77;
 

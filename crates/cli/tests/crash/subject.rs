@@ -9,6 +9,7 @@ use taran::{ClientEnd, Lost};
 
 use crate::bench::{PATIENCE, connect};
 use crate::message::Producer;
+use crate::process::signal;
 
 /// Where the process finds what to do; the test below does nothing without it.
 const ORDER: &str = "TARAN_TEST_SUBJECT";
@@ -75,15 +76,6 @@ impl Drop for Subject {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Sends a signal by name to a process that this test has started.
-pub(crate) fn signal(pid: u32, name: &str) {
-    let status = Command::new("kill")
-        .args(["-s", name, &pid.to_string()])
-        .status()
-        .unwrap();
-    assert!(status.success());
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Drivers as other processes: ours and the official one.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::java::{self, argument, directory};
 use crate::program::Program;
+use crate::signal::signal;
 use crate::taran_driver::TaranDriver;
 
 /// A driver that a test talks to. Dropping it stops it and removes its directory.
@@ -84,12 +84,4 @@ impl Drop for OfficialDriver {
         // The directory outlives a killed process, and is nobody else's.
         let _ = std::fs::remove_dir_all(&self.dir);
     }
-}
-
-fn signal(process: u32, name: &str) {
-    let status = Command::new("kill")
-        .args(["-s", name, &process.to_string()])
-        .status()
-        .expect("there is a command to send signals");
-    assert!(status.success(), "{process} was not sent {name}");
 }

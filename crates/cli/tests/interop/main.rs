@@ -10,8 +10,13 @@ mod java;
 #[path = "../namespaces/machines.rs"]
 #[expect(dead_code, reason = "a world is wanted here, not the machines in it")]
 mod machines;
+#[allow(dead_code, reason = "not all of it is wanted here")]
+#[path = "../shared/own_namespaces.rs"]
+mod own_namespaces;
 mod pattern;
 mod program;
+#[path = "../shared/signal.rs"]
+mod signal;
 mod taran_driver;
 mod victim;
 

@@ -1,54 +1,24 @@
 //! Machines that are network namespaces, and the cables between them.
 
-use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Set for the process that may make namespaces.
-const INSIDE: &str = "NAMESPACES_TEST_INSIDE_ITS_OWN";
+use crate::own_namespaces::{Flags, inside};
 
-/// With the value `1`, a test that cannot run fails.
-const REQUIRED: &str = "TARAN_REQUIRE_NAMESPACES";
-
-/// Runs the body of a test where it may make machines: this program runs once more, for that test alone, in a network
-/// and a mount namespace of its own. What it makes there is gone with it, however it ends, and nobody else sees it.
+/// Runs the body of a test where it may make machines, in a network and a mount namespace of its own; see [`inside`].
 /// `test` is the path of the test.
 pub(crate) fn in_own_world(test: &str, body: impl FnOnce()) {
-    if std::env::var_os(INSIDE).is_some() {
+    inside(test, ways_in, || {
         run("mount", &["-t", "tmpfs", "tmpfs", "/run"]);
         body();
-        return;
-    }
-    let flags = match ways_in() {
-        Ok(flags) => flags,
-        Err(why) => {
-            let required = std::env::var_os(REQUIRED).is_some_and(|value| value == "1");
-            assert!(!required, "namespaces are required, but {why}");
-            let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
-            return;
-        }
-    };
-    let output = Command::new("unshare")
-        .args(flags)
-        .arg(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(INSIDE, "1")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let (out, err) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    let has_run = out.contains("test result: ok. 1 passed");
-    assert!(output.status.success() && has_run, "{out}\n{err}");
+    });
 }
 
 /// How to become somebody who may do all that the tests do: as root simply so, else as root of a user namespace.
-fn ways_in() -> Result<&'static [&'static str], String> {
+fn ways_in() -> Result<Flags, String> {
     const TRY: &str = include_str!("try.sh");
-    let ways: [&[&str]; 2] = [&["-m", "-n"], &["-r", "-m", "-n"]];
+    let ways: [Flags; 2] = [&["-m", "-n"], &["-r", "-m", "-n"]];
     let mut said = String::new();
     for flags in ways {
         match Command::new("unshare")

@@ -9,6 +9,10 @@
 #[path = "../command/process.rs"]
 mod process;
 
+#[allow(dead_code, reason = "not all of it is wanted here")]
+#[path = "../shared/own_namespaces.rs"]
+mod own_namespaces;
+
 mod driven;
 mod machines;
 mod stream;

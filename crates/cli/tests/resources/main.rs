@@ -12,4 +12,7 @@ mod attach;
 #[path = "../command/process.rs"]
 mod process;
 
+#[path = "../shared/own_address.rs"]
+mod own_address;
+
 mod descriptors;

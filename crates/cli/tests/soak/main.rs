@@ -19,6 +19,10 @@ mod process;
 #[path = "../namespaces/machines.rs"]
 mod machines;
 
+#[allow(dead_code, reason = "not all of it is wanted here")]
+#[path = "../shared/own_namespaces.rs"]
+mod own_namespaces;
+
 #[allow(dead_code, reason = "shared with the interop tests")]
 #[path = "../interop/program.rs"]
 mod program;

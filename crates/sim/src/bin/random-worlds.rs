@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -22,11 +23,11 @@ struct Arguments {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Begin no more stories after this time.
-    #[arg(long)]
-    minutes: Option<f64>,
+    #[arg(long, value_parser = minutes)]
+    minutes: Option<Duration>,
     /// How many threads.
-    #[arg(long, default_value_t = 1)]
-    jobs: usize,
+    #[arg(long, default_value = "1")]
+    jobs: NonZeroUsize,
     /// Play the story in this file instead.
     #[arg(long)]
     story: Option<PathBuf>,
@@ -37,8 +38,16 @@ struct Arguments {
     #[arg(long, default_value_t = 120)]
     shrink: u64,
     /// End after so many failures.
-    #[arg(long, default_value_t = 10)]
-    failures: usize,
+    #[arg(long, default_value = "10")]
+    failures: NonZeroUsize,
+}
+
+/// A time in which something can be played.
+fn minutes(text: &str) -> Result<Duration, String> {
+    let minutes: Option<f64> = text.parse().ok();
+    let time = minutes.and_then(|minutes| Duration::try_from_secs_f64(60.0 * minutes).ok());
+    time.filter(|time| !time.is_zero())
+        .ok_or_else(|| "a number of minutes above 0 is needed".to_owned())
 }
 
 fn main() -> ExitCode {
@@ -101,7 +110,7 @@ fn play_many(arguments: &Arguments) -> ExitCode {
         results: Mutex::default(),
     };
     std::thread::scope(|scope| {
-        for _ in 0..arguments.jobs.max(1) {
+        for _ in 0..arguments.jobs.get() {
             scope.spawn(|| run.work(arguments));
         }
     });
@@ -123,13 +132,10 @@ impl Arguments {
 impl Run {
     fn work(&self, arguments: &Arguments) {
         let end = arguments.end();
-        let until = arguments
-            .minutes
-            .map(|minutes| Duration::from_secs_f64(minutes * 60.0));
         loop {
             let seed = self.next.fetch_add(1, Ordering::Relaxed);
-            let is_late = until.is_some_and(|until| self.began.elapsed() > until);
-            if seed >= end || is_late || self.results().failed.len() >= arguments.failures {
+            let is_late = (arguments.minutes).is_some_and(|time| self.began.elapsed() > time);
+            if seed >= end || is_late || self.results().failed.len() >= arguments.failures.get() {
                 return;
             }
             self.play(arguments, seed);

@@ -1,0 +1,12 @@
+//! Signals to processes that a test has started.
+
+use std::process::Command;
+
+/// Sends a signal by its name.
+pub(crate) fn signal(process: u32, name: &str) {
+    let status = Command::new("kill")
+        .args(["-s", name, &process.to_string()])
+        .status()
+        .expect("there is a command to send signals");
+    assert!(status.success(), "{process} was not sent {name}");
+}
