@@ -9,7 +9,7 @@ use taran_protocol::counter::SystemCounter;
 use super::answers::EXPECTED;
 use super::watch::Watch;
 use super::{Ask, Coverage, Deed, Plan, Publish, Subscribe, Timed};
-use crate::network::LinkFaults;
+use crate::network::{HostId, LinkFaults};
 use crate::traffic::StreamKey;
 use crate::{ClientId, ClientState, HostIndex, HostSpec, PublisherId, SubscriberId, World};
 
@@ -248,19 +248,7 @@ impl Teller {
                 self.world.stall_host(index, pause);
                 self.disturb_host(*host, self.world.elapsed() + pause);
             }
-            Deed::Reboot { host } => {
-                let index = self.host(*host)?;
-                self.take_leave(index);
-                self.world.kill_driver(index);
-                for client in self.clients.values() {
-                    if self.world.host_of(*client) == index {
-                        self.world.kill_client(*client);
-                    }
-                }
-                self.world.forget_files(index);
-                self.awaited.remove(host);
-                self.start_driver(*host);
-            }
+            Deed::Reboot { host } => self.reboot(*host)?,
             Deed::StepClock { host, ms } => {
                 let host = self.host(*host)?;
                 self.world.step_clock(host, *ms);
@@ -273,34 +261,12 @@ impl Teller {
                 let id = self.open_publisher(*publisher)?;
                 self.world.publisher_mut(id).more(*messages);
             }
-            Deed::Hold { publisher } => {
-                let id = self.open_publisher(*publisher)?;
-                self.world.hold(id).then_some(())?;
-                let host = self.world.host_of(self.publishers.get(publisher)?.client);
-                let life = self.world.lives(host);
-                *self.held.entry((host, life)).or_default() += 1;
-            }
+            Deed::Hold { publisher } => self.hold(*publisher)?,
             Deed::AddDestination { publisher, channel } => {
-                let id = self.open_publisher(*publisher)?;
-                let known = self.publishers.get_mut(publisher)?;
-                (!known.destinations.contains(channel)).then_some(())?;
-                self.world
-                    .publisher_mut(id)
-                    .ask_destination(channel, true)
-                    .then_some(())?;
-                known.settled = self.world.elapsed();
-                known.destinations.push(channel.clone());
+                self.ask_destination(*publisher, channel, true)?;
             }
             Deed::RemoveDestination { publisher, channel } => {
-                let id = self.open_publisher(*publisher)?;
-                let known = self.publishers.get_mut(publisher)?;
-                known.destinations.contains(channel).then_some(())?;
-                self.world
-                    .publisher_mut(id)
-                    .ask_destination(channel, false)
-                    .then_some(())?;
-                known.settled = self.world.elapsed();
-                known.destinations.retain(|it| it != channel);
+                self.ask_destination(*publisher, channel, false)?;
             }
             Deed::ClosePublisher { publisher } => {
                 let id = self.open_publisher(*publisher)?;
@@ -327,25 +293,11 @@ impl Teller {
             Deed::AddSource {
                 subscriber,
                 channel,
-            } => {
-                let id = self.open_subscriber(*subscriber)?;
-                self.world
-                    .subscriber_mut(id)
-                    .ask_source(channel, true)
-                    .then_some(())?;
-                self.subscribers.get_mut(subscriber)?.settled = self.world.elapsed();
-            }
+            } => self.ask_source(*subscriber, channel, true)?,
             Deed::RemoveSource {
                 subscriber,
                 channel,
-            } => {
-                let id = self.open_subscriber(*subscriber)?;
-                self.world
-                    .subscriber_mut(id)
-                    .ask_source(channel, false)
-                    .then_some(())?;
-                self.subscribers.get_mut(subscriber)?.settled = self.world.elapsed();
-            }
+            } => self.ask_source(*subscriber, channel, false)?,
             Deed::Reject { subscriber } => {
                 let id = self.open_subscriber(*subscriber)?;
                 self.world
@@ -375,25 +327,80 @@ impl Teller {
             }
             Deed::Cut { from, to } => {
                 self.calm_links.insert((*from, *to), Duration::MAX);
-                let [from, to] =
-                    [self.host(*from)?, self.host(*to)?].map(|host| self.world.network_id(host));
+                let [from, to] = self.link(*from, *to)?;
                 self.world.network().cut(from, to);
             }
             Deed::Heal { from, to } => {
                 self.calm_link(*from, *to);
-                let [from, to] =
-                    [self.host(*from)?, self.host(*to)?].map(|host| self.world.network_id(host));
+                let [from, to] = self.link(*from, *to)?;
                 self.world.network().heal(from, to);
             }
             Deed::HealAll => self.heal_all(),
             Deed::Weather(weather) => self.world.set_faults((*weather).into()),
             Deed::Link { from, to, weather } => {
-                let [from, to] =
-                    [self.host(*from)?, self.host(*to)?].map(|host| self.world.network_id(host));
+                let [from, to] = self.link(*from, *to)?;
                 let faults = weather.map(LinkFaults::from);
                 self.world.network().set_link_faults(from, to, faults);
             }
         }
+        Some(())
+    }
+
+    /// Its driver and all its clients die, and with them what was in its memory; then its driver starts.
+    fn reboot(&mut self, host: usize) -> Option<()> {
+        let index = self.host(host)?;
+        self.take_leave(index);
+        self.world.kill_driver(index);
+        for client in self.clients.values() {
+            if self.world.host_of(*client) == index {
+                self.world.kill_client(*client);
+            }
+        }
+        self.world.forget_files(index);
+        self.awaited.remove(&host);
+        self.start_driver(host);
+        Some(())
+    }
+
+    /// The way from a host to another.
+    fn link(&self, from: usize, to: usize) -> Option<[HostId; 2]> {
+        Some([self.host(from)?, self.host(to)?].map(|host| self.world.network_id(host)))
+    }
+
+    fn hold(&mut self, publisher: u32) -> Option<()> {
+        let id = self.open_publisher(publisher)?;
+        self.world.hold(id).then_some(())?;
+        let host = self.world.host_of(self.publishers.get(&publisher)?.client);
+        let life = self.world.lives(host);
+        *self.held.entry((host, life)).or_default() += 1;
+        Some(())
+    }
+
+    /// Asks for a destination that is not there, or for the end of one that is.
+    fn ask_destination(&mut self, publisher: u32, channel: &String, add: bool) -> Option<()> {
+        let id = self.open_publisher(publisher)?;
+        let known = self.publishers.get_mut(&publisher)?;
+        (known.destinations.contains(channel) != add).then_some(())?;
+        self.world
+            .publisher_mut(id)
+            .ask_destination(channel, add)
+            .then_some(())?;
+        known.settled = self.world.elapsed();
+        if add {
+            known.destinations.push(channel.clone());
+        } else {
+            known.destinations.retain(|it| it != channel);
+        }
+        Some(())
+    }
+
+    fn ask_source(&mut self, subscriber: u32, channel: &str, add: bool) -> Option<()> {
+        let id = self.open_subscriber(subscriber)?;
+        self.world
+            .subscriber_mut(id)
+            .ask_source(channel, add)
+            .then_some(())?;
+        self.subscribers.get_mut(&subscriber)?.settled = self.world.elapsed();
         Some(())
     }
 
