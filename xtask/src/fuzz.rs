@@ -56,8 +56,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             known.join(", ")
         ));
     }
-    if asked.story.is_some() && asked.targets.len() != 1 {
-        return Err("--story needs the target whose story it is".to_owned());
+    if asked.story.is_some() {
+        let [target] = &asked.targets[..] else {
+            return Err("--story needs the target whose story it is".to_owned());
+        };
+        if !options::is_stateful(target) {
+            return Err(format!(
+                "{target} has no stories: each input stands for itself"
+            ));
+        }
     }
     if asked.asan && !has_nightly("") {
         return Ok(());
@@ -166,8 +173,7 @@ fn fuzz(programs: &Path, target: &str, asked: &Asked) -> Result<(), String> {
     if let Some(story) = &asked.story {
         command.env("TARAN_FUZZ_STORY", story);
     }
-    // While it is going on; what failed has a name that no later run writes to.
-    let (present, failed) = (artifacts.join("story.now"), artifacts.join("story"));
+    let present = artifacts.join("story.now");
     command
         .env("TARAN_FUZZ_STORY_FILE", &present)
         .args(options::limits(target))
@@ -175,15 +181,22 @@ fn fuzz(programs: &Path, target: &str, asked: &Asked) -> Result<(), String> {
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args([findings, corpus]);
     let outcome = run_command(&mut command);
-    // Only some targets have one.
     if outcome.is_err() {
-        if fs::rename(present, &failed).is_ok() {
-            eprintln!("the story is in {}", failed.display());
-        }
+        keep_story(&present);
     } else {
         let _ = fs::remove_file(present);
     }
     outcome
+}
+
+/// Gives the story that failed a name that no later run writes to. Only some targets have one.
+fn keep_story(present: &Path) {
+    let names = (1..).map(|number| present.with_file_name(format!("story-{number}")));
+    if let Some(kept) = names.into_iter().find(|name| !name.exists())
+        && fs::rename(present, &kept).is_ok()
+    {
+        eprintln!("the story is in {}", kept.display());
+    }
 }
 
 /// Puts the first inputs of all targets among the findings.

@@ -58,6 +58,7 @@ fn command(name: &str, seed: u64) -> String {
 fn seeds(count: u64) -> std::ops::Range<u64> {
     match (number(ONE), number(COUNT)) {
         (Some(seed), _) => seed..seed.saturating_add(1),
+        (None, Some(0)) => panic!("{COUNT}=0 would prove nothing"),
         (None, count_wanted) => 0..count_wanted.unwrap_or(count),
     }
 }

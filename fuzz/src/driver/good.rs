@@ -34,7 +34,7 @@ impl GoodStream {
                     self.offered += 1;
                     return;
                 }
-                Err(OfferError::Closed { .. }) => panic!("the good publication was closed"),
+                Err(OfferError::Closed) => panic!("the good publication was closed"),
                 Err(_) => bench.step(std::time::Duration::from_millis(1)),
             }
         }

@@ -287,7 +287,7 @@ fn scribble(shared: &Shared, script: &mut Script<'_>) {
             8 * 1024 + usize::from(area >> 5) * 128,
         ),
     };
-    let start = start % region.len() & !7;
+    let start = (start % region.len()) & !7;
     let length = script.below(17);
     let bytes = script.take(length);
     region.copy_racing_in(start, &bytes[..bytes.len().min(region.len() - start)]);

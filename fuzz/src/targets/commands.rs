@@ -480,7 +480,8 @@ impl Commanding {
 fn asks_for_time(payload: &[u8]) -> bool {
     let behind = |text: &'static [u8]| {
         let found = payload.windows(text.len()).enumerate();
-        found.filter_map(move |(at, part)| (part == text).then(|| &payload[at + text.len()..]))
+        let found = found.filter(move |(_, part)| *part == text);
+        found.map(move |(at, _)| &payload[at + text.len()..])
     };
     behind(b"timeout").next().is_some()
         || behind(b",t:").next().is_some()

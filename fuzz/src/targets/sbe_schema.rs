@@ -41,9 +41,7 @@ fn in_use(schema: &Schema) {
     }
     let zeros = [0; 256];
     let decoder = Decoder::new(schema).with_limit(4_096);
-    for message in decoder.messages(&zeros).take(16) {
-        if let Ok(message) = message {
-            assert!(message.length <= zeros.len());
-        }
+    for message in decoder.messages(&zeros).take(16).flatten() {
+        assert!(message.length <= zeros.len());
     }
 }

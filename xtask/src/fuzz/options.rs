@@ -15,6 +15,11 @@ const STATEFUL: [&str; 6] = [
     "send_endpoints",
 ];
 
+/// Whether something of this target lives through many inputs, which together are a story.
+pub(super) fn is_stateful(target: &str) -> bool {
+    STATEFUL.contains(&target)
+}
+
 /// What no input may need more of: seconds, of a machine that has other things to do, and megabytes of the whole process;
 /// and how long inputs get. Texts have limits of some thousand bytes that are worth to be reached, longer stories only take
 /// longer.
@@ -40,7 +45,7 @@ pub(super) fn course(target: &str, asked: &Asked) -> Vec<String> {
         // What is compared may be addresses, which are others in each process.
         course.extend([format!("-seed={seed}"), "-use_cmp=0".to_owned()]);
     }
-    if asked.fast || STATEFUL.contains(&target) {
+    if asked.fast || is_stateful(target) {
         // Only which places are reached leads to new inputs. How often they are is noise, or takes too long.
         course.extend(["-use_counters=0", "-entropic=0"].map(str::to_owned));
     }

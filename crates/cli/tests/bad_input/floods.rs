@@ -31,9 +31,10 @@ const FLOOD: u64 = 2_000;
 /// receivers are new, terms are further and further away.
 fn flood_of(session_id: i32, term_id: i32, turn: i32) -> [Vec<u8>; 7] {
     let stream_id = 10;
-    // Odd factors meet every number; 0, for the session that is there, after four thousand million turns.
     let stranger = session_id.wrapping_add(turn.wrapping_mul(0x9E37_79B1_u32.cast_signed()));
     let far = term_id.wrapping_add(1_000).wrapping_add(turn);
+    // Every other time what was sent is asked for, in vain or not.
+    let wanted = if turn % 2 == 0 { term_id } else { far };
     let status = StatusMessage {
         header: StatusMessage::header(0),
         session_id: session_id.into(),
@@ -47,7 +48,7 @@ fn flood_of(session_id: i32, term_id: i32, turn: i32) -> [Vec<u8>; 7] {
         header: Nak::header(),
         session_id: session_id.into(),
         stream_id: stream_id.into(),
-        term_id: far.into(),
+        term_id: wanted.into(),
         term_offset: 0.into(),
         length: 65_536.into(),
     };

@@ -10,8 +10,7 @@ use taran::{AddError, Client, ClientEnd, Lost};
 use crate::bench::{PORT, carry, context, number};
 use crate::observer::Observer;
 use crate::own_address::own_address;
-use crate::process::signal;
-use crate::process::{Directory, Driver, Process, taran};
+use crate::process::{Directory, Driver, Process, signal, taran};
 
 const STREAM: i32 = 78;
 /// A driver that lives answers within it, on a machine that has other things to do.

@@ -49,8 +49,9 @@ fn killed_clients_leave_nothing_behind() {
         eprintln!("{failure}");
     }
     assert!(outcome.failures.is_empty(), "victims saw what must not be");
-    // Of a driver that gives up the living, or of a machine on which this says nothing.
-    let starved_most = 3 + kills / 20;
+    // All of a moment in which the machine stood still, and few besides: more are those of a driver that gives up the living,
+    // or of a machine on which this says nothing.
+    let starved_most = at_once + kills / 1_000;
     assert!(
         outcome.starved <= starved_most,
         "{} of {kills} victims were given up before they were killed",

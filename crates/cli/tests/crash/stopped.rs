@@ -10,8 +10,7 @@ use crate::bench::{OPTIONS, PORT, await_true, context};
 use crate::message::{Producer, Received};
 use crate::observer::Observer;
 use crate::own_address::own_address;
-use crate::process::signal;
-use crate::process::{Directory, Driver};
+use crate::process::{Directory, Driver, signal};
 use crate::subject::Subject;
 
 const STREAM: i32 = 77;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use taran_protocol::command::Command;
 
 use crate::bench::Bench;
+use crate::shortages::{AFTERMATH, LISTENING, Tourist, image_is_made};
 
 thread_local! {
     /// Bytes that this thread holds. Never dropped, so that the allocator may use it at any time.
@@ -87,6 +88,23 @@ fn round(bench: &mut Bench, client_id: i64, count: i32) {
     bench.wires.forget_opened();
 }
 
+/// Everything a client may ask for, and an image for which a peer asks; then the client is killed, and all of it is given up.
+fn tour(bench: &mut Bench) {
+    let before = bench.counters().len();
+    let listener = bench.client();
+    bench.add_subscription(listener, LISTENING, 10).unwrap();
+    assert!(image_is_made(bench));
+    let refusals = Tourist::tour(bench);
+    assert!(refusals.is_empty(), "{refusals:?}");
+    bench.kill(listener);
+    bench.run_for(AFTERMATH);
+    bench.drain();
+    assert_eq!(bench.counters().len(), before, "{:?}", bench.labels());
+    assert!(bench.log_files().is_empty());
+    assert!(bench.wires.open_ports().is_empty());
+    bench.wires.forget_opened();
+}
+
 /// Opened in one round.
 const COUNT: i32 = 50;
 /// Nodes of trees are filled differently from time to time, with the same in them.
@@ -99,18 +117,27 @@ fn publications_and_subscriptions_that_are_gone_cost_no_byte() {
         ("aeron.counters.free.to.reuse.timeout", "0"),
     ]);
     let client_id = bench.client();
-    // Tables get the size that they need, and keep it.
-    for _ in 0..2 {
-        round(&mut bench, client_id, COUNT);
-    }
+    // Of more than a thousand publications, as many subscriptions, and some five thousand counters.
+    expect_no_growth(|| round(&mut bench, client_id, COUNT));
+}
+
+#[test]
+fn whatever_a_client_had_that_was_killed_costs_no_byte() {
+    let mut bench = Bench::with(&[("aeron.counters.free.to.reuse.timeout", "0")]);
+    expect_no_growth(|| tour(&mut bench));
+}
+
+/// Does it twice, until tables have the size that they need and keep, then twenty-one times more.
+fn expect_no_growth(mut deed: impl FnMut()) {
+    deed();
+    deed();
     let settled = HELD.get();
     let grown: Vec<i64> = (0..21)
         .map(|_| {
-            round(&mut bench, client_id, COUNT);
+            deed();
             HELD.get() - settled
         })
         .collect();
-    println!("bytes more than after the second round: {grown:?}");
-    // Of more than a thousand publications, as many subscriptions, and some five thousand counters.
+    println!("bytes more than after the second time: {grown:?}");
     assert!(grown.iter().all(|&grown| grown <= SLACK), "{grown:?}");
 }

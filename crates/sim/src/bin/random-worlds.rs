@@ -184,6 +184,10 @@ impl Run {
         for (seed, failure) in &results.failed {
             println!("  seed {seed}: {}", failure.kind);
         }
+        if results.seeds == 0 {
+            println!("nothing was played: that proves nothing");
+            return ExitCode::FAILURE;
+        }
         if results.failed.is_empty() {
             ExitCode::SUCCESS
         } else {

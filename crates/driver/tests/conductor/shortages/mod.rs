@@ -1,8 +1,8 @@
 //! One thing is missing, once, at every place where it is needed: room for a file, a descriptor, a counter.
 //!
 //! A tour of everything that a client may ask for is made over and over; each time the next step that takes something
-//! fails. Then exactly one answer of the tour is an error that says what is missing; when the client has gone nothing is
-//! left, and the next tour, with enough of everything, succeeds.
+//! fails. Then exactly one answer of the tour is an error that says what is missing (of counters, which stay too few, any
+//! number are); when the client has gone nothing is left, and the next tour, with enough of everything, succeeds.
 
 mod counters;
 mod descriptors;
@@ -20,7 +20,7 @@ use crate::bench::{Bench, Refusal, refusal};
 use crate::told::available;
 
 const UNICAST: &str = "aeron:udp?endpoint=localhost:40123";
-const LISTENING: &str = "aeron:udp?endpoint=localhost:40200";
+pub(crate) const LISTENING: &str = "aeron:udp?endpoint=localhost:40200";
 const PORT: u16 = 40_200;
 const MANUAL: &str = "aeron:udp?control-mode=manual";
 const DYNAMIC: &str = "aeron:udp?control=localhost:40300|control-mode=dynamic|fc=min";
@@ -31,7 +31,7 @@ const ANSWERED: &str =
     "aeron:udp?control=localhost:40602|control-mode=response|response-correlation-id=prototype";
 
 /// Longer than all timeouts that follow on the end of a client.
-const AFTERMATH: Duration = Duration::from_secs(30);
+pub(crate) const AFTERMATH: Duration = Duration::from_secs(30);
 
 /// What is there when no client is.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,15 +54,15 @@ impl Holdings {
 }
 
 /// One who asks for everything.
-struct Tourist<'a> {
+pub(crate) struct Tourist<'a> {
     bench: &'a mut Bench,
     client_id: i64,
     refusals: Vec<Refusal>,
 }
 
 impl Tourist<'_> {
-    /// Everything a client may ask for that goes with it: what was refused. The last of it is an image, for which a peer asks.
-    fn tour(bench: &mut Bench) -> Vec<Refusal> {
+    /// Everything a client may ask for that goes with it: what was refused.
+    pub(crate) fn tour(bench: &mut Bench) -> Vec<Refusal> {
         let client_id = bench.client();
         let mut tourist = Tourist {
             bench,
@@ -175,7 +175,7 @@ impl Tourist<'_> {
 }
 
 /// A peer asks for an image of a stream somebody subscribes to: whether it was made.
-fn image_is_made(bench: &mut Bench) -> bool {
+pub(crate) fn image_is_made(bench: &mut Bench) -> bool {
     bench.messages();
     let setup = Setup {
         header: Setup::header(0),
