@@ -54,7 +54,7 @@ pub(crate) struct Verdict {
     /// What it is.
     pub(crate) value: f64,
     /// Whether that is enough.
-    pub(crate) is_met: bool,
+    pub(crate) kept: Kept,
 }
 
 /// A floor with all that there is to say about it.
@@ -77,11 +77,7 @@ pub(crate) struct Promise<'a> {
 impl Promise<'_> {
     /// In a word.
     pub(crate) fn is_kept(&self) -> Kept {
-        match &self.verdict {
-            None => Kept::Unknown,
-            Some(verdict) if verdict.is_met => Kept::Yes,
-            Some(_) => Kept::No,
-        }
+        self.verdict.as_ref().map_or(Kept::Unknown, |it| it.kept)
     }
 }
 
@@ -92,6 +88,8 @@ pub(crate) enum Kept {
     Yes,
     /// It is not.
     No,
+    /// The figure would do, but messages were lost on the way to it, or the rate was not held.
+    Unsound,
     /// What it is about could not be measured.
     Unknown,
 }
@@ -101,6 +99,7 @@ impl fmt::Display for Kept {
         f.write_str(match self {
             Kept::Yes => "met",
             Kept::No => "NOT MET",
+            Kept::Unsound => "NOT SOUND",
             Kept::Unknown => "NOT MEASURED",
         })
     }
@@ -168,7 +167,11 @@ impl Outcome {
             bound: floor.bound,
             to: floor.to.map(|to| self.rows[to].label.clone()),
             value,
-            is_met: floor.bound.is_met_by(value),
+            kept: match floor.bound.is_met_by(value) {
+                false => Kept::No,
+                true if self.rows[floor.of].is_sound() => Kept::Yes,
+                true => Kept::Unsound,
+            },
         })
     }
 
@@ -194,6 +197,12 @@ impl Row {
             least: *values.first()?,
             most: *values.last()?,
         })
+    }
+
+    /// Whether nothing was lost in any round, and the rate held in most.
+    fn is_sound(&self) -> bool {
+        let held = self.rounds.iter().filter(|round| round.is_held).count();
+        2 * held > self.rounds.len() && self.rounds.iter().all(|round| round.troubles == 0)
     }
 
     /// What went wrong in some of its rounds, if anything did.
@@ -263,9 +272,9 @@ pub(crate) mod tests {
     #[test]
     fn a_floor_is_met_or_not() {
         let name = "driver stream loopback invoker 288B";
-        let is_met = |ours: f64| outcome(name, &[&[ours], &[1.0]]).verdicts(0, 0)[0].is_met;
-        assert!(is_met(8.6));
-        assert!(!is_met(8.5));
+        let kept = |ours: f64| outcome(name, &[&[ours], &[1.0]]).verdicts(0, 0)[0].kept;
+        assert_eq!(kept(8.6), Kept::Yes);
+        assert_eq!(kept(8.5), Kept::No);
         assert!(outcome(name, &[&[8.6], &[1.0]]).verdicts(1, 0).is_empty());
     }
 
@@ -281,7 +290,7 @@ pub(crate) mod tests {
     fn a_figure_can_stand_for_itself() {
         let outcome = outcome("defaults idle", &[&[0.4]]);
         let verdicts = outcome.verdicts(0, 0);
-        assert_eq!((verdicts[0].value, verdicts[0].is_met), (0.4, true));
+        assert_eq!((verdicts[0].value, verdicts[0].kept), (0.4, Kept::Yes));
     }
 
     #[test]
@@ -291,5 +300,17 @@ pub(crate) mod tests {
         outcome.rows[0].rounds[0].troubles = 2;
         let complaint = outcome.rows[0].complaint().unwrap();
         assert_eq!(complaint, "Taran: 2 messages lost, repeated or damaged");
+    }
+
+    #[test]
+    fn a_floor_is_not_met_by_losing_messages_or_by_going_slowly() {
+        let kept = |spoil: fn(&mut Measured)| {
+            let mut outcome = outcome("defaults idle", &[&[0.4, 0.4, 0.4]]);
+            outcome.rows[0].rounds.iter_mut().take(2).for_each(spoil);
+            outcome.verdicts(0, 0)[0].kept
+        };
+        assert_eq!(kept(|_| ()), Kept::Yes);
+        assert_eq!(kept(|round| round.troubles = 1), Kept::Unsound);
+        assert_eq!(kept(|round| round.is_held = false), Kept::Unsound);
     }
 }

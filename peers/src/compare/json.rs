@@ -2,11 +2,19 @@
 
 use serde_json::{Value, json};
 
+use crate::about::About;
 use crate::figures::{Outcome, Promise, Row};
 use crate::table::{told, wanted};
 
-/// All measurements: figures with their ratios and what was promised, and every round by itself.
-pub(crate) fn value(outcomes: &[Outcome]) -> Value {
+/// What they belong to, and all measurements: figures with their ratios and what was promised, and every round by itself.
+pub(crate) fn value(outcomes: &[Outcome], about: &About) -> Value {
+    json!({
+        "about": about,
+        "measurements": measurements(outcomes),
+    })
+}
+
+fn measurements(outcomes: &[Outcome]) -> Value {
     outcomes.iter().map(measurement).collect()
 }
 
@@ -58,7 +66,7 @@ mod tests {
     #[test]
     fn tells_figures_ratios_promises_and_rounds() {
         let name = "driver stream loopback invoker 288B";
-        let value = value(&[outcome(name, &[&[30.0, 10.0, 20.0], &[2.0]])]);
+        let value = measurements(&[outcome(name, &[&[30.0, 10.0, 20.0], &[2.0]])]);
         let ours = &value[0]["rows"][0];
         assert_eq!(value[0]["name"], name);
         assert_eq!(value[0]["promises"][0]["judged_by"], 10.0);

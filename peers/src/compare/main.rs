@@ -4,10 +4,11 @@
 //! * `contender`: who is measured: the programs that run for each.
 //! * `world`: where: this machine, or two namespaces with a cable between them.
 //! * `run`: one measurement of one contestant, by `process`es.
-//! * `figures`: medians, spreads, ratios and floors; `table`, `page`, `json`: how they are shown.
+//! * `about`: which code and which machine; `figures`: medians, spreads, ratios and floors; `table`, `page`, `json`: how they are shown.
 
 #![forbid(unsafe_code)]
 
+mod about;
 mod contender;
 mod figures;
 mod interrupt;
@@ -26,9 +27,10 @@ use std::time::Instant;
 
 use clap::Parser;
 
+use about::About;
 use contender::Contender;
 use figures::Outcome;
-use plan::{Case, Task};
+use plan::{Case, Contestant, Drive, Task};
 use world::Place;
 
 /// How it ends when everything was measured, and something was not as good as it has to be.
@@ -76,7 +78,7 @@ fn main() -> ExitCode {
 
 /// Gives how many promises are not kept.
 fn compare(arguments: &Arguments) -> Result<usize, String> {
-    let mut cases = chosen(&arguments.only)?;
+    let cases = chosen(&arguments.only)?;
     if arguments.list {
         for case in &cases {
             println!("{}", case.name);
@@ -86,17 +88,20 @@ fn compare(arguments: &Arguments) -> Result<usize, String> {
     interrupt::watch()?;
     process::remove_leftovers();
     world::remove_leftovers();
-    leave_out(&mut cases);
+    let is_there = Present::look(&cases);
+    needs_buffers(&cases)?;
     fs::create_dir_all(&arguments.output).map_err(|error| at(&arguments.output, &error))?;
     let began = Instant::now();
+    let about = About::of(arguments);
+    println!("{}", about.line());
     let mut outcomes = Vec::new();
     let mut failures = 0;
     for case in &cases {
-        let outcome = measure(case, arguments, &mut failures)?;
+        let outcome = measure(case, arguments, &is_there, &mut failures)?;
         print!("{}", table::text(&outcome));
         outcomes.push(outcome);
         // After each, so that whoever loses patience has what there is.
-        write(&outcomes, arguments)?;
+        write(&outcomes, &about, &arguments.output)?;
     }
     let (promises, broken) = table::promises(&outcomes);
     print!("{promises}");
@@ -125,39 +130,81 @@ fn chosen(parts: &[String]) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// Leaves out what cannot be had here, and says so.
-fn leave_out(cases: &mut Vec<Case>) {
-    if cases.iter().any(needs_cable)
-        && let Some(why) = world::cable_is_missing()
-    {
-        eprintln!("SKIPPED: everything over veth: {why}");
-        cases.retain(|case| !needs_cable(case));
+/// What can be had here of all that the plan asks for. What cannot is not measured, and neither are promises about it.
+struct Present {
+    cable: bool,
+    java: bool,
+}
+
+impl Present {
+    /// Looks, as far as it matters, and says what is missing.
+    fn look(cases: &[Case]) -> Present {
+        let all = || cases.iter().flat_map(|case| &case.contestants);
+        let missing = |what: &str, why: Option<String>| {
+            if let Some(why) = &why {
+                eprintln!("SKIPPED: {what}: {why}");
+            }
+            why.is_none()
+        };
+        Present {
+            cable: !all().any(needs_cable)
+                || missing("everything over veth", world::cable_is_missing()),
+            java: !all().any(|one| one.whose == Contender::Java)
+                || missing("everything in Java", Contender::Java.is_missing()),
+        }
     }
-    let has_java = |case: &Case| {
-        case.contestants
-            .iter()
-            .any(|one| one.whose == Contender::Java)
-    };
-    if cases.iter().any(has_java)
-        && let Some(why) = Contender::Java.is_missing()
-    {
-        eprintln!("SKIPPED: the official Java driver: {why}");
+
+    fn has(&self, contestant: &Contestant) -> bool {
+        (self.cable || !needs_cable(contestant))
+            && (self.java || contestant.whose != Contender::Java)
     }
 }
 
-fn needs_cable(case: &Case) -> bool {
-    case.contestants.iter().any(|one| {
-        matches!(&one.task, Task::Stream(drive, _) if matches!(drive.place, Place::Cable { .. }))
-    })
+fn needs_cable(contestant: &Contestant) -> bool {
+    matches!(&contestant.task, Task::Stream(drive, _) if matches!(drive.place, Place::Cable { .. }))
+}
+
+/// Tuned drivers ask for larger socket buffers than most systems allow. Ours would get them all the same where it is root,
+/// and the official one in C refuses to start: neither is a comparison.
+fn needs_buffers(cases: &[Case]) -> Result<(), String> {
+    let is_tuned = |one: &Contestant| one.task.drive().is_some_and(Drive::is_tuned);
+    if !cases
+        .iter()
+        .flat_map(|case| &case.contestants)
+        .any(is_tuned)
+    {
+        return Ok(());
+    }
+    for name in ["rmem_max", "wmem_max"] {
+        let path = format!("/proc/sys/net/core/{name}");
+        let text = fs::read_to_string(&path).map_err(|error| at(Path::new(&path), &error))?;
+        if text
+            .trim()
+            .parse()
+            .is_ok_and(|bytes: u64| bytes < plan::SOCKET_BUFFER)
+        {
+            let needed = plan::SOCKET_BUFFER;
+            return Err(format!(
+                "tuned drivers have socket buffers of {needed} bytes, and {path} allows {}: sysctl -w net.core.{name}={needed}",
+                text.trim()
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A B A B: each contestant in every round, its driver started anew. One that fails is told, and has no figure for that
 /// round: the others go on.
-fn measure(case: &Case, arguments: &Arguments, failures: &mut u32) -> Result<Outcome, String> {
+fn measure(
+    case: &Case,
+    arguments: &Arguments,
+    present: &Present,
+    failures: &mut u32,
+) -> Result<Outcome, String> {
     let mut outcome = Outcome::new(case);
     for round in 1..=arguments.rounds {
         for (index, contestant) in case.contestants.iter().enumerate() {
-            if contestant.whose.is_missing().is_some() {
+            if !present.has(contestant) {
                 continue;
             }
             let result = run::once(contestant, arguments.measure_ms);
@@ -175,14 +222,14 @@ fn measure(case: &Case, arguments: &Arguments, failures: &mut u32) -> Result<Out
     Ok(outcome)
 }
 
-fn write(outcomes: &[Outcome], arguments: &Arguments) -> Result<(), String> {
-    let json =
-        serde_json::to_string_pretty(&json::value(outcomes)).map_err(|error| error.to_string())?;
+fn write(outcomes: &[Outcome], about: &About, folder: &Path) -> Result<(), String> {
+    let json = serde_json::to_string_pretty(&json::value(outcomes, about))
+        .map_err(|error| error.to_string())?;
     for (name, text) in [
         ("compare.json", json),
-        ("compare.html", page::html(outcomes, arguments.rounds)),
+        ("compare.html", page::html(outcomes, about)),
     ] {
-        let path = arguments.output.join(name);
+        let path = folder.join(name);
         fs::write(&path, text).map_err(|error| at(&path, &error))?;
     }
     Ok(())

@@ -7,6 +7,7 @@ use plotters::prelude::{
     SVGBackend, SeriesLabelPosition, WHITE,
 };
 
+use crate::about::About;
 use crate::contender::Contender;
 use crate::figures::{Kept, Outcome, Promise, Row, median};
 use crate::plan::Kind;
@@ -26,12 +27,14 @@ const RAREST: f64 = 100_000.0;
 const STYLE: &str = include_str!("page.css");
 
 /// The page.
-pub(crate) fn html(outcomes: &[Outcome], rounds: u32) -> String {
+pub(crate) fn html(outcomes: &[Outcome], about: &About) -> String {
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Taran and the original</title><style>{STYLE}</style>\
          <header><h1>Taran and the original</h1><p>Medians of {rounds} alternating rounds on one machine, with the least and the most of \
          them. The ratio is to the median of the last row with the same figure, or to what a row is a variant of. Round trips \
-         count from the moment at which a message was due, but those of a ping-pong, which has no schedule.</p></header>"
+         count from the moment at which a message was due, but those of a ping-pong, which has no schedule.</p><p>{}</p></header>",
+        about.line(),
+        rounds = about.rounds,
     );
     summary(&mut page, outcomes);
     for outcome in outcomes {
@@ -60,7 +63,7 @@ fn summary(page: &mut String, outcomes: &[Outcome]) {
     for promise in &promises {
         let class = match promise.is_kept() {
             Kept::Yes => "good",
-            Kept::No => "bad",
+            Kept::No | Kept::Unsound => "bad",
             Kept::Unknown => "unknown",
         };
         let _ = write!(
@@ -132,7 +135,11 @@ fn section(page: &mut String, outcome: &Outcome) {
                 ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))
             );
             for verdict in outcome.verdicts(index, figure) {
-                let class = if verdict.is_met { "good" } else { "bad" };
+                let class = if verdict.kept == Kept::Yes {
+                    "good"
+                } else {
+                    "bad"
+                };
                 let _ = write!(page, "<span class=\"{class}\">{}</span> ", told(&verdict));
             }
             page.push_str("</tr>");

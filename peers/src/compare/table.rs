@@ -88,12 +88,11 @@ pub(crate) fn wanted(promise: &Promise<'_>) -> String {
 
 /// A floor and whether it is met.
 pub(crate) fn told(verdict: &Verdict) -> String {
-    let is_met = if verdict.is_met { "met" } else { "NOT MET" };
     let to = match &verdict.to {
         Some(to) => format!(" of {to}, is {:.2}", verdict.value),
         None => String::new(),
     };
-    format!("[{}{to}: {is_met}]", verdict.bound)
+    format!("[{}{to}: {}]", verdict.bound, verdict.kept)
 }
 
 /// With as many digits as say something.

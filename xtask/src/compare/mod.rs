@@ -3,6 +3,7 @@
 mod needs;
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -35,7 +36,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     } else {
         run_command(&mut cargo("build"))?;
     }
-    run_command(compare.arg("--").args(arguments).current_dir(root()))
+    // Its exit code is that of the chore.
+    let error = compare.arg("--").args(arguments).current_dir(root()).exec();
+    Err(format!("{compare:?} cannot be run: {error}"))
 }
 
 /// Checks what the official C driver is built with, and builds the Java programs; gives the search path to build with.

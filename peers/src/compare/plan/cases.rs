@@ -18,6 +18,9 @@ const TUNED: Options = &[
     ("aeron.term.buffer.sparse.file", "false"),
 ];
 
+/// Bytes of the socket buffers of [`TUNED`].
+pub(crate) const SOCKET_BUFFER: u64 = 2 << 20;
+
 /// A driver that never sleeps, as far as two cores let it: one thread.
 const SPINNING: Options = &[
     ("aeron.threading.mode", "SHARED"),
@@ -169,6 +172,20 @@ fn defaults(cases: &mut Vec<Case>) {
                 });
             }
         }
+    }
+    for length in LENGTHS {
+        let drive = Drive {
+            place: Place::Loopback,
+            mode: Mode::Default,
+            length,
+            options: &[],
+        };
+        cases.push(rivals(
+            format!("defaults stream udp {length}B"),
+            Mode::Default,
+            &Task::Stream(drive, Crowd::ONE),
+            |_, _| None,
+        ));
     }
     cases.push(rivals(
         "defaults idle".to_owned(),

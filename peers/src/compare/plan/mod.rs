@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::contender::Contender;
 use crate::world::Place;
 
-pub(crate) use cases::all;
+pub(crate) use cases::{SOCKET_BUFFER, all};
 pub(crate) use floors::{Bound, Floor};
 
 /// A measurement of several contestants under the same conditions.
@@ -80,7 +80,27 @@ pub(crate) struct Drive {
 /// Raised for official drivers, which send less at a time by default. Ours sends what is there; set, it would be a bound.
 const MESSAGES_PER_SEND: &str = "aeron.network.publication.max.messages.per.send";
 
+impl Task {
+    /// How the driver is driven, if it is.
+    pub(crate) fn drive(&self) -> Option<&Drive> {
+        match self {
+            Task::Stream(drive, _)
+            | Task::Echo(drive, _)
+            | Task::Ceiling(drive)
+            | Task::ClientStream(drive)
+            | Task::ClientPing(drive) => Some(drive),
+            Task::Idle => None,
+        }
+    }
+}
+
 impl Drive {
+    /// Whether it asks for larger socket buffers than most systems allow.
+    pub(crate) fn is_tuned(&self) -> bool {
+        let mut options = self.options.iter();
+        options.any(|(name, _)| *name == "aeron.socket.so_rcvbuf")
+    }
+
     /// Those of its options that a contender gets.
     pub(crate) fn options_of(&self, whose: Contender) -> Vec<(&'static str, &'static str)> {
         let is_bound = |name| whose == Contender::Taran && name == MESSAGES_PER_SEND;

@@ -1,0 +1,99 @@
+//! What this machine's memory carries from one core to another: messages through a ring of one producer and one consumer, the
+//! yardstick of streams over shared memory.
+//!
+//!     cargo run --release -p taran-rig --example ring [PRODUCER'S CORE] [CONSUMER'S CORE]
+//!
+//! Messages are written and checked as `taran bench` does it. Once the ring stays in the cache, and once it is as long as the
+//! three terms of a log of 16 MiB each. Printed are medians of seven runs, in millions a second, with the least and the most.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use taran_core::affinity;
+use taran_core::memory::Region;
+use taran_core::ring::TRAILER_LENGTH;
+use taran_core::ring::one_to_one::{Consumer, Producer};
+use taran_rig::payload;
+
+const RUNS: usize = 7;
+const WARM_UP: Duration = Duration::from_millis(500);
+const MEASURED: Duration = Duration::from_secs(1);
+/// Payload bytes of a message.
+const LENGTHS: [usize; 2] = [32, 288];
+/// Bytes of a ring, and what they are like.
+const RINGS: [(usize, &str); 2] = [
+    (256 * 1024, "in the cache"),
+    (64 * 1024 * 1024, "through 64 MiB"),
+];
+/// Messages between two looks whether it is over, and between two releases of what was read.
+const BURST: usize = 256;
+const TYPE: i32 = 1;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
+    let mut cores = [0, 1];
+    for (core, argument) in cores.iter_mut().zip(std::env::args().skip(1)) {
+        *core = argument.parse()?;
+    }
+    for length in LENGTHS {
+        for (capacity, what) in RINGS {
+            let runs: Result<Vec<f64>, Failure> =
+                (0..RUNS).map(|_| run(capacity, length, cores)).collect();
+            let mut runs = runs?;
+            runs.sort_by(f64::total_cmp);
+            let [least, median, most] = [runs[0], runs[RUNS / 2], runs[RUNS - 1]];
+            println!("{length} B, {what}: {median:.1} ({least:.1} to {most:.1})");
+        }
+    }
+    Ok(())
+}
+
+/// Millions of messages a second.
+fn run(capacity: usize, length: usize, cores: [usize; 2]) -> Result<f64, Failure> {
+    let region = Region::anonymous(capacity + TRAILER_LENGTH)?;
+    let (mut producer, mut consumer) = (Producer::open(&region)?, Consumer::open(&region)?);
+    let (read, is_over) = (&AtomicU64::new(0), &AtomicBool::new(false));
+    thread::scope(|scope| {
+        let writing = scope.spawn(move || -> Result<(), Failure> {
+            affinity::pin_current_thread(cores[0])?;
+            let mut sequence = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                for _ in 0..BURST {
+                    let fill = |message: &mut [u8]| payload::write(message, 0, sequence);
+                    if producer.write_with(TYPE, length, fill).is_err() {
+                        break;
+                    }
+                    sequence += 1;
+                }
+            }
+            Ok(())
+        });
+        let reading = scope.spawn(move || -> Result<(), Failure> {
+            affinity::pin_current_thread(cores[1])?;
+            let (mut expected, mut damaged) = (0, false);
+            while !is_over.load(Ordering::Relaxed) && !damaged {
+                consumer.read(BURST, |_, message| {
+                    damaged |= payload::read(message, length) != Ok((0, expected));
+                    expected += 1;
+                })?;
+                read.store(expected, Ordering::Relaxed);
+            }
+            if damaged {
+                return Err("a message is not the one that was written".into());
+            }
+            Ok(())
+        });
+        thread::sleep(WARM_UP);
+        let (began, before) = (Instant::now(), read.load(Ordering::Relaxed));
+        thread::sleep(MEASURED);
+        let messages = read.load(Ordering::Relaxed) - before;
+        let took = began.elapsed().as_secs_f64();
+        is_over.store(true, Ordering::Relaxed);
+        writing.join().map_err(|_| "the producer panicked")??;
+        reading.join().map_err(|_| "the consumer panicked")??;
+        Ok(messages as f64 / took / 1e6)
+    })
+}

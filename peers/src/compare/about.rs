@@ -1,0 +1,86 @@
+//! What the figures belong to: which code, which machine, when, and how much was measured.
+
+use std::fs;
+use std::process::Command;
+
+use serde::Serialize;
+
+use crate::Arguments;
+
+/// All of it, as far as it can be found out.
+#[derive(Debug, Serialize)]
+pub(crate) struct About {
+    /// The commit, and whether files differ from it.
+    pub(crate) commit: String,
+    /// When the run began, in UTC.
+    pub(crate) began: String,
+    pub(crate) kernel: String,
+    pub(crate) processor: String,
+    pub(crate) cores: usize,
+    pub(crate) rounds: u32,
+    pub(crate) measure_ms: u64,
+}
+
+impl About {
+    pub(crate) fn of(arguments: &Arguments) -> About {
+        let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = cpus.lines().find(|line| line.starts_with("model name"));
+        let name = model.and_then(|line| line.split_once(": "));
+        About {
+            commit: said(
+                "git",
+                &["describe", "--always", "--dirty", "--exclude", "*"],
+            ),
+            began: said("date", &["-u", "+%Y-%m-%d %H:%M:%S"]),
+            kernel: said("uname", &["-srm"]),
+            processor: name.map_or_else(unknown, |(_, name)| name.to_owned()),
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            rounds: arguments.rounds,
+            measure_ms: arguments.measure_ms,
+        }
+    }
+
+    /// In a line, for people.
+    pub(crate) fn line(&self) -> String {
+        format!(
+            "{} at {} UTC; {}; {} cores of {}; {} rounds of {} ms",
+            self.commit,
+            self.began,
+            self.kernel,
+            self.cores,
+            self.processor,
+            self.rounds,
+            self.measure_ms
+        )
+    }
+}
+
+/// The first line that a program says.
+fn said(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    let text = output
+        .ok()
+        .filter(|output| output.status.success())
+        .and_then(|output| String::from_utf8(output.stdout).ok());
+    text.and_then(|text| Some(text.lines().next()?.to_owned()))
+        .unwrap_or_else(unknown)
+}
+
+fn unknown() -> String {
+    "unknown".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn this_machine_is_known() {
+        let about = About::of(&Arguments::parse_from(["compare", "--rounds", "3"]));
+        assert_eq!((about.rounds, about.measure_ms), (3, 1_000));
+        assert!(about.kernel.starts_with("Linux "), "{about:?}");
+        assert!(about.cores > 0 && !about.line().contains("unknown at"));
+    }
+}
