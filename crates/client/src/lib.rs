@@ -57,6 +57,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod assembly;
 mod callback;
 mod channel_status;
