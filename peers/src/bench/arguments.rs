@@ -56,6 +56,9 @@ pub struct Common {
     /// How many streams there are
     #[arg(long, default_value_t = 1)]
     pub streams: u16,
+    /// Each stream has one message between two turns of the driver
+    #[arg(long)]
+    pub trickle: bool,
     /// Payload bytes of a message
     #[arg(long, default_value_t = 288)]
     pub length: usize,
@@ -94,6 +97,7 @@ impl Common {
             channels: self.channel.clone(),
             stream_id: STREAM_ID,
             streams: self.streams,
+            trickle: self.trickle,
             length: self.length,
             duration: Duration::from_millis(self.measure_ms),
             warmup: Duration::from_millis(self.warmup_ms),

@@ -8,7 +8,7 @@ use taran_net::{ReceiveBatch, Transport};
 
 use super::announce::send_signs;
 use super::control;
-use super::publication::{SenderPublication, Turn};
+use super::publication::{Company, SenderPublication, Turn};
 use super::wire::Wire;
 use super::{CONTROL_BATCH, CONTROL_BATCHES, Desk};
 use crate::allowance::{Allowance, complaints, response_setups};
@@ -25,6 +25,8 @@ pub struct SendEndpoint {
     pub(super) signs: Signs,
     control: Option<Box<dyn Transport>>,
     publications: Rounds<SenderPublication>,
+    /// Lone datagrams in the last duty cycle.
+    lone: usize,
     seats: IdMap<PublicationId, Seat>,
     /// Whose control frames are those of a session and stream: the oldest where several have the same.
     addressees: IdMap<(i32, i32), PublicationId>,
@@ -44,6 +46,7 @@ impl SendEndpoint {
             signs: Signs::new(),
             control: spec.control,
             publications: Rounds::default(),
+            lone: 0,
             seats: IdMap::with_hasher(IdHash::new(spec.seed)),
             addressees: IdMap::with_hasher(IdHash::new(spec.seed)),
             heard_ns: 0,
@@ -69,6 +72,12 @@ impl SendEndpoint {
         let streams = self.publications.len();
         self.signs
             .shared_by(if self.wire.is_common() { streams } else { 0 });
+        let company = (streams > 1 && self.wire.is_common()).then_some(Company {
+            convoy: desk.convoy,
+            lone: 0,
+            is_worth_it: self.lone > 1,
+            seat: Seat(0),
+        });
         let mut turn = Turn {
             now: desk.now,
             wire: &mut self.wire,
@@ -76,17 +85,33 @@ impl SendEndpoint {
             faults: desk.faults,
             signs: &mut self.signs,
             spare_trains: &mut desk.spare_trains,
+            company,
         };
         let (mut sent, mut sending, mut is_held_up) = (0, 0, false);
         self.publications
-            .turn(desk.now.nanos, pace, |_, publication| {
+            .turn(desk.now.nanos, pace, |seat, publication| {
+                if let Some(company) = &mut turn.company {
+                    company.seat = seat;
+                }
                 let before = publication.position;
                 let bytes = publication.turn(&mut turn);
                 sent += bytes;
                 sending += usize::from(bytes > 0);
                 is_held_up |= publication.is_held_up;
-                publication.position != before || publication.is_pending()
+                bytes > 0 || publication.position != before || publication.is_pending()
             });
+        turn.send_convoy();
+        if let Some(company) = turn.company.take() {
+            self.lone = company.lone;
+            company.convoy.settle(|passenger| {
+                if !passenger.went {
+                    sent -= passenger.length;
+                }
+                if let Some(publication) = self.publications.get_mut(passenger.seat) {
+                    publication.has_left(passenger, &turn);
+                }
+            });
+        }
         if turn.signs.are_due(pace == Pace::AtRest, turn.now) {
             send_signs(&mut turn);
         }
@@ -181,6 +206,7 @@ impl SendEndpoint {
             faults: desk.faults,
             signs: &mut self.signs,
             spare_trains: &mut desk.spare_trains,
+            company: None,
         };
         Some((publication, turn))
     }

@@ -2,7 +2,8 @@
 //!
 //! One duty cycle gives a turn to every publication that sends, and to some of those that do not (`rounds`). A turn takes
 //! what clients have committed to the term buffer, as far as the receiver's window reaches, and hands the very bytes to
-//! the socket: one run of equal datagrams is one transmit, whatever it holds. Receivers are listened to when nothing was
+//! the socket: one run of equal datagrams is one transmit, whatever it holds; lone datagrams of several streams share one
+//! (`convoy`). Receivers are listened to when nothing was
 //! sent and they were not silent a moment ago, and often enough otherwise. The order of reading is the order of the message:
 //! [`Sender::do_work`](taran_core::agent::Agent::do_work) here, [`SendEndpoint`], [`SenderPublication`], `plan` (what goes
 //! out next), `wire` (where to); then the way back: `control`, `answers`, `flow_control`, `retransmit`.
@@ -11,6 +12,7 @@ mod announce;
 mod answers;
 mod commands;
 mod control;
+mod convoy;
 mod destinations;
 mod endpoint;
 mod flow_control;
@@ -38,6 +40,7 @@ use crate::faults::Faults;
 use crate::lull::Lull;
 use crate::park::{REST, may_have_arrived, wait_for_any};
 use crate::rounds::Tempo;
+use convoy::Convoy;
 
 pub use endpoint::SendEndpoint;
 pub use flow_control::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};
@@ -106,6 +109,7 @@ pub struct Sender {
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
     tempo: Tempo,
+    convoy: Convoy,
     /// No more than one publication sent in the last duty cycle.
     is_lone: bool,
 }
@@ -117,6 +121,7 @@ struct Desk<'a> {
     faults: &'a mut Faults,
     events: &'a mut Outbox,
     spare_trains: usize,
+    convoy: &'a mut Convoy,
     /// Publications that sent something.
     sending: usize,
     /// One can send nothing before a receiver says something.
@@ -193,6 +198,7 @@ impl Sender {
             batch: ReceiveBatch::new(CONTROL_BATCH),
             fds: Vec::new(),
             tempo: Tempo::default(),
+            convoy: Convoy::new(),
             is_lone: true,
         }
     }
@@ -205,6 +211,7 @@ impl Sender {
             faults: &mut self.faults,
             events: &mut self.outbox,
             spare_trains: if self.is_lone { SPARE_TRAINS } else { 0 },
+            convoy: &mut self.convoy,
             sending: 0,
             is_held_up: false,
         };
@@ -240,6 +247,7 @@ impl Sender {
             faults: &mut self.faults,
             events: &mut self.outbox,
             spare_trains: 0,
+            convoy: &mut self.convoy,
             sending: 0,
             is_held_up: false,
         };

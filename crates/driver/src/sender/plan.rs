@@ -131,6 +131,14 @@ impl Plan {
         &self.runs[..self.count]
     }
 
+    /// Its only datagram, if it has no more.
+    pub(super) fn lone(&self) -> Option<&Run> {
+        match self.runs() {
+            [run] if run.frames.length <= run.frames.segment => Some(run),
+            _ => None,
+        }
+    }
+
     /// How far the stream moves when the first `accepted` bytes of the plan went out.
     pub(super) fn advance(&self, accepted: usize) -> i64 {
         let mut left = accepted as i64;

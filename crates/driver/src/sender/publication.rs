@@ -13,6 +13,7 @@ use taran_net::Transmit;
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
 use super::announce::send_signs;
+use super::convoy::{Convoy, Passenger};
 use super::flow_control::{self, FlowControl};
 use super::plan::{Bounds, MAX_RUNS, Plan, Run};
 use super::present::Present;
@@ -23,7 +24,7 @@ use crate::boundary::{
     EndpointId, FlowControlSpec, PublicationId, SenderCounters, SenderPublicationSpec,
 };
 use crate::faults::Faults;
-use crate::rounds::Guest;
+use crate::rounds::{Guest, Seat};
 use crate::signs::{Signs, Ticket};
 use crate::timestamps::SendTimestamp;
 
@@ -75,6 +76,52 @@ pub(super) struct Turn<'a> {
     pub(super) signs: &'a mut Signs,
     /// Trains beyond its first that a lone publication may send in this duty cycle.
     pub(super) spare_trains: &'a mut usize,
+    /// Where lone datagrams may wait for those of others.
+    pub(super) company: Option<Company<'a>>,
+}
+
+/// Others on the same endpoint that send a datagram now and then.
+pub(super) struct Company<'a> {
+    pub(super) convoy: &'a mut Convoy,
+    /// Lone datagrams in this duty cycle.
+    pub(super) lone: usize,
+    /// Whether there were several in the last one, so that it is worth to wait.
+    pub(super) is_worth_it: bool,
+    /// Of the publication whose turn it is.
+    pub(super) seat: Seat,
+}
+
+impl Turn<'_> {
+    /// Whether a plan's lone datagram waits for those of others. All that wait leave before anything longer.
+    fn takes_along(&mut self, plan: &Plan, term: &Region) -> bool {
+        let Some(company) = &mut self.company else {
+            return false;
+        };
+        let lone = plan.lone();
+        company.lone += usize::from(lone.is_some());
+        let joins = lone.filter(|_| company.is_worth_it && company.convoy.is_open());
+        let length = joins.map_or(0, |run| run.frames.length as usize);
+        if company.convoy.waits() && (joins.is_none() || !company.convoy.has_room(length)) {
+            self.send_convoy();
+        }
+        let (Some(run), Some(company)) = (joins, &mut self.company) else {
+            return false;
+        };
+        let datagram = term.bytes(run.offset, length);
+        let advance = i64::from(run.frames.advance());
+        company.convoy.take(datagram, company.seat, advance);
+        true
+    }
+
+    /// Sends what waits.
+    pub(super) fn send_convoy(&mut self) {
+        if let Some(company) = &mut self.company
+            && company.convoy.waits()
+            && !company.convoy.leave(self.wire, self.now, self.faults)
+        {
+            self.counters.short_sends.increment();
+        }
+    }
 }
 
 /// What came of one batch.
@@ -222,24 +269,44 @@ impl SenderPublication {
             send_signs(turn);
         }
         stamp(self.spec.send_timestamp.as_ref(), &plan, term);
+        if turn.takes_along(&plan, term) {
+            return Train {
+                bytes: plan.bytes(),
+                is_full: false,
+            };
+        }
         let accepted = transmit(&plan, term, turn);
         self.is_short = accepted < plan.bytes();
         if self.is_short {
             turn.counters.short_sends.increment();
         }
         if accepted > 0 {
-            self.position += plan.advance(accepted);
-            self.invited = self.position.min(self.limit);
-            self.publish_position();
-            self.retransmits.sent(accepted);
-            self.sent_ns = turn.now.nanos;
-            self.counts_back_pressure = true;
-            turn.counters.bytes_sent.add_exclusive(accepted as i64);
+            self.went(plan.advance(accepted), accepted, turn);
         }
         Train {
             bytes: accepted,
             is_full: accepted == plan.bytes() && plan.is_full(),
         }
+    }
+
+    /// What became of a datagram that waited for others.
+    pub(super) fn has_left(&mut self, passenger: Passenger, turn: &Turn<'_>) {
+        if passenger.went {
+            self.went(passenger.advance, passenger.length, turn);
+        } else {
+            self.is_short = true;
+        }
+    }
+
+    /// So many bytes went out, with which the stream moves so far.
+    fn went(&mut self, advance: i64, bytes: usize, turn: &Turn<'_>) {
+        self.position += advance;
+        self.invited = self.position.min(self.limit);
+        self.publish_position();
+        self.retransmits.sent(bytes);
+        self.sent_ns = turn.now.nanos;
+        self.counts_back_pressure = true;
+        turn.counters.bytes_sent.add_exclusive(bytes as i64);
     }
 
     fn publish_position(&self) {

@@ -23,6 +23,8 @@ pub struct StreamConfig {
     pub stream_id: i32,
     /// How many streams there are on each, one number after the other.
     pub streams: u16,
+    /// Whether each stream has one message between two turns of the driver, in place of one stream as many as it is let.
+    pub trickle: bool,
     /// Payload bytes of a message, at least [`crate::payload::MIN_LENGTH`].
     pub length: usize,
     /// Time that is measured.

@@ -41,6 +41,7 @@ struct Publisher<P> {
     length: usize,
     /// Messages between two turns of the driver, and between two looks at the clock.
     burst: usize,
+    trickle: bool,
     retries: u64,
 }
 
@@ -80,6 +81,7 @@ impl<P: Outgoing> Publisher<P> {
             clock: SystemClock::new(),
             length: config.length,
             burst: config.burst(),
+            trickle: config.trickle,
             retries: 0,
         })
     }
@@ -95,30 +97,51 @@ impl<P: Outgoing> Publisher<P> {
             if now_ns >= end_ns {
                 return Ok(now_ns);
             }
-            self.burst(now_ns)?;
+            if self.trickle {
+                self.trickle(now_ns)?;
+            } else {
+                self.burst(now_ns)?;
+            }
             side.turn()?;
         }
     }
 
+    /// Publishes a message on each stream that takes one.
+    fn trickle(&mut self, now_ns: i64) -> Result<(), RunError> {
+        for stream in &mut self.streams {
+            if !stream.publish(self.length, now_ns)? {
+                self.retries += 1;
+            }
+        }
+        Ok(())
+    }
+
     /// Publishes on one stream, until it is refused; the next burst is for the next stream.
     fn burst(&mut self, now_ns: i64) -> Result<(), RunError> {
-        let length = self.length;
         if self.turn == self.streams.len() {
             self.turn = 0;
         }
         let stream = &mut self.streams[self.turn];
         self.turn += 1;
         for _ in 0..self.burst {
-            let sequence = stream.sequence;
-            let is_sent = stream.publication.send(length, |message| {
-                payload::write(message, now_ns, sequence);
-            })?;
-            if !is_sent {
+            if !stream.publish(self.length, now_ns)? {
                 self.retries += 1;
                 return Ok(());
             }
-            stream.sequence += 1;
         }
         Ok(())
+    }
+}
+
+impl<P: Outgoing> Stream<P> {
+    /// Publishes the next message; false if there is no room.
+    #[inline]
+    fn publish(&mut self, length: usize, now_ns: i64) -> Result<bool, RunError> {
+        let sequence = self.sequence;
+        let is_sent = self.publication.send(length, |message| {
+            payload::write(message, now_ns, sequence);
+        })?;
+        self.sequence += u64::from(is_sent);
+        Ok(is_sent)
     }
 }

@@ -1,5 +1,7 @@
 //! Streams between hosts, on networks of all kinds.
 
+use std::time::Duration;
+
 use taran_protocol::counter::SystemCounter;
 use taran_sim::{HostSpec, Lengths, Publishing, Subscribing, World, seeded, weather};
 
@@ -47,6 +49,30 @@ seeded! {
             let over_runs = world.system(host, SystemCounter::FlowControlOverRuns);
             assert_eq!(over_runs, 0, "{host:?} was sent more than it had room for");
         }
+        end(world);
+    }
+}
+
+seeded! {
+    /// Many streams of one channel with a message now and then, whose datagrams share calls, over a network that loses some
+    /// and refuses to take others.
+    company, 40, |seed| {
+        let Pair { mut world, clients, .. } = Pair::new(seed);
+        let faults = weather::foul(world.random());
+        world.set_faults(faults);
+        let mut flows = Vec::new();
+        for stream_id in 0..12 {
+            let subscriber = world.subscribe(clients[1], Subscribing::new(channel(1), stream_id));
+            // Of some the datagrams are alike, of the others they are not.
+            let lengths = if stream_id < 8 { Lengths::Fixed(288) } else { Lengths::Framed };
+            let publishing = Publishing::new(channel(1), stream_id)
+                .exclusive(stream_id % 2 == 0)
+                .lengths(lengths)
+                .pause(Duration::from_micros(200))
+                .burst(1);
+            flows.push((subscriber, world.publish(clients[0], publishing.messages(150))));
+        }
+        await_all(&mut world, &flows);
         end(world);
     }
 }

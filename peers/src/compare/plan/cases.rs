@@ -213,6 +213,14 @@ fn scale(cases: &mut Vec<Case>) {
             };
             (format!("{streams} busy"), crowd)
         }))
+        .chain([10, 100].map(|streams| {
+            let crowd = Crowd {
+                streams,
+                trickle: true,
+                ..Crowd::ONE
+            };
+            (format!("{streams} trickling"), crowd)
+        }))
         .chain([4, 16].map(|destinations| {
             let crowd = Crowd {
                 destinations,
@@ -229,6 +237,10 @@ fn scale(cases: &mut Vec<Case>) {
         }));
     for (what, crowd) in crowds {
         let drive = tuned(Place::Loopback, Mode::Invoker, 288);
+        let one = Crowd {
+            trickle: crowd.trickle,
+            ..Crowd::ONE
+        };
         let pair = |whose, alone: usize| {
             let drive = drive.clone();
             [
@@ -238,7 +250,7 @@ fn scale(cases: &mut Vec<Case>) {
                 },
                 Contestant {
                     label: format!("{whose}, alone"),
-                    ..contestant(whose, &Task::Stream(drive, Crowd::ONE), alone)
+                    ..contestant(whose, &Task::Stream(drive, one), alone)
                 },
             ]
         };

@@ -127,6 +127,8 @@ pub(crate) enum Mode {
 pub(crate) struct Crowd {
     /// Streams that flow.
     pub(crate) streams: u16,
+    /// Whether each of these has one message between two turns of its driver.
+    pub(crate) trickle: bool,
     /// Streams on which nothing happens.
     pub(crate) idle: u16,
     /// Subscriptions to each stream that flows, through one receiving end.
@@ -139,6 +141,7 @@ impl Crowd {
     /// One stream with one receiver.
     pub(crate) const ONE: Crowd = Crowd {
         streams: 1,
+        trickle: false,
         idle: 0,
         subscribers: 1,
         destinations: 1,

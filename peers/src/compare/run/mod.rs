@@ -64,6 +64,9 @@ impl Run {
                 command.args(["--channel", &channel]);
             }
             command.args(["--streams", &crowd.streams.to_string()]);
+            if crowd.trickle {
+                command.arg("--trickle");
+            }
             command.args(["--cpus", &drivers.core(end).to_string()]);
             self.tell(&mut command, drive, crowd);
             drivers.tell(&mut command, end);

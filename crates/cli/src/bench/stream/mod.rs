@@ -100,6 +100,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         channels: vec![arguments.channel.clone()],
         stream_id: STREAM_ID,
         streams: 1,
+        trickle: false,
         length: arguments.length,
         duration: arguments.duration,
         warmup: arguments.warmup,

@@ -1,5 +1,6 @@
 //! The sender in virtual time, on a socket whose other end the test holds.
 
+mod company;
 mod control;
 mod crowd;
 mod data;

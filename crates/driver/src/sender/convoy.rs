@@ -1,0 +1,150 @@
+//! Lone datagrams of several streams, sent by one call.
+//!
+//! A train is cheap because the kernel takes all its datagrams in one go, and a stream with a message now and then has none.
+//! Where several streams of an endpoint have a single datagram each in the same duty cycle, it is copied behind those of the
+//! others, and those of one length leave as one train: some 50 ns for each in place of a call of its own.
+//!
+//! Contract: [`Convoy::take`] a datagram while publications have their turns, [`Convoy::leave`] when nobody joins any more or
+//! something longer is to be sent, and [`Convoy::settle`] after the turns: each publication is told whether its datagram
+//! went. Who does not stays behind what it wanted to send, and sends it again.
+
+use taran_core::clock::Now;
+use taran_net::Transmit;
+
+use super::plan::MAX_RUNS;
+use super::wire::Wire;
+use crate::faults::Faults;
+use crate::rounds::Seat;
+
+/// Bytes of what one call takes.
+const BYTES: usize = 64 * 1024;
+/// Most datagrams of a duty cycle.
+const MOST: usize = 1_024;
+
+/// Datagrams that leave together, and whose they are.
+#[derive(Debug)]
+pub(super) struct Convoy {
+    bytes: Vec<u8>,
+    /// Where in the bytes runs of datagrams of one length end, and how long these are.
+    runs: Vec<(usize, usize)>,
+    passengers: Vec<Passenger>,
+    /// So many of the passengers are told whether they went.
+    left: usize,
+}
+
+/// One datagram.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Passenger {
+    /// Whose it is.
+    pub(super) seat: Seat,
+    /// Bytes on the wire.
+    pub(super) length: usize,
+    /// How far its stream moves.
+    pub(super) advance: i64,
+    /// Whether it went.
+    pub(super) went: bool,
+}
+
+impl Convoy {
+    pub(super) fn new() -> Self {
+        Self {
+            bytes: Vec::with_capacity(BYTES),
+            runs: Vec::with_capacity(MAX_RUNS),
+            passengers: Vec::with_capacity(MOST),
+            left: 0,
+        }
+    }
+
+    /// Whether a datagram of this length can be taken before those that wait have left.
+    pub(super) fn has_room(&self, length: usize) -> bool {
+        let is_alike = self
+            .runs
+            .last()
+            .is_some_and(|(_, segment)| *segment == length);
+        self.bytes.len() + length <= BYTES && (is_alike || self.runs.len() < MAX_RUNS)
+    }
+
+    /// Whether one more is not too many for a duty cycle.
+    pub(super) fn is_open(&self) -> bool {
+        self.passengers.len() < MOST
+    }
+
+    /// Whether somebody waits.
+    pub(super) fn waits(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
+    /// Takes a datagram, for which there is room.
+    pub(super) fn take(&mut self, datagram: &[u8], seat: Seat, advance: i64) {
+        self.bytes.extend_from_slice(datagram);
+        let (end, length) = (self.bytes.len(), datagram.len());
+        match self.runs.last_mut() {
+            Some((last, segment)) if *segment == length => *last = end,
+            _ => self.runs.push((end, length)),
+        }
+        self.passengers.push(Passenger {
+            seat,
+            length,
+            advance,
+            went: false,
+        });
+    }
+
+    /// Sends those that wait. True if the socket took all of them.
+    pub(super) fn leave(&mut self, wire: &mut Wire, now: Now, faults: &mut Faults) -> bool {
+        let mut batch = [Transmit::connected(&[]); MAX_RUNS];
+        let mut begin = 0;
+        for (transmit, &(end, segment)) in batch.iter_mut().zip(&self.runs) {
+            *transmit = Transmit::connected(&self.bytes[begin..end]).segmented(segment);
+            begin = end;
+        }
+        let mut accepted = wire.send(&mut batch[..self.runs.len()], now, faults);
+        let is_whole = accepted == self.bytes.len();
+        for passenger in &mut self.passengers[self.left..] {
+            passenger.went = passenger.length <= accepted;
+            accepted = accepted.saturating_sub(passenger.length);
+        }
+        self.left = self.passengers.len();
+        self.bytes.clear();
+        self.runs.clear();
+        is_whole
+    }
+
+    /// Tells of all that have left.
+    pub(super) fn settle(&mut self, tell: impl FnMut(Passenger)) {
+        debug_assert!(!self.waits(), "somebody was left behind");
+        self.left = 0;
+        self.passengers.drain(..).for_each(tell);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_alike_is_one_run() {
+        let mut convoy = Convoy::new();
+        for (number, length) in [320, 320, 64, 320].into_iter().enumerate() {
+            assert!(convoy.has_room(length));
+            convoy.take(&vec![number as u8; length], Seat(number), length as i64);
+        }
+        assert_eq!(convoy.runs, [(640, 320), (704, 64), (1_024, 320)]);
+    }
+
+    #[test]
+    fn there_is_room_for_as_many_runs_and_bytes_as_a_call_takes() {
+        let mut convoy = Convoy::new();
+        for length in (1..=MAX_RUNS).map(|number| 32 * number) {
+            assert!(convoy.has_room(length));
+            convoy.take(&vec![0; length], Seat(0), 0);
+        }
+        assert!(!convoy.has_room(32) && convoy.has_room(32 * MAX_RUNS));
+        let mut convoy = Convoy::new();
+        for _ in 0..46 {
+            assert!(convoy.has_room(1_408));
+            convoy.take(&[0; 1_408], Seat(0), 0);
+        }
+        assert!(!convoy.has_room(1_408));
+    }
+}
