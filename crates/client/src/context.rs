@@ -227,9 +227,7 @@ impl Context {
         self
     }
 
-    /// Maps all pages of a log when it is opened, so that no message meets a page fault later. Without it the pages of
-    /// publications are mapped in steps by the conductor's thread, ahead of their messages: of logs whose files have all
-    /// their pages, up to 1 GiB of them at a time, and not where the conductor is invoked. Default:
+    /// Maps all pages of a log when it is opened, so that no message meets a page fault later. Default:
     /// `AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY`, else false.
     #[must_use]
     pub fn pre_touch_mapped_memory(mut self, pre_touch: bool) -> Self {

@@ -57,7 +57,6 @@
 
 #![forbid(unsafe_code)]
 
-mod ahead;
 mod assembly;
 mod callback;
 mod channel_status;

@@ -17,7 +17,6 @@ use taran_core::ring::WriteError;
 use taran_core::ring::many_to_one::Producer;
 use taran_protocol::command::Command;
 
-use crate::ahead::Ahead;
 use crate::callback::thread_token;
 use crate::closing::Closing;
 use crate::conductor::Conductor;
@@ -62,7 +61,6 @@ pub(crate) struct Link {
     to_driver: Producer,
     counters: CountersReader,
     registry: Mutex<Registry>,
-    ahead: Mutex<Ahead>,
     conductor: Mutex<Conductor>,
     /// Token of the thread that is inside the conductor's turn; 0 when none is.
     running_on: AtomicUsize,
@@ -111,7 +109,6 @@ impl Link {
             to_driver: attached.to_driver,
             counters: attached.counters,
             registry: Mutex::default(),
-            ahead: Mutex::default(),
             conductor: Mutex::new(attached.conductor),
             running_on: AtomicUsize::new(0),
             awaited: AtomicUsize::new(0),
@@ -128,11 +125,6 @@ impl Link {
 
     pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What the conductor's thread maps before it is needed.
-    pub(crate) fn ahead(&self) -> MutexGuard<'_, Ahead> {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn next_correlation_id(&self) -> i64 {

@@ -14,43 +14,26 @@ const FEW: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct MappedLogs {
     /// As text: a path is compared part by part, which takes long where there are thousands.
-    by_path: BTreeMap<OsString, Mapped>,
+    by_path: BTreeMap<OsString, Weak<LogBuffers>>,
     /// How many there were after the last sweep.
     swept: usize,
-}
-
-/// A log, and whether its pages are asked for ahead.
-#[derive(Debug)]
-struct Mapped {
-    log: Weak<LogBuffers>,
-    is_ahead: bool,
 }
 
 impl MappedLogs {
     /// The log at a path, if somebody uses it.
     pub(crate) fn find(&self, path: &Path) -> Option<Arc<LogBuffers>> {
-        self.by_path.get(path.as_os_str())?.log.upgrade()
+        self.by_path.get(path.as_os_str())?.upgrade()
     }
 
     /// Remembers a log for as long as somebody uses it.
     pub(crate) fn insert(&mut self, path: PathBuf, log: &Arc<LogBuffers>) {
         // Swept when half of them may be gone: so one costs the same however many there are.
         if self.by_path.len() >= FEW + 2 * self.swept {
-            self.by_path
-                .retain(|_, mapped| mapped.log.strong_count() != 0);
+            self.by_path.retain(|_, log| log.strong_count() != 0);
             self.swept = self.by_path.len();
         }
-        let mapped = Mapped {
-            log: Arc::downgrade(log),
-            is_ahead: false,
-        };
-        self.by_path.insert(path.into_os_string(), mapped);
-    }
-
-    /// True the first time that it is asked of a log: its pages are asked for ahead from now on.
-    pub(crate) fn go_ahead(&mut self, path: &Path) -> bool {
-        let mapped = self.by_path.get_mut(path.as_os_str());
-        mapped.is_some_and(|mapped| !std::mem::replace(&mut mapped.is_ahead, true))
+        self.by_path
+            .insert(path.into_os_string(), Arc::downgrade(log));
     }
 }
 
@@ -76,8 +59,6 @@ mod tests {
             logs.insert(format!("{number}").into(), &log());
         }
         assert!(logs.find("used".as_ref()).is_some());
-        assert!(logs.go_ahead("used".as_ref()) && !logs.go_ahead("used".as_ref()));
-        assert!(!logs.go_ahead("none".as_ref()));
         assert!(logs.find("999".as_ref()).is_none());
         assert!(logs.by_path.len() <= 2 * FEW + 2, "{}", logs.by_path.len());
     }

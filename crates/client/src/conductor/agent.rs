@@ -8,7 +8,7 @@ use taran_core::clock::Now;
 
 use crate::link::Link;
 
-/// Longest nap while the driver's answer is awaited, or there are pages to map.
+/// Longest nap while the driver's answer is awaited.
 const NAP: Duration = Duration::from_micros(100);
 
 /// Runs the conductor of a link.
@@ -23,11 +23,7 @@ impl ConductorAgent {
 
 impl Agent for ConductorAgent {
     fn do_work(&mut self, now: Now) -> usize {
-        let work = self.0.do_work(now);
-        if work == 0 {
-            self.0.ahead().step();
-        }
-        work
+        self.0.do_work(now)
     }
 
     fn role_name(&self) -> &'static str {
@@ -39,7 +35,7 @@ impl Agent for ConductorAgent {
     }
 
     fn park(&mut self, max: Duration) {
-        let max = if self.0.is_awaiting() || self.0.ahead().is_waiting() {
+        let max = if self.0.is_awaiting() {
             max.min(NAP)
         } else {
             max

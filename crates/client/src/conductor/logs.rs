@@ -47,19 +47,6 @@ pub(super) fn open(link: &Link, name: &str) -> Result<Opened, Unusable> {
     Ok(Opened { path, log })
 }
 
-/// Lets the pages of a log that will be written to be mapped before, by a conductor that has a thread for it. A reader maps
-/// many pages at once, so that it is not worth it.
-pub(super) fn map_ahead(link: &Link, path: &Path, log: &Arc<LogBuffers>) {
-    let settings = &link.settings;
-    if !settings.invoked
-        && !settings.pre_touch
-        && link.registry().logs.go_ahead(path)
-        && settings.storage.has_all_pages(path)
-    {
-        link.ahead().add(log);
-    }
-}
-
 /// Where a log is for this process. The driver names it as the driver sees it, which is somewhere else when it runs in
 /// another container or was given a relative directory; and what it says is not trusted to be a log at all.
 fn locate(link: &Link, named: &Path) -> Option<PathBuf> {

@@ -166,9 +166,8 @@ fn publication_facts(
             expected: "ON_PUBLICATION_READY",
         });
     };
-    let Opened { path, log } = logs::open(link, log_name)
+    let Opened { log, .. } = logs::open(link, log_name)
         .map_err(|Unusable { path, reason }| AddError::Log { path, reason })?;
-    logs::map_ahead(link, &path, &log);
     let limit = link
         .counters()
         .counter(limit_counter_id)

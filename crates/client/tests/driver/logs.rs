@@ -4,8 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-use taran::{Client, ExclusivePublication, Publication, RawPollError, Subscription};
-use taran_driver::{DriverContext, MediaDriver};
+use taran::{Client, ExclusivePublication, RawPollError, Subscription};
 
 use crate::{await_true, connect, driver};
 
@@ -60,44 +59,6 @@ fn a_log_that_is_no_file_any_more_is_an_error_and_nothing_is_consumed() {
     let refused = subscription.raw_poll(|_| (), 1024);
     assert!(matches!(refused, Err(RawPollError::File(_))), "{refused:?}");
     assert_eq!(subscription.poll(|_, _| (), 10), Ok(1));
-}
-
-/// KiB of each mapping of a publication's log in this process that need no page fault any more. The driver, which is in this
-/// process, too, has one of its own.
-fn mapped(driver: &MediaDriver, publication: &Publication) -> Vec<u64> {
-    let file = format!("publications/{}.logbuffer", publication.registration_id());
-    let log = driver.aeron_dir().join(file);
-    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-    let mut lines = maps.lines();
-    let mut found = Vec::new();
-    while lines.any(|line| line.ends_with(log.to_str().unwrap())) {
-        let there = lines.find(|line| line.starts_with("Rss:")).unwrap();
-        found.push(there.split_whitespace().nth(1).unwrap().parse().unwrap());
-    }
-    found
-}
-
-#[test]
-fn the_conductor_maps_the_pages_of_a_publication_before_messages_come_to_them() {
-    const TERMS_KIB: u64 = 3 * 8 * 1024;
-    let context = DriverContext::new().option("aeron.perform.storage.checks", false);
-    let driver = MediaDriver::launch_embedded(context).unwrap();
-    let client = connect(&driver, |context| context);
-    let publish = |sparse| {
-        let channel = format!("aeron:ipc?term-length=8m|sparse={sparse}");
-        client
-            .add_publication(&channel, 1001 + i32::from(sparse))
-            .unwrap()
-    };
-    // One after the other.
-    let (sparse, reserved) = (publish(true), publish(false));
-    await_true("pages", || {
-        let mappings = mapped(&driver, &reserved);
-        mappings.len() == 2 && mappings.iter().all(|&there| there >= TERMS_KIB)
-    });
-    // A file with holes is left as it is: nothing but a few pages is there.
-    let touched = mapped(&driver, &sparse);
-    assert!(touched.iter().all(|&there| there < 1024), "{touched:?}");
 }
 
 /// True while this process maps the file, which may be deleted.

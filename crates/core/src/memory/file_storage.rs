@@ -79,12 +79,6 @@ impl Storage for FileStorage {
         path.exists()
     }
 
-    fn has_all_pages(&self, path: &Path) -> bool {
-        /// What the system counts the room of files in.
-        const BLOCK: u64 = 512;
-        fs::metadata(path).is_ok_and(|file| file.blocks().saturating_mul(BLOCK) >= file.len())
-    }
-
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         fs::create_dir_all(path)
     }

@@ -87,13 +87,6 @@ pub trait Storage: Send + Sync + Debug {
     /// True when there is a file or a directory of that name.
     fn exists(&self, path: &Path) -> bool;
 
-    /// True when a file has all its pages, so that to touch one takes no room of its file system; false where that is not
-    /// known.
-    fn has_all_pages(&self, path: &Path) -> bool {
-        let _ = path;
-        false
-    }
-
     /// Creates a directory and its parents; fine when it exists. Mode 0777 less the umask.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
 

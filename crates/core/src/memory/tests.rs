@@ -362,22 +362,6 @@ fn racing_copies_carry_every_length() {
 }
 
 #[test]
-fn a_file_has_all_its_pages_when_they_were_reserved_or_touched() {
-    let scratch = Scratch::new();
-    let path = scratch.0.join("file");
-    let make = |options| FileStorage.create(&path, 40_000, options).unwrap();
-    drop(make(CreateOptions::RESERVED));
-    assert!(FileStorage.has_all_pages(&path));
-    fs::remove_file(&path).unwrap();
-    assert!(!FileStorage.has_all_pages(&path), "there is none");
-    let region = make(CreateOptions::SPARSE);
-    assert!(!FileStorage.has_all_pages(&path));
-    region.zero(0, region.len());
-    region.flush().unwrap();
-    assert!(FileStorage.has_all_pages(&path));
-}
-
-#[test]
 fn any_part_of_a_mapping_can_be_populated_and_flushed() {
     let scratch = Scratch::new();
     let region = FileStorage
