@@ -53,6 +53,15 @@ pub(crate) trait Guest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seat(pub(crate) usize);
 
+/// On which side somebody is whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Has moved lately; these come first.
+    Busy,
+    /// Has not.
+    Calm,
+}
+
 /// What the last turns of an agent were like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
@@ -225,7 +234,7 @@ impl<T: Guest> Rounds<T> {
         &mut self,
         now_ns: i64,
         pace: Pace,
-        mut look: impl FnMut(Seat, &mut T) -> bool,
+        mut look: impl FnMut(Seat, &mut T, Side) -> bool,
     ) {
         let mut changed = std::mem::take(&mut self.changed);
         let busy = self.busy;
@@ -233,7 +242,7 @@ impl<T: Guest> Rounds<T> {
         for index in (self.first..busy).chain(0..self.first) {
             let seat = self.order[index];
             if let Some(guest) = &mut self.seats[seat.0] {
-                if look(seat, &mut guest.of) {
+                if look(seat, &mut guest.of, Side::Busy) {
                     guest.moved_ns = now_ns;
                 } else if now_ns.saturating_sub(guest.moved_ns) > BUSY_NS {
                     changed.push(seat);
@@ -256,7 +265,7 @@ impl<T: Guest> Rounds<T> {
             if now_ns <= guest.rests_until_ns {
                 continue;
             }
-            if look(seat, &mut guest.of) {
+            if look(seat, &mut guest.of, Side::Calm) {
                 guest.moved_ns = now_ns;
                 changed.push(seat);
             } else {
@@ -389,7 +398,7 @@ mod tests {
     /// Whom a turn looked at.
     fn looked(rounds: &mut Rounds<u32>, now_ns: i64, pace: Pace, moving: &[u32]) -> Vec<u32> {
         let mut seen = Vec::new();
-        rounds.turn(now_ns, pace, |_, guest| {
+        rounds.turn(now_ns, pace, |_, guest, _| {
             seen.push(*guest);
             moving.contains(guest)
         });

@@ -42,7 +42,7 @@ pub(crate) fn turn<T: Guest>(
     look: impl Fn(&mut T) -> Motion,
 ) -> usize {
     let mut raised = 0;
-    rounds.turn(now_ns, pace, |_, publication| {
+    rounds.turn(now_ns, pace, |_, publication, _| {
         let motion = look(publication);
         raised += motion.work();
         motion.is_busy()

@@ -183,7 +183,7 @@ impl ReceiveEndpoint {
         };
         let mut work = 0;
         let dispatcher = &mut self.dispatcher;
-        self.images.turn(desk.now.nanos, pace, |seat, image| {
+        self.images.turn(desk.now.nanos, pace, |seat, image, _| {
             let before = image.progress();
             let done = match image.turn(&mut link) {
                 Turned::Worked(done) => done,

@@ -165,6 +165,7 @@ impl SenderPublication {
                 return Resent::Passed(plan.advance(plan.bytes()));
             }
             stamp(timestamp, &plan, term);
+            turn.send_convoy();
             let accepted = transmit(&plan, term, turn);
             if accepted == 0 {
                 turn.counters.short_sends.increment();

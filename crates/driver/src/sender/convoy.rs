@@ -2,7 +2,8 @@
 //!
 //! A train is cheap because the kernel takes all its datagrams in one go, and a stream with a message now and then has none.
 //! Where several streams of an endpoint have a single datagram each in the same duty cycle, it is copied behind those of the
-//! others, and those of one length leave as one train: some 50 ns for each in place of a call of its own.
+//! others, and those of one length leave as one train: some 50 ns for each in place of a call of its own. Not where each
+//! datagram goes to several destinations, to which all of what some of them have not taken would be offered again.
 //!
 //! Contract: [`Convoy::take`] a datagram while publications have their turns, [`Convoy::leave`] when nobody joins any more or
 //! something longer is to be sent, and [`Convoy::settle`] after the turns: each publication is told whether its datagram
@@ -16,7 +17,7 @@ use super::wire::Wire;
 use crate::faults::Faults;
 use crate::rounds::Seat;
 
-/// Bytes of what one call takes.
+/// Bytes that wait at most: what one call takes, or little more.
 const BYTES: usize = 64 * 1024;
 /// Most datagrams of a duty cycle.
 const MOST: usize = 1_024;
@@ -46,6 +47,9 @@ pub(super) struct Passenger {
 }
 
 impl Convoy {
+    /// Bytes of the longest datagram: to copy what is longer costs as much as a call.
+    pub(super) const LONGEST: i32 = 2_048;
+
     pub(super) fn new() -> Self {
         Self {
             bytes: Vec::with_capacity(BYTES),

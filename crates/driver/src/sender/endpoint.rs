@@ -14,7 +14,7 @@ use super::{CONTROL_BATCH, CONTROL_BATCHES, Desk};
 use crate::allowance::{Allowance, complaints, response_setups};
 use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SendEndpointSpec};
 use crate::ids::{IdHash, IdMap};
-use crate::rounds::{Pace, Rounds, Seat};
+use crate::rounds::{Pace, Rounds, Seat, Side};
 use crate::signs::Signs;
 
 /// A send endpoint: built by the conductor, owned by the sender.
@@ -25,7 +25,7 @@ pub struct SendEndpoint {
     pub(super) signs: Signs,
     control: Option<Box<dyn Transport>>,
     publications: Rounds<SenderPublication>,
-    /// Lone datagrams in the last duty cycle.
+    /// Streams with a lone datagram in the last duty cycle.
     lone: usize,
     seats: IdMap<PublicationId, Seat>,
     /// Whose control frames are those of a session and stream: the oldest where several have the same.
@@ -72,10 +72,10 @@ impl SendEndpoint {
         let streams = self.publications.len();
         self.signs
             .shared_by(if self.wire.is_common() { streams } else { 0 });
-        let company = (streams > 1 && self.wire.is_common()).then_some(Company {
+        let company = (streams > 1 && self.wire.is_single()).then_some(Company {
             convoy: desk.convoy,
             lone: 0,
-            is_worth_it: self.lone > 1,
+            lone_before: self.lone,
             seat: Seat(0),
         });
         let mut turn = Turn {
@@ -89,7 +89,10 @@ impl SendEndpoint {
         };
         let (mut sent, mut sending, mut is_held_up) = (0, 0, false);
         self.publications
-            .turn(desk.now.nanos, pace, |seat, publication| {
+            .turn(desk.now.nanos, pace, |seat, publication, side| {
+                if side == Side::Calm {
+                    turn.send_convoy();
+                }
                 if let Some(company) = &mut turn.company {
                     company.seat = seat;
                 }
@@ -108,7 +111,7 @@ impl SendEndpoint {
                     sent -= passenger.length;
                 }
                 if let Some(publication) = self.publications.get_mut(passenger.seat) {
-                    publication.has_left(passenger, &turn);
+                    publication.has_left(passenger, &mut turn);
                 }
             });
         }

@@ -2,8 +2,8 @@
 //!
 //! One duty cycle gives a turn to every publication that sends, and to some of those that do not (`rounds`). A turn takes
 //! what clients have committed to the term buffer, as far as the receiver's window reaches, and hands the very bytes to
-//! the socket: one run of equal datagrams is one transmit, whatever it holds; lone datagrams of several streams share one
-//! (`convoy`). Receivers are listened to when nothing was
+//! the socket: one run of equal datagrams is one transmit, whatever it holds. Only lone datagrams of several streams are
+//! copied, to share one (`convoy`). Receivers are listened to when nothing was
 //! sent and they were not silent a moment ago, and often enough otherwise. The order of reading is the order of the message:
 //! [`Sender::do_work`](taran_core::agent::Agent::do_work) here, [`SendEndpoint`], [`SenderPublication`], `plan` (what goes
 //! out next), `wire` (where to); then the way back: `control`, `answers`, `flow_control`, `retransmit`.

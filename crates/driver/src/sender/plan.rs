@@ -131,10 +131,10 @@ impl Plan {
         &self.runs[..self.count]
     }
 
-    /// Its only datagram, if it has no more.
+    /// Its only datagram, if there is no more.
     pub(super) fn lone(&self) -> Option<&Run> {
         match self.runs() {
-            [run] if run.frames.length <= run.frames.segment => Some(run),
+            [run] if run.frames.length <= run.frames.segment && !self.is_full => Some(run),
             _ => None,
         }
     }

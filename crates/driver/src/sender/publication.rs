@@ -83,23 +83,26 @@ pub(super) struct Turn<'a> {
 /// Others on the same endpoint that send a datagram now and then.
 pub(super) struct Company<'a> {
     pub(super) convoy: &'a mut Convoy,
-    /// Lone datagrams in this duty cycle.
+    /// Streams with a lone datagram in this duty cycle …
     pub(super) lone: usize,
-    /// Whether there were several in the last one, so that it is worth to wait.
-    pub(super) is_worth_it: bool,
+    /// … and in the last one. It is worth to wait where there are several.
+    pub(super) lone_before: usize,
     /// Of the publication whose turn it is.
     pub(super) seat: Seat,
 }
 
 impl Turn<'_> {
-    /// Whether a plan's lone datagram waits for those of others. All that wait leave before anything longer.
+    /// Whether a plan's lone datagram waits for those of others. All that wait leave before anything else is sent.
     fn takes_along(&mut self, plan: &Plan, term: &Region) -> bool {
         let Some(company) = &mut self.company else {
             return false;
         };
         let lone = plan.lone();
         company.lone += usize::from(lone.is_some());
-        let joins = lone.filter(|_| company.is_worth_it && company.convoy.is_open());
+        let is_worth_it = company.lone.max(company.lone_before) > 1;
+        let joins = lone.filter(|run| {
+            is_worth_it && run.frames.length <= Convoy::LONGEST && company.convoy.is_open()
+        });
         let length = joins.map_or(0, |run| run.frames.length as usize);
         if company.convoy.waits() && (joins.is_none() || !company.convoy.has_room(length)) {
             self.send_convoy();
@@ -233,7 +236,7 @@ impl SenderPublication {
         sent
     }
 
-    /// The road: straight from the term buffer to the wire (spec/02 §3.4).
+    /// The road: straight from the term buffer to the wire, but for a lone datagram that has company (spec/02 §3.4).
     fn send_train(&mut self, turn: &mut Turn<'_>) -> Train {
         let window = self.limit - self.position;
         if window <= 0 {
@@ -290,11 +293,13 @@ impl SenderPublication {
     }
 
     /// What became of a datagram that waited for others.
-    pub(super) fn has_left(&mut self, passenger: Passenger, turn: &Turn<'_>) {
+    pub(super) fn has_left(&mut self, passenger: Passenger, turn: &mut Turn<'_>) {
         if passenger.went {
             self.went(passenger.advance, passenger.length, turn);
         } else {
             self.is_short = true;
+            // As if it had sent nothing, which is so.
+            self.idle(turn);
         }
     }
 

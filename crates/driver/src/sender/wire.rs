@@ -150,6 +150,11 @@ impl Wire {
         !matches!(self.way, Way::Learned(_))
     }
 
+    /// Whether a datagram goes to one place, and to the same one whoever sends it.
+    pub(super) fn is_single(&self) -> bool {
+        matches!(self.way, Way::Connected | Way::One(_))
+    }
+
     /// Whom the next sends go to, where each publication has its own peer.
     pub(super) fn speak_to(&mut self, learned: Option<SocketAddr>) {
         if let Way::Learned(peer) = &mut self.way {

@@ -95,7 +95,7 @@ impl Images {
     /// Every duty cycle, a turn for those that move and some of the others: how many had something to do.
     pub(crate) fn update(&mut self, now_ns: i64, pace: Pace) -> usize {
         let mut work = 0;
-        self.rounds.turn(now_ns, pace, |_, image| {
+        self.rounds.turn(now_ns, pace, |_, image, _| {
             let has_moved = image.update(now_ns);
             work += usize::from(has_moved);
             has_moved

@@ -8,6 +8,7 @@ const STREAMS: i32 = 5;
 struct Stream {
     log: LogBuffers,
     position: Counter,
+    shared: Arc<PublicationShared>,
     tail: i64,
 }
 
@@ -28,16 +29,34 @@ impl Stream {
     }
 }
 
+impl Rig {
+    /// The receiver of one of them has all that was published.
+    fn status_of_stream(&mut self, session_id: i32, stream: &Stream) {
+        let message = StatusMessage {
+            session_id: session_id.into(),
+            ..self.status_message(RECEIVER, 0, stream.tail, 32_768)
+        };
+        self.socket.arrive(message.as_bytes());
+        self.cycle();
+        self.socket.sent();
+    }
+}
+
 /// A sender with as many streams, all connected, beside the rig's own, which has nothing to say.
 fn company() -> (Rig, Vec<Stream>) {
+    company_of(|_| {})
+}
+
+fn company_of(change: impl Fn(&mut SenderPublicationSpec)) -> (Rig, Vec<Stream>) {
     let mut rig = Rig::connected(32_768);
     let streams = (0..STREAMS).map(|session_id| {
         let stream = Stream {
             log: log(LogKind::Exclusive, START),
             position: Counter::detached(),
+            shared: Arc::new(PublicationShared::new(START)),
             tail: START,
         };
-        let spec = SenderPublicationSpec {
+        let mut spec = SenderPublicationSpec {
             id: PublicationId(100 + i64::from(session_id)),
             session_id,
             log: stream.log.clone(),
@@ -45,9 +64,10 @@ fn company() -> (Rig, Vec<Stream>) {
             sender_limit: Counter::detached(),
             back_pressure_events: Counter::detached(),
             naks_received: Counter::detached(),
-            shared: Arc::new(PublicationShared::new(START)),
+            shared: Arc::clone(&stream.shared),
             ..rig.publication_spec()
         };
+        change(&mut spec);
         rig.command(SenderCommand::AddPublication(Box::new(
             SenderPublication::new(spec),
         )));
@@ -77,17 +97,29 @@ fn publish(streams: &mut [Stream], lengths: &[i32]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// What a duty cycle sends, sorted, and with how many calls.
+/// What a duty cycle sends, and with how many calls.
 fn sent(rig: &mut Rig) -> (Vec<Vec<u8>>, usize) {
     let calls = rig.socket.send_calls();
-    let mut sent = rig.sent();
-    sent.sort();
-    (sent, rig.socket.send_calls() - calls)
+    (rig.sent(), rig.socket.send_calls() - calls)
 }
 
-fn sorted(mut datagrams: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-    datagrams.sort();
-    datagrams
+fn session(datagram: &[u8]) -> i32 {
+    i32::from_le_bytes(datagram[12..16].try_into().unwrap())
+}
+
+/// Checks that they are the same, in whatever order.
+#[track_caller]
+fn expect_all(mut sent: Vec<Vec<u8>>, mut wanted: Vec<Vec<u8>>) {
+    let sessions: Vec<i32> = sent.iter().map(|it| session(it)).collect();
+    sent.sort();
+    wanted.sort();
+    assert!(sent == wanted, "{sessions:?}");
+}
+
+fn expect_all_moved(streams: &[Stream]) {
+    for stream in streams {
+        assert_eq!(stream.position.get(), stream.tail);
+    }
 }
 
 #[test]
@@ -96,38 +128,77 @@ fn one_call_takes_the_datagrams_of_all() {
     let bytes = rig.counters.bytes_sent.get();
     for lengths in [[320; 5], [96, 320, 96, 64, 1_408]] {
         let wanted = publish(&mut streams, &lengths);
-        assert_eq!(sent(&mut rig), (sorted(wanted), 1));
+        let (sent, calls) = sent(&mut rig);
+        expect_all(sent, wanted);
+        assert_eq!(calls, 1);
     }
-    for stream in &streams {
-        assert_eq!(stream.position.get(), stream.tail);
-    }
+    expect_all_moved(&streams);
     assert_eq!(rig.counters.bytes_sent.get() - bytes, 5 * 320 + 1_984);
     assert_eq!(rig.counters.short_sends.get(), 0);
     assert_eq!(sent(&mut rig), (vec![], 0));
 }
 
 #[test]
-fn one_alone_does_not_wait_and_neither_does_a_train() {
+fn the_first_of_several_does_not_wait_for_others_that_may_not_come() {
     let (mut rig, mut streams) = company();
-    let alone = streams[0].publish(0, 320);
-    assert_eq!(sent(&mut rig), (vec![alone], 1));
+    sent(&mut rig);
+    for calls in [2, 1] {
+        let wanted = publish(&mut streams, &[320; 5]);
+        let (sent, called) = sent(&mut rig);
+        expect_all(sent, wanted);
+        assert_eq!(called, calls);
+    }
+}
+
+#[test]
+fn a_busy_stream_is_no_company_even_if_it_sends_datagram_by_datagram() {
+    let (mut rig, mut streams) = company_of(|spec| spec.max_datagrams_per_send = Some(1));
+    sent(&mut rig);
+    // One that sends alone sends four of them at a time.
+    let wanted: Vec<u8> = (0..12).flat_map(|_| streams[0].publish(0, 1_408)).collect();
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        let (sent, calls) = sent(&mut rig);
+        assert_eq!((sent.len(), calls), (4, 4));
+        all.extend(sent.concat());
+    }
+    assert!(all == wanted);
+}
+
+#[test]
+fn those_that_wait_leave_before_a_train() {
+    let (mut rig, mut streams) = company();
+    let mut behind = 0;
+    // Another one has its turn first each time.
+    for _ in 0..6 {
+        publish(&mut streams, &[64; 5]);
+        sent(&mut rig);
+        let mut wanted = publish(&mut streams, &[320; 5]);
+        let train: Vec<u8> = (0..2).flat_map(|_| streams[2].publish(2, 1_408)).collect();
+        let lone = wanted.remove(2);
+        let (sent, _) = sent(&mut rig);
+        let of_train = sent.iter().position(|it| session(it) == 2).unwrap();
+        behind += usize::from(of_train > 0);
+        let (trained, others): (Vec<_>, Vec<_>) = sent.into_iter().partition(|it| session(it) == 2);
+        assert!(trained.concat() == [lone, train].concat());
+        expect_all(others, wanted);
+        rig.status_of_stream(2, &streams[2]);
+    }
+    assert!(behind > 1, "who came before the train waited for it");
+    expect_all_moved(&streams);
+}
+
+#[test]
+fn those_that_wait_leave_before_what_is_sent_again() {
+    let (mut rig, mut streams) = company();
+    let again = streams[1].log.term_at(START).bytes(192, 64).to_vec();
+    rig.socket.arrive(nak(1, STREAM, START, 64).as_bytes());
+    rig.cycle();
     let wanted = publish(&mut streams, &[320; 5]);
-    assert_eq!(sent(&mut rig), (sorted(wanted), 5), "one was alone before");
-    let mut wanted = publish(&mut streams, &[320; 5]);
-    // Together they make more than a datagram.
-    wanted[2] = (0..20).flat_map(|_| streams[2].publish(2, 320)).collect();
-    let first = streams[2].tail - 21 * 320;
-    let offset = streams[2].log.geometry().term_offset(first) as usize;
-    let term = streams[2].log.term_at(first);
-    wanted.remove(2);
-    let train = term.bytes(offset, 21 * 320).chunks(4 * 320);
-    wanted.extend(train.map(<[u8]>::to_vec));
-    let (sent, calls) = sent(&mut rig);
-    assert_eq!(sent, sorted(wanted));
-    assert!(
-        (2..=3).contains(&calls),
-        "{calls}: others before and after it"
-    );
+    let (sent, _) = sent(&mut rig);
+    let place = |datagram: &Vec<u8>| sent.iter().position(|it| it == datagram).unwrap();
+    assert!(place(&wanted[1]) < place(&again));
+    assert_eq!(sent.len(), 6);
 }
 
 #[test]
@@ -135,28 +206,34 @@ fn what_finds_no_room_is_sent_later() {
     let (mut rig, mut streams) = company();
     rig.socket.room(Some(2 * 320 + 100));
     let wanted = publish(&mut streams, &[320; 5]);
-    let (mut first, _) = sent(&mut rig);
-    assert_eq!(first.len(), 2);
+    let (mut all, _) = sent(&mut rig);
+    assert_eq!(all.len(), 2);
     assert_eq!(rig.counters.short_sends.get(), 1);
     let moved = streams.iter().filter(|it| it.position.get() == it.tail);
     assert_eq!(moved.count(), 2);
     rig.socket.room(None);
     let (rest, _) = sent(&mut rig);
-    first.extend(rest);
-    assert_eq!(sorted(first), sorted(wanted), "each of them once");
-    for stream in &streams {
-        assert_eq!(stream.position.get(), stream.tail);
-    }
+    all.extend(rest);
+    expect_all(all, wanted);
+    expect_all_moved(&streams);
 }
 
 #[test]
-fn a_broken_socket_is_told_and_nothing_moves() {
+fn nothing_goes_through_a_broken_socket_and_receivers_are_forgotten_meanwhile() {
     let (mut rig, mut streams) = company();
     let before = rig.errors.count();
     rig.socket.set_broken(true);
-    publish(&mut streams, &[320; 5]);
+    let wanted = publish(&mut streams, &[320; 5]);
     assert_eq!(rig.cycle(), 0);
     assert!(rig.errors.count() > before);
+    assert!(streams.iter().all(|stream| stream.shared.has_receivers()));
+    for _ in 0..60 {
+        rig.cycle_after(100 * MS);
+    }
+    assert!(!streams.iter().any(|stream| stream.shared.has_receivers()));
     rig.socket.set_broken(false);
-    assert_eq!(sent(&mut rig).0.len(), 5);
+    let (mut sent, _) = sent(&mut rig);
+    // Besides SETUPs and heartbeats.
+    sent.retain(|datagram| datagram.len() == 320);
+    expect_all(sent, wanted);
 }
