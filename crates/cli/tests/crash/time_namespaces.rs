@@ -19,6 +19,9 @@ use crate::subject::Subject;
 const STREAM: i32 = 79;
 const MESSAGES: u64 = 500;
 
+/// With the value `1`, a test that finds no time namespaces fails.
+const REQUIRED: &str = "TARAN_REQUIRE_TIME_NAMESPACES";
+
 /// How to begin a program in a time namespace of its own, as root or as root of a user namespace.
 #[derive(Clone, Copy)]
 struct Elsewhere {
@@ -36,7 +39,11 @@ impl Elsewhere {
         };
         let found = ways.into_iter().find(works);
         if found.is_none() {
-            cannot_be_had(test, "time namespaces cannot be made here (unshare -T)");
+            cannot_be_had(
+                REQUIRED,
+                test,
+                "time namespaces cannot be made here (unshare -T)",
+            );
         }
         found.map(|flags| Elsewhere { flags })
     }

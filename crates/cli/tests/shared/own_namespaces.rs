@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 /// Set for the process inside.
 const INSIDE: &str = "NAMESPACES_TEST_INSIDE_ITS_OWN";
 
-/// With the value `1`, a test that finds no namespaces fails.
+/// With the value `1`, a test that finds no network or mount namespaces fails.
 const REQUIRED: &str = "TARAN_REQUIRE_NAMESPACES";
 
 /// How the line of a test begins that did not run.
@@ -29,7 +29,7 @@ pub(crate) fn inside(
     }
     let flags = match flags() {
         Ok(flags) => flags,
-        Err(why) => return cannot_be_had(test, &why),
+        Err(why) => return cannot_be_had(REQUIRED, test, &why),
     };
     let output = Command::new("unshare")
         .args(flags)
@@ -50,9 +50,9 @@ pub(crate) fn inside(
     }
 }
 
-/// Skips a test for want of namespaces, or fails it if they are required.
-pub(crate) fn cannot_be_had(test: &str, why: &str) {
-    let required = std::env::var_os(REQUIRED).is_some_and(|value| value == "1");
+/// Skips a test for want of namespaces, or fails it if the variable says that they are required.
+pub(crate) fn cannot_be_had(variable: &str, test: &str, why: &str) {
+    let required = std::env::var_os(variable).is_some_and(|value| value == "1");
     assert!(!required, "namespaces are required, but {why}");
     skipped(test, why);
 }

@@ -92,7 +92,7 @@ pub(super) struct Company<'a> {
 }
 
 impl Turn<'_> {
-    /// Whether a plan's lone datagram waits for those of others. All that wait leave before anything else is sent.
+    /// Whether a plan's lone datagram waits for those of others. All that wait leave before any other data.
     fn takes_along(&mut self, plan: &Plan, term: &Region) -> bool {
         let Some(company) = &mut self.company else {
             return false;

@@ -54,7 +54,7 @@ seeded! {
 }
 
 seeded! {
-    /// Many streams of one channel with a message now and then, whose datagrams share calls, over a network that loses some
+    /// Many streams of one channel with a message now and then, whose datagrams may share calls, over a network that loses some
     /// and refuses to take others.
     company, 40, |seed| {
         let Pair { mut world, clients, .. } = Pair::new(seed);
