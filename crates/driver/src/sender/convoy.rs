@@ -5,9 +5,9 @@
 //! others, and those of one length leave as one train: some 50 ns for each in place of a call of its own. Not where each
 //! datagram goes to several destinations, to which all of what some of them have not taken would be offered again.
 //!
-//! Contract: [`Convoy::take`] a datagram while publications have their turns, [`Convoy::leave`] when nobody joins any more, before
-//! any other data and before calm streams have their turns, and [`Convoy::settle`] after the turns: each publication is told whether its datagram
-//! went. Who does not stays behind what it wanted to send, and sends it again.
+//! Contract: [`Convoy::take`] a datagram while publications have their turns, [`Convoy::leave`] when nobody joins any more,
+//! before any other data and before calm streams have their turns, and [`Convoy::settle`] after the turns: each publication
+//! is told whether its datagram went. One whose datagram did not go sends it again.
 
 use taran_core::clock::Now;
 use taran_net::Transmit;
