@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 use crate::story::Coverage;
 
@@ -12,6 +12,17 @@ const TRACE: &str = "TARAN_SIM_TRACE";
 /// How many of the last events are kept, to be shown when a run fails.
 const TAIL: usize = 150;
 
+/// A part of a driver that takes turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Agent {
+    /// The one that clients talk to.
+    Conductor,
+    /// The one that sends.
+    Sender,
+    /// The one that receives.
+    Receiver,
+}
+
 /// Something that happened. Ids are those of the world, in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
@@ -20,7 +31,7 @@ pub enum Event {
         /// Which host.
         host: usize,
         /// Which of its agents.
-        agent: &'static str,
+        agent: Agent,
         /// How much.
         work: usize,
     },
@@ -104,7 +115,7 @@ impl Event {
 /// A running hash over all events with their times, and the last of them.
 #[derive(Debug)]
 pub(crate) struct History {
-    hasher: DefaultHasher,
+    hasher: Mixer,
     count: u64,
     kinds: BTreeMap<&'static str, u64>,
     tail: VecDeque<(i64, Event)>,
@@ -113,9 +124,8 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn new() -> Self {
-        // The default hasher, made by `new`, has no random state.
         Self {
-            hasher: DefaultHasher::new(),
+            hasher: Mixer::default(),
             count: 0,
             kinds: BTreeMap::new(),
             tail: VecDeque::with_capacity(TAIL),
@@ -159,6 +169,42 @@ impl History {
 
     pub(crate) fn fingerprint(&self) -> u64 {
         self.hasher.finish()
+    }
+}
+
+/// Mixes what it is given, in this order, into one number, the same in each run and at next to no cost: it is done for
+/// each turn of everybody.
+#[derive(Debug, Default)]
+struct Mixer(u64);
+
+impl Mixer {
+    /// Odd, and half of its bits set in no order: 2⁶⁴ divided by the golden ratio.
+    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+}
+
+impl Hasher for Mixer {
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(29) ^ value).wrapping_mul(Self::FACTOR);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_i64(&mut self, value: i64) {
+        self.write_u64(value as u64);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

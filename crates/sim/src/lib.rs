@@ -36,6 +36,6 @@ pub mod traffic;
 pub mod weather;
 mod world;
 
-pub use history::Event;
+pub use history::{Agent, Event};
 pub use traffic::{Lengths, Publishing, Subscribing};
 pub use world::{ClientId, ClientState, HostIndex, HostSpec, PublisherId, SubscriberId, World};

@@ -35,6 +35,8 @@ pub struct Streams {
     positions: Vec<Position>,
     streams: Vec<Stream>,
     ways: Ways,
+    /// Whether it is known of anything that it changed since the last look.
+    is_news: bool,
 }
 
 /// What an id was given to.
@@ -173,6 +175,7 @@ impl Streams {
             positions: Vec::new(),
             streams: Vec::new(),
             ways: Ways::default(),
+            is_news: true,
         }
     }
 
@@ -180,14 +183,32 @@ impl Streams {
     pub fn look_for_counters(&mut self) {
         if self.has_changed() {
             self.scan();
+            self.is_news = true;
         }
     }
 
-    /// Reads everything anew.
-    pub fn look(&mut self) {
+    /// Reads everything anew. False if it is as it was at the look before: what held then, holds.
+    pub fn look(&mut self) -> bool {
+        let mut has_changed = std::mem::take(&mut self.is_news);
         for position in &mut self.positions {
             position.before = std::mem::replace(&mut position.value, position.counter.get());
+            has_changed |= position.value != position.before;
         }
+        for stream in &mut self.streams {
+            if let Some(log) = &mut stream.log {
+                let published = log.buffers.producer_position();
+                log.published_before = std::mem::replace(&mut log.published, published);
+                has_changed |= log.published != log.published_before;
+            }
+        }
+        if has_changed {
+            self.hold_together();
+        }
+        has_changed
+    }
+
+    /// What follows for each stream from its positions.
+    fn hold_together(&mut self) {
         for stream in &mut self.streams {
             let all = || stream.consumers.iter().map(|at| &self.positions[*at]);
             // Whoever has just joined may be behind what is told on behalf of those whom the receiver knows.
@@ -206,16 +227,13 @@ impl Streams {
                 let file = format!("{folder}/{}.logbuffer", stream.id);
                 stream.log = Log::open(&self.storage, &self.directory.join(file));
             }
-            if let Some(log) = &mut stream.log {
-                let published = log.buffers.producer_position();
-                log.published_before = std::mem::replace(&mut log.published, published);
-            }
         }
     }
 
     /// The receiver had nothing to do, so that it has taken all that the conductor told it.
     pub fn settle(&mut self) {
         for position in &mut self.positions {
+            self.is_news |= !position.is_settled;
             position.is_settled = true;
         }
     }

@@ -42,6 +42,7 @@ impl Teller {
         self.await_flows(healed + BOUND, healed);
         self.take_coverage();
         self.world.close_all();
+        self.coverage.simulated = self.world.elapsed();
         self.world.expect_nothing_left();
         for host in self.hosts() {
             self.world.expect_errors_counted(host);
@@ -199,7 +200,6 @@ impl Teller {
         for host in self.hosts() {
             self.take_leave(host);
         }
-        self.coverage.simulated = self.world.elapsed();
         self.world.add_to(&mut self.coverage);
         for publisher in self.publishers.values() {
             let publisher = self.world.publisher(publisher.id);

@@ -110,7 +110,9 @@ impl Driver {
     /// Checks what must hold at any time. To be called after each turn in which anything was done or seen: what happened
     /// between two looks is known then.
     pub(super) fn look(&mut self) -> Result<(), Violation> {
-        self.streams.look();
+        if !self.streams.look() {
+            return Ok(());
+        }
         positions::look(&self.streams)?;
         flow::look(&self.streams)
     }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use taran_core::agent::Agent;
+use taran_core::agent::Agent as _;
 use taran_core::clock::{Now, saturating_nanos};
 
 use super::{Owned, World};
 use crate::check::Violation;
-use crate::history::Event;
+use crate::history::{Agent, Event};
 
 /// Of how many turns an agent gets none, and of how many it gets two.
 const IRREGULAR: u32 = 12;
@@ -149,9 +149,9 @@ impl World {
             return Ok(0);
         }
         match actor {
-            Actor::Conductor(host) => self.drive(host, "conductor", now),
-            Actor::Sender(host) => self.drive(host, "sender", now),
-            Actor::Receiver(host) => self.drive(host, "receiver", now),
+            Actor::Conductor(host) => self.drive(host, Agent::Conductor, now),
+            Actor::Sender(host) => self.drive(host, Agent::Sender, now),
+            Actor::Receiver(host) => self.drive(host, Agent::Receiver, now),
             Actor::Client(client) => {
                 let slot = &mut self.clients[client];
                 let work = slot.turn(self.hosts[slot.host.0].at(now));
@@ -173,27 +173,27 @@ impl World {
         }
     }
 
-    fn drive(&mut self, host: usize, agent: &'static str, now: Now) -> Result<usize, Violation> {
+    fn drive(&mut self, host: usize, agent: Agent, now: Now) -> Result<usize, Violation> {
         let at = self.hosts[host].at(now);
         let Some(driver) = &mut self.hosts[host].driver else {
             return Ok(0);
         };
         let parts = &mut driver.parts;
-        if agent == "conductor" {
+        if agent == Agent::Conductor {
             driver.rest.turned(at.nanos);
         }
         let work = match agent {
-            "conductor" => parts.conductor.do_work(at),
-            "sender" => parts.sender.do_work(at),
-            _ => parts.receiver.do_work(at),
+            Agent::Conductor => parts.conductor.do_work(at),
+            Agent::Sender => parts.sender.do_work(at),
+            Agent::Receiver => parts.receiver.do_work(at),
         };
         // Receivers see how far subscribers are also when they do nothing about it yet.
-        if work == 0 && agent != "receiver" {
+        if work == 0 && agent != Agent::Receiver {
             return Ok(0);
         }
         let looked = match agent {
-            "conductor" => driver.look_anew(),
-            "receiver" if work == 0 => driver.look_settled(),
+            Agent::Conductor => driver.look_anew(),
+            Agent::Receiver if work == 0 => driver.look_settled(),
             _ => driver.look(),
         };
         if work > 0 {
