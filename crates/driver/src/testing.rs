@@ -89,6 +89,7 @@ struct State {
     receives_parts: bool,
     in_parts: usize,
     room: Option<usize>,
+    refused: Option<usize>,
     is_broken: bool,
     unreachable: Option<SocketAddr>,
     peer: Option<SocketAddr>,
@@ -166,6 +167,11 @@ impl FakeSocket {
         self.state().room = bytes;
     }
 
+    /// From now on datagrams of this length are refused, each time.
+    pub(crate) fn refuse(&self, length: usize) {
+        self.state().refused = Some(length);
+    }
+
     /// From now on sends, connecting and receiving in parts fail.
     pub(crate) fn set_broken(&self, is_broken: bool) {
         self.state().is_broken = is_broken;
@@ -186,6 +192,15 @@ impl Transport for FakeSocket {
         let mut accepted = 0;
         for transmit in batch {
             for datagram in transmit.datagrams() {
+                if state.refused == Some(datagram.len()) {
+                    return if accepted > 0 {
+                        Ok(accepted)
+                    } else {
+                        Err(NetError::NoDestination {
+                            local: self.local_address(),
+                        })
+                    };
+                }
                 if let Some(room) = &mut state.room {
                     if *room < datagram.len() {
                         return Ok(accepted);

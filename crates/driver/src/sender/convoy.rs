@@ -6,8 +6,9 @@
 //! datagram goes to several destinations, to which all of what some of them have not taken would be offered again.
 //!
 //! Contract: [`Convoy::take`] a datagram while publications have their turns, [`Convoy::leave`] when nobody joins any more,
-//! before any other data and before calm streams have their turns, and [`Convoy::settle`] after the turns: each publication
-//! is told whether its datagram went. One whose datagram did not go sends it again.
+//! before any other data but of who sends alone, and before calm streams have their turns, and [`Convoy::settle`] after the turns: each publication
+//! is told what became of its datagram. One whose datagram did not go sends it again, and the one at which a call ended sends it
+//! alone: what is refused each time holds up the others once.
 
 use taran_core::clock::Now;
 use taran_net::Transmit;
@@ -42,8 +43,19 @@ pub(super) struct Passenger {
     pub(super) length: usize,
     /// How far its stream moves.
     pub(super) advance: i64,
-    /// Whether it went.
-    pub(super) went: bool,
+    /// What became of it.
+    pub(super) fate: Fate,
+}
+
+/// What became of a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It went.
+    Went,
+    /// The call ended with it: the socket was full, or there is something about it.
+    Refused,
+    /// It was behind that one.
+    Left,
 }
 
 impl Convoy {
@@ -90,7 +102,7 @@ impl Convoy {
             seat,
             length,
             advance,
-            went: false,
+            fate: Fate::Left,
         });
     }
 
@@ -105,8 +117,12 @@ impl Convoy {
         let mut accepted = wire.send(&mut batch[..self.runs.len()], now, faults);
         let is_whole = accepted == self.bytes.len();
         for passenger in &mut self.passengers[self.left..] {
-            passenger.went = passenger.length <= accepted;
-            accepted = accepted.saturating_sub(passenger.length);
+            if passenger.length > accepted {
+                passenger.fate = Fate::Refused;
+                break;
+            }
+            passenger.fate = Fate::Went;
+            accepted -= passenger.length;
         }
         self.left = self.passengers.len();
         self.bytes.clear();

@@ -8,6 +8,7 @@ use taran_net::{ReceiveBatch, Transport};
 
 use super::announce::send_signs;
 use super::control;
+use super::convoy::Fate;
 use super::publication::{Company, SenderPublication, Turn};
 use super::wire::Wire;
 use super::{CONTROL_BATCH, CONTROL_BATCHES, Desk};
@@ -107,7 +108,7 @@ impl SendEndpoint {
         if let Some(company) = turn.company.take() {
             self.lone = company.lone;
             company.convoy.settle(|passenger| {
-                if !passenger.went {
+                if passenger.fate != Fate::Went {
                     sent -= passenger.length;
                 }
                 if let Some(publication) = self.publications.get_mut(passenger.seat) {

@@ -13,7 +13,7 @@ use taran_net::Transmit;
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
 use super::announce::send_signs;
-use super::convoy::{Convoy, Passenger};
+use super::convoy::{Convoy, Fate, Passenger};
 use super::flow_control::{self, FlowControl};
 use super::plan::{Bounds, MAX_RUNS, Plan, Run};
 use super::present::Present;
@@ -47,6 +47,8 @@ pub struct SenderPublication {
     pub(super) counts_back_pressure: bool,
     /// The socket did not take all that there was.
     pub(super) is_short: bool,
+    /// Its next datagram waits for nobody's: the last one that did was refused.
+    pub(super) is_alone: bool,
     /// Its last turn could send nothing, whatever there is, before a receiver moves the limit.
     pub(super) is_held_up: bool,
     // What happens a few times a second.
@@ -164,6 +166,7 @@ impl SenderPublication {
             has_initial_connection: false,
             counts_back_pressure: false,
             is_short: false,
+            is_alone: false,
             is_held_up: false,
             setup_sent_ns: 0,
             sign: None,
@@ -272,7 +275,7 @@ impl SenderPublication {
             send_signs(turn);
         }
         stamp(self.spec.send_timestamp.as_ref(), &plan, term);
-        if turn.takes_along(&plan, term) {
+        if !self.is_alone && turn.takes_along(&plan, term) {
             return Train {
                 bytes: plan.bytes(),
                 is_full: false,
@@ -280,6 +283,7 @@ impl SenderPublication {
         }
         let accepted = transmit(&plan, term, turn);
         self.is_short = accepted < plan.bytes();
+        self.is_alone &= self.is_short;
         if self.is_short {
             turn.counters.short_sends.increment();
         }
@@ -294,13 +298,14 @@ impl SenderPublication {
 
     /// What became of a datagram that waited for others.
     pub(super) fn has_left(&mut self, passenger: Passenger, turn: &mut Turn<'_>) {
-        if passenger.went {
+        if passenger.fate == Fate::Went {
             self.went(passenger.advance, passenger.length, turn);
-        } else {
-            self.is_short = true;
-            // As if it had sent nothing, which is so.
-            self.idle(turn);
+            return;
         }
+        self.is_short = true;
+        self.is_alone = passenger.fate == Fate::Refused;
+        // As if it had sent nothing, which is so.
+        self.idle(turn);
     }
 
     /// So many bytes went out, with which the stream moves so far.

@@ -219,6 +219,32 @@ fn what_finds_no_room_is_sent_later() {
 }
 
 #[test]
+fn what_is_refused_each_time_holds_up_the_others_once_and_is_told() {
+    let (mut rig, mut streams) = company();
+    let errors = rig.errors.count();
+    rig.socket.refuse(96);
+    // Two of the streams have such a datagram first, the others one more in each turn.
+    publish(&mut streams, &[320, 96, 320, 96, 320]);
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        all.extend(sent(&mut rig).0);
+    }
+    for round in 0..8 {
+        let wanted: Vec<_> = [0, 2, 4]
+            .map(|session_id| streams[session_id as usize].publish(session_id, 320))
+            .into();
+        let (sent, calls) = sent(&mut rig);
+        assert_eq!((sent.len(), calls), (3, 3), "round {round}");
+        expect_all(sent, wanted);
+    }
+    assert!(rig.errors.count() > errors);
+    assert_eq!(all.len(), 3);
+    for refused in [1, 3] {
+        assert_eq!(streams[refused].position.get(), START + 64);
+    }
+}
+
+#[test]
 fn nothing_goes_through_a_broken_socket_and_receivers_are_forgotten_meanwhile() {
     let (mut rig, mut streams) = company();
     let before = rig.errors.count();
