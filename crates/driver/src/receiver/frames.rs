@@ -20,7 +20,7 @@ const ROUND_TRIP_MAX_NS: i64 = 10_000_000_000;
 impl ReceiveEndpoint {
     /// Several datagrams of one stream go into its image in one pass where that is possible.
     pub(super) fn on_train(&mut self, transport: usize, train: &Train<'_>, desk: &mut Desk<'_>) {
-        let mut whole = None;
+        let (mut whole, mut is_mixed) = (None, false);
         for run in train::runs(train) {
             let is_fast = run.count() > 1 || is_long(train);
             let placed = is_fast
@@ -31,10 +31,11 @@ impl ReceiveEndpoint {
                     self.on_datagram(transport, datagram, train.source, desk);
                 }
             }
-            whole = placed.filter(|_| run.bytes.len() == train.payload.len());
+            is_mixed = run.bytes.len() < train.payload.len();
+            whole = placed.filter(|_| !is_mixed);
         }
         if let Some(transport) = &mut self.transports[transport] {
-            transport.streak.note(whole, is_long(train));
+            transport.streak.note(whole, is_long(train) && !is_mixed);
         }
     }
 

@@ -39,8 +39,10 @@ fn is_long_train(length: usize, stride: usize) -> bool {
 pub(super) struct Streak {
     of: Option<Seat>,
     long: u32,
-    /// Short ones since the last long one.
+    /// Short ones, and those of several streams, since the last long one.
     short: u32,
+    /// The one that is about to be noted was taken for the next of a row, and was not.
+    strayed: bool,
     /// Another one came behind the first one of the last look.
     is_dense: bool,
 }
@@ -48,12 +50,13 @@ pub(super) struct Streak {
 impl Streak {
     /// A train came in, and went to this image as a whole, or not.
     pub(super) fn note(&mut self, to: Option<Seat>, is_long: bool) {
+        let strayed = std::mem::take(&mut self.strayed);
         if !is_long {
-            // A burst ends with one, and signs of life come in between.
+            // A burst ends with one, and signs of life and other streams come in between.
             self.short = self.short.saturating_add(1);
             return;
         }
-        let goes_on = to == self.of;
+        let goes_on = to == self.of && !strayed;
         self.long = if goes_on { self.long } else { 0 };
         self.long = self.long.saturating_add(u32::from(to.is_some()));
         self.of = to;
@@ -171,10 +174,8 @@ impl ReceiveEndpoint {
         received: Received,
         batch: &mut ReceiveBatch,
     ) {
-        if let Some(transport) = &mut self.transports[slot]
-            && is_long_train(received.length, received.stride)
-        {
-            transport.streak = Streak::default();
+        if let Some(transport) = &mut self.transports[slot] {
+            transport.streak.strayed = true;
         }
         let Some(image) = self.images.get_mut(seat) else {
             return;

@@ -311,6 +311,29 @@ fn what_comes_one_by_one_is_received_several_at_a_time() {
     assert!(in_parts <= 3 && calls <= 10, "{in_parts} of {calls} calls");
 }
 
+#[test]
+fn trains_of_several_other_streams_come_in_between() {
+    let mut fast = Fast::new(true);
+    let several: Vec<u8> = (0..10)
+        .flat_map(|number| fast.train_of(OTHER_SESSION + number, fast.sent, 1))
+        .collect();
+    let mut before = 0;
+    for round in 0..40 {
+        fast.arrive(&several);
+        fast.take_all();
+        if round == 8 {
+            before = fast.rig.socket.received_in_parts();
+        }
+        fast.go_on(20);
+        fast.take_all();
+        fast.read();
+    }
+    assert_eq!(fast.rig.rebuilt.get(), fast.sent);
+    // Of both there is one in each round, but where a term ends.
+    let in_parts = fast.rig.socket.received_in_parts() - before;
+    assert!((56..=64).contains(&in_parts), "{in_parts} of 64");
+}
+
 /// What may happen between trains.
 #[derive(Debug, Clone)]
 enum Event {
