@@ -91,6 +91,7 @@ struct State {
     room: Option<usize>,
     refused: Option<usize>,
     is_broken: bool,
+    receive_buffer: Option<usize>,
     unreachable: Option<SocketAddr>,
     peer: Option<SocketAddr>,
 }
@@ -155,6 +156,11 @@ impl FakeSocket {
     /// What arrived last is lost.
     pub(crate) fn lose_last(&self) {
         self.state().inbox.pop_back();
+    }
+
+    /// The length of the receive buffer that was asked for, if one was.
+    pub(crate) fn receive_buffer(&self) -> Option<usize> {
+        self.state().receive_buffer
     }
 
     /// From now on sends to this address fail.
@@ -285,6 +291,11 @@ impl Transport for FakeSocket {
             receives_parts: self.state().receives_parts,
             ..Capabilities::PLAIN
         }
+    }
+
+    fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {
+        self.state().receive_buffer = Some(bytes);
+        Ok(())
     }
 
     fn buffer_lengths(&self) -> BufferLengths {

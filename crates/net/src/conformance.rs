@@ -151,6 +151,22 @@ impl Suite<'_> {
             granted.send >= asked && granted.receive >= asked,
             "{granted:?}"
         );
+        self.growing_buffers(&spec);
+    }
+
+    /// What a buffer has is never taken from it.
+    fn growing_buffers(&mut self, spec: &SocketSpec) {
+        let mut socket = self.open(spec);
+        let at_first = socket.buffer_lengths();
+        must(socket.grow_receive_buffer(1));
+        assert_eq!(socket.buffer_lengths(), at_first);
+        let longer = at_first.receive;
+        must(socket.grow_receive_buffer(longer));
+        let grown = socket.buffer_lengths();
+        assert!(grown.receive >= longer, "{grown:?}");
+        assert_eq!(grown.send, at_first.send);
+        must(socket.grow_receive_buffer(usize::MAX));
+        assert!(socket.buffer_lengths().receive >= grown.receive);
     }
 
     fn lone_datagrams(&mut self) {

@@ -53,6 +53,13 @@ pub trait Transport: Send + Debug {
     /// What the backend can do beyond single datagrams.
     fn capabilities(&self) -> Capabilities;
 
+    /// Asks for a receive buffer of at least so many bytes, of which the system's limit may leave less. What is there
+    /// already is kept. Where buffers are of one length for ever, nothing happens.
+    fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {
+        let _ = bytes;
+        Ok(())
+    }
+
     /// The lengths of the buffers that the system granted.
     fn buffer_lengths(&self) -> BufferLengths;
 

@@ -148,6 +148,8 @@ pub struct ReceiveTransportSpec {
     pub explicit_control: Option<SocketAddr>,
     /// Tell the conductor to resolve the explicit control address again after this time without data; `None`: never.
     pub unheard_timeout_ns: Option<i64>,
+    /// The receive buffer grows with what may be under way to images. Not where somebody has said how long it is to be.
+    pub grows: bool,
 }
 
 /// A receive endpoint: the sockets of one incoming channel.
@@ -224,7 +226,9 @@ pub struct ReceiverImageSpec {
     pub control: SocketAddr,
     /// When gaps are NAKed, and whether at all.
     pub nak_delay: NakDelaySpec,
-    /// Receiver window.
+    /// How much may be under way to it at most: the channel's receiver window.
+    pub window: i32,
+    /// How much of that may be now.
     pub congestion_control: Box<dyn CongestionControl>,
     /// `aeron.rcv.status.message.timeout`, 200 ms.
     pub status_message_timeout_ns: i64,

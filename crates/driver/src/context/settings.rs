@@ -124,6 +124,8 @@ pub struct SocketSettings {
     pub send_buffer: Option<usize>,
     /// `SO_RCVBUF`; `None`: the system's default.
     pub receive_buffer: Option<usize>,
+    /// Nobody has said how long receive buffers are to be: they become as long as is needed, within the system's limit.
+    pub receive_buffers_grow: bool,
     /// Connect the sockets of publications to one address.
     pub connect: bool,
     /// Hops of what is sent to groups; `None`: the system's default.
@@ -238,6 +240,7 @@ impl SocketSettings {
         Self {
             send_buffer: given(options.socket_so_sndbuf()),
             receive_buffer: given(options.socket_so_rcvbuf()),
+            receive_buffers_grow: *options.source(OptionId::SocketReceiveBuffer) == Source::Default,
             connect: options.driver_connect(),
             multicast_ttl: u8::try_from(options.socket_multicast_ttl())
                 .ok()
@@ -278,4 +281,27 @@ fn int32(n: i64) -> i32 {
 fn directory(options: &OptionSet) -> PathBuf {
     let path = options.dir().map_or_else(default_directory, PathBuf::from);
     std::path::absolute(&path).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use taran_protocol::option::Source;
+
+    use super::*;
+
+    #[test]
+    fn receive_buffers_grow_unless_somebody_said_how_long_they_are() {
+        let grows = |said: Option<&str>| {
+            let mut options = OptionSet::driver();
+            if let Some(text) = said {
+                let id = OptionId::SocketReceiveBuffer;
+                options.set(id, text, &Source::Environment).unwrap();
+            }
+            SocketSettings::from_options(&options).receive_buffers_grow
+        };
+        assert!(grows(None));
+        for said in ["128k", "0", "2m"] {
+            assert!(!grows(Some(said)), "{said}");
+        }
+    }
 }

@@ -149,6 +149,10 @@ impl Transport for LoggedTransport {
         }
     }
 
+    fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {
+        self.inner.grow_receive_buffer(bytes)
+    }
+
     fn buffer_lengths(&self) -> BufferLengths {
         self.inner.buffer_lengths()
     }

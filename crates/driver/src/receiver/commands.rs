@@ -32,10 +32,7 @@ impl Receiver {
                     endpoint.remove_subscription(stream_id, session_id);
                 }
             }
-            ReceiverCommand::AddImage(image) => match self.endpoint(image.endpoint()) {
-                Some(endpoint) => endpoint.add_image(image, now),
-                None => self.outbox.post(ConductorEvent::ImageReleased(image)),
-            },
+            ReceiverCommand::AddImage(image) => self.add_image(image, now),
             ReceiverCommand::ImageRefused {
                 endpoint,
                 session_id,
@@ -177,6 +174,15 @@ impl Receiver {
             });
             self.collect_fds();
         }
+    }
+
+    fn add_image(&mut self, image: Box<ReceiverImage>, now: Now) {
+        let id = image.endpoint();
+        if self.endpoint(id).is_none() {
+            self.outbox.post(ConductorEvent::ImageReleased(image));
+            return;
+        }
+        self.with_endpoint(id, now, |endpoint, desk| endpoint.add_image(image, desk));
     }
 
     fn with_endpoint(

@@ -39,6 +39,8 @@ pub struct ReceiveEndpoint {
     /// An image's slot is its seat.
     pub(super) images: Rounds<ReceiverImage>,
     pub(super) roll: Roll,
+    /// How much may be under way to all images together.
+    pub(super) under_way: usize,
 }
 
 /// What was taken from a socket in one go.
@@ -68,6 +70,7 @@ impl ReceiveEndpoint {
             dispatcher: Dispatcher::new(spec.stream_session_limit, spec.seed),
             images: Rounds::default(),
             roll: Roll::default(),
+            under_way: 0,
         }
     }
 

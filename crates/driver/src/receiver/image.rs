@@ -177,6 +177,11 @@ impl ReceiverImage {
         (self.spec.session_id, self.spec.stream_id)
     }
 
+    /// How much may be under way to it.
+    pub(super) fn window(&self) -> usize {
+        usize::try_from(self.spec.window).unwrap_or(0)
+    }
+
     /// The receiver has it now. The first status message leaves in the first turn.
     /// `slot` is that of the transport its SETUP came in on, if that is still there, and `slots` how many there are.
     pub(super) fn start(&mut self, slot: Option<usize>, slots: usize, now: Now) {

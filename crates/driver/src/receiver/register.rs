@@ -2,8 +2,6 @@
 
 use std::net::SocketAddr;
 
-use taran_core::clock::Now;
-
 use super::Desk;
 use super::dispatcher::Dispatcher;
 use super::endpoint::ReceiveEndpoint;
@@ -35,10 +33,14 @@ impl ReceiveEndpoint {
             });
     }
 
-    pub(super) fn add_image(&mut self, mut image: Box<ReceiverImage>, now: Now) {
+    pub(super) fn add_image(&mut self, mut image: Box<ReceiverImage>, desk: &mut Desk<'_>) {
         let transport = image.transport();
         let slot = self.slot_of(transport);
-        image.start(slot, self.transports.len(), now);
+        image.start(slot, self.transports.len(), desk.now);
+        self.under_way += image.window();
+        for transport in self.transports.iter_mut().flatten() {
+            transport.make_room(self.under_way, desk.now, desk.faults);
+        }
         let key = image.key();
         for older in self.roll.seats_of(key) {
             if let Some(older) = self.images.get_mut(older) {
@@ -60,6 +62,7 @@ impl ReceiveEndpoint {
         let seat = self.roll.seat(id)?;
         let image = self.images.leave(seat)?;
         self.roll.leave(&image);
+        self.under_way -= image.window();
         let (session_id, stream_id) = image.key();
         self.dispatcher
             .remove_image(session_id, stream_id, seat.0, false);
@@ -94,12 +97,13 @@ impl ReceiveEndpoint {
     }
 
     /// One transport more. Where its sender is known, images answer there from now on.
-    pub(super) fn add_transport(&mut self, transport: ReceiveTransport, desk: &mut Desk<'_>) {
+    pub(super) fn add_transport(&mut self, mut transport: ReceiveTransport, desk: &mut Desk<'_>) {
         let free = self.transports.iter().position(Option::is_none);
         let slot = free.unwrap_or_else(|| {
             self.transports.push(None);
             self.transports.len() - 1
         });
+        transport.make_room(self.under_way, desk.now, desk.faults);
         let control = transport.known_control();
         self.transports[slot] = Some(transport);
         for image in self.images.iter_mut() {

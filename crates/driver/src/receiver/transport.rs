@@ -13,6 +13,10 @@ use crate::boundary::{ReceiveTransportSpec, ReceiverCounters, TransportId};
 use crate::faults::Faults;
 use crate::signs::{Signs, Ticket};
 
+/// Bytes of a receive buffer for each byte that may be under way. The kernel charges more than the bytes of a datagram, by
+/// half for one as long as an Ethernet frame, several times as much for short ones, and reckons with as much again.
+const ROOM: usize = 2;
+
 /// A socket, and where what is said about the streams on it goes. Built by the conductor, owned by the receiver.
 #[derive(Debug)]
 pub struct ReceiveTransport {
@@ -29,6 +33,8 @@ pub struct ReceiveTransport {
     /// Whether trains can be received into memory of ours.
     pub(super) receives_parts: bool,
     pub(super) streak: Streak,
+    /// Length of the receive buffer that was asked for, where it grows.
+    asked: Option<usize>,
     /// Slots for the next batch.
     pub(super) slots: usize,
     /// Status messages that only repeat themselves.
@@ -56,6 +62,7 @@ impl ReceiveTransport {
             transport: spec.transport,
             streak: Streak::default(),
             slots: BATCH,
+            asked: spec.grows.then_some(0),
             control_group: spec.control_group,
             explicit_control: spec.explicit_control,
             unheard_timeout_ns: spec.unheard_timeout_ns,
@@ -93,6 +100,18 @@ impl ReceiveTransport {
             slot,
             control: self.control(source),
             now_ns: now.nanos,
+        }
+    }
+
+    /// So much may be under way at a time. Room for it is asked for in few steps: streams come by the thousand.
+    pub(super) fn make_room(&mut self, under_way: usize, now: Now, faults: &mut Faults) {
+        let wanted = ROOM * under_way;
+        let Some(asked) = self.asked.filter(|&asked| asked < wanted) else {
+            return;
+        };
+        self.asked = Some(wanted.max(2 * asked));
+        if let Err(error) = self.transport.grow_receive_buffer(wanted.max(2 * asked)) {
+            faults.report(now, &self.channel, &error);
         }
     }
 

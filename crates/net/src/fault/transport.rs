@@ -215,6 +215,10 @@ impl Transport for FaultyTransport {
         }
     }
 
+    fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {
+        self.inner.grow_receive_buffer(bytes)
+    }
+
     fn buffer_lengths(&self) -> BufferLengths {
         self.inner.buffer_lengths()
     }

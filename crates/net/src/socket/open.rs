@@ -166,6 +166,26 @@ pub(super) fn request_buffers(
     Ok(())
 }
 
+/// A longer receive buffer, within the limit that holds for everybody.
+pub(super) fn grow_receive_buffer(
+    socket: &UdpSocket,
+    bind: SocketAddr,
+    bytes: usize,
+) -> Result<(), NetError> {
+    let length = i32::try_from(bytes).unwrap_or(i32::MAX);
+    // The kernel reports twice what it granted.
+    let granted = || option::get(socket, option::RECEIVE_BUFFER).map_or(0, |twice| twice / 2);
+    let before = granted();
+    if length > before {
+        set(socket, bind, option::RECEIVE_BUFFER, length)?;
+        if granted() < before {
+            // A privileged process had more than the limit.
+            let _ = option::set(socket, option::RECEIVE_BUFFER_FORCE, before);
+        }
+    }
+    Ok(())
+}
+
 /// Interface, hop limit and membership; returns the hop limit in force.
 fn take_multicast_role(
     socket: &UdpSocket,

@@ -203,6 +203,12 @@ impl Transport for SocketTransport {
         }
     }
 
+    fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {
+        open::grow_receive_buffer(&self.socket, self.bind, bytes)?;
+        self.buffer_lengths = open::buffer_lengths(&self.socket)?;
+        Ok(())
+    }
+
     fn buffer_lengths(&self) -> BufferLengths {
         self.buffer_lengths
     }

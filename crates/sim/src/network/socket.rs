@@ -75,6 +75,12 @@ impl Socket {
         }
     }
 
+    /// A longer receive buffer, as far as that goes.
+    pub(super) fn grow(&mut self, bytes: usize) {
+        let granted = LIMITS.max.receive.min(bytes.saturating_mul(2));
+        self.lengths.receive = self.lengths.receive.max(granted);
+    }
+
     /// True if a socket asked for at `bind` cannot be had beside this one.
     pub(super) fn conflicts_with(&self, bind: SocketAddr, reuse_address: bool) -> bool {
         let overlap = self.bind.ip() == bind.ip()

@@ -133,6 +133,12 @@ impl Transport for SimTransport {
         }
     }
 
+    fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {
+        let mut world = self.inbox.network.lock();
+        world.socket(self.inbox.socket).grow(bytes);
+        Ok(())
+    }
+
     fn buffer_lengths(&self) -> BufferLengths {
         self.inbox.network.lock().socket(self.inbox.socket).lengths
     }

@@ -77,6 +77,46 @@ seeded! {
     }
 }
 
+/// Several streams to one socket, as fast as they are let, whose receiver has to do something else now and then: how many
+/// datagrams the socket had no room for.
+fn lost_at_a_busy_receiver(seed: u64, right: HostSpec) -> u64 {
+    let Pair {
+        mut world,
+        hosts,
+        clients,
+    } = Pair::of(seed, HostSpec::new(), right);
+    let flows: Vec<_> = (0..20)
+        .map(|stream_id| {
+            let subscriber = world.subscribe(clients[1], Subscribing::new(channel(1), stream_id));
+            let publishing = Publishing::new(channel(1), stream_id)
+                .exclusive(true)
+                .lengths(Lengths::Fixed(1_344))
+                .burst(50);
+            (
+                subscriber,
+                world.publish(clients[0], publishing.messages(400)),
+            )
+        })
+        .collect();
+    for _ in 0..40 {
+        world.run_for(Duration::from_millis(5));
+        world.stall_host(hosts[1], Duration::from_millis(5));
+    }
+    await_all(&mut world, &flows);
+    let lost = world.network().counts().overflowed;
+    end(world);
+    lost
+}
+
+seeded! {
+    /// All that may be under way finds room in the socket, but where somebody chose less.
+    room, 20, |seed| {
+        assert_eq!(lost_at_a_busy_receiver(seed, HostSpec::new()), 0);
+        let chosen = HostSpec::new().option("aeron.socket.so_rcvbuf", "128k");
+        assert!(lost_at_a_busy_receiver(seed, chosen) > 0);
+    }
+}
+
 seeded! {
     /// Each direction of each link has its own weather; several clients share a publication; all send to all.
     mesh, 30, |seed| {

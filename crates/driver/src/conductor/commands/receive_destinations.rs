@@ -161,6 +161,7 @@ impl Owners {
             control_group: resolved.control_group(),
             explicit_control: resolved.explicit_control(),
             unheard_timeout_ns: self.unheard_timeout(resolved.channel.control.as_ref()),
+            grows: self.networking.sockets.grows(&resolved),
         };
         let transport = ReceiveTransport::new(spec, Arc::from(resolved.text()));
         self.networking

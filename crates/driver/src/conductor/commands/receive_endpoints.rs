@@ -54,6 +54,7 @@ impl Owners {
             control_group: resolved.control_group(),
             explicit_control: resolved.explicit_control(),
             unheard_timeout_ns: self.unheard_timeout(resolved.channel.control.as_ref()),
+            grows: self.networking.sockets.grows(&resolved),
         });
         let receiver_id = self.networking.next_receiver_id;
         self.networking.next_receiver_id = receiver_id.wrapping_add(1);

@@ -37,6 +37,7 @@ pub(crate) struct Sockets {
     defaults: WantedBuffers,
     pub(crate) connect: bool,
     /// Hops of what is sent to groups, where channels say nothing; `None`: the system's.
+    receive_buffers_grow: bool,
     multicast_ttl: Option<u8>,
     sender_ports: PortRange,
     receiver_ports: PortRange,
@@ -56,6 +57,7 @@ impl Sockets {
                 receive: settings.receive_buffer,
                 arrival_times: false,
             },
+            receive_buffers_grow: settings.receive_buffers_grow,
             connect: settings.connect,
             multicast_ttl: settings.multicast_ttl,
             sender_ports: PortRange::new(settings.sender_ports.clone()),
@@ -80,6 +82,11 @@ impl Sockets {
     /// The length that a receive buffer can be relied on to have.
     pub(crate) fn receive_buffer(&self, wanted: WantedBuffers) -> usize {
         wanted.receive.unwrap_or(self.limits.default.receive)
+    }
+
+    /// Whether the receive buffer of a channel's socket may be longer than it is at first.
+    pub(crate) fn grows(&self, resolved: &ResolvedChannel) -> bool {
+        self.receive_buffers_grow && resolved.channel.receive_buffer.is_none()
     }
 
     /// What the metadata of a log says about the buffers of its endpoint; `None` for IPC, which has none.

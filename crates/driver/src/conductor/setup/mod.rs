@@ -183,6 +183,7 @@ impl Owners {
             mtu: request.mtu as usize,
             control: request.control,
             nak_delay: plan.nak_delay(&self.settings.receiver),
+            window: plan.window,
             congestion_control: congestion.control,
             status_message_timeout_ns: self.settings.receiver.status_message_timeout_ns,
             liveness_timeout_ns: self.settings.receiver.image_liveness_ns,

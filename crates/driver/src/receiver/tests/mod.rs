@@ -10,6 +10,7 @@ mod insertion;
 mod life;
 mod loss;
 mod rest;
+mod room;
 mod session;
 
 use std::sync::Arc;
@@ -109,6 +110,7 @@ impl Rig {
                 control_group: None,
                 explicit_control: None,
                 unheard_timeout_ns: None,
+                grows: false,
             }],
             receiver_id: RECEIVER,
             group_tag: None,
@@ -169,6 +171,7 @@ impl Rig {
                 delay_ns: 1_000,
                 retry_ns: 100_000,
             },
+            window: 128 * 1_024,
             congestion_control: Box::new(StaticWindow::new(WINDOW)),
             status_message_timeout_ns: 200 * MS,
             liveness_timeout_ns: 10_000 * MS,
