@@ -276,6 +276,10 @@ impl Region {
         Ok(())
     }
 
+    pub fn fault_in(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     pub fn flush(&self) -> io::Result<()> {
         Ok(())
     }

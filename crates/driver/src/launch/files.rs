@@ -1,4 +1,5 @@
-//! A thread that makes and deletes log files, so that nobody else waits for the file system.
+//! A thread that makes and deletes log files, so that nobody else waits for the file system, and makes their pages ready
+//! while it has nothing else to do.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use taran_core::memory::{Region, Storage};
 
+use super::pages::Pages;
 use crate::conductor::{AskedBy, FileRequest, FileResult, FileWorker, create_now, delete_now};
 use crate::error::DriverError;
 
@@ -88,6 +90,7 @@ impl FileThread {
 
 fn work(storage: &dyn Storage, queue: &Receiver<Job>, done: &Sender<FileResult>) {
     let mut jobs = Jobs::default();
+    let mut pages = Pages::default();
     let mut is_closed = false;
     loop {
         while !is_closed {
@@ -104,14 +107,33 @@ fn work(storage: &dyn Storage, queue: &Receiver<Job>, done: &Sender<FileResult>)
             if is_closed {
                 return;
             }
+            if pages.step() {
+                continue;
+            }
             if let Ok(job) = queue.recv() {
                 jobs.push(job);
             }
             continue;
         };
         let result = match job {
-            Job::Create(ticket, request) => create_now(storage, ticket, request),
-            Job::Delete(path, region) => delete_now(storage, path, region),
+            Job::Create(ticket, request) => {
+                let has_pages = request.options.reserve && !request.options.populate;
+                let result = create_now(storage, ticket, request);
+                if let FileResult::Created {
+                    path,
+                    result: Ok(region),
+                    ..
+                } = &result
+                    && has_pages
+                {
+                    pages.add(path, region);
+                }
+                result
+            }
+            Job::Delete(path, region) => {
+                pages.forget(&path);
+                delete_now(storage, path, region)
+            }
         };
         // At the end nobody listens any more.
         let _ = done.send(result);
@@ -146,7 +168,7 @@ impl Drop for FileThread {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use taran_core::memory::{CreateOptions, MemoryStorage};
+    use taran_core::memory::{CreateOptions, FileStorage, MemoryStorage};
 
     use super::*;
 
@@ -197,6 +219,68 @@ mod tests {
             !storage.exists(&path),
             "what was begun is finished at the end"
         );
+    }
+
+    /// How much of a mapped file is in the process's page tables, in bytes; `None`: it is not mapped.
+    #[cfg(target_os = "linux")]
+    fn mapped(file: &std::path::Path) -> Option<u64> {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut lines = maps
+            .lines()
+            .skip_while(|line| !line.contains(file.to_str().unwrap()));
+        lines.next()?;
+        let resident = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        let kib = resident.trim().strip_suffix(" kB").unwrap();
+        Some(1_024 * kib.parse::<u64>().unwrap())
+    }
+
+    /// What `of` says, as soon as it satisfies.
+    #[cfg(target_os = "linux")]
+    fn expect<T: std::fmt::Debug + PartialEq>(of: impl Fn() -> T, wanted: &T) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while of() != *wanted {
+            assert!(Instant::now() < deadline, "{:?}", of());
+            thread::yield_now();
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn pages_of_new_files_are_ready_soon_and_go_with_the_file() {
+        const LENGTH: u64 = 3 << 20;
+        let folder = std::path::Path::new("/dev/shm")
+            .join(format!("taran-test-{}-pages", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let mut files = FileThread::start(Arc::new(FileStorage)).unwrap();
+        let mut create = |name: &str, options| {
+            let path = folder.join(name);
+            let request = FileRequest {
+                path: path.clone(),
+                length: LENGTH,
+                options,
+                asked_by: AskedBy::Client,
+            };
+            files.create(0, request);
+            let FileResult::Created {
+                result: Ok(region), ..
+            } = result(&mut files)
+            else {
+                panic!("it can be made");
+            };
+            (path, region)
+        };
+        let sparse = CreateOptions {
+            reserve: false,
+            populate: false,
+        };
+        let (sparse, hole) = create("sparse", sparse);
+        let (path, region) = create("reserved", CreateOptions::RESERVED);
+        expect(|| mapped(&path), &Some(LENGTH));
+        assert_eq!(mapped(&sparse), Some(0), "to touch a hole is to fill it");
+        files.delete(path.clone(), Some(region));
+        expect(|| mapped(&path), &None);
+        drop((files, hole));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod directory;
 mod files;
 mod in_turn;
 mod names;
+mod pages;
 mod parts;
 mod resolver;
 mod saved_errors;
