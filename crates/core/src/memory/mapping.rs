@@ -22,14 +22,12 @@ pub(super) struct Mapping {
     origin: Origin,
 }
 
-#[cfg(target_os = "linux")]
-use libc::{MADV_POPULATE_READ, MADV_POPULATE_WRITE};
-
-/// Advice that other systems do not know.
-#[cfg(not(target_os = "linux"))]
-const MADV_POPULATE_READ: libc::c_int = 0;
-#[cfg(not(target_os = "linux"))]
-const MADV_POPULATE_WRITE: libc::c_int = 0;
+/// What pages are met for.
+#[derive(Clone, Copy, Debug)]
+enum Meeting {
+    Reading,
+    Writing,
+}
 
 #[derive(Debug, PartialEq, Eq)]
 enum Origin {
@@ -69,25 +67,29 @@ impl Mapping {
 
     /// Maps all pages of a range for writing. Fails, instead of killing, when the file system has no room for them.
     pub(super) fn populate(&self, offset: usize, len: usize) -> io::Result<()> {
-        self.meet(offset, len, MADV_POPULATE_WRITE)
+        self.meet(offset, len, Meeting::Writing)
     }
 
     /// The same as if they were read.
     pub(super) fn fault_in(&self, offset: usize, len: usize) -> io::Result<()> {
-        self.meet(offset, len, MADV_POPULATE_READ)
+        self.meet(offset, len, Meeting::Reading)
     }
 
-    fn meet(&self, offset: usize, len: usize, advice: libc::c_int) -> io::Result<()> {
+    fn meet(&self, offset: usize, len: usize, meeting: Meeting) -> io::Result<()> {
         match self.origin {
             Origin::Heap(_) => Ok(()),
             #[cfg(target_os = "linux")]
             Origin::Mmap => self.on_pages(offset, len, |start, len| {
+                let advice = match meeting {
+                    Meeting::Reading => libc::MADV_POPULATE_READ,
+                    Meeting::Writing => libc::MADV_POPULATE_WRITE,
+                };
                 // SAFETY: `on_pages` hands in whole pages of this mapping; the advice does not change their contents.
                 unsafe { libc::madvise(start.cast(), len, advice) }
             }),
             #[cfg(not(target_os = "linux"))]
             Origin::Mmap => {
-                let _ = advice;
+                let _ = meeting;
                 Err(io::ErrorKind::Unsupported.into())
             }
         }

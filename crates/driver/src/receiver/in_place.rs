@@ -39,7 +39,7 @@ fn is_long_train(length: usize, stride: usize) -> bool {
 pub(super) struct Streak {
     of: Option<Seat>,
     long: u32,
-    /// Short ones, and those of several streams, since the last long one.
+    /// Short ones, and those that are no single run, since the last long one.
     short: u32,
     /// The one that is about to be noted was taken for the next of a row, and was not.
     strayed: bool,
@@ -54,6 +54,10 @@ impl Streak {
         if !is_long {
             // A burst ends with one, and signs of life and other streams come in between.
             self.short = self.short.saturating_add(1);
+            // Where they are more than those of a row, these have to show again that they are one.
+            if strayed && self.short >= SHORT_ROW {
+                self.long = 0;
+            }
             return;
         }
         let goes_on = to == self.of && !strayed;

@@ -109,8 +109,9 @@ impl ReceiveTransport {
         let Some(asked) = self.asked.filter(|&asked| asked < wanted) else {
             return;
         };
-        self.asked = Some(wanted.max(2 * asked));
-        if let Err(error) = self.transport.grow_receive_buffer(wanted.max(2 * asked)) {
+        let length = wanted.max(2 * asked);
+        self.asked = Some(length);
+        if let Err(error) = self.transport.grow_receive_buffer(length) {
             faults.report(now, &self.channel, &error);
         }
     }

@@ -6,9 +6,10 @@
 //! datagram goes to several destinations, to which all of what some of them have not taken would be offered again.
 //!
 //! Contract: [`Convoy::take`] a datagram while publications have their turns, [`Convoy::leave`] when nobody joins any more,
-//! before any other data but of who sends alone, and before calm streams have their turns, and [`Convoy::settle`] after the turns: each publication
-//! is told what became of its datagram. One whose datagram did not go sends it again, and the one at which a call ended sends it
-//! alone: what is refused each time holds up the others once.
+//! before any other data but that of a publication that sends alone, and before calm streams have their turns, and
+//! [`Convoy::settle`] after the turns: each publication is told what became of its datagram. One whose datagram did not go
+//! sends it again, and the one at which a call ended sends it alone, so that what is refused each time holds up the others
+//! once.
 
 use taran_core::clock::Now;
 use taran_net::Transmit;

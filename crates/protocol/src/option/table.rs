@@ -304,7 +304,7 @@ options! {
 
     // Network and sockets (§2.5)
     SocketReceiveBuffer socket_so_rcvbuf: Driver size(0, INT_MAX) "aeron.socket.so_rcvbuf" "AERON_SOCKET_SO_RCVBUF" = "128k",
-        "SO_RCVBUF; 0 leaves the operating system's; if nobody sets it, a socket with several streams gets more";
+        "SO_RCVBUF; 0 leaves the operating system's; if nobody sets it, it grows with the windows of a socket's streams";
     SocketSendBuffer socket_so_sndbuf: Driver size(0, INT_MAX) "aeron.socket.so_sndbuf" "AERON_SOCKET_SO_SNDBUF" = "0",
         "SO_SNDBUF; 0 leaves the operating system's";
     SocketMulticastTtl socket_multicast_ttl: Driver int(0, 255) "aeron.socket.multicast.ttl" "AERON_SOCKET_MULTICAST_TTL" = "0",

@@ -41,7 +41,7 @@ mod tests {
         let mut look = |at: i64, limited: i64| {
             position.set(at);
             limit.set(limited);
-            scene.look();
+            assert!(scene.look());
             super::look(&scene.streams)
         };
         look(64, 64).unwrap();
@@ -58,7 +58,7 @@ mod tests {
         let mut look = |at: i64, tied_at: i64| {
             loose.set(at);
             tied.set(tied_at);
-            scene.look();
+            assert!(scene.look());
             super::look(&scene.streams)
         };
         look(64, 64).unwrap();
@@ -71,12 +71,12 @@ mod tests {
         let mut scene = Scene::new();
         let first = scene.counter(type_id::SENDER_POSITION, 1);
         first.set(1000);
-        scene.look();
+        assert!(scene.look());
         look(&scene.streams).unwrap();
         scene.table.free(first.id(), 0);
         let second = scene.counter(type_id::SENDER_POSITION, 2);
         assert_eq!(first.id(), second.id());
-        scene.look();
+        assert!(scene.look());
         look(&scene.streams).unwrap();
     }
 }

@@ -199,6 +199,8 @@ impl Streams {
                 let published = log.buffers.producer_position();
                 log.published_before = std::mem::replace(&mut log.published, published);
                 has_changed |= log.published != log.published_before;
+            } else {
+                has_changed = true;
             }
         }
         if has_changed {
@@ -417,7 +419,7 @@ pub(super) mod tests {
 
     use taran_core::counters::{CounterSpec, CounterTable};
     use taran_core::memory::{CreateOptions, Region};
-    use taran_protocol::log::LogKind;
+    use taran_protocol::log::{ExclusiveAppender, LogKind};
 
     use super::*;
 
@@ -449,9 +451,10 @@ pub(super) mod tests {
             }
         }
 
-        pub(in crate::check) fn look(&mut self) {
+        /// Whether anything changed. Checkers look only then.
+        pub(in crate::check) fn look(&mut self) -> bool {
             self.streams.look_for_counters();
-            self.streams.look();
+            self.streams.look()
         }
 
         pub(in crate::check) fn counter(&mut self, type_id: i32, stream: i64) -> Counter {
@@ -503,6 +506,34 @@ pub(super) mod tests {
                 .unwrap();
             LogBuffers::create(&region, &spec, 0).unwrap()
         }
+    }
+
+    #[test]
+    fn whatever_changes_is_noticed_once() {
+        let mut scene = Scene::new();
+        let limit = scene.counter(type_id::PUBLISHER_LIMIT, 7);
+        let mut log = ExclusiveAppender::new(scene.log(LogKind::Exclusive, 7)).unwrap();
+        let expect_once = |scene: &mut Scene, what: &str| {
+            assert!(scene.look(), "{what}");
+            assert!(!scene.look(), "{what}");
+        };
+        expect_once(&mut scene, "a stream");
+        limit.set(64);
+        expect_once(&mut scene, "a position");
+        log.append(&[1; 32], None).unwrap();
+        expect_once(&mut scene, "a message");
+        scene.subscriber(7, "");
+        expect_once(&mut scene, "a counter");
+        scene.streams.settle();
+        expect_once(&mut scene, "somebody whom the receiver knows");
+        scene.streams.settle();
+        assert!(!scene.look(), "nobody new");
+        scene.counter(type_id::PUBLISHER_LIMIT, 8);
+        for _ in 0..2 {
+            assert!(scene.look(), "a log that is awaited");
+        }
+        scene.log(LogKind::Exclusive, 8);
+        expect_once(&mut scene, "a log");
     }
 
     #[test]

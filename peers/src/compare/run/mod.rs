@@ -21,7 +21,8 @@ use drivers::{Drivers, tell_options};
 const PATIENCE: Duration = Duration::from_secs(70);
 /// Milliseconds before those that are measured.
 const WARM_UP: u64 = 500;
-/// The same for a virtual machine, which has to find out first what is worth compiling.
+/// The same, for everybody, where a virtual machine is among those that are compared, which has to find out first what is worth
+/// compiling.
 const WARM_UP_JAVA: u64 = 3_000;
 /// The same where thousands of streams have just been opened: what moved lately has turns for a while.
 const WARM_UP_CROWD: u64 = 2_000;
@@ -129,7 +130,7 @@ impl Run {
                     channel: &world.channel(),
                     length: drive.length,
                     measure_ms: self.measure_ms,
-                    warm_up_ms: self.warm_up(Crowd::ONE),
+                    warm_up_ms: WARM_UP_JAVA,
                 },
             );
             world.at(end, Some(drivers.core(end)), &command)
@@ -142,16 +143,12 @@ impl Run {
         ends(end(near, End::Near), end(far, End::Far), measuring)
     }
 
-    fn warm_up(&self, crowd: Crowd) -> u64 {
-        match self.whose {
-            _ if crowd.idle > 0 => WARM_UP_CROWD,
-            Contender::Java => WARM_UP_JAVA,
-            Contender::Taran | Contender::C => WARM_UP,
-        }
-    }
-
     fn tell(&self, command: &mut Command, drive: &Drive, crowd: Crowd) {
-        let warm_up = self.warm_up(crowd);
+        let warm_up = match drive.mode {
+            Mode::Default => WARM_UP_JAVA,
+            _ if crowd.idle > 0 => WARM_UP_CROWD,
+            _ => WARM_UP,
+        };
         command
             .args(["--length", &drive.length.to_string()])
             .args(["--measure-ms", &self.measure_ms.to_string()])

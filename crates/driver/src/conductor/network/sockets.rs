@@ -36,8 +36,8 @@ pub(crate) struct Sockets {
     /// What options ask for, where channels say nothing.
     defaults: WantedBuffers,
     pub(crate) connect: bool,
-    /// Hops of what is sent to groups, where channels say nothing; `None`: the system's.
     receive_buffers_grow: bool,
+    /// Hops of what is sent to groups, where channels say nothing; `None`: the system's.
     multicast_ttl: Option<u8>,
     sender_ports: PortRange,
     receiver_ports: PortRange,

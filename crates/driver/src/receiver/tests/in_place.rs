@@ -334,6 +334,27 @@ fn trains_of_several_other_streams_come_in_between() {
     assert!((56..=64).contains(&in_parts), "{in_parts} of 64");
 }
 
+#[test]
+fn trains_of_other_streams_that_are_more_than_its_own_are_seldom_taken_for_these() {
+    let mut fast = Fast::new(true);
+    let several: Vec<u8> = (0..10)
+        .flat_map(|number| fast.train_of(OTHER_SESSION + number, fast.sent, 1))
+        .collect();
+    for _ in 0..40 {
+        fast.go_on(20);
+        fast.take_all();
+        fast.read();
+        for _ in 0..2 {
+            fast.arrive(&several);
+            fast.take_all();
+        }
+    }
+    assert_eq!(fast.rig.rebuilt.get(), fast.sent);
+    // Two of eight.
+    let in_parts = fast.rig.socket.received_in_parts();
+    assert!((10..=20).contains(&in_parts), "{in_parts} of 80");
+}
+
 /// What may happen between trains.
 #[derive(Debug, Clone)]
 enum Event {
