@@ -285,8 +285,6 @@ fn directory(options: &OptionSet) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use taran_protocol::option::Source;
-
     use super::*;
 
     #[test]

@@ -122,21 +122,7 @@ fn work(storage: &dyn Storage, queue: &Receiver<Job>, done: &Sender<FileResult>)
             continue;
         };
         let result = match job {
-            Job::Create(ticket, request) => {
-                let asked_by = request.asked_by;
-                let is_to_be_mapped = request.options.reserve && !request.options.populate;
-                let result = create_now(storage, ticket, request);
-                if let FileResult::Created {
-                    path,
-                    result: Ok(region),
-                    ..
-                } = &result
-                    && is_to_be_mapped
-                {
-                    pages.add(path, region, asked_by);
-                }
-                result
-            }
+            Job::Create(ticket, request) => create(storage, ticket, request, &mut pages),
             Job::Delete(path, region) => {
                 pages.forget(&path);
                 delete_now(storage, path, region)
@@ -145,6 +131,28 @@ fn work(storage: &dyn Storage, queue: &Receiver<Job>, done: &Sender<FileResult>)
         // At the end nobody listens any more.
         let _ = done.send(result);
     }
+}
+
+/// Makes a file. Pages that are set aside and not mapped yet are so later.
+fn create(
+    storage: &dyn Storage,
+    ticket: u64,
+    request: FileRequest,
+    pages: &mut Pages,
+) -> FileResult {
+    let (options, asked_by) = (request.options, request.asked_by);
+    let made = create_now(storage, ticket, request);
+    if let FileResult::Created {
+        path,
+        result: Ok(region),
+        ..
+    } = &made
+        && options.reserve
+        && !options.populate
+    {
+        pages.add(path, region, asked_by);
+    }
+    made
 }
 
 impl FileWorker for FileThread {

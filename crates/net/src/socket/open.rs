@@ -158,12 +158,16 @@ pub(super) fn request_buffers(
         let Some(length) = length else { continue };
         let length = i32::try_from(length).unwrap_or(i32::MAX);
         set(socket, bind, option, length)?;
-        // The kernel reports twice what it granted.
-        if option::get(socket, option).is_ok_and(|granted| granted / 2 < length) {
+        if granted(socket, option).is_ok_and(|granted| granted < length) {
             let _ = option::set(socket, beyond_limits, length);
         }
     }
     Ok(())
+}
+
+/// The length of a buffer, of which the kernel reports twice as much.
+fn granted(socket: &UdpSocket, option: SocketOption) -> io::Result<i32> {
+    option::get(socket, option).map(|twice| twice / 2)
 }
 
 /// A longer receive buffer, within the limit that holds for everybody.
@@ -173,8 +177,7 @@ pub(super) fn grow_receive_buffer(
     bytes: usize,
 ) -> Result<(), NetError> {
     let length = i32::try_from(bytes).unwrap_or(i32::MAX);
-    // The kernel reports twice what it granted.
-    let granted = || option::get(socket, option::RECEIVE_BUFFER).map_or(0, |twice| twice / 2);
+    let granted = || granted(socket, option::RECEIVE_BUFFER).unwrap_or(0);
     let before = granted();
     if length > before {
         set(socket, bind, option::RECEIVE_BUFFER, length)?;

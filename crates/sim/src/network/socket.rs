@@ -50,12 +50,13 @@ pub(super) struct Queued {
     pub(super) is_damaged: bool,
 }
 
+/// Like Linux: twice what was asked for, up to the limit.
+fn granted(asked: usize, max: usize) -> usize {
+    max.min(asked.saturating_mul(2))
+}
+
 impl Socket {
     pub(super) fn new(host: HostId, bind: SocketAddr, spec: &SocketSpec) -> Self {
-        // Like Linux: twice what was asked for, up to the limit.
-        let granted = |asked: Option<usize>, default: usize, max: usize| {
-            asked.map_or(default, |asked| max.min(2 * asked))
-        };
         let (default, max) = (LIMITS.default, LIMITS.max);
         let multicast = spec.multicast.as_ref();
         Self {
@@ -67,8 +68,12 @@ impl Socket {
             group_source: multicast.map(|multicast| multicast.interface),
             reuse_address: spec.reuse_address,
             lengths: BufferLengths {
-                send: granted(spec.send_buffer, default.send, max.send),
-                receive: granted(spec.receive_buffer, default.receive, max.receive),
+                send: spec
+                    .send_buffer
+                    .map_or(default.send, |asked| granted(asked, max.send)),
+                receive: spec
+                    .receive_buffer
+                    .map_or(default.receive, |asked| granted(asked, max.receive)),
             },
             queue: VecDeque::new(),
             used: 0,
@@ -77,8 +82,8 @@ impl Socket {
 
     /// A longer receive buffer, as far as that goes.
     pub(super) fn grow(&mut self, bytes: usize) {
-        let granted = LIMITS.max.receive.min(bytes.saturating_mul(2));
-        self.lengths.receive = self.lengths.receive.max(granted);
+        let length = granted(bytes, LIMITS.max.receive);
+        self.lengths.receive = self.lengths.receive.max(length);
     }
 
     /// True if a socket asked for at `bind` cannot be had beside this one.

@@ -67,6 +67,13 @@ impl Fast {
         train
     }
 
+    /// One datagram each of ten other streams.
+    fn train_of_others(&self) -> Vec<u8> {
+        (0..10)
+            .flat_map(|number| self.train_of(OTHER_SESSION + number, self.sent, 1))
+            .collect()
+    }
+
     fn arrive(&mut self, bytes: &[u8]) {
         self.rig.socket.arrive_train(bytes, DATAGRAM as usize);
     }
@@ -314,9 +321,7 @@ fn what_comes_one_by_one_is_received_several_at_a_time() {
 #[test]
 fn trains_of_several_other_streams_come_in_between() {
     let mut fast = Fast::new(true);
-    let several: Vec<u8> = (0..10)
-        .flat_map(|number| fast.train_of(OTHER_SESSION + number, fast.sent, 1))
-        .collect();
+    let several = fast.train_of_others();
     let mut before = 0;
     for round in 0..40 {
         fast.arrive(&several);
@@ -337,9 +342,7 @@ fn trains_of_several_other_streams_come_in_between() {
 #[test]
 fn trains_of_other_streams_that_are_more_than_its_own_are_seldom_taken_for_these() {
     let mut fast = Fast::new(true);
-    let several: Vec<u8> = (0..10)
-        .flat_map(|number| fast.train_of(OTHER_SESSION + number, fast.sent, 1))
-        .collect();
+    let several = fast.train_of_others();
     for _ in 0..40 {
         fast.go_on(20);
         fast.take_all();
