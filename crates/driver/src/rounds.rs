@@ -7,13 +7,16 @@
 //!
 //! Contract: `enter` what is new, `leave` what goes, `wake` what is known to have something to do, `rouse` what may have
 //! something this once. `turn` lends whoever has a turn, and is told whether it moved. Who knows that nothing comes of a
-//! look for a while says so ([`Guest::rests_until_ns`]), and is passed over until then.
+//! look for a while, or before somebody else goes on, says so ([`Guest::rest`]), and is passed over until then.
 //!
 //! What is calm has long left the cache when its turn comes, and most of what a look at it takes would be to wait for
-//! memory. So those that are next are asked for a turn ahead: they themselves first, then what they point to
-//! ([`Guest::fetch_ahead`]).
+//! memory. So it is asked for at the beginning of a turn, while those that are busy have theirs: what ends a rest
+//! ([`Watch`]), or who does not rest; what the latter point to ([`Guest::fetch_ahead`]) just before they are looked at.
+
+use std::fmt::Debug;
 
 use taran_core::memory::prefetch_value;
+use taran_protocol::log::Standstill;
 
 /// Who has not moved for so long is calm. Ten messages a second keep a stream busy.
 const BUSY_NS: i64 = 100_000_000;
@@ -27,7 +30,9 @@ const LONG_TURN_NS: i64 = 1_000_000;
 const REST_AFTER_NS: i64 = 1_000_000;
 /// So few calm ones have all of them a turn each time.
 const FEW: usize = 8;
-/// Of more, at most so many when there is something else to do …
+/// Of more, one in such a time or more when there is something else to do: fewer than a thousand have shorter laps …
+const LOOK_AT_WORK_NS: usize = 10_000;
+/// … and at most so many …
 const SHARE_AT_WORK: usize = 64;
 /// … and at least, when there is nothing …
 const SHARE_AT_REST: usize = 64;
@@ -35,18 +40,69 @@ const SHARE_AT_REST: usize = 64;
 /// thread, and long turns do not make the next ones longer.
 const LOOK_NS: usize = 2_000;
 
-/// Most of those that are asked for ahead: memory answers so many at once.
+/// Most of those that are asked for ahead, a dozen lines each: memory answers so many at once.
 const FETCHED_AHEAD: usize = 4;
 
 /// Who is looked at.
 pub(crate) trait Guest {
-    /// Until when nothing comes of a look, unless it is roused or woken before. Asked when a look has found nothing.
-    fn rests_until_ns(&self) -> i64 {
-        i64::MIN
-    }
+    /// What ends its rests before their time.
+    type Watch: Watch;
+
+    /// Whether nothing comes of looks from now on, unless it is roused, woken or changed before. Asked when a look has found
+    /// nothing.
+    fn rest(&self, now_ns: i64) -> Option<Rest<Self::Watch>>;
 
     /// Asks for the memory that a look at it reads, besides itself.
     fn fetch_ahead(&self) {}
+}
+
+/// Sees cheaply whether somebody goes on whom a guest waits for.
+pub(crate) trait Watch: Debug {
+    /// He has not.
+    fn is_still(&self) -> bool;
+
+    /// Asks for the memory that this takes.
+    fn fetch_ahead(&self);
+}
+
+impl Watch for Standstill {
+    fn is_still(&self) -> bool {
+        self.lasts()
+    }
+
+    fn fetch_ahead(&self) {
+        self.prefetch();
+    }
+}
+
+/// Nobody in memory is waited for: whoever comes wakes or rouses.
+impl Watch for () {
+    fn is_still(&self) -> bool {
+        true
+    }
+
+    fn fetch_ahead(&self) {}
+}
+
+/// How long somebody is left alone: until then at most, and no longer than what is watched stays as it is.
+#[derive(Debug)]
+pub(crate) struct Rest<W> {
+    pub(crate) until_ns: i64,
+    pub(crate) watch: W,
+}
+
+impl<W: Watch> Rest<W> {
+    /// As long as nothing moves; now and then a look is better nevertheless.
+    pub(crate) fn for_now(watch: W, now_ns: i64) -> Self {
+        Self {
+            until_ns: now_ns.saturating_add(BUSY_NS),
+            watch,
+        }
+    }
+
+    fn lasts(&self, now_ns: i64) -> bool {
+        now_ns <= self.until_ns && self.watch.is_still()
+    }
 }
 
 /// Where one of them is, as a number that the next one gets when it has left.
@@ -95,18 +151,18 @@ impl Tempo {
 }
 
 #[derive(Debug)]
-struct Seated<T> {
+struct Seated<T: Guest> {
     of: Box<T>,
     /// Where in `order` its seat is.
     place: usize,
     moved_ns: i64,
     /// While it is calm.
-    rests_until_ns: i64,
+    rest: Option<Rest<T::Watch>>,
 }
 
 /// Those who have turns.
 #[derive(Debug)]
-pub(crate) struct Rounds<T> {
+pub(crate) struct Rounds<T: Guest> {
     seats: Vec<Option<Seated<T>>>,
     free: Vec<Seat>,
     /// All seats that are taken, those of the busy ones first.
@@ -117,11 +173,13 @@ pub(crate) struct Rounds<T> {
     next: usize,
     turned_ns: Option<i64>,
     lap_ns: i64,
+    /// Time that has passed since the last look was due.
+    owed_ns: usize,
     /// Who changes sides after the turn.
     changed: Vec<Seat>,
 }
 
-impl<T> Default for Rounds<T> {
+impl<T: Guest> Default for Rounds<T> {
     fn default() -> Self {
         Self {
             seats: Vec::new(),
@@ -132,6 +190,7 @@ impl<T> Default for Rounds<T> {
             next: 0,
             turned_ns: None,
             lap_ns: LAP_NS,
+            owed_ns: 0,
             changed: Vec::new(),
         }
     }
@@ -161,7 +220,7 @@ impl<T: Guest> Rounds<T> {
             of,
             place: self.order.len(),
             moved_ns: i64::MIN,
-            rests_until_ns: i64::MIN,
+            rest: None,
         };
         let seat = self.free.pop().unwrap_or_else(|| {
             self.seats.push(None);
@@ -237,7 +296,14 @@ impl<T: Guest> Rounds<T> {
         mut look: impl FnMut(Seat, &mut T, Side) -> bool,
     ) {
         let mut changed = std::mem::take(&mut self.changed);
-        let busy = self.busy;
+        let (busy, calm) = (self.busy, self.order.len() - self.busy);
+        let share = self.share(calm, now_ns, pace);
+        if share < calm {
+            self.fetch_ahead(share, now_ns);
+        } else {
+            // All of them: another one begins.
+            self.next = after(self.next, calm);
+        }
         self.first = after(self.first, busy);
         for index in (self.first..busy).chain(0..self.first) {
             let seat = self.order[index];
@@ -250,11 +316,10 @@ impl<T: Guest> Rounds<T> {
             }
         }
         let went_calm = changed.len();
-        let calm = self.order.len() - busy;
-        let share = self.share(calm, now_ns, pace);
-        if share == calm {
-            // All of them: another one begins.
-            self.next = after(self.next, calm);
+        if share < calm {
+            let due = self.upcoming(share).filter(|guest| !guest.rests(now_ns));
+            due.take(FETCHED_AHEAD)
+                .for_each(|guest| guest.of.fetch_ahead());
         }
         for _ in 0..share {
             self.next = after(self.next, calm);
@@ -262,18 +327,15 @@ impl<T: Guest> Rounds<T> {
             let Some(guest) = &mut self.seats[seat.0] else {
                 continue;
             };
-            if now_ns <= guest.rests_until_ns {
+            if guest.rests(now_ns) {
                 continue;
             }
             if look(seat, &mut guest.of, Side::Calm) {
                 guest.moved_ns = now_ns;
                 changed.push(seat);
             } else {
-                guest.rests_until_ns = guest.of.rests_until_ns();
+                guest.rest = guest.of.rest(now_ns);
             }
-        }
-        if share < calm {
-            self.fetch_ahead(share, busy, now_ns);
         }
         for (index, seat) in changed.drain(..).enumerate() {
             if index < went_calm {
@@ -285,38 +347,43 @@ impl<T: Guest> Rounds<T> {
         self.changed = changed;
     }
 
-    /// Asks for what the next turns will look at, if their shares are like this one.
-    fn fetch_ahead(&self, share: usize, busy: usize, now_ns: i64) {
-        let calm = self.order.len() - busy;
-        let ahead = |places: usize| {
-            let index = (self.next + places) % calm;
-            let guest = self.seats[self.order[busy + index].0].as_ref()?;
-            (now_ns > guest.rests_until_ns).then_some(&*guest.of)
-        };
-        let first = 1..=share.min(FETCHED_AHEAD);
-        for place in first.clone() {
-            if let Some(guest) = ahead(place) {
-                guest.fetch_ahead();
+    /// Asks for what this turn will read first of each calm one.
+    fn fetch_ahead(&self, share: usize, now_ns: i64) {
+        let mut others = FETCHED_AHEAD;
+        for guest in self.upcoming(share) {
+            match &guest.rest {
+                Some(rest) if now_ns <= rest.until_ns => rest.watch.fetch_ahead(),
+                _ if others > 0 => {
+                    others -= 1;
+                    prefetch_value(&*guest.of);
+                }
+                _ => {}
             }
         }
-        for place in first {
-            if let Some(guest) = ahead(share + place) {
-                prefetch_value(guest);
-            }
-        }
+    }
+
+    /// The calm ones that so many looks will reach.
+    fn upcoming(&self, share: usize) -> impl Iterator<Item = &Seated<T>> {
+        let calm = &self.order[self.busy..];
+        let first = calm.iter().skip(self.next + 1);
+        let seats = first.chain(calm).take(share);
+        seats.filter_map(|seat| self.seats[seat.0].as_ref())
     }
 
     /// How many of the calm ones have a turn now.
     fn share(&mut self, calm: usize, now_ns: i64, pace: Pace) -> usize {
         let last_ns = self.turned_ns.replace(now_ns).unwrap_or(now_ns);
         let passed_ns = now_ns.saturating_sub(last_ns).clamp(0, LONG_TURN_NS);
-        let of_lap = calm.saturating_mul(passed_ns as usize) / self.lap_ns as usize;
+        let look_ns = (self.lap_ns as usize / calm.max(1)).clamp(1, LOOK_AT_WORK_NS);
+        self.owed_ns += passed_ns as usize;
+        let of_lap = self.owed_ns / look_ns;
+        self.owed_ns %= look_ns;
         let share = match pace {
             Pace::AtWork if calm <= FEW => calm,
-            Pace::AtWork => (of_lap + 1).min(SHARE_AT_WORK),
+            Pace::AtWork => of_lap.min(SHARE_AT_WORK),
             Pace::AtRest => {
                 let of_time = passed_ns as usize / LOOK_NS;
-                (of_lap + 1).max(SHARE_AT_REST).min(of_time.max(FEW))
+                of_lap.max(SHARE_AT_REST).min(of_time.max(FEW))
             }
         };
         share.min(calm)
@@ -324,7 +391,7 @@ impl<T: Guest> Rounds<T> {
 
     fn set_busy(&mut self, seat: Seat) {
         if let Some(Some(guest)) = self.seats.get_mut(seat.0) {
-            guest.rests_until_ns = i64::MIN;
+            guest.rest = None;
         }
         if self.place_of(seat).is_some_and(|place| place >= self.busy) {
             self.exchange(seat, self.busy);
@@ -360,10 +427,14 @@ impl<T: Guest> Rounds<T> {
     }
 }
 
-impl<T> Seated<T> {
+impl<T: Guest> Seated<T> {
+    fn rests(&self, now_ns: i64) -> bool {
+        self.rest.as_ref().is_some_and(|rest| rest.lasts(now_ns))
+    }
+
     /// To be changed: it may have something to do then.
     fn disturbed(&mut self) -> &mut T {
-        self.rests_until_ns = i64::MIN;
+        self.rest = None;
         &mut self.of
     }
 }
@@ -376,6 +447,8 @@ fn after(index: usize, count: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use proptest::prelude::*;
 
@@ -387,11 +460,13 @@ mod tests {
     const SLEEPS_UNTIL_NS: i64 = 50 * LONG_TURN_NS;
 
     impl Guest for u32 {
-        fn rests_until_ns(&self) -> i64 {
-            match *self {
-                SLEEPER => SLEEPS_UNTIL_NS,
-                _ => i64::MIN,
-            }
+        type Watch = ();
+
+        fn rest(&self, _now_ns: i64) -> Option<Rest<()>> {
+            (*self == SLEEPER).then_some(Rest {
+                until_ns: SLEEPS_UNTIL_NS,
+                watch: (),
+            })
         }
     }
 
@@ -416,8 +491,18 @@ mod tests {
     fn who_is_new_has_a_turn_at_once() {
         let (mut rounds, _) = with(1_000);
         assert_eq!(looked(&mut rounds, 0, Pace::AtWork, &[]).len(), 1_000);
-        let seen = looked(&mut rounds, TURN_NS, Pace::AtWork, &[]);
-        assert_eq!(seen.len(), 1);
+        assert_eq!(looked(&mut rounds, TURN_NS, Pace::AtWork, &[]), []);
+    }
+
+    #[test]
+    fn looks_are_due_by_time_and_not_by_turns() {
+        let (mut rounds, _) = with(100);
+        looked(&mut rounds, 0, Pace::AtWork, &[]);
+        let mut looks = 0;
+        for turn in 1..=1_000 {
+            looks += looked(&mut rounds, turn * TURN_NS, Pace::AtWork, &[]).len();
+        }
+        assert_eq!(looks, 1_000 * TURN_NS as usize / LOOK_AT_WORK_NS);
     }
 
     #[test]
@@ -439,9 +524,9 @@ mod tests {
         let mut turns_of = |rounds: &mut Rounds<u32>, guest| {
             let seen = (0..10).map(|_| {
                 now_ns += TURN_NS;
-                looked(rounds, now_ns, Pace::AtWork, &[])[0]
+                looked(rounds, now_ns, Pace::AtWork, &[]).first().copied()
             });
-            seen.filter(|first| *first == guest).count()
+            seen.filter(|first| *first == Some(guest)).count()
         };
         assert_eq!(turns_of(&mut rounds, 700), 0);
         rounds.rouse(seats[700]);
@@ -510,6 +595,49 @@ mod tests {
         assert!(sees(&mut rounds, SLEEPS_UNTIL_NS + 1), "when it is time");
     }
 
+    /// Rests until what it watches moves.
+    struct Listener(Arc<AtomicBool>);
+
+    impl Watch for Arc<AtomicBool> {
+        fn is_still(&self) -> bool {
+            !self.load(Ordering::Relaxed)
+        }
+
+        fn fetch_ahead(&self) {}
+    }
+
+    impl Guest for Listener {
+        type Watch = Arc<AtomicBool>;
+
+        fn rest(&self, now_ns: i64) -> Option<Rest<Self::Watch>> {
+            self.0
+                .is_still()
+                .then(|| Rest::for_now(self.0.clone(), now_ns))
+        }
+    }
+
+    #[test]
+    fn what_is_watched_ends_a_rest_before_its_time() {
+        let mut rounds = Rounds::default();
+        let moves = Arc::new(AtomicBool::new(false));
+        rounds.enter(Box::new(Listener(moves.clone())));
+        let mut is_seen = |now_ns| {
+            let mut is_seen = false;
+            rounds.turn(now_ns, Pace::AtRest, |_, _, _| {
+                is_seen = true;
+                false
+            });
+            is_seen
+        };
+        assert!(is_seen(0) && is_seen(1), "new, and calm");
+        assert!(!is_seen(2) && !is_seen(1 + BUSY_NS));
+        assert!(is_seen(2 + BUSY_NS), "now and then");
+        assert!(!is_seen(3 + BUSY_NS));
+        moves.store(true, Ordering::Relaxed);
+        assert!(is_seen(4 + BUSY_NS));
+        assert!(is_seen(5 + BUSY_NS), "there is no rest while it moves");
+    }
+
     #[test]
     fn few_have_a_turn_each_time_while_nobody_works() {
         let (mut rounds, _) = with(SHARE_AT_REST as u32);
@@ -544,8 +672,7 @@ mod tests {
         let over = last + 1;
         assert_eq!(looked(&mut rounds, last, Pace::AtWork, &[])[0], 42);
         assert_eq!(looked(&mut rounds, over, Pace::AtWork, &[])[0], 42);
-        let seen = looked(&mut rounds, over, Pace::AtWork, &[]);
-        assert_eq!(seen.len(), 1);
+        assert_eq!(looked(&mut rounds, over, Pace::AtWork, &[]), []);
     }
 
     #[test]

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taran_core::clock::Now;
 use taran_core::memory::Region;
+use taran_core::sync::Ordering;
 use taran_net::{
     BufferLengths, Capabilities, NetError, ReceiveBatch, Received, Transmit, Transport,
 };
 use taran_protocol::log::{LogBuffers, LogKind, LogSpec};
+use taran_protocol::position::{RawTail, partition_of_count};
 
 use crate::event_log::EventLog;
 use crate::sender::StreamLog;
@@ -55,6 +57,16 @@ pub(crate) fn log_of(kind: LogKind, term_length: i32, start_position: i64) -> Lo
         start_position,
     )
     .unwrap()
+}
+
+/// A publisher has written everything before this position.
+pub(crate) fn move_tail(log: &LogBuffers, end: i64) {
+    let (geometry, metadata) = (log.geometry(), log.metadata());
+    let term_id = geometry.term_id(end - 1);
+    let count = geometry.term_count(term_id);
+    let tail = RawTail::new(term_id, geometry.term_offset(end - 1) as u32 + 1);
+    metadata.tails[partition_of_count(count)].store(tail.0, Ordering::Release);
+    metadata.active_term_count.store(count, Ordering::Release);
 }
 
 /// A log of events that nobody wants.

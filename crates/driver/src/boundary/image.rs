@@ -1,5 +1,6 @@
 //! Atomics shared by the conductor's and the receiver's half of an image.
 
+use taran_core::memory::prefetch_value;
 use taran_core::sync::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, Ordering};
 
 /// Life of an image (spec/02 §5.10). The conductor decides; the receiver looks at it once per duty cycle.
@@ -126,6 +127,16 @@ impl ImageShared {
     #[must_use]
     pub fn is_revoked(&self) -> bool {
         self.receiver.is_revoked.load(Ordering::Acquire)
+    }
+
+    /// Nothing more will arrive.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_complete() || self.is_timed_out() || self.is_revoked()
+    }
+
+    /// Asks for the memory that the receiver writes.
+    pub(crate) fn prefetch_receiver_side(&self) {
+        prefetch_value(&self.receiver.status_position);
     }
 
     /// Nobody reads below this position any more: up to three terms ahead of it the log may be written.

@@ -1,5 +1,6 @@
 //! Atomics shared by the conductor's and the sender's half of a network publication.
 
+use taran_core::memory::prefetch_value;
 use taran_core::sync::{AtomicBool, AtomicI64, Ordering};
 
 /// What the two halves of a network publication see of each other, besides its log. Its counters are in memory that
@@ -57,6 +58,16 @@ impl PublicationShared {
     #[must_use]
     pub fn has_required_receivers(&self) -> bool {
         self.sender.has_required_receivers.load(Ordering::Acquire)
+    }
+
+    /// Receivers are there, and those that are required.
+    pub(crate) fn is_received(&self) -> bool {
+        self.has_receivers() && self.has_required_receivers()
+    }
+
+    /// Asks for the memory that the sender writes.
+    pub(crate) fn prefetch_sender_side(&self) {
+        prefetch_value(&self.sender.position);
     }
 
     /// The one receiver of a unicast publication said that it has everything or leaves, and nobody has spoken since:

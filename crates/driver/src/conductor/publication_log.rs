@@ -1,7 +1,7 @@
 //! The log of a publication as the conductor sees it: how far the publisher is, what is clean, what is blocked.
 
 use taran_core::memory::prefetch_value;
-use taran_protocol::log::LogBuffers;
+use taran_protocol::log::{LogBuffers, Standstill};
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
 use super::log_files::LogFile;
@@ -66,6 +66,11 @@ impl PublicationLog {
         self.buffers
             .producer_position()
             .clamp(0, self.geometry.max_position())
+    }
+
+    /// If the publisher stands at this position.
+    pub(crate) fn stands_at(&self, position: i64) -> Option<Standstill> {
+        self.buffers.stands_at(position)
     }
 
     /// Asks for the memory that says where the publisher is, and who reads.

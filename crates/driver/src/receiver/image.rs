@@ -24,7 +24,7 @@ use crate::boundary::{
     TransportId,
 };
 use crate::faults::Faults;
-use crate::rounds::Guest;
+use crate::rounds::{Guest, Rest};
 use crate::signs::Ticket;
 
 /// The receiver's half of an image: built by the conductor, owned by the receiver.
@@ -325,12 +325,17 @@ impl ReceiverImage {
 }
 
 impl Guest for ReceiverImage {
-    fn rests_until_ns(&self) -> i64 {
+    type Watch = ();
+
+    fn rest(&self, _now_ns: i64) -> Option<Rest<()>> {
         if !self.is_settled() {
-            return i64::MIN;
+            return None;
         }
         let timed_out_ns = self.heard_ns.saturating_add(self.spec.liveness_timeout_ns);
-        self.status.due_ns().min(timed_out_ns)
+        Some(Rest {
+            until_ns: self.status.due_ns().min(timed_out_ns),
+            watch: (),
+        })
     }
 }
 

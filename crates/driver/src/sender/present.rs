@@ -31,6 +31,14 @@ enum Patience {
 }
 
 impl Patience {
+    /// The last time at which somebody is there who was heard then.
+    fn last_ns(self, heard_ns: i64) -> i64 {
+        match self {
+            Self::Beyond(timeout_ns) => heard_ns.saturating_add(timeout_ns),
+            Self::UpTo(timeout_ns) => heard_ns.saturating_add(timeout_ns).saturating_sub(1),
+        }
+    }
+
     fn is_over(self, silent_ns: i64) -> bool {
         match self {
             Self::Beyond(timeout_ns) => silent_ns > timeout_ns,
@@ -140,6 +148,12 @@ impl<T> Present<T> {
         self.entries.len() != before
     }
 
+    /// Until when nobody goes, if nobody speaks.
+    pub(super) fn unchanged_until_ns(&self) -> i64 {
+        let last = |entry: &Entry<T>| self.patience.last_ns(entry.heard_ns);
+        self.entries.iter().map(last).min().unwrap_or(i64::MAX)
+    }
+
     /// Hands out who of those that fit was silent for too long. Each is given as much time as before then.
     pub(super) fn silent(
         &mut self,
@@ -177,6 +191,7 @@ mod tests {
         hear(&mut present, 1, 0);
         hear(&mut present, 2, 50);
         let mut gone = Vec::new();
+        assert_eq!(present.unchanged_until_ns(), 100);
         assert!(!present.forget_silent(100, |&id| gone.push(id)));
         hear(&mut present, 2, 101);
         assert!(present.forget_silent(101, |&id| gone.push(id)));
@@ -191,8 +206,10 @@ mod tests {
         for (timeout_ns, last_ns) in [(100, 99), (0, -1)] {
             let mut present = Present::up_to(timeout_ns);
             hear(&mut present, 1, 0);
+            assert_eq!(present.unchanged_until_ns(), last_ns);
             assert!(!present.forget_silent(last_ns, |_| {}));
             assert!(present.forget_silent(last_ns + 1, |_| {}));
+            assert_eq!(present.unchanged_until_ns(), i64::MAX);
         }
     }
 

@@ -10,6 +10,7 @@ use taran_core::clock::Now;
 use taran_core::counters::Counter;
 use taran_core::memory::{Region, prefetch_value};
 use taran_net::Transmit;
+use taran_protocol::log::Standstill;
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
 use super::announce::send_signs;
@@ -24,7 +25,7 @@ use crate::boundary::{
     EndpointId, FlowControlSpec, PublicationId, SenderCounters, SenderPublicationSpec,
 };
 use crate::faults::Faults;
-use crate::rounds::{Guest, Seat};
+use crate::rounds::{Guest, Rest, Seat};
 use crate::signs::{Signs, Ticket};
 use crate::timestamps::SendTimestamp;
 
@@ -409,6 +410,27 @@ impl SenderPublication {
 }
 
 impl Guest for SenderPublication {
+    type Watch = Standstill;
+
+    /// Who has sent everything, and may send more, has nothing to do before its publisher goes on, its next heartbeat is due
+    /// or a receiver was silent for too long.
+    fn rest(&self, now_ns: i64) -> Option<Rest<Standstill>> {
+        let until_ns = (self.sent_ns.saturating_add(ANNOUNCE_INTERVAL_NS))
+            .min(self.receivers.unchanged_until_ns())
+            .min(self.flow_control.idles_until_ns());
+        let is_quiet = until_ns > now_ns
+            && self.has_initial_connection
+            && !self.needs_setup
+            && !self.is_held_up
+            && !self.is_pending()
+            && self.spies.is_empty();
+        let watch = is_quiet.then(|| self.spec.log.stands_at(self.position))?;
+        Some(Rest {
+            until_ns,
+            watch: watch?,
+        })
+    }
+
     fn fetch_ahead(&self) {
         let offset = self.geometry.term_offset(self.position) as usize;
         let term = self.spec.log.term_at(self.position);

@@ -4,7 +4,7 @@ use zerocopy::IntoBytes;
 
 use super::frame::StreamIds;
 use super::metadata::DEFAULT_HEADER_OFFSET;
-use super::{LOG_METADATA_LENGTH, LogError, LogKind, LogMetadata, LogSpec};
+use super::{LOG_METADATA_LENGTH, LogError, LogKind, LogMetadata, LogSpec, Standstill};
 use crate::frame::DATA_HEADER_LENGTH;
 use crate::position::{
     FRAME_ALIGNMENT, PARTITION_COUNT, RawTail, TermGeometry, partition_of_count,
@@ -211,6 +211,17 @@ impl LogBuffers {
         let tail = self.raw_tail(partition_of_count(self.active_term_count()));
         self.geometry
             .position(tail.term_id(), tail.effective_offset(self.term_length()))
+    }
+
+    /// If the publisher stands at this position, and within a term: from the end of one it may go on by another one's tail.
+    #[must_use]
+    pub fn stands_at(&self, position: i64) -> Option<Standstill> {
+        let partition = partition_of_count(self.active_term_count());
+        let tail = self.raw_tail(partition);
+        let offset = tail.effective_offset(self.term_length());
+        let stands = offset < self.term_length()
+            && self.geometry.position(tail.term_id(), offset) == position;
+        stands.then(|| Standstill::new(self.metadata.clone(), partition, tail))
     }
 
     /// Turns to the next term after the one with this count and id (`spec/01 §7.6`). Any number of appenders and the

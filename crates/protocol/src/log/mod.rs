@@ -35,6 +35,7 @@ mod poll;
 mod scan;
 mod shared_appender;
 mod spec;
+mod standstill;
 mod term_reader;
 mod unblock;
 mod vacate;
@@ -55,6 +56,7 @@ pub use spec::{
     LOG_METADATA_LENGTH, LogKind, LogSpec, PAGE_SIZE_MAX, PAGE_SIZE_MIN, SocketBufferLengths,
     file_length,
 };
+pub use standstill::Standstill;
 
 #[cfg(test)]
 #[cfg(not(loom))]

@@ -30,8 +30,9 @@ impl IpcPublications {
             .insert(id, self.rounds.enter(Box::new(publication)));
     }
 
+    /// The publication, which has a turn soon: something about it changes.
     pub(crate) fn find(&mut self, registration_id: i64) -> Option<&mut IpcPublication> {
-        self.rounds.get_mut(*self.seats.get(&registration_id)?)
+        self.rounds.rouse(*self.seats.get(&registration_id)?)
     }
 
     pub(crate) fn get(&self, registration_id: i64) -> Option<&IpcPublication> {

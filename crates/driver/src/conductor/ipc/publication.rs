@@ -10,6 +10,7 @@
 mod life;
 
 use taran_core::counters::Counter;
+use taran_protocol::log::Standstill;
 use taran_protocol::uri::Untethered;
 
 use super::super::log_files::LogFile;
@@ -17,7 +18,7 @@ use super::super::motion::Motion;
 use super::super::publication_log::PublicationLog;
 use super::super::publication_terms::PublicationTerms;
 use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
-use crate::rounds::Guest;
+use crate::rounds::{Guest, Rest};
 
 /// Where a publication stands in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +83,18 @@ pub(crate) struct IpcPublication {
 }
 
 impl Guest for IpcPublication {
+    type Watch = Standstill;
+
+    /// Where everybody has read everything the limit stays as it is until the publisher goes on.
+    fn rest(&self, now_ns: i64) -> Option<Rest<Standstill>> {
+        let (slowest, _) = self.subscribers.range()?;
+        let is_quiet = self.state == State::Active
+            && self.references > 0
+            && self.trip_limit >= slowest.saturating_add(self.window);
+        let watch = is_quiet.then(|| self.log.stands_at(slowest))?;
+        Some(Rest::for_now(watch?, now_ns))
+    }
+
     fn fetch_ahead(&self) {
         self.log.fetch_ahead();
     }

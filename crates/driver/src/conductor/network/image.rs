@@ -17,8 +17,9 @@ use taran_protocol::uri::Untethered;
 
 use super::super::log_files::LogFile;
 use super::super::subscribers::{Subscribers, TetherEvent};
+use super::watch::ReceiverWatch;
 use crate::boundary::{EndpointId, ImageId, ImageShared, ImageState};
-use crate::rounds::Guest;
+use crate::rounds::{Guest, Rest};
 
 #[cfg(test)]
 mod tests;
@@ -104,6 +105,17 @@ pub(crate) struct ImageParts {
 }
 
 impl Guest for Image {
+    type Watch = ReceiverWatch;
+
+    /// Where nothing can be freed, nothing can before the receiver says so.
+    fn rest(&self, now_ns: i64) -> Option<Rest<ReceiverWatch>> {
+        let status_position = self.shared.status_position();
+        let is_quiet = self.state == ImageState::Active
+            && self.free_position >= status_position - i64::from(self.buffers.term_length());
+        let watch = is_quiet.then(|| ReceiverWatch::new(&self.shared, status_position));
+        Some(Rest::for_now(watch?, now_ns))
+    }
+
     fn fetch_ahead(&self) {
         prefetch_value(&*self.shared);
     }
@@ -151,7 +163,7 @@ impl Image {
 
     /// Whether it takes data for somebody: then its session needs no other image.
     pub(crate) fn is_followed(&self) -> bool {
-        self.state <= ImageState::Active && !self.subscribers.is_empty() && !self.has_ended()
+        self.state <= ImageState::Active && !self.subscribers.is_empty() && !self.shared.has_ended()
     }
 
     /// Where a new subscriber starts to read.
@@ -179,7 +191,7 @@ impl Image {
     /// something to do. Cheap when nothing changed.
     pub(crate) fn update(&mut self, now_ns: i64) -> bool {
         let mut work = false;
-        if self.state == ImageState::Active && self.has_ended() {
+        if self.state == ImageState::Active && self.shared.has_ended() {
             self.enter(ImageState::Draining, now_ns);
             work = true;
         }
@@ -216,10 +228,6 @@ impl Image {
         self.buffers.end_of_stream_position()
     }
 
-    fn has_ended(&self) -> bool {
-        self.shared.is_complete() || self.shared.is_timed_out() || self.shared.is_revoked()
-    }
-
     fn enter(&mut self, state: ImageState, now_ns: i64) {
         self.state = state;
         self.since_ns = now_ns;
@@ -230,7 +238,7 @@ impl Image {
     pub(crate) fn tick(&mut self, now_ns: i64) -> Vec<ImageEvent> {
         match self.state {
             ImageState::Init | ImageState::Active => {
-                if self.subscribers.is_empty() || self.has_ended() {
+                if self.subscribers.is_empty() || self.shared.has_ended() {
                     self.enter(ImageState::Draining, now_ns);
                     return Vec::new();
                 }

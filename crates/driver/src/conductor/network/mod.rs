@@ -11,6 +11,7 @@ mod publication;
 mod publications;
 mod receive_destinations;
 mod sockets;
+mod watch;
 
 pub(crate) use addresses::{ResolvedChannel, resolve, resolve_endpoint};
 pub(crate) use destinations::{KnownDestination, SendDestinations};

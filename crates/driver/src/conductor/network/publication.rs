@@ -15,8 +15,9 @@ use super::super::motion::Motion;
 use super::super::publication_log::PublicationLog;
 use super::super::publication_terms::PublicationTerms;
 use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
+use super::watch::SenderWatch;
 use crate::boundary::{EndpointId, PublicationId, PublicationShared};
-use crate::rounds::Guest;
+use crate::rounds::{Guest, Rest};
 
 /// Where a publication stands in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +93,20 @@ pub(crate) struct NetworkPublication {
 }
 
 impl Guest for NetworkPublication {
+    type Watch = SenderWatch;
+
+    /// Where spies have read what was sent, the limit stays as it is until the sender goes on.
+    fn rest(&self, now_ns: i64) -> Option<Rest<SenderWatch>> {
+        let position = self.sender_position();
+        let is_quiet = self.state == State::Active
+            && self.references > 0
+            && self.has_subscribers()
+            && self.limit >= position.saturating_add(self.window)
+            && self.spies.range().is_none_or(|(min, _)| min >= position);
+        let watch = is_quiet.then(|| SenderWatch::new(&self.shared, position));
+        Some(Rest::for_now(watch?, now_ns))
+    }
+
     fn fetch_ahead(&self) {
         prefetch_value(&*self.shared);
         self.log.fetch_ahead();
@@ -268,8 +283,8 @@ impl NetworkPublication {
     }
 
     fn has_subscribers(&self) -> bool {
-        let has_receivers = self.shared.has_receivers() && self.shared.has_required_receivers();
-        has_receivers || (self.terms.params.spies_simulate_connection && self.spies.any_counts())
+        self.shared.is_received()
+            || (self.terms.params.spies_simulate_connection && self.spies.any_counts())
     }
 
     /// At the end of its life: the log, and all counters that go with it.

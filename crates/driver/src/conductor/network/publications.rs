@@ -47,8 +47,9 @@ impl NetworkPublications {
         self.rounds.get(*self.seats.get(&id)?)
     }
 
+    /// The publication, which has a turn soon: something about it changes.
     pub(crate) fn get_mut(&mut self, id: PublicationId) -> Option<&mut NetworkPublication> {
-        self.rounds.get_mut(*self.seats.get(&id)?)
+        self.rounds.rouse(*self.seats.get(&id)?)
     }
 
     pub(crate) fn contains(&self, id: PublicationId) -> bool {

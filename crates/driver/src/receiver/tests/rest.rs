@@ -45,8 +45,8 @@ impl Rig {
     /// Until when it is left alone, from the last status message on; at all.
     fn rests(&self) -> Option<i64> {
         let image = self.receiver.endpoints[0].images.get(Seat(0));
-        let until_ns = image.expect("there is one").rests_until_ns();
-        (until_ns != i64::MIN).then(|| until_ns - self.now_ns)
+        let rest = image.expect("there is one").rest(self.now_ns);
+        rest.map(|rest| rest.until_ns - self.now_ns)
     }
 }
 

@@ -24,6 +24,10 @@ impl FlowControl for Max {
         limit
     }
 
+    fn idles_until_ns(&self) -> i64 {
+        i64::MAX
+    }
+
     fn on_setup_requested(&mut self, _group_tag: Option<i64>) {}
 
     fn on_requested_setup(&mut self, _limit: i64, _now_ns: i64) {}

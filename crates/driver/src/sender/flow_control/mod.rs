@@ -37,6 +37,12 @@ pub trait FlowControl: Send + Debug {
     /// Nothing was sent in this duty cycle: the time to forget receivers. `limit` is the present sender limit.
     fn on_idle(&mut self, limit: i64, now_ns: i64) -> i64;
 
+    /// Until when [`on_idle`](Self::on_idle) changes nothing if no receiver speaks before: it need not be asked for so long.
+    /// By default it is, in each duty cycle or, where nothing was sent for a while, in one of several.
+    fn idles_until_ns(&self) -> i64 {
+        i64::MIN
+    }
+
     /// A receiver, with the group tag that it told, asked for a SETUP.
     fn on_setup_requested(&mut self, group_tag: Option<i64>) {
         let _ = group_tag;

@@ -25,6 +25,7 @@ impl Stream {
         term.write(offset, header.as_bytes());
         term.atomic_i32(offset).store(length, Ordering::Release);
         self.tail += i64::from(align32(length));
+        move_tail(&self.log, self.tail);
         term.bytes(offset, align32(length) as usize).to_vec()
     }
 }

@@ -8,6 +8,7 @@ mod destinations;
 mod forged_naks;
 mod life;
 mod responses;
+mod rest;
 mod setup;
 mod silence;
 
@@ -227,6 +228,7 @@ impl Rig {
         term.atomic_i32(offset)
             .store(length.abs(), Ordering::Release);
         self.tail += i64::from(align32(length.abs()));
+        move_tail(&self.log, self.tail);
     }
 
     /// The bytes of the log from a position on.

@@ -8,6 +8,7 @@ mod insert;
 mod maintenance;
 mod poll;
 mod scan;
+mod standstill;
 mod vacate;
 
 use taran_core::memory::Region;

@@ -1,0 +1,60 @@
+//! What the conductor waits for while it leaves a publication or an image alone: that its other half goes on.
+
+use std::sync::Arc;
+
+use crate::boundary::{ImageShared, PublicationShared};
+use crate::rounds::Watch;
+
+/// The sender stands, and has receivers or none as before.
+#[derive(Debug)]
+pub(crate) struct SenderWatch {
+    shared: Arc<PublicationShared>,
+    position: i64,
+    is_received: bool,
+}
+
+impl SenderWatch {
+    pub(super) fn new(shared: &Arc<PublicationShared>, position: i64) -> Self {
+        Self {
+            position,
+            is_received: shared.is_received(),
+            shared: Arc::clone(shared),
+        }
+    }
+}
+
+impl Watch for SenderWatch {
+    fn is_still(&self) -> bool {
+        self.shared.position() == self.position && self.shared.is_received() == self.is_received
+    }
+
+    fn fetch_ahead(&self) {
+        self.shared.prefetch_sender_side();
+    }
+}
+
+/// The receiver has told its sender of no further position, and of no end of the stream.
+#[derive(Debug)]
+pub(crate) struct ReceiverWatch {
+    shared: Arc<ImageShared>,
+    status_position: i64,
+}
+
+impl ReceiverWatch {
+    pub(super) fn new(shared: &Arc<ImageShared>, status_position: i64) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            status_position,
+        }
+    }
+}
+
+impl Watch for ReceiverWatch {
+    fn is_still(&self) -> bool {
+        self.shared.status_position() == self.status_position && !self.shared.has_ended()
+    }
+
+    fn fetch_ahead(&self) {
+        self.shared.prefetch_receiver_side();
+    }
+}

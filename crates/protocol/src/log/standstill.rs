@@ -1,0 +1,45 @@
+//! A publisher that stands, and how to see cheaply that it went on.
+
+use taran_core::memory::{Shared, prefetch_value};
+use taran_core::sync::{AtomicI64, Ordering::Relaxed};
+
+use super::LogMetadata;
+use crate::position::RawTail;
+
+/// A publisher that stands within a term changes one word before it writes anything: its tail. Whoever has seen all that
+/// is there need not look at anything else until then. [`LogBuffers::stands_at`](super::LogBuffers::stands_at) makes it.
+#[derive(Debug)]
+pub struct Standstill {
+    metadata: Shared<LogMetadata>,
+    partition: usize,
+    tail: RawTail,
+}
+
+impl Standstill {
+    pub(super) fn new(metadata: Shared<LogMetadata>, partition: usize, tail: RawTail) -> Self {
+        Self {
+            metadata,
+            partition,
+            tail,
+        }
+    }
+
+    /// It has not gone on.
+    #[inline]
+    #[must_use]
+    pub fn lasts(&self) -> bool {
+        // What was written is read by whoever looks then, with an acquire of its own.
+        self.word().load(Relaxed) == self.tail.0
+    }
+
+    /// Asks for the memory that [`lasts`](Self::lasts) reads.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch_value(self.word());
+    }
+
+    #[inline]
+    fn word(&self) -> &AtomicI64 {
+        &self.metadata.tails[self.partition]
+    }
+}
