@@ -88,6 +88,18 @@ fn a_publisher_is_held_to_its_window_and_let_on_by_its_subscriber() {
 }
 
 #[test]
+fn who_was_silent_for_long_is_let_on_as_soon_as_before() {
+    let mut stream = Stream::new(IPC);
+    for _ in 0..3 {
+        stream.bench.run_for(Duration::from_millis(350));
+        let published = stream.publish();
+        stream.consume_to(published);
+        stream.bench.settle();
+        assert_eq!(stream.limit(), published + TERM / 2);
+    }
+}
+
+#[test]
 fn what_is_published_again_was_cleaned_before() {
     let mut stream = Stream::new(IPC);
     // As an official publisher, which does not keep its log vacant itself.
