@@ -209,6 +209,11 @@ impl<T: Guest> Rounds<T> {
         self.order.len()
     }
 
+    /// How many of them have moved lately.
+    pub(crate) fn busy(&self) -> usize {
+        self.busy
+    }
+
     /// Somebody, if there is anybody.
     pub(crate) fn any(&self) -> Option<&T> {
         self.get(*self.order.last()?)

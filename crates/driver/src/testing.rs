@@ -104,6 +104,8 @@ struct State {
     refused: Option<usize>,
     is_broken: bool,
     receive_buffer: Option<usize>,
+    granted: Option<usize>,
+    overflowed: u32,
     unreachable: Option<SocketAddr>,
     peer: Option<SocketAddr>,
 }
@@ -168,6 +170,16 @@ impl FakeSocket {
     /// What arrived last is lost.
     pub(crate) fn lose_last(&self) {
         self.state().inbox.pop_back();
+    }
+
+    /// The receive buffer is so long.
+    pub(crate) fn set_receive_buffer(&self, bytes: usize) {
+        self.state().granted = Some(bytes);
+    }
+
+    /// So many datagrams more found no room.
+    pub(crate) fn overflow(&self, datagrams: u32) {
+        self.state().overflowed += datagrams;
     }
 
     /// The length of the receive buffer that was asked for, if one was.
@@ -310,10 +322,14 @@ impl Transport for FakeSocket {
         Ok(())
     }
 
+    fn overflowed(&self) -> u32 {
+        self.state().overflowed
+    }
+
     fn buffer_lengths(&self) -> BufferLengths {
         BufferLengths {
             send: 1 << 20,
-            receive: 1 << 20,
+            receive: self.state().granted.unwrap_or(1 << 20),
         }
     }
 }

@@ -63,6 +63,12 @@ pub trait Transport: Send + Debug {
     /// The lengths of the buffers that the system granted.
     fn buffer_lengths(&self) -> BufferLengths;
 
+    /// How many datagrams arrived and found no room in the receive buffer, modulo 2^32; always the same where that is not
+    /// known.
+    fn overflowed(&self) -> u32 {
+        0
+    }
+
     /// The hop limit of multicast datagrams as the system reports it; zero where the transport has no multicast role.
     fn multicast_ttl(&self) -> u8 {
         0

@@ -12,6 +12,7 @@ use super::identity::Identity;
 use super::image::{Link, ReceiverImage, Turned};
 use super::in_place::InPlace;
 use super::roll::Roll;
+use super::squeeze::Squeeze;
 use super::transport::ReceiveTransport;
 use crate::boundary::{EndpointId, ReceiveEndpointSpec};
 use crate::rounds::{Pace, Rounds};
@@ -41,6 +42,7 @@ pub struct ReceiveEndpoint {
     pub(super) roll: Roll,
     /// How much may be under way to all images together.
     pub(super) under_way: usize,
+    squeeze: Squeeze,
 }
 
 /// What was taken from a socket in one go.
@@ -71,6 +73,7 @@ impl ReceiveEndpoint {
             images: Rounds::default(),
             roll: Roll::default(),
             under_way: 0,
+            squeeze: Squeeze::default(),
         }
     }
 
@@ -95,8 +98,20 @@ impl ReceiveEndpoint {
         }
         if bytes > 0 {
             desk.counters.bytes_received.add_exclusive(bytes as i64);
+            if self.squeeze.is_look_due(desk.now.nanos) {
+                self.look_for_losses(desk.now.nanos);
+            }
         }
         bytes
+    }
+
+    /// Windows of images whose socket has lost something are narrowed.
+    fn look_for_losses(&mut self, now_ns: i64) {
+        let mut transports = self.transports.iter_mut().flatten();
+        let lossy = transports.find_map(|it| it.has_overflowed().then_some(it));
+        let room = lossy.as_ref().map_or(0, |transport| transport.safe_room());
+        self.squeeze
+            .looked(lossy.is_some(), room, self.images.busy(), now_ns);
     }
 
     /// One look at one socket.
@@ -180,6 +195,7 @@ impl ReceiveEndpoint {
             identity: &self.identity,
             transports: &mut self.transports,
             among_several: self.has_destinations,
+            squeeze: &mut self.squeeze,
             counters: desk.counters,
             faults: desk.faults,
             losses: desk.losses,

@@ -8,6 +8,7 @@ use taran_protocol::position::FRAME_ALIGNMENT;
 
 use super::identity::Status;
 use super::image::{Link, ReceiverImage, overrun_threshold};
+use super::squeeze::Squeeze;
 use super::transport::Sent;
 use crate::congestion::{Advice, Progress};
 
@@ -18,7 +19,7 @@ impl ReceiverImage {
             return self.send_rejection(link);
         }
         if is_following {
-            self.look_at_subscribers(link.now.nanos);
+            self.look_at_subscribers(link.squeeze, link.now.nanos);
         }
         self.measure_round_trip(link) + self.send_status(is_following, link)
     }
@@ -26,7 +27,7 @@ impl ReceiverImage {
     /// Schedules a status message when the subscribers have moved far enough, but never lets the sender into memory
     /// that is not free: what it may write, half a term ahead, must be less than a log length (three terms) ahead of
     /// the free position.
-    fn look_at_subscribers(&mut self, now_ns: i64) {
+    fn look_at_subscribers(&mut self, squeeze: &mut Squeeze, now_ns: i64) {
         let Some(consumed) = self.subscribers.slowest(self.rebuilt) else {
             return;
         };
@@ -38,7 +39,7 @@ impl ReceiverImage {
         let half_term = self.geometry.term_length() / 2;
         let advice = self.spec.congestion_control.advise(&progress, now_ns);
         let advice = Advice {
-            window: advice.window.clamp(0, half_term),
+            window: squeeze.narrow(advice.window.clamp(0, half_term), self.status.mtu()),
             ..advice
         };
         if consumed <= self.status.position()

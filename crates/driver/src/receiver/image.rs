@@ -15,6 +15,7 @@ use super::loss::{Loss, PATIENCE};
 use super::nak_delay::NakDelay;
 use super::repair::LossRecord;
 use super::response::ResponseNotice;
+use super::squeeze::Squeeze;
 use super::status::StatusMessages;
 use super::subscribers::Subscribers;
 use super::transport::ReceiveTransport;
@@ -89,6 +90,7 @@ pub(super) struct Link<'a> {
     pub(super) transports: &'a mut [Option<ReceiveTransport>],
     /// Transports come and go: those that have fallen silent are not spoken to.
     pub(super) among_several: bool,
+    pub(super) squeeze: &'a mut Squeeze,
     pub(super) counters: &'a ReceiverCounters,
     pub(super) faults: &'a mut Faults,
     pub(super) losses: &'a mut LossReport,

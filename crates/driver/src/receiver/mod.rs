@@ -25,6 +25,7 @@ mod register;
 mod repair;
 mod response;
 mod roll;
+mod squeeze;
 mod status;
 mod subscribers;
 #[cfg(test)]

@@ -43,6 +43,11 @@ impl StatusMessages {
         self.window
     }
 
+    /// The sender's largest datagram.
+    pub(super) fn mtu(&self) -> i32 {
+        self.mtu
+    }
+
     /// Position in the last message sent.
     pub(super) fn told(&self) -> i64 {
         self.told

@@ -37,6 +37,8 @@ pub struct ReceiveTransport {
     asked: Option<usize>,
     /// Slots for the next batch.
     pub(super) slots: usize,
+    /// Datagrams that had found no room when this was last looked at.
+    overflowed: u32,
     /// Status messages that only repeat themselves.
     pub(super) signs: Signs,
     channel: Arc<str>,
@@ -62,6 +64,7 @@ impl ReceiveTransport {
             transport: spec.transport,
             streak: Streak::default(),
             slots: BATCH,
+            overflowed: 0,
             asked: spec.grows.then_some(0),
             control_group: spec.control_group,
             explicit_control: spec.explicit_control,
@@ -114,6 +117,17 @@ impl ReceiveTransport {
         if let Err(error) = self.transport.grow_receive_buffer(length) {
             faults.report(now, &self.channel, &error);
         }
+    }
+
+    /// Whether datagrams found no room since this was last asked.
+    pub(super) fn has_overflowed(&mut self) -> bool {
+        let overflowed = self.transport.overflowed();
+        std::mem::replace(&mut self.overflowed, overflowed) != overflowed
+    }
+
+    /// What may be under way at a time and finds room whatever the kernel charges for each datagram, or most of it.
+    pub(super) fn safe_room(&self) -> usize {
+        self.transport.buffer_lengths().receive / (2 * ROOM)
     }
 
     /// Sends one frame in a datagram of its own.

@@ -223,6 +223,10 @@ impl Transport for FaultyTransport {
         self.inner.buffer_lengths()
     }
 
+    fn overflowed(&self) -> u32 {
+        self.inner.overflowed()
+    }
+
     fn multicast_ttl(&self) -> u8 {
         self.inner.multicast_ttl()
     }

@@ -26,6 +26,7 @@ options! {
     SEND_BUFFER_FORCE = SOL_SOCKET, libc::SO_SNDBUFFORCE, "SO_SNDBUFFORCE";
     RECEIVE_BUFFER = SOL_SOCKET, libc::SO_RCVBUF, "SO_RCVBUF";
     RECEIVE_BUFFER_FORCE = SOL_SOCKET, libc::SO_RCVBUFFORCE, "SO_RCVBUFFORCE";
+    MEMORY = SOL_SOCKET, libc::SO_MEMINFO, "SO_MEMINFO";
     TIMESTAMPS = SOL_SOCKET, libc::SO_TIMESTAMPNS, "SO_TIMESTAMPNS";
     SEGMENT = SOL_UDP, libc::UDP_SEGMENT, "UDP_SEGMENT";
     COALESCE = SOL_UDP, libc::UDP_GRO, "UDP_GRO";
@@ -77,8 +78,18 @@ pub(super) fn set<T: OptionValue>(
 }
 
 pub(super) fn get(socket: &UdpSocket, option: SocketOption) -> io::Result<i32> {
-    let mut value = MaybeUninit::<libc::c_int>::zeroed();
-    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    words(socket, option).map(|[value]| value)
+}
+
+/// Datagrams that a socket had no room for, modulo 2^32 (`SK_MEMINFO_DROPS` of linux/sock_diag.h).
+pub(super) fn drops(socket: &UdpSocket) -> io::Result<u32> {
+    words(socket, MEMORY).map(|[.., drops]: [libc::c_int; 9]| drops.cast_unsigned())
+}
+
+/// A value that is so many integers.
+fn words<const N: usize>(socket: &UdpSocket, option: SocketOption) -> io::Result<[libc::c_int; N]> {
+    let mut value = MaybeUninit::<[libc::c_int; N]>::zeroed();
+    let mut length = size_of::<[libc::c_int; N]>() as libc::socklen_t;
     // SAFETY: the descriptor is open as long as `socket` is borrowed; the kernel writes at most `length` bytes of `value`.
     let result = unsafe {
         libc::getsockopt(
@@ -90,7 +101,7 @@ pub(super) fn get(socket: &UdpSocket, option: SocketOption) -> io::Result<i32> {
         )
     };
     if result == 0 {
-        // SAFETY: zeroed above, and any bits are an integer.
+        // SAFETY: zeroed above, and any bits are integers.
         Ok(unsafe { value.assume_init() })
     } else {
         Err(io::Error::last_os_error())

@@ -55,6 +55,25 @@ fn conforms_over_ipv6() {
 }
 
 #[test]
+fn what_a_full_buffer_has_no_room_for_is_counted() {
+    let mut network = SocketNetwork::new();
+    let spec = SocketSpec {
+        receive_buffer: Some(4_096),
+        ..SocketSpec::bound(any())
+    };
+    let receiver = network.open(&spec).unwrap();
+    let mut sender = network.open(&SocketSpec::bound(any())).unwrap();
+    assert_eq!(receiver.overflowed(), 0);
+    let datagram = [Transmit::to(receiver.local_address(), &[7; 1_024])];
+    for _ in 0..100 {
+        sender.send(&datagram).unwrap();
+    }
+    // Those that the buffer took and those that it did not.
+    let overflowed = receiver.overflowed();
+    assert!((90..100).contains(&overflowed), "{overflowed}");
+}
+
+#[test]
 fn a_train_stays_together_where_the_kernel_can() {
     let mut network = SocketNetwork::new();
     let mut receiver = network.open(&SocketSpec::bound(any())).unwrap();

@@ -5,9 +5,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
 
 use super::cut::{Cursor, Cut};
-use super::open;
 use super::receive::{receive_many, receive_one, receive_parts};
 use super::send::{Ends, send_many, send_one};
+use super::{open, option};
 use crate::{BufferLengths, Capabilities, NetError, ReceiveBatch, Received, Transmit, Transport};
 
 /// One UDP socket.
@@ -211,6 +211,10 @@ impl Transport for SocketTransport {
 
     fn buffer_lengths(&self) -> BufferLengths {
         self.buffer_lengths
+    }
+
+    fn overflowed(&self) -> u32 {
+        option::drops(&self.socket).unwrap_or(0)
     }
 
     fn multicast_ttl(&self) -> u8 {

@@ -317,6 +317,7 @@ impl World {
         match socket.deliver(datagram) {
             Ok(()) => self.counts.delivered += 1,
             Err(refused) => {
+                socket.overflowed += 1;
                 self.counts.overflowed += 1;
                 self.spare.push(refused.bytes);
             }

@@ -36,6 +36,8 @@ pub(super) struct Socket {
     pub(super) group_source: Option<IpAddr>,
     pub(super) reuse_address: bool,
     pub(super) lengths: BufferLengths,
+    /// Datagrams that found no room.
+    pub(super) overflowed: u32,
     queue: VecDeque<Queued>,
     used: usize,
 }
@@ -75,6 +77,7 @@ impl Socket {
                     .receive_buffer
                     .map_or(default.receive, |asked| granted(asked, max.receive)),
             },
+            overflowed: 0,
             queue: VecDeque::new(),
             used: 0,
         }

@@ -143,6 +143,14 @@ impl Transport for SimTransport {
         self.inbox.network.lock().socket(self.inbox.socket).lengths
     }
 
+    fn overflowed(&self) -> u32 {
+        self.inbox
+            .network
+            .lock()
+            .socket(self.inbox.socket)
+            .overflowed
+    }
+
     fn multicast_ttl(&self) -> u8 {
         self.multicast_ttl
     }

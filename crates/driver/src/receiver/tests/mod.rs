@@ -12,6 +12,7 @@ mod loss;
 mod rest;
 mod room;
 mod session;
+mod squeeze;
 
 use std::sync::Arc;
 use std::time::Duration;
