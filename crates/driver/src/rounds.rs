@@ -1,9 +1,8 @@
 //! Whom an agent looks at in a duty cycle, so that a turn costs what is busy and not what exists.
 //!
 //! Clients write into shared memory and tell nobody, so everything has to be looked at. What moved lately is *busy* and
-//! looked at in each turn. The rest is *calm*: a share of it is looked at in each turn, one after the other, so that
-//! nobody is left alone for longer than a lap takes (which is longer where many are calm and turns are long), and all of
-//! it where there is little, or time for it.
+//! looked at in each turn. The rest is *calm*: its turn comes by time, one after the other, so that a lap takes no longer
+//! than it may (but where many are calm and turns are long), and each time where there is little, or time for it.
 //!
 //! Contract: `enter` what is new, `leave` what goes, `wake` what is known to have something to do, `rouse` what may have
 //! something this once. `turn` lends whoever has a turn, and is told whether it moved. Who knows that nothing comes of a
@@ -30,8 +29,11 @@ const LONG_TURN_NS: i64 = 1_000_000;
 const REST_AFTER_NS: i64 = 1_000_000;
 /// So few calm ones have all of them a turn each time.
 const FEW: usize = 8;
-/// Of more, one in such a time or more when there is something else to do: fewer than a thousand have shorter laps …
-const LOOK_AT_WORK_NS: usize = 10_000;
+/// Of more, one in such a time for each of them when there is something else to do, but not more often …
+const LOOK_NS_EACH: usize = 40;
+const SHORTEST_LOOK_NS: usize = 2_000;
+/// … nor less: few are found in the cache, and their laps are shorter …
+const LONGEST_LOOK_NS: usize = 10_000;
 /// … and at most so many …
 const SHARE_AT_WORK: usize = 64;
 /// … and at least, when there is nothing …
@@ -92,7 +94,8 @@ pub(crate) struct Rest<W> {
 }
 
 impl<W: Watch> Rest<W> {
-    /// As long as nothing moves; now and then a look is better nevertheless.
+    /// As long as nothing moves that is watched; what is not, such as counters that show how far somebody is, is seen to a few
+    /// times a second.
     pub(crate) fn for_now(watch: W, now_ns: i64) -> Self {
         Self {
             until_ns: now_ns.saturating_add(BUSY_NS),
@@ -254,6 +257,7 @@ impl<T: Guest> Rounds<T> {
         Some(&self.seats.get(seat.0)?.as_ref()?.of)
     }
 
+    /// Somebody to be changed in what its rest does not depend on: that goes on.
     pub(crate) fn get_mut(&mut self, seat: Seat) -> Option<&mut T> {
         Some(&mut self.seats.get_mut(seat.0)?.as_mut()?.of)
     }
@@ -379,7 +383,8 @@ impl<T: Guest> Rounds<T> {
     fn share(&mut self, calm: usize, now_ns: i64, pace: Pace) -> usize {
         let last_ns = self.turned_ns.replace(now_ns).unwrap_or(now_ns);
         let passed_ns = now_ns.saturating_sub(last_ns).clamp(0, LONG_TURN_NS);
-        let look_ns = (self.lap_ns as usize / calm.max(1)).clamp(1, LOOK_AT_WORK_NS);
+        let few_ns = (LOOK_NS_EACH * calm).clamp(SHORTEST_LOOK_NS, LONGEST_LOOK_NS);
+        let look_ns = (self.lap_ns as usize / calm.max(1)).clamp(1, few_ns);
         self.owed_ns += passed_ns as usize;
         let of_lap = self.owed_ns / look_ns;
         self.owed_ns %= look_ns;
@@ -501,13 +506,21 @@ mod tests {
 
     #[test]
     fn looks_are_due_by_time_and_not_by_turns() {
-        let (mut rounds, _) = with(100);
-        looked(&mut rounds, 0, Pace::AtWork, &[]);
-        let mut looks = 0;
-        for turn in 1..=1_000 {
-            looks += looked(&mut rounds, turn * TURN_NS, Pace::AtWork, &[]).len();
+        for (calm, look_ns) in [
+            (9, 2_000),
+            (100, 4_000),
+            (250, 10_000),
+            (1_000, 10_000),
+            (5_000, 2_000),
+        ] {
+            let (mut rounds, _) = with(calm);
+            looked(&mut rounds, 0, Pace::AtWork, &[]);
+            let mut looks = 0;
+            for turn in 1..=1_000 {
+                looks += looked(&mut rounds, turn * TURN_NS, Pace::AtWork, &[]).len();
+            }
+            assert_eq!(looks, 1_000 * TURN_NS as usize / look_ns, "{calm}");
         }
-        assert_eq!(looks, 1_000 * TURN_NS as usize / LOOK_AT_WORK_NS);
     }
 
     #[test]

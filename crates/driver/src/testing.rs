@@ -322,8 +322,8 @@ impl Transport for FakeSocket {
         Ok(())
     }
 
-    fn overflowed(&self) -> u32 {
-        self.state().overflowed
+    fn overflowed(&self) -> Option<u32> {
+        Some(self.state().overflowed)
     }
 
     fn buffer_lengths(&self) -> BufferLengths {

@@ -146,7 +146,7 @@ impl Transport for FilteredTransport {
         self.inner.buffer_lengths()
     }
 
-    fn overflowed(&self) -> u32 {
+    fn overflowed(&self) -> Option<u32> {
         self.inner.overflowed()
     }
 

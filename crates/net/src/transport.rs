@@ -63,10 +63,10 @@ pub trait Transport: Send + Debug {
     /// The lengths of the buffers that the system granted.
     fn buffer_lengths(&self) -> BufferLengths;
 
-    /// How many datagrams arrived and found no room in the receive buffer, modulo 2^32; always the same where that is not
-    /// known.
-    fn overflowed(&self) -> u32 {
-        0
+    /// How many datagrams arrived and were thrown away, modulo 2^32: nearly always because the receive buffer was full, now
+    /// and then because one was damaged. `None` where that is not known.
+    fn overflowed(&self) -> Option<u32> {
+        None
     }
 
     /// The hop limit of multicast datagrams as the system reports it; zero where the transport has no multicast role.

@@ -15,7 +15,7 @@ pub(crate) use static_window::StaticWindow;
 /// What congestion control wants told to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// Receiver window in bytes. At most half a term is told.
+    /// Receiver window in bytes. At most half a term is told, and less while the socket loses what it has no room for.
     pub window: i32,
     /// Tell it now, whether or not the position moved.
     pub is_urgent: bool,

@@ -157,7 +157,7 @@ impl Transport for LoggedTransport {
         self.inner.buffer_lengths()
     }
 
-    fn overflowed(&self) -> u32 {
+    fn overflowed(&self) -> Option<u32> {
         self.inner.overflowed()
     }
 

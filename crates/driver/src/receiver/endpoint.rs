@@ -105,13 +105,15 @@ impl ReceiveEndpoint {
         bytes
     }
 
-    /// Windows of images whose socket has lost something are narrowed.
+    /// Windows are narrowed while a socket loses something.
     fn look_for_losses(&mut self, now_ns: i64) {
-        let mut transports = self.transports.iter_mut().flatten();
-        let lossy = transports.find_map(|it| it.has_overflowed().then_some(it));
-        let room = lossy.as_ref().map_or(0, |transport| transport.safe_room());
-        self.squeeze
-            .looked(lossy.is_some(), room, self.images.busy(), now_ns);
+        let streams = self.images.busy().max(1);
+        let (mut has_lost, mut room) = (false, usize::MAX);
+        for transport in self.transports.iter_mut().flatten() {
+            has_lost |= transport.has_overflowed();
+            room = room.min(transport.fair_room());
+        }
+        self.squeeze.looked(has_lost, room / streams, now_ns);
     }
 
     /// One look at one socket.

@@ -1,11 +1,11 @@
 //! Windows while a socket overflows.
 //!
 //! Each image lets a window of its own be under way, and all of a socket share one buffer. Where the windows together are
-//! longer than that, what is lost is sent again, and lost again. So windows are narrowed as long as datagrams find no room:
-//! halved, and after a moment halved once more, but not below what fits for certain. After a while without loss they are
+//! longer than that, what is lost is sent again, and lost again. So windows are narrowed as long as datagrams are lost:
+//! halved, and after a moment halved once more, but not below a fair share of what fits. After a while without loss they are
 //! doubled, to find out whether the crowd is still there; each time it is, the next try comes later.
 //!
-//! Windows that fit are never touched, nor are those of several streams that are slow.
+//! Windows of which each is no longer than its share are never touched, nor is any where nothing is lost.
 
 /// Between two looks at what was lost.
 const LOOK_NS: i64 = 1_000_000;
@@ -15,7 +15,7 @@ const SETTLE_NS: i64 = 10_000_000;
 const FIRST_PATIENCE_NS: i64 = 100_000_000;
 /// … and at most.
 const MAX_PATIENCE_NS: i64 = 60_000_000_000;
-/// Doubled windows that were without loss for so many times as long were right, until another crowd came.
+/// Windows that were right for so many times as long were so until another crowd came.
 const SAME_CROWD: i64 = 8;
 /// A stream goes on at a pace only if it may have some datagrams under way.
 const LEAST_DATAGRAMS: i32 = 2;
@@ -24,15 +24,23 @@ const LEAST_DATAGRAMS: i32 = 2;
 #[derive(Debug)]
 pub(super) struct Squeeze {
     halvings: u32,
-    /// What fits for certain, for each.
+    /// The share of each.
     least: i32,
-    /// Of the windows that were to be narrowed since the last change.
-    widest: i32,
+    /// One of the windows that were to be narrowed since the last change was above its least.
+    has_slack: bool,
     looked_ns: i64,
     changed_ns: i64,
+    /// Before windows are doubled to what was too much …
     patience_ns: i64,
-    /// Windows were doubled, and nothing was lost since.
-    is_trying: bool,
+    /// … when they were halved so often.
+    too_much_at: u32,
+    last: Change,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Halved,
+    Doubled,
 }
 
 impl Default for Squeeze {
@@ -40,11 +48,12 @@ impl Default for Squeeze {
         Self {
             halvings: 0,
             least: 0,
-            widest: 0,
+            has_slack: false,
             looked_ns: i64::MIN,
             changed_ns: i64::MIN,
             patience_ns: FIRST_PATIENCE_NS,
-            is_trying: false,
+            too_much_at: u32::MAX,
+            last: Change::Halved,
         }
     }
 }
@@ -54,49 +63,67 @@ impl Squeeze {
         now_ns.saturating_sub(self.looked_ns) >= LOOK_NS
     }
 
-    /// After a look: whether something was lost since the last one, and what a socket has room for, in bytes, which so many
-    /// streams share.
-    pub(super) fn looked(&mut self, has_lost: bool, room: usize, streams: usize, now_ns: i64) {
+    /// After a look: whether something was lost since the last one, and the share of each stream in what fits, in bytes.
+    pub(super) fn looked(&mut self, has_lost: bool, share: usize, now_ns: i64) {
         self.looked_ns = now_ns;
-        let unchanged_ns = now_ns.saturating_sub(self.changed_ns);
+        let stood_ns = now_ns.saturating_sub(self.changed_ns);
+        let share = i32::try_from(share).unwrap_or(i32::MAX);
+        if self.halvings == 0 {
+            self.least = share;
+        }
         if has_lost {
-            self.least = i32::try_from(room / streams.max(1)).unwrap_or(i32::MAX);
-            if unchanged_ns < SETTLE_NS || self.halved(self.widest) <= self.least {
+            if stood_ns < SETTLE_NS || !self.has_slack {
                 return;
             }
-            let is_same_crowd = self.is_trying && unchanged_ns < SAME_CROWD * self.patience_ns;
-            self.patience_ns = if is_same_crowd {
-                MAX_PATIENCE_NS.min(2 * self.patience_ns)
-            } else {
-                FIRST_PATIENCE_NS
-            };
-            self.is_trying = false;
+            if stood_ns >= SAME_CROWD.saturating_mul(self.patience_ns) {
+                self.forget_crowd();
+            } else if self.last == Change::Doubled {
+                self.patience_ns = MAX_PATIENCE_NS.min(2 * self.patience_ns);
+                self.too_much_at = self.halvings;
+            }
             self.halvings += 1;
-            self.changed(now_ns);
-        } else if self.halvings > 0 && unchanged_ns >= self.patience_ns {
-            self.is_trying = true;
+            self.changed(Change::Halved, share, now_ns);
+        } else if self.halvings > 0 && stood_ns >= self.wait_ns() {
+            if self.halvings <= self.too_much_at {
+                // What was too much is so no more.
+                self.forget_crowd();
+            }
             self.halvings -= 1;
-            self.changed(now_ns);
+            self.changed(Change::Doubled, share, now_ns);
         }
     }
 
-    fn changed(&mut self, now_ns: i64) {
-        self.changed_ns = now_ns;
-        self.widest = 0;
+    /// Until the next doubling, which may be too much or not.
+    fn wait_ns(&self) -> i64 {
+        if self.halvings > self.too_much_at.saturating_add(1) {
+            FIRST_PATIENCE_NS
+        } else {
+            self.patience_ns
+        }
     }
 
-    /// What becomes of the window of a stream with datagrams of this length.
+    fn forget_crowd(&mut self) {
+        self.patience_ns = FIRST_PATIENCE_NS;
+        self.too_much_at = u32::MAX;
+    }
+
+    /// Shares change only when windows do anyway: each change is told to the sender of each stream.
+    fn changed(&mut self, change: Change, share: i32, now_ns: i64) {
+        self.changed_ns = now_ns;
+        self.last = change;
+        self.least = share;
+        self.has_slack = false;
+    }
+
+    /// What becomes of the window of a stream with datagrams of this length. Notes whether less is possible.
     pub(super) fn narrow(&mut self, window: i32, mtu: i32) -> i32 {
-        self.widest = self.widest.max(window);
+        let least = self.least.max(LEAST_DATAGRAMS.saturating_mul(mtu));
+        let halved = window.checked_shr(self.halvings).unwrap_or(0);
+        self.has_slack |= halved > least;
         if self.halvings == 0 {
             return window;
         }
-        let least = self.least.max(LEAST_DATAGRAMS.saturating_mul(mtu));
-        self.halved(window).max(least).min(window)
-    }
-
-    fn halved(&self, window: i32) -> i32 {
-        window.checked_shr(self.halvings).unwrap_or(0)
+        halved.max(least).min(window)
     }
 }
 
@@ -106,7 +133,7 @@ mod tests {
 
     const WINDOW: i32 = 1 << 20;
     const MTU: i32 = 1_408;
-    const ROOM: usize = 64 * 1_024;
+    const SHARE: usize = 4 * 1_024;
 
     struct Bench {
         squeeze: Squeeze,
@@ -132,7 +159,7 @@ mod tests {
                 self.now_ns += LOOK_NS;
                 self.window();
                 assert!(self.squeeze.is_look_due(self.now_ns));
-                self.squeeze.looked(has_lost, ROOM, 16, self.now_ns);
+                self.squeeze.looked(has_lost, SHARE, self.now_ns);
                 assert!(!self.squeeze.is_look_due(self.now_ns + LOOK_NS - 1));
             }
         }
@@ -167,8 +194,8 @@ mod tests {
     fn they_do_not_fall_below_what_fits_nor_below_two_datagrams() {
         let mut bench = Bench::new();
         bench.run(100 * SETTLE_NS, true);
-        assert_eq!(bench.window(), ROOM as i32 / 16);
-        assert_eq!(WINDOW >> bench.squeeze.halvings, ROOM as i32 / 16);
+        assert_eq!(bench.window(), SHARE as i32);
+        assert_eq!(WINDOW >> bench.squeeze.halvings, SHARE as i32);
         assert_eq!(bench.squeeze.narrow(WINDOW, 8_960), 2 * 8_960);
         assert_eq!(bench.squeeze.narrow(2_000, MTU), 2_000, "none is widened");
     }
@@ -177,25 +204,54 @@ mod tests {
     fn a_window_that_fits_stays_whatever_is_lost() {
         let mut squeeze = Squeeze::default();
         for now_ns in (0..10).map(|times| times * SETTLE_NS) {
-            assert_eq!(squeeze.narrow(ROOM as i32, MTU), ROOM as i32);
-            squeeze.looked(true, ROOM, 1, now_ns);
+            assert_eq!(squeeze.narrow(SHARE as i32, MTU), SHARE as i32);
+            squeeze.looked(true, SHARE, now_ns);
         }
     }
 
     #[test]
-    fn they_come_back_and_a_crowd_that_is_still_there_is_tried_ever_less() {
-        let mut bench = Bench::new();
-        bench.run(2 * SETTLE_NS, true);
-        let mut patience_ns = FIRST_PATIENCE_NS;
-        for _ in 0..10 {
-            assert!((bench.wider_after_ns() - patience_ns).abs() <= SETTLE_NS);
-            bench.run(SETTLE_NS, true);
-            assert_eq!(bench.window(), WINDOW >> 2);
-            patience_ns = MAX_PATIENCE_NS.min(2 * patience_ns);
+    fn halvings_that_would_change_nothing_need_not_be_taken_back() {
+        let mut squeeze = Squeeze::default();
+        for now_ns in (0..100).map(|times| times * SETTLE_NS) {
+            squeeze.narrow(WINDOW, 60_000);
+            squeeze.looked(true, SHARE, now_ns);
         }
-        // It goes at last.
-        bench.run(2 * SAME_CROWD * MAX_PATIENCE_NS, false);
+        assert_eq!(WINDOW >> squeeze.halvings, 65_536);
+        assert_eq!(squeeze.narrow(WINDOW, 60_000), 120_000);
+    }
+
+    #[test]
+    fn a_crowd_that_is_still_there_is_tried_ever_less() {
+        // However often they are halved after a try that was too early.
+        for halvings in 1..=2 {
+            let mut bench = Bench::new();
+            bench.run(2 * SETTLE_NS, true);
+            let mut patience_ns = FIRST_PATIENCE_NS;
+            for _ in 0..12 {
+                assert!((bench.wider_after_ns() - patience_ns).abs() <= SETTLE_NS);
+                patience_ns = MAX_PATIENCE_NS.min(2 * patience_ns);
+                bench.run(halvings * SETTLE_NS, true);
+                for _ in 1..halvings {
+                    assert!(bench.wider_after_ns() <= FIRST_PATIENCE_NS);
+                }
+            }
+            assert_eq!(patience_ns, MAX_PATIENCE_NS);
+        }
+    }
+
+    #[test]
+    fn when_it_is_gone_they_come_back_soon() {
+        let mut bench = Bench::new();
+        bench.run(8 * SETTLE_NS, true);
+        for _ in 0..5 {
+            bench.wider_after_ns();
+            bench.run(SETTLE_NS, true);
+        }
+        let patience_ns = 32 * FIRST_PATIENCE_NS;
+        bench.run(2 * patience_ns + 10 * FIRST_PATIENCE_NS, false);
         assert_eq!(bench.window(), WINDOW);
+        // And the next crowd is another one.
+        bench.run(SAME_CROWD * FIRST_PATIENCE_NS, false);
         bench.run(SETTLE_NS, true);
         assert_eq!(bench.window(), WINDOW >> 1);
         assert!(bench.wider_after_ns() <= FIRST_PATIENCE_NS);

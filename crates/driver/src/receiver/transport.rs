@@ -119,14 +119,17 @@ impl ReceiveTransport {
         }
     }
 
-    /// Whether datagrams found no room since this was last asked.
+    /// Whether datagrams were lost here since this was last asked.
     pub(super) fn has_overflowed(&mut self) -> bool {
-        let overflowed = self.transport.overflowed();
+        let Some(overflowed) = self.transport.overflowed() else {
+            return false;
+        };
         std::mem::replace(&mut self.overflowed, overflowed) != overflowed
     }
 
-    /// What may be under way at a time and finds room whatever the kernel charges for each datagram, or most of it.
-    pub(super) fn safe_room(&self) -> usize {
+    /// What may be under way at a time and finds room, unless datagrams are so short that the kernel charges more than four
+    /// times as much for each: half of what was asked for, of which the kernel reports twice as much.
+    pub(super) fn fair_room(&self) -> usize {
         self.transport.buffer_lengths().receive / (2 * ROOM)
     }
 

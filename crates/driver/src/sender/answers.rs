@@ -65,6 +65,11 @@ impl SenderPublication {
         }
     }
 
+    /// Whether flow control wants to be asked.
+    pub(super) fn awaits_look(&self, now_ns: i64) -> bool {
+        self.flow_control.idles_until_ns() <= now_ns
+    }
+
     /// Whether a receiver was heard of lately.
     pub(super) fn has_receiver(&self, id: i64) -> bool {
         self.receivers.iter().any(|receiver| *receiver == id)

@@ -36,7 +36,7 @@ fn on_status(
     source: SocketAddr,
     desk: &mut Desk<'_>,
 ) {
-    let counters = desk.counters;
+    let (counters, now_ns) = (desk.counters, desk.now.nanos);
     let message = status.message;
     let seat = endpoint.seat_of(message.session_id.get(), message.stream_id.get());
     let addressee = seat.and_then(|seat| endpoint.at(seat, desk));
@@ -73,7 +73,7 @@ fn on_status(
             has_news = publication.limit != limit;
         }
         // That its receivers are still there gives nobody a turn.
-        has_news |= publication.needs_setup;
+        has_news |= publication.needs_setup || publication.awaits_look(now_ns);
     }
     if let Some(seat) = seat.filter(|_| has_news) {
         endpoint.rouse(seat);

@@ -278,8 +278,9 @@ impl SendEndpoint {
         }
     }
 
+    /// The publication, which has a turn soon: something about it changes.
     pub(super) fn publication(&mut self, id: PublicationId) -> Option<&mut SenderPublication> {
-        self.publications.get_mut(*self.seats.get(&id)?)
+        self.publications.rouse(*self.seats.get(&id)?)
     }
 
     /// The descriptor on which receivers are heard.

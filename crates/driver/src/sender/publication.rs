@@ -415,15 +415,15 @@ impl Guest for SenderPublication {
     /// Who has sent everything, and may send more, has nothing to do before its publisher goes on, its next heartbeat is due
     /// or a receiver was silent for too long.
     fn rest(&self, now_ns: i64) -> Option<Rest<Standstill>> {
-        let until_ns = (self.sent_ns.saturating_add(ANNOUNCE_INTERVAL_NS))
-            .min(self.receivers.unchanged_until_ns())
-            .min(self.flow_control.idles_until_ns());
-        let is_quiet = until_ns > now_ns
-            && self.has_initial_connection
+        let is_quiet = self.has_initial_connection
             && !self.needs_setup
             && !self.is_held_up
             && !self.is_pending()
-            && self.spies.is_empty();
+            && self.spies.is_empty()
+            && !self.awaits_look(now_ns);
+        let until_ns = (self.sent_ns.saturating_add(ANNOUNCE_INTERVAL_NS))
+            .min(self.receivers.unchanged_until_ns())
+            .min(self.flow_control.idles_until_ns());
         let watch = is_quiet.then(|| self.spec.log.stands_at(self.position))?;
         Some(Rest {
             until_ns,

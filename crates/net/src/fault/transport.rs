@@ -223,7 +223,7 @@ impl Transport for FaultyTransport {
         self.inner.buffer_lengths()
     }
 
-    fn overflowed(&self) -> u32 {
+    fn overflowed(&self) -> Option<u32> {
         self.inner.overflowed()
     }
 

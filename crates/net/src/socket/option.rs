@@ -81,7 +81,7 @@ pub(super) fn get(socket: &UdpSocket, option: SocketOption) -> io::Result<i32> {
     words(socket, option).map(|[value]| value)
 }
 
-/// Datagrams that a socket had no room for, modulo 2^32 (`SK_MEMINFO_DROPS` of linux/sock_diag.h).
+/// Datagrams that a socket had no room for, or found damaged, modulo 2^32 (`SK_MEMINFO_DROPS` of linux/sock_diag.h).
 pub(super) fn drops(socket: &UdpSocket) -> io::Result<u32> {
     words(socket, MEMORY).map(|[.., drops]: [libc::c_int; 9]| drops.cast_unsigned())
 }

@@ -213,8 +213,8 @@ impl Transport for SocketTransport {
         self.buffer_lengths
     }
 
-    fn overflowed(&self) -> u32 {
-        option::drops(&self.socket).unwrap_or(0)
+    fn overflowed(&self) -> Option<u32> {
+        option::drops(&self.socket).ok()
     }
 
     fn multicast_ttl(&self) -> u8 {

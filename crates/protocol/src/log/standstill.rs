@@ -6,8 +6,8 @@ use taran_core::sync::{AtomicI64, Ordering::Relaxed};
 use super::LogMetadata;
 use crate::position::RawTail;
 
-/// A publisher that stands within a term changes one word before it writes anything: its tail. Whoever has seen all that
-/// is there need not look at anything else until then. [`LogBuffers::stands_at`](super::LogBuffers::stands_at) makes it.
+/// A publisher that stands within a term changes one word before there is anything to be read: its tail. Whoever has seen all
+/// that is there need not look at anything else until then. [`LogBuffers::stands_at`](super::LogBuffers::stands_at) makes it.
 #[derive(Debug)]
 pub struct Standstill {
     metadata: Shared<LogMetadata>,

@@ -143,12 +143,9 @@ impl Transport for SimTransport {
         self.inbox.network.lock().socket(self.inbox.socket).lengths
     }
 
-    fn overflowed(&self) -> u32 {
-        self.inbox
-            .network
-            .lock()
-            .socket(self.inbox.socket)
-            .overflowed
+    fn overflowed(&self) -> Option<u32> {
+        let mut world = self.inbox.network.lock();
+        Some(world.socket(self.inbox.socket).overflowed)
     }
 
     fn multicast_ttl(&self) -> u8 {

@@ -97,14 +97,15 @@ impl Guest for NetworkPublication {
 
     /// Where spies have read what was sent, the limit stays as it is until the sender goes on.
     fn rest(&self, now_ns: i64) -> Option<Rest<SenderWatch>> {
-        let position = self.sender_position();
+        // What changes from here on is seen by who watches.
+        let watch = SenderWatch::new(&self.shared);
+        let position = watch.position();
         let is_quiet = self.state == State::Active
             && self.references > 0
             && self.has_subscribers()
             && self.limit >= position.saturating_add(self.window)
             && self.spies.range().is_none_or(|(min, _)| min >= position);
-        let watch = is_quiet.then(|| SenderWatch::new(&self.shared, position));
-        Some(Rest::for_now(watch?, now_ns))
+        is_quiet.then(|| Rest::for_now(watch, now_ns))
     }
 
     fn fetch_ahead(&self) {

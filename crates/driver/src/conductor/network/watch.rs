@@ -14,12 +14,17 @@ pub(crate) struct SenderWatch {
 }
 
 impl SenderWatch {
-    pub(super) fn new(shared: &Arc<PublicationShared>, position: i64) -> Self {
+    pub(super) fn new(shared: &Arc<PublicationShared>) -> Self {
         Self {
-            position,
+            position: shared.position(),
             is_received: shared.is_received(),
             shared: Arc::clone(shared),
         }
+    }
+
+    /// Where the sender stands.
+    pub(super) fn position(&self) -> i64 {
+        self.position
     }
 }
 

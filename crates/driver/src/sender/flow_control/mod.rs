@@ -38,7 +38,8 @@ pub trait FlowControl: Send + Debug {
     fn on_idle(&mut self, limit: i64, now_ns: i64) -> i64;
 
     /// Until when [`on_idle`](Self::on_idle) changes nothing if no receiver speaks before: it need not be asked for so long.
-    /// By default it is, in each duty cycle or, where nothing was sent for a while, in one of several.
+    /// By default it is, in each duty cycle or, where nothing was sent for a while, in one of several. Asked after each look
+    /// and each status message; where the latter brings an earlier time, that must be now.
     fn idles_until_ns(&self) -> i64 {
         i64::MIN
     }

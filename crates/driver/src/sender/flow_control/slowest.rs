@@ -11,6 +11,7 @@ pub(super) struct Slowest {
     /// One that counts has asked for a SETUP that was not sent yet.
     is_joined_by_one: bool,
     hold: Option<Hold>,
+    idles_until_ns: i64,
 }
 
 /// One that counts.
@@ -38,6 +39,7 @@ impl Slowest {
             spec,
             is_joined_by_one: false,
             hold: None,
+            idles_until_ns: i64::MIN,
         }
     }
 
@@ -101,6 +103,21 @@ impl Slowest {
         is_near || end >= slowest - window
     }
 
+    /// Finds out until when this limit stays, if nobody speaks.
+    fn settle(&mut self, limit: i64, now_ns: i64) {
+        let ends = self.receivers.iter().map(|receiver| receiver.end);
+        let slowest = ends.min().unwrap_or(i64::MAX).min(self.held(now_ns));
+        let counts = !self.receivers.is_empty() && self.has_required_receivers();
+        let has_left = self.receivers.iter().any(|receiver| receiver.has_left);
+        let stays = !has_left && (!counts || slowest == limit);
+        let hold_ns = self.hold.map_or(i64::MAX, |hold| hold.until_ns);
+        self.idles_until_ns = if stays {
+            self.receivers.unchanged_until_ns().min(hold_ns)
+        } else {
+            i64::MIN
+        };
+    }
+
     fn tell_count(&self) {
         self.spec.receivers.set(self.receivers.len() as i64);
     }
@@ -117,13 +134,15 @@ impl FlowControl for Slowest {
         if is_new && self.keeps_up(report, end, slowest) && self.admit(report, end, now_ns) {
             slowest = slowest.min(end);
         }
-        if !self.has_required_receivers() {
+        let next = if !self.has_required_receivers() {
             limit
         } else if self.receivers.is_empty() {
             limit.max(end)
         } else {
             limit.max(slowest)
-        }
+        };
+        self.settle(next, now_ns);
+        next
     }
 
     fn on_idle(&mut self, limit: i64, now_ns: i64) -> i64 {
@@ -138,11 +157,17 @@ impl FlowControl for Slowest {
         }
         let ends = self.receivers.iter().map(|receiver| receiver.end);
         let slowest = ends.min().unwrap_or(i64::MAX).min(self.held(now_ns));
-        if self.receivers.is_empty() || !self.has_required_receivers() {
+        let next = if self.receivers.is_empty() || !self.has_required_receivers() {
             limit
         } else {
             slowest
-        }
+        };
+        self.settle(next, now_ns);
+        next
+    }
+
+    fn idles_until_ns(&self) -> i64 {
+        self.idles_until_ns
     }
 
     fn on_setup_requested(&mut self, group_tag: Option<i64>) {
@@ -155,6 +180,7 @@ impl FlowControl for Slowest {
                 limit,
                 until_ns: now_ns.saturating_add(self.spec.timeout_ns),
             });
+            self.idles_until_ns = i64::MIN;
         }
         self.is_joined_by_one = false;
     }
@@ -163,6 +189,7 @@ impl FlowControl for Slowest {
         for receiver in self.receivers.iter_mut() {
             receiver.has_left |= receiver.id == receiver_id;
         }
+        self.idles_until_ns = i64::MIN;
     }
 
     fn has_required_receivers(&self) -> bool {
@@ -239,8 +266,16 @@ mod tests {
             self.limit
         }
 
+        /// While it says that it need not be asked, nothing comes of it.
         fn idle(&mut self) -> i64 {
+            let before = (self.limit, self.count.get());
+            let idles = self.now_ns <= self.slowest.idles_until_ns();
             self.limit = self.slowest.on_idle(self.limit, self.now_ns);
+            assert!(!idles || (self.limit, self.count.get()) == before);
+            assert!(
+                self.now_ns <= self.slowest.idles_until_ns(),
+                "asked for once"
+            );
             self.limit
         }
     }
