@@ -7,6 +7,8 @@
 //!
 //! Windows of which each is no longer than its share are never touched, nor is any where nothing is lost.
 
+use crate::every::Every;
+
 /// Between two looks at what was lost.
 const LOOK_NS: i64 = 1_000_000;
 /// After a change: what was under way before arrives still.
@@ -28,7 +30,7 @@ pub(super) struct Squeeze {
     least: i32,
     /// One of the windows that were to be narrowed since the last change was above its least.
     has_slack: bool,
-    looked_ns: i64,
+    look: Every,
     changed_ns: i64,
     /// Before windows are doubled to what was too much …
     patience_ns: i64,
@@ -49,7 +51,7 @@ impl Default for Squeeze {
             halvings: 0,
             least: 0,
             has_slack: false,
-            looked_ns: i64::MIN,
+            look: Every::new(LOOK_NS),
             changed_ns: i64::MIN,
             patience_ns: FIRST_PATIENCE_NS,
             too_much_at: u32::MAX,
@@ -59,13 +61,12 @@ impl Default for Squeeze {
 }
 
 impl Squeeze {
-    pub(super) fn is_look_due(&self, now_ns: i64) -> bool {
-        now_ns.saturating_sub(self.looked_ns) >= LOOK_NS
+    pub(super) fn is_look_due(&mut self, now_ns: i64) -> bool {
+        self.look.is_due(now_ns)
     }
 
     /// After a look: whether something was lost since the last one, and the share of each stream in what fits, in bytes.
     pub(super) fn looked(&mut self, has_lost: bool, share: usize, now_ns: i64) {
-        self.looked_ns = now_ns;
         let stood_ns = now_ns.saturating_sub(self.changed_ns);
         let share = i32::try_from(share).unwrap_or(i32::MAX);
         if self.halvings == 0 {

@@ -208,9 +208,13 @@ impl LogBuffers {
     #[inline]
     #[must_use]
     pub fn producer_position(&self) -> i64 {
-        let tail = self.raw_tail(partition_of_count(self.active_term_count()));
-        self.geometry
-            .position(tail.term_id(), tail.effective_offset(self.term_length()))
+        self.position_of(self.raw_tail(partition_of_count(self.active_term_count())))
+    }
+
+    #[inline]
+    fn position_of(&self, tail: RawTail) -> i64 {
+        let offset = tail.effective_offset(self.term_length());
+        self.geometry.position(tail.term_id(), offset)
     }
 
     /// If the publisher stands at this position, and within a term: from the end of one it may go on by another one's tail.
@@ -218,9 +222,8 @@ impl LogBuffers {
     pub fn stands_at(&self, position: i64) -> Option<Standstill> {
         let partition = partition_of_count(self.active_term_count());
         let tail = self.raw_tail(partition);
-        let offset = tail.effective_offset(self.term_length());
-        let stands = offset < self.term_length()
-            && self.geometry.position(tail.term_id(), offset) == position;
+        let is_within = tail.effective_offset(self.term_length()) < self.term_length();
+        let stands = is_within && self.position_of(tail) == position;
         stands.then(|| Standstill::new(self.metadata.clone(), partition, tail))
     }
 

@@ -103,10 +103,15 @@ impl Slowest {
         is_near || end >= slowest - window
     }
 
+    /// Up to where those that count, and who holds it for one that joins, take the stream.
+    fn slowest(&mut self, now_ns: i64) -> i64 {
+        let ends = self.receivers.iter().map(|receiver| receiver.end);
+        ends.min().unwrap_or(i64::MAX).min(self.held(now_ns))
+    }
+
     /// Finds out until when this limit stays, if nobody speaks.
     fn settle(&mut self, limit: i64, now_ns: i64) {
-        let ends = self.receivers.iter().map(|receiver| receiver.end);
-        let slowest = ends.min().unwrap_or(i64::MAX).min(self.held(now_ns));
+        let slowest = self.slowest(now_ns);
         let counts = !self.receivers.is_empty() && self.has_required_receivers();
         let has_left = self.receivers.iter().any(|receiver| receiver.has_left);
         let stays = !has_left && (!counts || slowest == limit);
@@ -128,8 +133,7 @@ impl FlowControl for Slowest {
         let end = report.position + i64::from(report.window);
         let counts = self.counts(report.group_tag);
         let is_known = counts && self.hear(report, end, now_ns);
-        let ends = self.receivers.iter().map(|receiver| receiver.end);
-        let mut slowest = ends.min().unwrap_or(i64::MAX).min(self.held(now_ns));
+        let mut slowest = self.slowest(now_ns);
         let is_new = counts && !is_known && !report.is_end_of_stream;
         if is_new && self.keeps_up(report, end, slowest) && self.admit(report, end, now_ns) {
             slowest = slowest.min(end);
@@ -155,8 +159,7 @@ impl FlowControl for Slowest {
         if is_changed {
             self.tell_count();
         }
-        let ends = self.receivers.iter().map(|receiver| receiver.end);
-        let slowest = ends.min().unwrap_or(i64::MAX).min(self.held(now_ns));
+        let slowest = self.slowest(now_ns);
         let next = if self.receivers.is_empty() || !self.has_required_receivers() {
             limit
         } else {
