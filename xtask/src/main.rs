@@ -5,6 +5,7 @@
 mod compare;
 mod fuzz;
 mod kills;
+mod readme;
 mod sanitizers;
 mod sbe;
 mod sim;
@@ -57,6 +58,11 @@ const TASKS: &[Task] = &[
         help: "[--kills N] [--at-once N] | --drivers N, [--seed N]: kill clients of one driver by the thousand, or drivers, and \
                watch those that live",
         run: kills::kills,
+    },
+    Task {
+        name: "readme",
+        help: "[test-command]: run the commands of README.md as written, in a fresh clone of HEAD; or print its test command",
+        run: readme::run,
     },
     Task {
         name: "soak",

@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
                 "--package",
                 "taran-sim",
             ])
-            .args(["--bin", "random-worlds", "--"])
+            .args(["--example", "random-worlds", "--"])
             .args(arguments),
     )
 }
