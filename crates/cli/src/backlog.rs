@@ -1,4 +1,4 @@
-//! `taran backlog`: how far behind each part of each stream is (spec/03 §5.7).
+//! `taran backlog`: how far behind each part of each stream is (docs/spec/uri-and-configuration.md §5.7).
 
 use std::fmt::Write as _;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Points in time as the tools print them (spec/03 §5.6).
+//! Points in time as the tools print them (docs/spec/uri-and-configuration.md §5.6).
 
 use chrono::{Local, TimeZone};
 

@@ -1,4 +1,4 @@
-//! `taran driver-info`: who a driver is, how it is, and its end (spec/03 §5.4, §5.5).
+//! `taran driver-info`: who a driver is, how it is, and its end (docs/spec/uri-and-configuration.md §5.4, §5.5).
 
 use std::fmt::Write as _;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `taran errors`: the distinct errors of a driver, oldest first (spec/03 §5.6).
+//! `taran errors`: the distinct errors of a driver, oldest first (docs/spec/uri-and-configuration.md §5.6).
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `taran loss`: what streams lost on their way here (spec/03 §5.6).
+//! `taran loss`: what streams lost on their way here (docs/spec/uri-and-configuration.md §5.6).
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The line that `aeronmd -v` prints, for programs that take it apart (spec/03 §5.1).
+/// The line that `aeronmd -v` prints, for programs that take it apart (docs/spec/uri-and-configuration.md §5.1).
 pub(crate) fn driver_line() -> String {
     let (major, minor, patch) = AERON;
     format!(

@@ -1,4 +1,4 @@
-//! What the driver's counters say about a channel (`spec/01 §5.9`).
+//! What the driver's counters say about a channel (`docs/spec/shared-memory.md §5.9`).
 
 use std::net::SocketAddr;
 

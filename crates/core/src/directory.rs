@@ -1,4 +1,4 @@
-//! Where a driver is found when nobody says where (spec/01 §1.1).
+//! Where a driver is found when nobody says where (docs/spec/shared-memory.md §1.1).
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Records, of which rings and broadcast buffers are made (spec/01 §3.1, §4.1): a header of length and type, a payload,
+//! Records, of which rings and broadcast buffers are made (docs/spec/shared-memory.md §3.1, §4.1): a header of length and type, a payload,
 //! and room up to the next multiple of the header. What follows the records is a trailer of positions.
 
 use crate::memory::{Overlay, Region, Shared};

@@ -18,7 +18,7 @@ use taran_protocol::position::{RawTail, partition_of_count};
 use crate::event_log::EventLog;
 use crate::sender::StreamLog;
 
-/// Session of the worked examples in spec/02 §9.
+/// Session of the worked examples in docs/spec/wire.md §9.
 pub(crate) const SESSION: i32 = 0x1A2B_3C4D;
 /// Stream of the worked examples.
 pub(crate) const STREAM: i32 = 1001;

@@ -1,4 +1,4 @@
-//! Timestamps in messages (spec/02 §7.1): nanoseconds since 1970, written into every frame that begins a message and has
+//! Timestamps in messages (docs/spec/wire.md §7.1): nanoseconds since 1970, written into every frame that begins a message and has
 //! room for them, on the way out into the log, on the way in into what was received.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Starting and closing a driver on real files, with real threads (spec/01 §1.3, spec/03 §5.2).
+//! Starting and closing a driver on real files, with real threads (docs/spec/shared-memory.md §1.3, docs/spec/uri-and-configuration.md §5.2).
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -80,7 +80,7 @@ impl SocketSpec {
     }
 }
 
-/// The multicast role of a transport (`spec/02 §2.5`).
+/// The multicast role of a transport (`docs/spec/wire.md §2.5`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MulticastSpec {
     /// The group to join; `None` for a transport that only sends.

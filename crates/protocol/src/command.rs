@@ -1,4 +1,4 @@
-//! Commands of a client to the driver, as records of the to-driver ring buffer (`spec/01 §9.1`).
+//! Commands of a client to the driver, as records of the to-driver ring buffer (`docs/spec/shared-memory.md §9.1`).
 
 pub use crate::message::{DecodeError as CommandError, Malformed};
 

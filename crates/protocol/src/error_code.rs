@@ -1,4 +1,4 @@
-//! Error codes of driver responses and error frames (`spec/01 §9.3`), declared once.
+//! Error codes of driver responses and error frames (`docs/spec/shared-memory.md §9.3`), declared once.
 
 macro_rules! error_codes {
     ($($(#[$doc:meta])* $code:literal $variant:ident $name:literal $meaning:literal)+) => {

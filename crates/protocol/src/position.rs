@@ -1,4 +1,4 @@
-//! Positions in a stream: how a 64-bit position, a term id and an offset relate (`spec/01 §7.3`, `spec/02` notation).
+//! Positions in a stream: how a 64-bit position, a term id and an offset relate (`docs/spec/shared-memory.md §7.3`, `docs/spec/wire.md` notation).
 //!
 //! A log has three partitions of `term length` bytes each. Term ids count up from a random initial id and wrap at
 //! 32 bits; the position is the byte count since offset 0 of the initial term and never wraps.
@@ -161,7 +161,7 @@ pub const fn partition_of_count(term_count: i32) -> usize {
     (term_count as u32 % PARTITION_COUNT as u32) as usize
 }
 
-/// A raw tail counter: term id in the high half, unsigned byte offset in the low half (`spec/01 §7.4`).
+/// A raw tail counter: term id in the high half, unsigned byte offset in the low half (`docs/spec/shared-memory.md §7.4`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawTail(pub i64);
 

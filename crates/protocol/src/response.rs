@@ -1,4 +1,4 @@
-//! Responses of the driver to its clients, as records of the to-clients broadcast buffer (`spec/01 §9.2`). Every client
+//! Responses of the driver to its clients, as records of the to-clients broadcast buffer (`docs/spec/shared-memory.md §9.2`). Every client
 //! sees every response and picks its own by the ids.
 
 use std::net::SocketAddr;

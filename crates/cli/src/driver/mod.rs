@@ -1,4 +1,4 @@
-//! `taran driver`: the media driver as a process, a drop-in for the official `aeronmd` (spec/03 §5.1).
+//! `taran driver`: the media driver as a process, a drop-in for the official `aeronmd` (docs/spec/uri-and-configuration.md §5.1).
 
 pub(crate) mod configure;
 mod run;

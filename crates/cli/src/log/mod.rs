@@ -1,4 +1,4 @@
-//! `taran log`: what a log buffer holds (spec/03 §5.8).
+//! `taran log`: what a log buffer holds (docs/spec/uri-and-configuration.md §5.8).
 
 mod frames;
 mod show;

@@ -98,7 +98,7 @@ impl Attributes {
     }
 }
 
-/// Types whose key is a [`StreamKey`] (spec/01 §5.8).
+/// Types whose key is a [`StreamKey`] (docs/spec/shared-memory.md §5.8).
 fn is_of_stream(type_id: i32) -> bool {
     matches!(type_id, 1..=5 | 9 | 10 | 12 | 13 | 17 | 19 | 20)
 }

@@ -1,4 +1,4 @@
-//! `taran stat`: the counters of a driver, live (spec/03 §5.5).
+//! `taran stat`: the counters of a driver, live (docs/spec/uri-and-configuration.md §5.5).
 
 mod filter;
 mod frame;

@@ -1,4 +1,4 @@
-//! `taran streams`: the streams of a driver, with all their counters (spec/03 §5.7).
+//! `taran streams`: the streams of a driver, with all their counters (docs/spec/uri-and-configuration.md §5.7).
 
 pub(crate) mod model;
 

@@ -1,4 +1,4 @@
-//! The whole table of channels that are accepted or refused (spec/03 §1.14, docs/uri-decisions.md), against a real driver.
+//! The whole table of channels that are accepted or refused (docs/spec/uri-and-configuration.md §1.14, docs/uri-decisions.md), against a real driver.
 //!
 //! A refused line leaves nothing behind, so all of those share a driver; an accepted one, and those that need what others
 //! have made, get one of their own.

@@ -1,6 +1,6 @@
 //! What the documents say about tests is true: the tests are there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ fn defines(text: &str, name: &str) -> bool {
 /// The specifications: their chapters, each with its number of sections; 0 for a chapter without.
 const PARTS: [(&str, &[(u32, u32)]); 3] = [
     (
-        "spec/01",
+        "docs/spec/shared-memory.md",
         &[
             (1, 6),
             (2, 5),
@@ -57,7 +57,7 @@ const PARTS: [(&str, &[(u32, u32)]); 3] = [
         ],
     ),
     (
-        "spec/02",
+        "docs/spec/wire.md",
         &[
             (1, 14),
             (2, 15),
@@ -73,10 +73,101 @@ const PARTS: [(&str, &[(u32, u32)]); 3] = [
         ],
     ),
     (
-        "spec/03",
+        "docs/spec/uri-and-configuration.md",
         &[(1, 14), (2, 15), (3, 3), (4, 3), (5, 8), (6, 0), (7, 0)],
     ),
 ];
+
+/// Every text file of the repository that may cite a specification.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() {
+            let is_ours = !name.starts_with('.') && name != "target" && name != "corpus";
+            if is_ours {
+                sources(&path, found);
+            }
+        } else if name.ends_with(".rs")
+            || name.ends_with(".md")
+            || name.ends_with(".java")
+            || name.ends_with(".txt")
+        {
+            found.push(path);
+        }
+    }
+}
+
+/// The section numbers that follow a citation, such as `§2.3`, `§2.3 to §2.9, §4` or `§5.4-5.5`.
+fn cited_sections(text: &str) -> Vec<String> {
+    let mut sections = Vec::new();
+    let mut rest = text;
+    while let Some(after) = rest.strip_prefix('§') {
+        let end = after
+            .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+            .unwrap_or(after.len());
+        sections.push(after[..end].trim_end_matches('.').to_owned());
+        rest = &after[end..];
+        for joint in [", ", " and ", " to "] {
+            rest = rest
+                .strip_prefix(joint)
+                .filter(|rest| rest.starts_with('§'))
+                .unwrap_or(rest);
+        }
+    }
+    sections
+}
+
+/// The numbers of the sections of a specification, from its headings.
+fn sections_of(page: &str) -> HashSet<String> {
+    let titles = page.lines().filter_map(|line| {
+        line.strip_prefix("## ")
+            .or_else(|| line.strip_prefix("### "))
+    });
+    titles
+        .filter_map(|title| title.split(' ').next())
+        .map(|number| number.trim_end_matches('.').to_owned())
+        .collect()
+}
+
+#[test]
+fn cited_specification_sections_exist() {
+    let mut paths = Vec::new();
+    sources(&root(), &mut paths);
+    let mut pages: HashMap<String, HashSet<String>> = HashMap::new();
+    let (mut count, mut wrong) = (0, Vec::new());
+    for path in paths {
+        let Ok(text) = fs::read_to_string(&path) else {
+            continue;
+        };
+        for rest in text.split("docs/spec/").skip(1) {
+            let Some((name, after)) = rest.split_once(".md") else {
+                continue;
+            };
+            if name.contains(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-') {
+                continue;
+            }
+            count += 1;
+            let sections = pages.entry(name.to_owned()).or_insert_with(|| {
+                let page = root().join(format!("docs/spec/{name}.md"));
+                sections_of(&fs::read_to_string(page).unwrap_or_default())
+            });
+            if sections.is_empty() {
+                wrong.push(format!(
+                    "{}: there is no docs/spec/{name}.md",
+                    path.display()
+                ));
+            }
+            for section in cited_sections(after.trim_start()) {
+                if !sections.contains(&section) {
+                    wrong.push(format!("{}: {name}.md has no §{section}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(count > 200, "{count} citations");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
 
 /// The numbers of all sections.
 fn leaves(chapters: &[(u32, u32)]) -> impl Iterator<Item = String> {

@@ -26,7 +26,7 @@ const PROPERTIES: &[(&str, &str)] = &[
 
 const STREAM: i32 = 9;
 
-/// Counter type of a client's heartbeat (spec/01 §5.7).
+/// Counter type of a client's heartbeat (docs/spec/shared-memory.md §5.7).
 const CLIENT_HEARTBEAT: i32 = 11;
 
 /// A client of either kind that publishes ten messages, claims one more if asked to, and waits to be killed.

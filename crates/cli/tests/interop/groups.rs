@@ -1,5 +1,5 @@
 //! Streams to many receivers, between our driver and the official one, in both directions: multicast, destinations by
-//! command and by announcement, and each flow control among them (spec/02 §2.3 to §2.9, §4).
+//! command and by announcement, and each flow control among them (docs/spec/wire.md §2.3 to §2.9, §4).
 
 use std::path::Path;
 

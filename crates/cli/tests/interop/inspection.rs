@@ -100,7 +100,7 @@ fn the_official_error_reader_sees_what_went_wrong() {
     assert!(said[0].starts_with("ERROR 3 "), "{said:#?}");
 }
 
-/// The codes are those of the C driver (spec/03 §1.14).
+/// The codes are those of the C driver (docs/spec/uri-and-configuration.md §1.14).
 #[test]
 fn the_official_client_is_told_why_a_channel_is_refused() {
     require_java!();

@@ -1,5 +1,5 @@
 //! Two receivers on drivers of the other kind, and one of them does not read: what each flow control of groups makes of it
-//! (spec/02 §4). One waits for it and one goes on without it; who counts is told apart by tags.
+//! (docs/spec/wire.md §4). One waits for it and one goes on without it; who counts is told apart by tags.
 
 use std::path::Path;
 use std::thread;

@@ -1,5 +1,5 @@
 //! Subscriptions to groups and to sources that come by command, between our driver and the official one, in both
-//! directions (spec/02 §2.3 to §2.7, §2.11).
+//! directions (docs/spec/wire.md §2.3 to §2.7, §2.11).
 
 use std::path::Path;
 

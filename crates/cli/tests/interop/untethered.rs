@@ -1,4 +1,4 @@
-//! Untethered subscriptions of our client, on the official driver, on ours and between them (spec/02 §2.10).
+//! Untethered subscriptions of our client, on the official driver, on ours and between them (docs/spec/wire.md §2.10).
 
 use std::path::Path;
 use std::sync::Arc;

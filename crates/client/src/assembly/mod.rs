@@ -1,4 +1,4 @@
-//! Putting messages together that were sent in several fragments (`spec/01 §8.6`).
+//! Putting messages together that were sent in several fragments (`docs/spec/shared-memory.md §8.6`).
 //!
 //! A message longer than the mtu allows travels as several frames, and a poll delivers each on its own. An assembler
 //! sits between the poll and the handler of whole messages:

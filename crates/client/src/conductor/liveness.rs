@@ -1,4 +1,4 @@
-//! Signs of life, the driver's and ours (`spec/01 §10.1`).
+//! Signs of life, the driver's and ours (`docs/spec/shared-memory.md §10.1`).
 
 use std::sync::Arc;
 use std::time::Duration;

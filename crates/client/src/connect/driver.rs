@@ -1,4 +1,4 @@
-//! Looking at a driver without being its client (`spec/01 §1.4`, `§2`).
+//! Looking at a driver without being its client (`docs/spec/shared-memory.md §1.4`, `§2`).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Finding a driver (`spec/01 §1.6`).
+//! Finding a driver (`docs/spec/shared-memory.md §1.6`).
 //!
 //! Contract: [`Connecting::poll`] is called with the present time until it gives a client or an error; in between it
 //! says how long to wait. It does no waiting itself.

@@ -1,4 +1,4 @@
-//! How long an agent's turns take, seen from outside (spec/01 §5.6, counters 26 to 33).
+//! How long an agent's turns take, seen from outside (docs/spec/shared-memory.md §5.6, counters 26 to 33).
 
 use std::time::Duration;
 

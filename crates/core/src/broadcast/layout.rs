@@ -1,4 +1,4 @@
-//! Where things lie in a broadcast buffer (spec/01 §4.1).
+//! Where things lie in a broadcast buffer (docs/spec/shared-memory.md §4.1).
 
 use super::BroadcastError;
 use crate::{

@@ -1,4 +1,4 @@
-//! Messages from one transmitter to any number of receivers, in any number of processes (spec/01 §4). Carries the
+//! Messages from one transmitter to any number of receivers, in any number of processes (docs/spec/shared-memory.md §4). Carries the
 //! driver's answers.
 //!
 //! The buffer is a power of two of bytes and a trailer. The transmitter never waits: a receiver that falls behind by

@@ -1,4 +1,4 @@
-//! The reading end (spec/01 §4.3).
+//! The reading end (docs/spec/shared-memory.md §4.3).
 
 use thiserror::Error;
 

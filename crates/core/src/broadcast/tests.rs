@@ -1,4 +1,4 @@
-//! The bytes that other implementations see (spec/01 §4), slow receivers, and damage.
+//! The bytes that other implementations see (docs/spec/shared-memory.md §4), slow receivers, and damage.
 
 use std::{collections::VecDeque, thread};
 

@@ -1,4 +1,4 @@
-//! The writing end (spec/01 §4.2).
+//! The writing end (docs/spec/shared-memory.md §4.2).
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! The two records of a counter (spec/01 §5.1, §5.2).
+//! The two records of a counter (docs/spec/shared-memory.md §5.1, §5.2).
 
 use crate::memory::Gap;
 use crate::overlay;

@@ -1,4 +1,4 @@
-//! Numbers that anyone on the machine can watch (spec/01 §5).
+//! Numbers that anyone on the machine can watch (docs/spec/shared-memory.md §5).
 //!
 //! A counter is a 128 byte record of values (the count and three ids) and a 512 byte record that
 //! says what it is. One thread, the driver's conductor, hands them out and takes them back: the

@@ -35,7 +35,7 @@ pub enum CounterState {
 pub struct CounterMeta {
     /// The counter's id.
     pub id: i32,
-    /// What kind of counter it is (spec/01 §5.6, §5.7).
+    /// What kind of counter it is (docs/spec/shared-memory.md §5.6, §5.7).
     pub type_id: i32,
     /// The id of what it counts for, e.g. a publication.
     pub registration_id: i64,
@@ -142,7 +142,7 @@ impl CountersReader {
             let type_id = record.type_id.load(Ordering::Relaxed);
             let found = read(&record, &values);
             // Look whether it was freed under us, or even given away again: the ids of a new counter
-            // may arrive after its state (spec/01 §5.3), and a freed one loses its key. The fence is
+            // may arrive after its state (docs/spec/shared-memory.md §5.3), and a freed one loses its key. The fence is
             // the partner of the one in `CounterTable::free`; the acquire is as above.
             fence(Ordering::Acquire);
             let same = record.state.load(Ordering::Acquire) == ALLOCATED
@@ -172,7 +172,7 @@ impl CountersReader {
     }
 
     /// The counter of a type that counts for `registration_id`. A counter that was allocated a moment
-    /// ago may not be found yet (spec/01 §5.3).
+    /// ago may not be found yet (docs/spec/shared-memory.md §5.3).
     pub fn find_by_type_and_registration(&self, type_id: i32, registration_id: i64) -> Option<i32> {
         self.used_ids().find(|&id| {
             let ids = self.consistent(id, |record, values| {
@@ -191,7 +191,7 @@ impl CountersReader {
             .find(|&id| self.registration_id(id) == Some(registration_id))
     }
 
-    /// Writes behind the label of a counter in use, for the client that owns the counter (spec/01
+    /// Writes behind the label of a counter in use, for the client that owns the counter (docs/spec/shared-memory.md
     /// §5.10); cut at 380 bytes. False if the counter is not in use.
     pub fn append_label(&self, id: i32, text: &str) -> bool {
         let record = self.allocated(id);

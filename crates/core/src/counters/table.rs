@@ -31,7 +31,7 @@ pub struct CounterTable {
 /// What a new counter is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CounterSpec<'a> {
-    /// The kind of counter (spec/01 §5.6, §5.7).
+    /// The kind of counter (docs/spec/shared-memory.md §5.6, §5.7).
     pub type_id: i32,
     /// The key, laid out by type; cut at 112 bytes.
     pub key: &'a [u8],
@@ -66,7 +66,7 @@ pub struct CountersFull {
 
 impl CounterTable {
     /// A table over zeroed sections of a new `cnc.dat`. A freed id rests for `free_to_reuse`, in
-    /// whole milliseconds, at least one unless it is zero (spec/01 §5.4).
+    /// whole milliseconds, at least one unless it is zero (docs/spec/shared-memory.md §5.4).
     pub fn new(metadata: Region, values: Region, free_to_reuse: Duration) -> Self {
         let millis = i64::try_from(free_to_reuse.as_millis()).unwrap_or(i64::MAX);
         let rest_ms = if free_to_reuse.is_zero() {

@@ -1,4 +1,4 @@
-//! The distinct error log: each error once, with how often and when (spec/01 §6.1).
+//! The distinct error log: each error once, with how often and when (docs/spec/shared-memory.md §6.1).
 //!
 //! [`ErrorLog`] is the one writer. [`ErrorHandler`] makes it common to the threads of a driver,
 //! counts what goes through it and makes sure that nothing is lost in silence when the log is full.

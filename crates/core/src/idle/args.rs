@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// A duration: digits and one of `ns`, `us`, `ms`, `s` in either case; without a unit, nanoseconds
-/// (spec/03 §1.3).
+/// (docs/spec/uri-and-configuration.md §1.3).
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);

@@ -1,4 +1,4 @@
-//! Idle strategies by name (spec/03 §2.11).
+//! Idle strategies by name (docs/spec/uri-and-configuration.md §2.11).
 
 use std::fmt;
 use std::time::Duration;

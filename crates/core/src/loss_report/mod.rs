@@ -1,4 +1,4 @@
-//! Which streams lost what (spec/01 §6.2): the file `loss-report.dat`.
+//! Which streams lost what (docs/spec/shared-memory.md §6.2): the file `loss-report.dat`.
 //!
 //! One entry per image. [`LossReport`] makes entries; each [`LossEntry`] is then updated by the agent
 //! that sees the loss, without asking anyone. [`read`] is for whoever looks, from any process.

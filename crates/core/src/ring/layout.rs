@@ -1,4 +1,4 @@
-//! Where things lie in a ring (spec/01 §3.1).
+//! Where things lie in a ring (docs/spec/shared-memory.md §3.1).
 
 use super::{RingError, WriteError};
 use crate::{

@@ -1,4 +1,4 @@
-//! Rings of messages in shared memory (spec/01 §3).
+//! Rings of messages in shared memory (docs/spec/shared-memory.md §3).
 //!
 //! A ring is a power of two of bytes and a trailer with its positions. A message lies in it as a record: length, type,
 //! payload. A positive length, stored last, publishes the record; a negative one says that its producer is still at

@@ -1,4 +1,4 @@
-//! Taking messages out of a ring: the same for both kinds (spec/01 §3.4).
+//! Taking messages out of a ring: the same for both kinds (docs/spec/shared-memory.md §3.4).
 
 use super::{
     Action, Corrupt, RingError,

@@ -1,4 +1,4 @@
-//! Freeing a ring from producers that died between claim and commit (spec/01 §3.5).
+//! Freeing a ring from producers that died between claim and commit (docs/spec/shared-memory.md §3.5).
 
 use super::{
     layout::{Buffer, HEADER_LENGTH, PADDING, aligned},

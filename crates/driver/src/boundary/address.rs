@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use taran_core::counters::Counter;
 
-/// Where a send endpoint's datagrams go (spec/02 §2.5, §2.9).
+/// Where a send endpoint's datagrams go (docs/spec/wire.md §2.5, §2.9).
 #[derive(Clone, Debug)]
 pub enum Destination {
     /// The one peer the socket is connected to.

@@ -86,7 +86,7 @@ pub enum ReceiverCommand {
         session_id: Option<i32>,
     },
     /// The last subscription of a stream (or of one session of it) is gone. Images nobody wants any more take no
-    /// further data and begin to say goodbye (spec/02 §5.1).
+    /// further data and begin to say goodbye (docs/spec/wire.md §5.1).
     RemoveSubscription {
         /// The endpoint.
         endpoint: EndpointId,
@@ -133,7 +133,7 @@ pub enum ReceiverCommand {
         /// Its session.
         session_id: i32,
     },
-    /// Tell the sender of the image under which session its requests are answered (spec/02 §2.10), or do so no longer.
+    /// Tell the sender of the image under which session its requests are answered (docs/spec/wire.md §2.10), or do so no longer.
     AnnounceResponse {
         /// The endpoint of the image.
         endpoint: EndpointId,
@@ -142,7 +142,7 @@ pub enum ReceiverCommand {
         /// The session of the response publication.
         session_id: Option<i32>,
     },
-    /// Answer with error frames instead of status messages until the image times out (spec/02 §5.6).
+    /// Answer with error frames instead of status messages until the image times out (docs/spec/wire.md §5.6).
     RejectImage {
         /// The endpoint of the image.
         endpoint: EndpointId,
@@ -158,7 +158,7 @@ pub enum ReceiverCommand {
         /// The image.
         image: ImageId,
     },
-    /// A session that timed out may come back (spec/02 §5.10).
+    /// A session that timed out may come back (docs/spec/wire.md §5.10).
     RemoveCoolDown {
         /// The endpoint.
         endpoint: EndpointId,

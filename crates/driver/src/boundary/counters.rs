@@ -25,7 +25,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// System counters of the sender (spec/02 §10).
+    /// System counters of the sender (docs/spec/wire.md §10).
     SenderCounters {
         bytes_sent: BytesSent,
         naks_received: NaksReceived,
@@ -44,7 +44,7 @@ counters! {
 }
 
 counters! {
-    /// System counters of the receiver (spec/02 §10).
+    /// System counters of the receiver (docs/spec/wire.md §10).
     ReceiverCounters {
         bytes_received: BytesReceived,
         naks_sent: NaksSent,

@@ -30,9 +30,9 @@ pub enum ConductorEvent {
         /// What was one of its transports.
         transport: Box<ReceiveTransport>,
     },
-    /// A receiver sent an error frame for a publication (spec/02 §3.7). To be recorded and told to the clients.
+    /// A receiver sent an error frame for a publication (docs/spec/wire.md §3.7). To be recorded and told to the clients.
     PublicationError(PublicationError),
-    /// Nothing was heard from the peer of a send endpoint for five seconds: resolve its name again (spec/02 §2.14).
+    /// Nothing was heard from the peer of a send endpoint for five seconds: resolve its name again (docs/spec/wire.md §2.14).
     SendEndpointUnheard(EndpointId),
     /// Nothing was heard for five seconds from a destination that was given by name: resolve it again.
     DestinationUnheard {
@@ -48,7 +48,7 @@ pub enum ConductorEvent {
         /// Which of its transports.
         transport: TransportId,
     },
-    /// The receiver of a publication answers it under this session (spec/02 §2.10). Repeated until the answers are
+    /// The receiver of a publication answers it under this session (docs/spec/wire.md §2.10). Repeated until the answers are
     /// received.
     ResponseSetup {
         /// The publication, which asked for a response.
@@ -67,7 +67,7 @@ pub enum ConductorEvent {
     },
 }
 
-/// The facts of a SETUP frame and of where it came from. The fields passed spec/02 §1.14 rule 2; window checks and
+/// The facts of a SETUP frame and of where it came from. The fields passed docs/spec/wire.md §1.14 rule 2; window checks and
 /// everything about subscriptions are the conductor's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateImage {
@@ -95,7 +95,7 @@ pub struct CreateImage {
     pub own_ttl: u8,
     /// The publication has group semantics.
     pub is_group: bool,
-    /// The publication asks for a response channel (spec/02 §2.10).
+    /// The publication asks for a response channel (docs/spec/wire.md §2.10).
     pub wants_response: bool,
     /// Where the SETUP came from: the image's source identity.
     pub source: SocketAddr,

@@ -3,7 +3,7 @@
 use taran_core::memory::prefetch_value;
 use taran_core::sync::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, Ordering};
 
-/// Life of an image (spec/02 §5.10). The conductor decides; the receiver looks at it once per duty cycle.
+/// Life of an image (docs/spec/wire.md §5.10). The conductor decides; the receiver looks at it once per duty cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ImageState {

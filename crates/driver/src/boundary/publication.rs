@@ -54,7 +54,7 @@ impl PublicationShared {
     }
 
     /// Flow control has the receivers it requires. The publication is connected when this and
-    /// [`Self::has_receivers`] hold, or when it has spies and simulates a connection for them (spec/02 §3.6).
+    /// [`Self::has_receivers`] hold, or when it has spies and simulates a connection for them (docs/spec/wire.md §3.6).
     #[must_use]
     pub fn has_required_receivers(&self) -> bool {
         self.sender.has_required_receivers.load(Ordering::Acquire)
@@ -91,7 +91,7 @@ impl PublicationShared {
         self.conductor.is_revoked.load(Ordering::Acquire)
     }
 
-    /// Conductor: the stream has ended (spec/02 §3.10).
+    /// Conductor: the stream has ended (docs/spec/wire.md §3.10).
     pub fn conductor_end_of_stream(&self) {
         self.conductor
             .is_end_of_stream

@@ -31,14 +31,14 @@ pub struct SendEndpointSpec {
     pub control: Option<Box<dyn Transport>>,
     /// Where `data` sends to.
     pub destination: Destination,
-    /// Tell the conductor to resolve the peer's name again after this time without a status message (spec/02 §2.14);
+    /// Tell the conductor to resolve the peer's name again after this time without a status message (docs/spec/wire.md §2.14);
     /// `None` for multicast, response channels and literal addresses.
     pub unheard_timeout_ns: Option<i64>,
     /// Chance for the table of publications, that strangers cannot guess.
     pub seed: u64,
 }
 
-/// Which flow control a publication uses (spec/02 §4).
+/// Which flow control a publication uses (docs/spec/wire.md §4).
 #[derive(Debug)]
 pub enum FlowControlSpec {
     /// The only receiver, or the fastest of a group, sets the limit.
@@ -53,7 +53,7 @@ pub enum FlowControlSpec {
     Custom(Box<dyn FlowControl>),
 }
 
-/// Flow control by the slowest receiver (spec/02 §4.4).
+/// Flow control by the slowest receiver (docs/spec/wire.md §4.4).
 #[derive(Clone, Debug)]
 pub struct SlowestSpec {
     /// Only receivers with this tag count; `None`: all do.
@@ -70,7 +70,7 @@ pub struct SlowestSpec {
     pub log: StreamLog,
 }
 
-/// How a publication answers NAKs (spec/02 §3.8).
+/// How a publication answers NAKs (docs/spec/wire.md §3.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetransmitSpec {
     /// Concurrent actions: 1 for unicast, else `max-resend`.
@@ -102,7 +102,7 @@ pub struct SenderPublicationSpec {
     pub ttl: i32,
     /// Multicast or multi-destination: SETUP carries GROUP, an EOS from one receiver is not the end.
     pub is_group: bool,
-    /// SETUP asks for a response channel (spec/02 §2.10).
+    /// SETUP asks for a response channel (docs/spec/wire.md §2.10).
     pub wants_response: bool,
     /// It is a response itself: it goes to who asks for its SETUP.
     pub is_response: bool,
@@ -144,7 +144,7 @@ pub struct ReceiveTransportSpec {
     pub transport: Box<dyn Transport>,
     /// Multicast: status messages and NAKs go to this group instead of the source.
     pub control_group: Option<SocketAddr>,
-    /// URI `control`: SETUPs are elicited from here once a second (spec/02 §5.3).
+    /// URI `control`: SETUPs are elicited from here once a second (docs/spec/wire.md §5.3).
     pub explicit_control: Option<SocketAddr>,
     /// Tell the conductor to resolve the explicit control address again after this time without data; `None`: never.
     pub unheard_timeout_ns: Option<i64>,
@@ -175,7 +175,7 @@ pub struct ReceiveEndpointSpec {
     pub seed: u64,
 }
 
-/// When a gap is NAKed (spec/02 §5.5).
+/// When a gap is NAKed (docs/spec/wire.md §5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NakDelaySpec {
     /// One receiver: after a fixed delay, then again after a fixed delay.

@@ -3,7 +3,7 @@
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::UriError;
 
-/// The code and text of an `ON_ERROR` answer (spec/01 §9.3, C column of spec/03 §1).
+/// The code and text of an `ON_ERROR` answer (docs/spec/shared-memory.md §9.3, C column of docs/spec/uri-and-configuration.md §1).
 ///
 /// Every failure is also recorded in the distinct error log and counted, by whoever sends it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

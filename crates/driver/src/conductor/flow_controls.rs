@@ -1,4 +1,4 @@
-//! Which flow control a publication gets (spec/02 §4.1).
+//! Which flow control a publication gets (docs/spec/wire.md §4.1).
 
 use std::fmt;
 use std::sync::Arc;

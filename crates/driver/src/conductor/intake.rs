@@ -131,7 +131,7 @@ impl Intake {
         self.ring.set_heartbeat_ms(epoch_ms);
     }
 
-    /// A client that died while it wrote a command must not stop the others (spec/01 §3.5).
+    /// A client that died while it wrote a command must not stop the others (docs/spec/shared-memory.md §3.5).
     pub(crate) fn check_blocked(&mut self, owners: &Owners) {
         let now_ns = owners.now.nanos;
         let head = self.ring.head();

@@ -102,7 +102,7 @@ impl PublicationLog {
         self.clean_position
     }
 
-    /// Zeroes what lies below `position` and is not yet clean (spec/01 §7.8); true if all of it is clean now.
+    /// Zeroes what lies below `position` and is not yet clean (docs/spec/shared-memory.md §7.8); true if all of it is clean now.
     ///
     /// What is cleaned lies behind every reader, and publishers get there only when their limit allows, which is raised
     /// after this. One call cleans the rest of a term and the next one at most: more than that can only be asked for by

@@ -13,7 +13,7 @@ pub(crate) struct Replies {
     events: EventLog,
 }
 
-/// Longest error text sent, in bytes (spec/03 §4.1).
+/// Longest error text sent, in bytes (docs/spec/uri-and-configuration.md §4.1).
 const ERROR_TEXT_MAX: usize = 8192;
 
 impl Replies {

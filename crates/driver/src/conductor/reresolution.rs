@@ -1,5 +1,5 @@
 //! Peers that fell silent: their names are looked up again, and what they mean by now is told to whoever sends to them
-//! (spec/02 §2.14).
+//! (docs/spec/wire.md §2.14).
 
 use std::net::{IpAddr, SocketAddr};
 

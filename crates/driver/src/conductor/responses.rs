@@ -1,4 +1,4 @@
-//! Requests and the channels of their answers (spec/02 §2.10).
+//! Requests and the channels of their answers (docs/spec/wire.md §2.10).
 //!
 //! ```text
 //! requester                                            server

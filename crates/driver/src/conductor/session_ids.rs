@@ -1,4 +1,4 @@
-//! Session ids for publications that do not choose their own (spec/01 §9.4, spec/02 §7.2).
+//! Session ids for publications that do not choose their own (docs/spec/shared-memory.md §9.4, docs/spec/wire.md §7.2).
 
 use std::ops::RangeInclusive;
 

@@ -4,7 +4,7 @@
 //! A position is a counter that its client writes, so what is read here may be anything; users of the minimum and
 //! maximum clamp them to what the log can hold.
 //!
-//! Untethered subscribers (`tether=false`, spec/01 §9.6, spec/02 §5.9) that stay behind the limit are told that the
+//! Untethered subscribers (`tether=false`, docs/spec/shared-memory.md §9.6, docs/spec/wire.md §5.9) that stay behind the limit are told that the
 //! image is unavailable, linger, rest, and then join again. `tick` moves them through these states and returns what
 //! has to be done about it; tethered subscribers are never touched.
 

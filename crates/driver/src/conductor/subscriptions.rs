@@ -72,7 +72,7 @@ impl Subscription {
                 .is_none_or(|wanted| wanted == session_id)
     }
 
-    /// Whether it is a spy that reads that stream (spec/02 §2.12): who names the tag gets every session.
+    /// Whether it is a spy that reads that stream (docs/spec/wire.md §2.12): who names the tag gets every session.
     pub(crate) fn spies_on(&self, stream: &SpiedStream<'_>) -> bool {
         let Source::Spy(channel) = &self.source else {
             return false;

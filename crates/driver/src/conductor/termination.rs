@@ -29,7 +29,7 @@ impl Termination {
         }
     }
 
-    /// A client asks the driver to stop. Denied requests leave no trace (spec/03 §5.4).
+    /// A client asks the driver to stop. Denied requests leave no trace (docs/spec/uri-and-configuration.md §5.4).
     pub(crate) fn request(&mut self, token: &[u8]) {
         if (self.validator)(&self.directory, token) {
             (self.hook)();

@@ -1,4 +1,4 @@
-//! How much a receiver lets the sender run ahead (spec/02 §5.7).
+//! How much a receiver lets the sender run ahead (docs/spec/wire.md §5.7).
 //!
 //! Every image has a [`CongestionControl`] of its own. The conductor makes it, the receiver asks it: once per duty cycle
 //! for its [`Advice`], once whether to measure the round trip, and it hears of each measurement. Whoever wants another

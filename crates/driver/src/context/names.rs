@@ -1,4 +1,4 @@
-//! How names are resolved, as options say it (spec/03 §2.9).
+//! How names are resolved, as options say it (docs/spec/uri-and-configuration.md §2.9).
 
 use taran_protocol::option::{OptionId, OptionSet};
 use taran_protocol::uri::Address;
@@ -30,7 +30,7 @@ pub struct TableRow {
     pub other: String,
 }
 
-/// How this driver exchanges names with others (spec/02 §6).
+/// How this driver exchanges names with others (docs/spec/wire.md §6).
 #[derive(Debug, Clone)]
 pub struct GossipSettings {
     /// This driver's name.

@@ -1,4 +1,4 @@
-//! The configuration as text, for `aeron.print.configuration` (spec/03 §5.3).
+//! The configuration as text, for `aeron.print.configuration` (docs/spec/uri-and-configuration.md §5.3).
 
 use taran_core::directory::default_directory;
 use taran_protocol::option::{OptionId, OptionSet, Value};

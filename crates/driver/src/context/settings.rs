@@ -38,7 +38,7 @@ pub struct Settings {
     pub names: NameSettings,
 }
 
-/// The Aeron directory and what is done with it (spec/03 §2.2).
+/// The Aeron directory and what is done with it (docs/spec/uri-and-configuration.md §2.2).
 #[derive(Debug, Clone)]
 pub struct DirectorySettings {
     /// Where it is, absolute.
@@ -53,7 +53,7 @@ pub struct DirectorySettings {
     pub driver_timeout_ms: i64,
 }
 
-/// Lengths in bytes (spec/03 §2.3).
+/// Lengths in bytes (docs/spec/uri-and-configuration.md §2.3).
 #[derive(Debug, Clone, Copy)]
 pub struct BufferSettings {
     /// To-driver ring with its trailer.
@@ -106,7 +106,7 @@ pub struct ReceiverSettings {
     pub cubic: CubicSettings,
 }
 
-/// CUBIC congestion control (spec/02 §5.7).
+/// CUBIC congestion control (docs/spec/wire.md §5.7).
 #[derive(Debug, Clone, Copy)]
 pub struct CubicSettings {
     /// Ask senders for round trips.
@@ -117,7 +117,7 @@ pub struct CubicSettings {
     pub is_tcp_friendly: bool,
 }
 
-/// Sockets (spec/03 §2.5).
+/// Sockets (docs/spec/uri-and-configuration.md §2.5).
 #[derive(Debug, Clone)]
 pub struct SocketSettings {
     /// `SO_SNDBUF`; `None`: the system's default.
@@ -138,7 +138,7 @@ pub struct SocketSettings {
     pub status_poll_ratio: u32,
 }
 
-/// Intervals and limits of the conductor (spec/03 §2.8).
+/// Intervals and limits of the conductor (docs/spec/uri-and-configuration.md §2.8).
 #[derive(Debug, Clone)]
 pub struct TimerSettings {
     /// Between two looks at lives.

@@ -1,4 +1,4 @@
-//! What options need of each other (spec/03 §2.13). The range of each by itself was checked when it was set.
+//! What options need of each other (docs/spec/uri-and-configuration.md §2.13). The range of each by itself was checked when it was set.
 
 use taran_net::BufferLimits;
 use taran_protocol::option::{OptionId, OptionSet};

@@ -1,4 +1,4 @@
-//! The event log: what the driver does, for people who look for a cause (`aeron.event.log`, spec/03 §6).
+//! The event log: what the driver does, for people who look for a cause (`aeron.event.log`, docs/spec/uri-and-configuration.md §6).
 //!
 //! Agents write records of plain bytes into a bounded queue; a thread of its own takes them out, makes lines of them and
 //! writes these. An event that is not wanted costs a look at one bit. A full queue loses events and counts them; nobody

@@ -1,4 +1,4 @@
-//! Loss on purpose in a running driver, by the options of the C driver (spec/03 §2.5).
+//! Loss on purpose in a running driver, by the options of the C driver (docs/spec/uri-and-configuration.md §2.5).
 //!
 //! `AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS` and `..._OUTGOING_INTERCEPTORS` name what datagrams pass through, in that
 //! order; each interceptor has an option with its arguments. What one interceptor loses the next one does not see. The

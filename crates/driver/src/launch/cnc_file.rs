@@ -1,4 +1,4 @@
-//! `cnc.dat` and the loss report: made at the start, in the order that clients rely on (spec/01 §2.4).
+//! `cnc.dat` and the loss report: made at the start, in the order that clients rely on (docs/spec/shared-memory.md §2.4).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// `cnc.dat` without its version, the ring with a heartbeat, and the loss report (spec/01 §2.4).
+    /// `cnc.dat` without its version, the ring with a heartbeat, and the loss report (docs/spec/shared-memory.md §2.4).
     pub(crate) fn create(
         storage: &Arc<dyn Storage>,
         settings: &Settings,

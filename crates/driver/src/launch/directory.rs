@@ -1,5 +1,5 @@
-//! The Aeron directory: whose it is, what a dead driver left in it, and what of it is ours to delete (spec/01 §1.3,
-//! spec/03 §5.2).
+//! The Aeron directory: whose it is, what a dead driver left in it, and what of it is ours to delete (docs/spec/shared-memory.md §1.3,
+//! docs/spec/uri-and-configuration.md §5.2).
 //!
 //! Only what a driver makes is ever deleted: `cnc.dat`, `loss-report.dat`, the two folders of logs. The directory itself
 //! goes when nothing else is in it.
@@ -34,7 +34,7 @@ pub(crate) enum Tenant {
     Dead(Option<Cnc>),
 }
 
-/// Looks who lives in a directory (spec/01 §1.5).
+/// Looks who lives in a directory (docs/spec/shared-memory.md §1.5).
 pub(crate) fn tenant(
     storage: &dyn Storage,
     settings: &DirectorySettings,

@@ -254,7 +254,7 @@ fn event_writer(options: &OptionSet) -> Result<Option<EventWriter>, DriverError>
 }
 
 /// A `cnc.dat` that is not finished may be that of a driver which starts at this moment: gives it the time to show
-/// itself (spec/01 §1.5).
+/// itself (docs/spec/shared-memory.md §1.5).
 fn await_starting_driver(
     storage: &dyn Storage,
     settings: &DirectorySettings,

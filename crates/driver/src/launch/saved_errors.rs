@@ -1,4 +1,4 @@
-//! The errors of a dead driver, saved as text beside its directory (spec/01 §1.4).
+//! The errors of a dead driver, saved as text beside its directory (docs/spec/shared-memory.md §1.4).
 
 use std::fmt::Write;
 use std::io;

@@ -1,4 +1,4 @@
-//! How the agents of a driver are run: on three threads, two, one, or by their user (spec/03 §2.10).
+//! How the agents of a driver are run: on three threads, two, one, or by their user (docs/spec/uri-and-configuration.md §2.10).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What each transport of an endpoint has brought of one stream (spec/02 §2.11).
+//! What each transport of an endpoint has brought of one stream (docs/spec/wire.md §2.11).
 //!
 //! A plain subscription has one transport, and one connection here. With `control-mode=manual` there are as many as
 //! there are destinations: the stream may come in on several of them at once, and its sender, or its senders, are

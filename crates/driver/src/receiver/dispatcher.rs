@@ -1,4 +1,4 @@
-//! Which image a frame belongs to, and what to do while there is none (spec/02 §5.1).
+//! Which image a frame belongs to, and what to do while there is none (docs/spec/wire.md §5.1).
 //!
 //! Pure bookkeeping: frames come in as their ids, verdicts go out. "Nobody is interested" is not stored, it is what the
 //! subscriptions say. The tables are bounded, because anybody can send frames with invented ids.

@@ -6,7 +6,7 @@ use super::Desk;
 use super::endpoint::ReceiveEndpoint;
 use crate::boundary::ConductorEvent;
 
-/// SETUPs are elicited so often at an explicit control address (spec/02 §5.3).
+/// SETUPs are elicited so often at an explicit control address (docs/spec/wire.md §5.3).
 const ELICIT_INTERVAL_NS: i64 = 1_000_000_000;
 
 impl ReceiveEndpoint {
@@ -83,7 +83,7 @@ impl ReceiveEndpoint {
         }
     }
 
-    /// Who stays silent behind an explicit control address may have moved (spec/02 §2.14).
+    /// Who stays silent behind an explicit control address may have moved (docs/spec/wire.md §2.14).
     pub(super) fn check_heard(&mut self, desk: &mut Desk<'_>) {
         for transport in self.transports.iter_mut().flatten() {
             if let Some(timeout_ns) = transport.unheard_timeout_ns

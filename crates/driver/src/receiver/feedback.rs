@@ -1,4 +1,4 @@
-//! What an image tells its sender (spec/02 §5.6).
+//! What an image tells its sender (docs/spec/wire.md §5.6).
 
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::frame::{
@@ -125,7 +125,7 @@ impl ReceiverImage {
         self.sign.is_some()
     }
 
-    /// Repeated before each regular status message, as long as there is something to tell (spec/02 §2.10).
+    /// Repeated before each regular status message, as long as there is something to tell (docs/spec/wire.md §2.10).
     fn send_response_setup(&mut self, link: &mut Link<'_>) {
         let Some(response_session_id) = self.response.take() else {
             return;

@@ -185,7 +185,7 @@ impl ReceiveEndpoint {
         }
     }
 
-    /// A round-trip measurement: the sender's, to be answered, or the answer to ours (spec/02 §5.1).
+    /// A round-trip measurement: the sender's, to be answered, or the answer to ours (docs/spec/wire.md §5.1).
     fn on_rttm(&mut self, transport: usize, rttm: &Rttm, source: SocketAddr, desk: &mut Desk<'_>) {
         let receiver_id = rttm.receiver_id.get();
         let slot = self

@@ -2,7 +2,7 @@
 
 use taran_protocol::frame::{IntoBytes, StatusMessage, StatusMessageWithTag};
 
-/// Receiver id and group tag of an endpoint (spec/02 §5.1).
+/// Receiver id and group tag of an endpoint (docs/spec/wire.md §5.1).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Identity {
     pub(super) receiver_id: i64,
@@ -59,7 +59,7 @@ impl Identity {
         }
     }
 
-    /// Asks for a SETUP; session and stream 0 ask nobody in particular (spec/02 §5.3).
+    /// Asks for a SETUP; session and stream 0 ask nobody in particular (docs/spec/wire.md §5.3).
     pub(super) fn setup_request(&self, session_id: i32, stream_id: i32) -> StatusDatagram {
         self.status(&Status {
             flags: StatusMessage::SEND_SETUP,

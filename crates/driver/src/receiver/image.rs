@@ -237,7 +237,7 @@ impl ReceiverImage {
         now.nanos - self.heard_ns > self.spec.liveness_timeout_ns
     }
 
-    /// A stream that has ended and wholly arrived, or that nobody reads, is left (spec/02 §5.10).
+    /// A stream that has ended and wholly arrived, or that nobody reads, is left (docs/spec/wire.md §5.10).
     fn check_leaving(&mut self) {
         if self.has_ended && !self.is_complete && self.rebuilt >= self.high_water {
             self.is_complete = true;

@@ -1,4 +1,4 @@
-//! From a datagram into the term buffer (spec/02 §5.4).
+//! From a datagram into the term buffer (docs/spec/wire.md §5.4).
 
 use taran_core::memory::Claim;
 use taran_protocol::frame::{DATA_HEADER_LENGTH, DataFrame, DataHeader, IntoBytes, Walk};

@@ -1,4 +1,4 @@
-//! Which bytes of a stream are missing, and when to say so (spec/02 §5.5).
+//! Which bytes of a stream are missing, and when to say so (docs/spec/wire.md §5.5).
 //!
 //! Input: [`Loss::found`] with the first gap after each scan of the log; [`Loss::due`] in each turn of the image. Output: the
 //! gap, when it is time to NAK or to fill it. Gaps that close in time are never spoken of.

@@ -1,4 +1,4 @@
-//! When to speak about a gap (spec/02 §5.5).
+//! When to speak about a gap (docs/spec/wire.md §5.5).
 
 use crate::boundary::NakDelaySpec;
 

@@ -1,4 +1,4 @@
-//! Finding what is missing, and getting it or getting over it (spec/02 §5.5).
+//! Finding what is missing, and getting it or getting over it (docs/spec/wire.md §5.5).
 
 use taran_core::loss_report::LossEntry;
 use taran_protocol::frame::{IntoBytes, Nak};

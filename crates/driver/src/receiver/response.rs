@@ -1,4 +1,4 @@
-//! What the sender of requests is told of their answers (spec/02 §2.10).
+//! What the sender of requests is told of their answers (docs/spec/wire.md §2.10).
 
 /// The session under which a stream is answered, told at once and then at the pace of status messages.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! When to tell the sender how far the subscribers are (spec/02 §5.6).
+//! When to tell the sender how far the subscribers are (docs/spec/wire.md §5.6).
 //!
 //! Input: [`StatusMessages::advance`] whenever position or window move; output: [`StatusMessages::due`] says whether one
 //! must go out now, then [`StatusMessages::sent`].

@@ -82,13 +82,13 @@ impl ReceiveTransport {
         self.id
     }
 
-    /// Where a question or an answer to what came from `source` goes (spec/02 §5.1).
+    /// Where a question or an answer to what came from `source` goes (docs/spec/wire.md §5.1).
     pub(super) fn answers_to(&self, source: SocketAddr) -> SocketAddr {
         self.control_group.unwrap_or(source)
     }
 
     /// Where the sender of a stream that comes from `source` is told how far its receivers are. An explicit control
-    /// address follows its sender when that moves (spec/02 §5.2).
+    /// address follows its sender when that moves (docs/spec/wire.md §5.2).
     pub(super) fn control(&self, source: SocketAddr) -> SocketAddr {
         self.known_control().unwrap_or(source)
     }

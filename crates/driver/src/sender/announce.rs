@@ -6,7 +6,7 @@ use taran_protocol::frame::{DataHeader, I32, IntoBytes, Setup};
 use super::publication::{ANNOUNCE_INTERVAL_NS, SenderPublication, Turn};
 
 impl SenderPublication {
-    /// Describes the stream at the sender's position (spec/02 §3.3).
+    /// Describes the stream at the sender's position (docs/spec/wire.md §3.3).
     pub(super) fn setup(&mut self, turn: &mut Turn<'_>) {
         if turn.now.nanos - self.setup_sent_ns <= ANNOUNCE_INTERVAL_NS {
             return;
@@ -40,7 +40,7 @@ impl SenderPublication {
         self.needs_setup = !self.has_initial_connection || self.is_setup_elicited;
     }
 
-    /// Says where the stream is when there is nothing to say, and whether it ended there (spec/02 §3.5).
+    /// Says where the stream is when there is nothing to say, and whether it ended there (docs/spec/wire.md §3.5).
     pub(super) fn heartbeat(&mut self, turn: &mut Turn<'_>) {
         let shared = &self.spec.shared;
         let flags = if shared.is_revoked() {

@@ -10,7 +10,7 @@ use super::plan::{Bounds, Plan};
 use super::publication::{SenderPublication, Turn, stamp, transmit};
 use super::retransmit::{Resent, Stretch, Verdict};
 
-/// Upper bound of the receiver window that retransmission limits are derived from (spec/02 §3.8).
+/// Upper bound of the receiver window that retransmission limits are derived from (docs/spec/wire.md §3.8).
 const RETRANSMIT_WINDOW_MAX: i64 = 131_072;
 
 impl SenderPublication {
@@ -24,7 +24,7 @@ impl SenderPublication {
         }
     }
 
-    /// True if a consumption position can be true: it is not further than half a term from the sender's (spec/02 §4.2),
+    /// True if a consumption position can be true: it is not further than half a term from the sender's (docs/spec/wire.md §4.2),
     /// or from where the sender was invited to. Padding may lead further: a receiver that stands still behind it would not
     /// be believed any more, and the publication would count as not connected.
     pub(super) fn is_plausible(&self, position: i64) -> bool {
@@ -86,7 +86,7 @@ impl SenderPublication {
         was_known
     }
 
-    /// A receiver says that it misses something, whether that makes sense or not (spec/02 §3.8).
+    /// A receiver says that it misses something, whether that makes sense or not (docs/spec/wire.md §3.8).
     pub(super) fn count_nak(&self) {
         self.spec.naks_received.increment();
     }
@@ -130,7 +130,7 @@ impl SenderPublication {
             && (header.session_id.get(), header.stream_id.get()) == self.key()
     }
 
-    /// Nothing before it is sent again (spec/02 §3.8): it may be written anew.
+    /// Nothing before it is sent again (docs/spec/wire.md §3.8): it may be written anew.
     fn oldest_resent(&self) -> i64 {
         self.position
             - i64::from(self.geometry.term_length() / 2)

@@ -1,4 +1,4 @@
-//! What receivers say to a send endpoint (spec/02 §3.6). Frames are routed by session and stream.
+//! What receivers say to a send endpoint (docs/spec/wire.md §3.6). Frames are routed by session and stream.
 
 use std::net::SocketAddr;
 
@@ -100,7 +100,7 @@ fn on_nak(endpoint: &mut SendEndpoint, nak: &Nak, desk: &mut Desk<'_>) {
     }
 }
 
-/// Told to the conductor once for each receiver: a repeated frame finds the receiver gone (spec/02 §3.7).
+/// Told to the conductor once for each receiver: a repeated frame finds the receiver gone (docs/spec/wire.md §3.7).
 fn on_error(
     endpoint: &mut SendEndpoint,
     error: &ErrorFrame<'_>,
@@ -141,7 +141,7 @@ fn on_error(
     }
 }
 
-/// A receiver says under which session it answers (spec/02 §2.10).
+/// A receiver says under which session it answers (docs/spec/wire.md §2.10).
 fn on_response_setup(endpoint: &mut SendEndpoint, setup: &ResponseSetup, desk: &mut Desk<'_>) {
     let (session_id, stream_id) = (setup.session_id.get(), setup.stream_id.get());
     let asked = endpoint

@@ -1,4 +1,4 @@
-//! The destinations of a channel that has several (spec/02 §2.9).
+//! The destinations of a channel that has several (docs/spec/wire.md §2.9).
 //!
 //! Under manual control they come and go by command; under dynamic control receivers announce themselves with status
 //! messages, and are forgotten when they stop. Input: `add`, `remove`, `readdress`, and `on_status` for each status

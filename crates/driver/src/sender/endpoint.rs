@@ -152,7 +152,7 @@ impl SendEndpoint {
         heard
     }
 
-    /// A peer that stays silent may have moved (spec/02 §2.14).
+    /// A peer that stays silent may have moved (docs/spec/wire.md §2.14).
     pub(super) fn check_heard(&mut self, desk: &mut Desk<'_>) {
         let (id, events) = (self.id, &mut *desk.events);
         self.wire.unheard_destinations(desk.now, |destination| {

@@ -224,7 +224,7 @@ impl Sender {
         sent
     }
 
-    /// While data flows, receivers are heard every so often (spec/02 §8); while none does, in each duty cycle, unless they
+    /// While data flows, receivers are heard every so often (docs/spec/wire.md §8); while none does, in each duty cycle, unless they
     /// were silent a moment ago and nobody waits for them.
     fn is_poll_due(&mut self, sent: usize, now: Now) -> bool {
         let is_due = if sent > 0 {

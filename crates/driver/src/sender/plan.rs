@@ -40,7 +40,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Takes all that is committed in `term` from `offset` on, within the bounds. Each datagram packs as many whole
-    /// frames as fit; nothing waits to fill one (spec/02 §3.4).
+    /// frames as fit; nothing waits to fill one (docs/spec/wire.md §3.4).
     ///
     /// # Errors
     /// The first frame is corrupt, or larger than any datagram. A later one is met again as the first one.

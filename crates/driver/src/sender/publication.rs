@@ -207,7 +207,7 @@ impl SenderPublication {
         self.sent_ns = now.nanos - ANNOUNCE_INTERVAL_NS - 1;
     }
 
-    /// One duty cycle (spec/02 §3.2). Returns the bytes of data sent.
+    /// One duty cycle (docs/spec/wire.md §3.2). Returns the bytes of data sent.
     pub(super) fn turn(&mut self, turn: &mut Turn<'_>) -> usize {
         turn.wire.speak_to(self.peer);
         if self.needs_setup {
@@ -240,7 +240,7 @@ impl SenderPublication {
         sent
     }
 
-    /// The road: straight from the term buffer to the wire, but for a lone datagram that has company (spec/02 §3.4).
+    /// The road: straight from the term buffer to the wire, but for a lone datagram that has company (docs/spec/wire.md §3.4).
     fn send_train(&mut self, turn: &mut Turn<'_>) -> Train {
         let window = self.limit - self.position;
         if window <= 0 {
@@ -348,7 +348,7 @@ impl SenderPublication {
         self.receivers_changed();
     }
 
-    /// Without a receiver the furthest spy moves the stream (spec/02 §2.12).
+    /// Without a receiver the furthest spy moves the stream (docs/spec/wire.md §2.12).
     fn follow_spies(&mut self) {
         // A spy's position is written by a client process: nobody has read what was not published, nor a part of a
         // frame.

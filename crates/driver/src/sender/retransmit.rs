@@ -1,4 +1,4 @@
-//! Answers to NAKs (spec/02 §3.8).
+//! Answers to NAKs (docs/spec/wire.md §3.8).
 //!
 //! Input: [`Retransmits::on_nak`] for each valid NAK, then [`Retransmits::turn`] in each turn of the stream. Output: `turn`
 //! calls back for each stretch to send again. Long answers are spread over several turns, so that small NAKs cannot keep the

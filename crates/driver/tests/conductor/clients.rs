@@ -1,4 +1,4 @@
-//! Clients that live, say goodbye, or die (spec/01 §10.2).
+//! Clients that live, say goodbye, or die (docs/spec/shared-memory.md §10.2).
 
 use std::time::Duration;
 

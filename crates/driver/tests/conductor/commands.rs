@@ -1,4 +1,4 @@
-//! Each command and what it is answered, in order (spec/01 §9.4).
+//! Each command and what it is answered, in order (docs/spec/shared-memory.md §9.4).
 
 use taran_protocol::command::Command;
 use taran_protocol::counter::SystemCounter;

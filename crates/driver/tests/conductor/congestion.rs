@@ -1,4 +1,4 @@
-//! The congestion control of images, chosen by channel, by option or by a user's own supplier (spec/02 §5.7).
+//! The congestion control of images, chosen by channel, by option or by a user's own supplier (docs/spec/wire.md §5.7).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

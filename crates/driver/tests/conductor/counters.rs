@@ -1,4 +1,4 @@
-//! What readers of counters find (spec/01 §5.6 to §5.10).
+//! What readers of counters find (docs/spec/shared-memory.md §5.6 to §5.10).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Publications with several destinations: the commands, the counters, what arrives where (spec/02 §2.9, spec/03 §1.11).
+//! Publications with several destinations: the commands, the counters, what arrives where (docs/spec/wire.md §2.9, docs/spec/uri-and-configuration.md §1.11).
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

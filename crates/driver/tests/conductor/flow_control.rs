@@ -1,4 +1,4 @@
-//! Which flow control a publication gets, and what it does to its counters and its connection (spec/02 §4).
+//! Which flow control a publication gets, and what it does to its counters and its connection (docs/spec/wire.md §4).
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

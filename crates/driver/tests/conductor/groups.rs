@@ -1,4 +1,4 @@
-//! Subscriptions to multicast groups: interface, sockets, where answers go, hops (spec/02 §2.3 to §2.7).
+//! Subscriptions to multicast groups: interface, sockets, where answers go, hops (docs/spec/wire.md §2.3 to §2.7).
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Streams over the network, seen from both ends: set-up, data, end, and what a bad SETUP does (spec/02 §5).
+//! Streams over the network, seen from both ends: set-up, data, end, and what a bad SETUP does (docs/spec/wire.md §5).
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! IPC publications from their first message to their last (spec/01 §7.8, §9.6).
+//! IPC publications from their first message to their last (docs/spec/shared-memory.md §7.8, §9.6).
 
 use std::time::Duration;
 

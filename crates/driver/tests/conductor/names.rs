@@ -1,4 +1,4 @@
-//! Host names that take their time (spec/03 §1.4): only the command that needs one waits.
+//! Host names that take their time (docs/spec/uri-and-configuration.md §1.4): only the command that needs one waits.
 
 use std::net::IpAddr;
 use std::time::Duration;

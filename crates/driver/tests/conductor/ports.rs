@@ -1,4 +1,4 @@
-//! Ports that channels leave to the driver (spec/02 §2.13).
+//! Ports that channels leave to the driver (docs/spec/wire.md §2.13).
 
 use taran_net::{Network, SocketSpec};
 use taran_protocol::command::Command;

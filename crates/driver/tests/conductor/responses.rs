@@ -1,4 +1,4 @@
-//! Response channels: answers that find their way back to who asked (spec/02 §2.10).
+//! Response channels: answers that find their way back to who asked (docs/spec/wire.md §2.10).
 
 use std::net::SocketAddr;
 use std::path::Path;

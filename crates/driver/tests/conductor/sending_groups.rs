@@ -1,4 +1,4 @@
-//! Publications to multicast groups: sockets, counters, logs (spec/02 §2.3 to §2.8).
+//! Publications to multicast groups: sockets, counters, logs (docs/spec/wire.md §2.3 to §2.8).
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;

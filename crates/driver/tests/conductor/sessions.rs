@@ -1,5 +1,5 @@
 //! Sessions that are chosen: by id, by the tag of another publication, and by who subscribes; and streams that begin in
-//! the middle (spec/02 §7.2, §7.3, spec/03 §1.6).
+//! the middle (docs/spec/wire.md §7.2, §7.3, docs/spec/uri-and-configuration.md §1.6).
 
 use std::time::Duration;
 

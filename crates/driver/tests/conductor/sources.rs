@@ -1,4 +1,4 @@
-//! Subscriptions whose sources are added and removed by command (spec/02 §2.11, spec/03 §1.11).
+//! Subscriptions whose sources are added and removed by command (docs/spec/wire.md §2.11, docs/spec/uri-and-configuration.md §1.11).
 
 use std::net::SocketAddr;
 use std::time::Duration;

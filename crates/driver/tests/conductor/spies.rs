@@ -1,4 +1,4 @@
-//! Spies: subscriptions that read what this driver sends, without the network (spec/02 §2.12, §3, §5.9).
+//! Spies: subscriptions that read what this driver sends, without the network (docs/spec/wire.md §2.12, §3, §5.9).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Files: where they are, what they hold, and what happens when there is no room (spec/01 §7.1, §7.7).
+//! Files: where they are, what they hold, and what happens when there is no room (docs/spec/shared-memory.md §7.1, §7.7).
 
 use taran_core::memory::MemoryStorage;
 use taran_protocol::error_code::ErrorCode;

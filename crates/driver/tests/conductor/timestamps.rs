@@ -1,4 +1,4 @@
-//! Timestamps in messages, from a publication to a subscription of one driver (spec/02 §7.1).
+//! Timestamps in messages, from a publication to a subscription of one driver (docs/spec/wire.md §7.1).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The test vectors of spec/03 §1.14, with the codes of the C driver; where this driver does better or does not have the
+//! The test vectors of docs/spec/uri-and-configuration.md §1.14, with the codes of the C driver; where this driver does better or does not have the
 //! feature, its own code stands with the reason.
 
 use taran_protocol::error_code::ErrorCode;

@@ -9,7 +9,7 @@ use super::{CncError, CncSpec};
 pub const CNC_HEADER_LENGTH: usize = 128;
 
 overlay! {
-    /// The first 128 bytes of the file (`spec/01 §2.1`). All but the version are written before it and never change.
+    /// The first 128 bytes of the file (`docs/spec/shared-memory.md §2.1`). All but the version are written before it and never change.
     pub struct CncHeader: 128 {
         /// Written last; 0 until then.
         0 => version: AtomicI32,

@@ -1,4 +1,4 @@
-//! `cnc.dat`, the file in which clients and driver meet (`spec/01 §2`): a header, then the command ring, the response
+//! `cnc.dat`, the file in which clients and driver meet (`docs/spec/shared-memory.md §2`): a header, then the command ring, the response
 //! broadcast, the counters and the error log.
 //!
 //! The driver fills a new file with [`Cnc::create`], starts what lives in its sections, and makes it public with

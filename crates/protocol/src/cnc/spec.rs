@@ -24,7 +24,7 @@ pub struct CncSpec {
 }
 
 impl Default for CncSpec {
-    /// The default lengths of the protocol (`spec/01 §2.2`); 10 s liveness, pages of 4096 bytes.
+    /// The default lengths of the protocol (`docs/spec/shared-memory.md §2.2`); 10 s liveness, pages of 4096 bytes.
     fn default() -> Self {
         Self {
             to_driver_length: (1 << 20) + 768,

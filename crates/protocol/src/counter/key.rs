@@ -1,4 +1,4 @@
-//! The keys of counters: encoding, and decoding that trusts nothing (spec/01 §5.8 to 5.10).
+//! The keys of counters: encoding, and decoding that trusts nothing (docs/spec/shared-memory.md §5.8 to 5.10).
 
 use std::borrow::Cow;
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! The labels of counters that are no system counters (spec/01 §5.7 to 5.10).
+//! The labels of counters that are no system counters (docs/spec/shared-memory.md §5.7 to 5.10).
 
 use super::key::ascii;
 use super::type_id;

@@ -1,4 +1,4 @@
-//! The vocabulary of counters: the system counters, type ids, and the texts and keys of the rest (spec/01 §5.6 to 5.10).
+//! The vocabulary of counters: the system counters, type ids, and the texts and keys of the rest (docs/spec/shared-memory.md §5.6 to 5.10).
 //!
 //! Keys and labels are what readers in other processes find counters by, so their bytes are part of the contract.
 //! Decoders take the 112 bytes of a foreign process and trust none of them.

@@ -1,4 +1,4 @@
-//! The system counters, declared once: id, label, and what the driver appends to the label (spec/01 §5.6).
+//! The system counters, declared once: id, label, and what the driver appends to the label (docs/spec/shared-memory.md §5.6).
 
 use crate::uri::value::format_duration_ns;
 

@@ -1,4 +1,4 @@
-//! Type ids of the counters that driver and clients allocate (spec/01 §5.7).
+//! Type ids of the counters that driver and clients allocate (docs/spec/shared-memory.md §5.7).
 
 /// A system counter, see [`SystemCounter`](super::SystemCounter).
 pub const SYSTEM: i32 = 0;

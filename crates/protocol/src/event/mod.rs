@@ -1,4 +1,4 @@
-//! The events that a driver can log: one declaration each, and the text that says which are wanted (spec/03 §6).
+//! The events that a driver can log: one declaration each, and the text that says which are wanted (docs/spec/uri-and-configuration.md §6).
 //!
 //! ```
 //! use taran_protocol::event::{EventCode, EventSet};

@@ -1,4 +1,4 @@
-//! The events, one row each (spec/03 §6).
+//! The events, one row each (docs/spec/uri-and-configuration.md §6).
 //!
 //! A row is: variant, number, name, group, fields. Numbers and names are those of the official drivers.
 

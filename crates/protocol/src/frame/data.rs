@@ -8,7 +8,7 @@ use crate::position::{FRAME_ALIGNMENT, align32, is_frame_offset};
 pub const DATA_HEADER_LENGTH: i32 = 32;
 const HEADER: usize = DATA_HEADER_LENGTH as usize;
 
-/// Header of a DATA or PAD frame (`spec/02 §1.3`), the same on the wire and in a term buffer.
+/// Header of a DATA or PAD frame (`docs/spec/wire.md §1.3`), the same on the wire and in a term buffer.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -44,7 +44,7 @@ impl DataHeader {
     /// The publication was revoked; counts on end-of-stream heartbeats only.
     pub const REVOKED: u8 = 0x10;
 
-    /// A heartbeat at a position (`spec/02 §3.5`). `flags` is [`Self::UNFRAGMENTED`], with [`Self::EOS`] and
+    /// A heartbeat at a position (`docs/spec/wire.md §3.5`). `flags` is [`Self::UNFRAGMENTED`], with [`Self::EOS`] and
     /// [`Self::REVOKED`] as they apply.
     #[must_use]
     pub const fn heartbeat(
@@ -173,7 +173,7 @@ impl<'a> DataFrame<'a> {
         self.is_end_of_stream() && self.flags() & DataHeader::REVOKED != 0
     }
 
-    /// Walks all frames of the packet (`spec/02 §1.14` rule 7). Frames must be contiguous, inside one term, and end
+    /// Walks all frames of the packet (`docs/spec/wire.md §1.14` rule 7). Frames must be contiguous, inside one term, and end
     /// where the datagram ends; only a last PAD may be longer than what is on the wire. Stricter than the rule in one
     /// point: a frame shorter than its own header is refused, as no sender makes one and no reader could use it.
     ///

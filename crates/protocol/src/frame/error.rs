@@ -9,7 +9,7 @@ pub const ERROR_TEXT_LENGTH_MAX: usize = 1023;
 pub const ERROR_FRAME_LENGTH_MAX: usize = HEADER + ERROR_TEXT_LENGTH_MAX;
 const HEADER: usize = size_of::<ErrorHeader>();
 
-/// Fixed part of an error frame (`spec/02 §1.9`).
+/// Fixed part of an error frame (`docs/spec/wire.md §1.9`).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]

@@ -1,7 +1,7 @@
 use zerocopy::little_endian::{I32, U16};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The eight bytes that start every frame (`spec/02 §1.1`).
+/// The eight bytes that start every frame (`docs/spec/wire.md §1.1`).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -40,7 +40,7 @@ impl FrameHeader {
     }
 }
 
-/// Type of a frame (`spec/02 §1.2`).
+/// Type of a frame (`docs/spec/wire.md §1.2`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FrameType(pub u16);
 

@@ -1,4 +1,4 @@
-/// Why a datagram was dropped (`spec/02 §1.14`). Each counts as one invalid packet.
+/// Why a datagram was dropped (`docs/spec/wire.md §1.14`). Each counts as one invalid packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidFrame {

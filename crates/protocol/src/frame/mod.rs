@@ -1,8 +1,8 @@
-//! Frames on the wire (`spec/02 §1`). All integers are little-endian, no field is aligned by more than its offset says.
+//! Frames on the wire (`docs/spec/wire.md §1`). All integers are little-endian, no field is aligned by more than its offset says.
 //!
 //! Each frame type is a `zerocopy` structure with its offsets asserted at compile time. A frame to send is a structure
 //! literal and its `as_bytes()`; a datagram that came in goes through [`Frame::parse`], which refuses what the strict
-//! rules of `spec/02 §1.14` refuse. Checks which need to know the stream (term length) are methods of the frame.
+//! rules of `docs/spec/wire.md §1.14` refuse. Checks which need to know the stream (term length) are methods of the frame.
 
 mod data;
 mod error;
@@ -56,7 +56,7 @@ pub enum Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Recognises and checks a datagram by the strict first-frame rules (`spec/02 §1.14` rules 1, 2 and 5). For data,
+    /// Recognises and checks a datagram by the strict first-frame rules (`docs/spec/wire.md §1.14` rules 1, 2 and 5). For data,
     /// [`DataFrame::walk`] then checks the whole packet against the stream's term length.
     ///
     /// # Errors

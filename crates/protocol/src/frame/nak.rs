@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{FrameHeader, FrameType, InvalidFrame};
 use crate::position::is_frame_offset;
 
-/// Negative acknowledgement (`spec/02 §1.6`): a receiver misses a range of one term.
+/// Negative acknowledgement (`docs/spec/wire.md §1.6`): a receiver misses a range of one term.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -35,7 +35,7 @@ impl Nak {
         FrameHeader::new(size_of::<Self>() as i32, 0, FrameType::NAK)
     }
 
-    /// `spec/02 §1.14` rule 4, with the term length of the publication.
+    /// `docs/spec/wire.md §1.14` rule 4, with the term length of the publication.
     ///
     /// # Errors
     /// The range is not in the term.

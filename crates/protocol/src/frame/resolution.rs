@@ -12,7 +12,7 @@ const TYPE_IPV4: u8 = 1;
 const TYPE_IPV6: u8 = 2;
 const SELF: u8 = 0x80;
 
-/// A name resolution datagram (`spec/02 §1.8`): an iterator over its entries. Entries end at the first bad one.
+/// A name resolution datagram (`docs/spec/wire.md §1.8`): an iterator over its entries. Entries end at the first bad one.
 #[derive(Clone, Copy, Debug)]
 pub struct Resolutions<'a> {
     rest: &'a [u8],
@@ -45,7 +45,7 @@ impl<'a> Resolutions<'a> {
         })
     }
 
-    /// Takes the entry at the start of what is left (`spec/02 §1.14` rule 6).
+    /// Takes the entry at the start of what is left (`docs/spec/wire.md §1.14` rule 6).
     fn take(&mut self) -> Result<ResolutionEntry<'a>, InvalidFrame> {
         let rest = self.rest;
         let short = |needed| InvalidFrame::TooShort {

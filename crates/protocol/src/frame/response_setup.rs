@@ -3,7 +3,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{FrameHeader, FrameType};
 
-/// Response setup (`spec/02 §1.10`): tells a requester which session will carry the responses.
+/// Response setup (`docs/spec/wire.md §1.10`): tells a requester which session will carry the responses.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]

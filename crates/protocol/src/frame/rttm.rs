@@ -3,7 +3,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{FrameHeader, FrameType};
 
-/// Round-trip measurement (`spec/02 §1.7`).
+/// Round-trip measurement (`docs/spec/wire.md §1.7`).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]

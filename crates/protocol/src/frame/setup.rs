@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{FrameHeader, FrameType, InvalidFrame, MTU_MAX};
 use crate::position::{FRAME_ALIGNMENT, is_frame_offset, is_term_length};
 
-/// SETUP (`spec/02 §1.4`): what a receiver must know to join a stream.
+/// SETUP (`docs/spec/wire.md §1.4`): what a receiver must know to join a stream.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -47,7 +47,7 @@ impl Setup {
         FrameHeader::new(size_of::<Self>() as i32, flags, FrameType::SETUP)
     }
 
-    /// `spec/02 §1.14` rule 2.
+    /// `docs/spec/wire.md §1.14` rule 2.
     pub(super) fn check(&self) -> Result<(), InvalidFrame> {
         let (term_length, term_offset, mtu) = (
             self.term_length.get(),

@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{FrameHeader, FrameType, InvalidFrame};
 use crate::position::{TERM_LENGTH_MAX, is_frame_offset};
 
-/// Status message (`spec/02 §1.5`): where a receiver is, and how much more it accepts.
+/// Status message (`docs/spec/wire.md §1.5`): where a receiver is, and how much more it accepts.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -71,7 +71,7 @@ impl StatusMessage {
         self.header.flags & Self::EOS != 0
     }
 
-    /// `spec/02 §1.14` rule 3, with the term length of the publication, or `None` if the stream is unknown.
+    /// `docs/spec/wire.md §1.14` rule 3, with the term length of the publication, or `None` if the stream is unknown.
     ///
     /// # Errors
     /// The offset is not in the term or the window is not in half of it.

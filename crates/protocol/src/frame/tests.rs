@@ -1,4 +1,4 @@
-//! The worked examples of `spec/02 §9`, byte by byte, and the rules of `spec/02 §1.14`, one by one.
+//! The worked examples of `docs/spec/wire.md §9`, byte by byte, and the rules of `docs/spec/wire.md §1.14`, one by one.
 
 use proptest::prelude::*;
 

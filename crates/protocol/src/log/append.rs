@@ -1,4 +1,4 @@
-//! What both appenders have in common: how a message becomes frames (`spec/01 §7.5, §8.2`).
+//! What both appenders have in common: how a message becomes frames (`docs/spec/shared-memory.md §7.5, §8.2`).
 
 use taran_core::memory::Region;
 

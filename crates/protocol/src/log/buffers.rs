@@ -87,7 +87,7 @@ impl LogBuffers {
         })
     }
 
-    /// Initial tails (`spec/01 §7.4`): the active partition at the start, each other one three terms before its turn.
+    /// Initial tails (`docs/spec/shared-memory.md §7.4`): the active partition at the start, each other one three terms before its turn.
     fn start_tails(&self, start_position: i64) {
         let term_id = self.geometry.term_id(start_position);
         let count = self.geometry.term_count(term_id);
@@ -227,7 +227,7 @@ impl LogBuffers {
         stands.then(|| Standstill::new(self.metadata.clone(), partition, tail))
     }
 
-    /// Turns to the next term after the one with this count and id (`spec/01 §7.6`). Any number of appenders and the
+    /// Turns to the next term after the one with this count and id (`docs/spec/shared-memory.md §7.6`). Any number of appenders and the
     /// unblocker may try at once; true for the one that did it.
     pub fn rotate(&self, term_count: i32, term_id: i32) -> bool {
         let next_count = term_count.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! Making used terms ready to be used again (`spec/01 §7.8`).
+//! Making used terms ready to be used again (`docs/spec/shared-memory.md §7.8`).
 
 use taran_core::sync::Ordering;
 

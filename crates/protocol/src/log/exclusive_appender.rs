@@ -5,7 +5,7 @@ use super::frame::{vacate, write_padding};
 use super::{AppendError, FrameClaim, LogBuffers, LogError, ReservedValue};
 use crate::position::{FRAME_ALIGNMENT, RawTail, partition_of_count};
 
-/// Appends to a log that nobody else appends to (`spec/01 §8.3`). It knows where the log stands, so the tail counter is
+/// Appends to a log that nobody else appends to (`docs/spec/shared-memory.md §8.3`). It knows where the log stands, so the tail counter is
 /// only written, for the driver to read; and it empties the slot behind what it appends, so that the driver need not
 /// clean the log (`vacate`).
 ///

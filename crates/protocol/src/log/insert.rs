@@ -1,4 +1,4 @@
-//! What the receiver does with a term (`spec/01 §7.9`, `spec/02 §5.4-5.5`): place packets, look for gaps, fill them.
+//! What the receiver does with a term (`docs/spec/shared-memory.md §7.9`, `docs/spec/wire.md §5.4-5.5`): place packets, look for gaps, fill them.
 
 use taran_core::memory::Region;
 use taran_core::sync::Ordering;
@@ -97,7 +97,7 @@ pub fn follow(term: &Region, offset: i32, limit: i32) -> Result<i32, CorruptFram
     Ok(reader.offset)
 }
 
-/// Follows the frames from `offset` to `limit` and finds the first gap (`spec/02 §5.5`). `limit` is the high water mark,
+/// Follows the frames from `offset` to `limit` and finds the first gap (`docs/spec/wire.md §5.5`). `limit` is the high water mark,
 /// or the end of the term if that is in a later term.
 ///
 /// # Errors

@@ -3,7 +3,7 @@ use taran_core::overlay;
 use taran_core::sync::{AtomicI32, AtomicI64, AtomicU8};
 
 overlay! {
-    /// The last 4096 bytes of a log (`spec/01 §7.2`). Fields that are written once, before anyone is told of the log,
+    /// The last 4096 bytes of a log (`docs/spec/shared-memory.md §7.2`). Fields that are written once, before anyone is told of the log,
     /// are accessed relaxed; the others as their methods in [`LogBuffers`](super::LogBuffers) say.
     pub struct LogMetadata: 4096 {
         /// Raw tails of the three partitions.

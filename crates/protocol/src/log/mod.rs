@@ -1,4 +1,4 @@
-//! Logs: three terms of frames and a page of metadata in one file (`spec/01 §7, §8`).
+//! Logs: three terms of frames and a page of metadata in one file (`docs/spec/shared-memory.md §7, §8`).
 //!
 //! [`LogBuffers`] is the log; it remembers the numbers that never change and that were checked when it was opened. The
 //! operations on it are small modules: publishers append ([`SharedAppender`], [`ExclusiveAppender`]), the sender scans

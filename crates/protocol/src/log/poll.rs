@@ -1,4 +1,4 @@
-//! Reading of committed frames by subscribers (`spec/01 §8.5`). Each call stays in one term; the caller turns offsets
+//! Reading of committed frames by subscribers (`docs/spec/shared-memory.md §8.5`). Each call stays in one term; the caller turns offsets
 //! into positions and stores them.
 
 use taran_core::memory::Region;

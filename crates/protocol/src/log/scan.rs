@@ -1,4 +1,4 @@
-//! What the sender may put on the wire (`spec/02 §3.4`): committed frames, cut into datagrams.
+//! What the sender may put on the wire (`docs/spec/wire.md §3.4`): committed frames, cut into datagrams.
 
 use taran_core::memory::Region;
 use taran_core::sync::Ordering;

@@ -5,7 +5,7 @@ use super::frame::write_padding;
 use super::{AppendError, FrameClaim, LogBuffers, ReservedValue};
 use crate::position::{FRAME_ALIGNMENT, RawTail, partition_of_count};
 
-/// Appends to a log that any number of threads and processes append to at once (`spec/01 §8.2`).
+/// Appends to a log that any number of threads and processes append to at once (`docs/spec/shared-memory.md §8.2`).
 ///
 /// Input: [`Self::tail`] says where the log stands. The caller compares its position with the publisher limit (which it
 /// has read with acquire before), then appends with that tail.

@@ -14,7 +14,7 @@ pub const PAGE_SIZE_MIN: i32 = 4096;
 /// Largest page size.
 pub const PAGE_SIZE_MAX: i32 = 1024 * 1024 * 1024;
 
-/// Length of a log file in bytes: three terms and the metadata, rounded up to whole pages (`spec/01 §7.1`).
+/// Length of a log file in bytes: three terms and the metadata, rounded up to whole pages (`docs/spec/shared-memory.md §7.1`).
 ///
 /// `page_size` is a power of two.
 #[must_use]
@@ -46,7 +46,7 @@ pub struct SocketBufferLengths {
     pub max: i32,
 }
 
-/// Everything in a log's metadata that is written once (`spec/01 §7.2`).
+/// Everything in a log's metadata that is written once (`docs/spec/shared-memory.md §7.2`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSpec {
     /// What the log is for.

@@ -1,4 +1,4 @@
-//! Freeing a publication whose publisher died in the middle of an append (`spec/01 §8.4`).
+//! Freeing a publication whose publisher died in the middle of an append (`docs/spec/shared-memory.md §8.4`).
 
 use taran_core::memory::Region;
 use taran_core::sync::Ordering;

@@ -1,6 +1,6 @@
 //! Making room in a log that has one writer: the receiver in that of an image, an exclusive appender in its own.
 //!
-//! `spec/01 §7.8` zeroes whole terms ahead of the writer. Readers look where a frame ends, so it is enough that they find
+//! `docs/spec/shared-memory.md §7.8` zeroes whole terms ahead of the writer. Readers look where a frame ends, so it is enough that they find
 //! nothing there until the next one is placed: memory is then met once for each byte, not twice.
 //!
 //! Of publishers only our own exclusive ones do so, and say it in the metadata: an official driver, which does not look

@@ -1,4 +1,4 @@
-//! The options of driver and client: one declaration each, and the layers their values come from (spec/03 §2, §3).
+//! The options of driver and client: one declaration each, and the layers their values come from (docs/spec/uri-and-configuration.md §2, §3).
 //!
 //! ```
 //! use taran_protocol::option::{OptionSet, Source};

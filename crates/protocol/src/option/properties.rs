@@ -1,4 +1,4 @@
-//! Property files and `-D` (spec/03 §5.1).
+//! Property files and `-D` (docs/spec/uri-and-configuration.md §5.1).
 
 /// Longest line, and longest property whose value goes on over several lines, in bytes.
 pub const MAX_LINE_LENGTH: usize = 2047;

@@ -1,4 +1,4 @@
-//! The options, one row each (spec/03 §2, §3).
+//! The options, one row each (docs/spec/uri-and-configuration.md §2, §3).
 //!
 //! A row is: variant and getter, who reads it, kind, property and variable, default, status, help. A property without an
 //! official name (options of the C driver only) has the one that its variable belongs to.

@@ -1,4 +1,4 @@
-//! Addresses and interfaces as they are written in channels (spec/03 §1.4). Names are not resolved here.
+//! Addresses and interfaces as they are written in channels (docs/spec/uri-and-configuration.md §1.4). Names are not resolved here.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

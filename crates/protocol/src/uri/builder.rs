@@ -1,4 +1,4 @@
-//! Building channels, each value checked before anything is sent to a driver (spec/03 §1.13).
+//! Building channels, each value checked before anything is sent to a driver (docs/spec/uri-and-configuration.md §1.13).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A channel as one of its four users understands it: values read, combinations checked (spec/03 §1.5, §1.9, §1.11).
+//! A channel as one of its four users understands it: values read, combinations checked (docs/spec/uri-and-configuration.md §1.5, §1.9, §1.11).
 //!
 //! Nothing is resolved here. [`UdpChannel::roles`](super::resolved) takes over once names have become addresses.
 
@@ -61,7 +61,7 @@ pub struct UdpChannel {
     pub channel_send_timestamp: Option<TimestampOffset>,
 }
 
-/// The kinds of channels (spec/03 §1.5). An endpoint that is a name counts as unicast until it is resolved.
+/// The kinds of channels (docs/spec/uri-and-configuration.md §1.5). An endpoint that is a name counts as unicast until it is resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChannelKind {
     /// Shared memory.
@@ -84,7 +84,7 @@ impl Channel {
     /// Reads a channel for a publication.
     ///
     /// # Errors
-    /// Spec/03 §1.2, §1.5, §1.9: code 1 for a channel that cannot be understood, 11 for values that are not allowed.
+    /// docs/spec/uri-and-configuration.md §1.2, §1.5, §1.9: code 1 for a channel that cannot be understood, 11 for values that are not allowed.
     pub fn for_publication(text: &str) -> Result<Self, UriError> {
         Self::read(text, Role::Publication)
     }
@@ -100,7 +100,7 @@ impl Channel {
     /// Reads a destination of a publication with manual control. It is always [`Channel::Udp`] with an endpoint.
     ///
     /// # Errors
-    /// As [`Channel::for_publication`], and spec/03 §1.11.
+    /// As [`Channel::for_publication`], and docs/spec/uri-and-configuration.md §1.11.
     pub fn for_send_destination(text: &str) -> Result<Self, UriError> {
         Self::read(text, Role::SendDestination)
     }
@@ -108,7 +108,7 @@ impl Channel {
     /// Reads a source of a subscription with manual control.
     ///
     /// # Errors
-    /// As [`Channel::for_publication`], and spec/03 §1.11.
+    /// As [`Channel::for_publication`], and docs/spec/uri-and-configuration.md §1.11.
     pub fn for_receive_destination(text: &str) -> Result<Self, UriError> {
         Self::read(text, Role::ReceiveDestination)
     }

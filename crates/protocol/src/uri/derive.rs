@@ -1,4 +1,4 @@
-//! Channels made of channels, and what clients ask about them (spec/03 §1.13).
+//! Channels made of channels, and what clients ask about them (docs/spec/uri-and-configuration.md §1.13).
 
 use super::error::UriError;
 use super::param::Param;

@@ -1,4 +1,4 @@
-//! The value of `fc`: the flow control of a publication to many receivers (spec/03 §1.8).
+//! The value of `fc`: the flow control of a publication to many receivers (docs/spec/uri-and-configuration.md §1.8).
 
 use super::value::{Needed, parse_duration_ns, parse_i32, parse_i64};
 

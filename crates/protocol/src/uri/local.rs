@@ -1,4 +1,4 @@
-//! The local address of a channel, chosen among this machine's interfaces (spec/02 §2.6, spec/03 §1.4).
+//! The local address of a channel, chosen among this machine's interfaces (docs/spec/wire.md §2.6, docs/spec/uri-and-configuration.md §1.4).
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! Channel URIs: parsing, building, and every check that needs no driver (spec/03 §1).
+//! Channel URIs: parsing, building, and every check that needs no driver (docs/spec/uri-and-configuration.md §1).
 //!
 //! A driver reads a channel in three steps, each of which may fail with a [`UriError`]:
 //!

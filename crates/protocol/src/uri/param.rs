@@ -1,4 +1,4 @@
-//! The parameters of a channel, declared once (spec/03 §1.7).
+//! The parameters of a channel, declared once (docs/spec/uri-and-configuration.md §1.7).
 
 use super::address::{Address, Interface};
 use super::flow_control::FlowControlText;
@@ -58,7 +58,7 @@ pub enum ParamKind {
     TriState,
     /// An integer of 32 bits, or `reserved`.
     TimestampOffset,
-    /// Spec/03 §1.8.
+    /// docs/spec/uri-and-configuration.md §1.8.
     FlowControl,
     /// −1 and above, or `prototype`.
     ResponseCorrelationId,
@@ -205,7 +205,7 @@ macro_rules! params {
     (@refused) => { false };
 }
 
-// The order is that of the official builder's output (spec/03 §1.13).
+// The order is that of the official builder's output (docs/spec/uri-and-configuration.md §1.13).
 params! {
     Tags "tags" ANY [P S D R] Tags "none"
         "channel tag and entity tag, by which other channels can refer to this one";

@@ -1,4 +1,4 @@
-//! The text of a channel, taken apart into prefix, media and parameters (spec/03 §1.1, §1.2).
+//! The text of a channel, taken apart into prefix, media and parameters (docs/spec/uri-and-configuration.md §1.1, §1.2).
 //!
 //! This is syntax only: what the parameters mean, and whether they go together, is decided in [`channel`](super::channel)
 //! and in the parameter structs.

@@ -1,4 +1,4 @@
-//! The parameters of a publication, defaults filled in, and how they compare with a live one (spec/03 §1.7, §1.9, §1.10).
+//! The parameters of a publication, defaults filled in, and how they compare with a live one (docs/spec/uri-and-configuration.md §1.7, §1.9, §1.10).
 
 use super::channel::{Channel, refusal, value};
 use super::error::UriError;

@@ -1,5 +1,5 @@
 //! What follows from a channel once its names are addresses: roles and canonical form
-//! (spec/02 §2.3, §2.4, §2.15, spec/03 §1.6).
+//! (docs/spec/wire.md §2.3, §2.4, §2.15, docs/spec/uri-and-configuration.md §1.6).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! The parameters of a subscription, defaults filled in (spec/03 §1.7, §1.9).
+//! The parameters of a subscription, defaults filled in (docs/spec/uri-and-configuration.md §1.7, §1.9).
 
 use super::channel::{Channel, value};
 use super::error::UriError;

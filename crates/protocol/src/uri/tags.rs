@@ -1,4 +1,4 @@
-//! Tags, by which channels refer to each other (spec/03 §1.6).
+//! Tags, by which channels refer to each other (docs/spec/uri-and-configuration.md §1.6).
 
 use super::value::{Needed, parse_i32, parse_i64};
 use crate::error_code::ErrorCode;

@@ -1,4 +1,4 @@
-//! The value syntaxes that channel URIs and options share: sizes, durations, integers (spec/03 §1.3).
+//! The value syntaxes that channel URIs and options share: sizes, durations, integers (docs/spec/uri-and-configuration.md §1.3).
 //!
 //! The functions return `Err` with what the text should have been, in words that fit behind "needs"; the caller knows
 //! the name of the key or option and makes the full message.
@@ -109,7 +109,7 @@ pub fn format_size(bytes: i64) -> String {
 
 /// Writes a duration with the largest unit that divides it exactly: `5s`, `100ms`, `1us`, `1500us`.
 ///
-/// The labels of system counters use this form too (spec/01 §5.6).
+/// The labels of system counters use this form too (docs/spec/shared-memory.md §5.6).
 #[must_use]
 pub fn format_duration_ns(nanos: i64) -> String {
     for (suffix, scale) in [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)] {

@@ -34,7 +34,7 @@ impl ControlMode {
     }
 }
 
-/// Where a timestamp is written (spec/02 §7.1).
+/// Where a timestamp is written (docs/spec/wire.md §7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimestampOffset {
     /// Into the reserved value of the data header.

@@ -1,5 +1,5 @@
 //! What passes the edge of a machine, by what it is. Frames are read here by what the specification says of their bytes
-//! (`spec/02 §1`), with nothing of the code that makes or takes them: a count of its own.
+//! (`docs/spec/wire.md §1`), with nothing of the code that makes or takes them: a count of its own.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Congestion control (spec/02 §5.7).
+//! Congestion control (docs/spec/wire.md §5.7).
 
 use std::time::Duration;
 

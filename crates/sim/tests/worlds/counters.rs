@@ -1,4 +1,4 @@
-//! Counters that outlive whoever made them (spec/01 §9.4).
+//! Counters that outlive whoever made them (docs/spec/shared-memory.md §9.4).
 
 use std::time::Duration;
 

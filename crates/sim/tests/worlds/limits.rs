@@ -1,4 +1,4 @@
-//! What there is only so much of: ports of a range, sessions of a stream (spec/02 §2.13, §7.2).
+//! What there is only so much of: ports of a range, sessions of a stream (docs/spec/wire.md §2.13, §7.2).
 
 use std::collections::BTreeSet;
 use std::time::Duration;

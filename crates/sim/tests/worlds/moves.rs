@@ -1,4 +1,4 @@
-//! Peers that move to another address: their names are looked up again, and streams go on there (spec/02 §2.14).
+//! Peers that move to another address: their names are looked up again, and streams go on there (docs/spec/wire.md §2.14).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Loss that a driver brings upon itself, by the options of the C driver (spec/03 §2.5).
+//! Loss that a driver brings upon itself, by the options of the C driver (docs/spec/uri-and-configuration.md §2.5).
 
 use taran_protocol::counter::SystemCounter;
 use taran_sim::{HostSpec, Publishing, Subscribing, seeded, weather};

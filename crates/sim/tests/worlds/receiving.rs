@@ -1,4 +1,4 @@
-//! One subscription, many sources: a stream over two paths, sources that come and go, groups (spec/02 §2.11).
+//! One subscription, many sources: a stream over two paths, sources that come and go, groups (docs/spec/wire.md §2.11).
 
 use std::time::Duration;
 

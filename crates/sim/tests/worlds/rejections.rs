@@ -1,4 +1,4 @@
-//! Subscribers that send an image away (spec/01 §9.4, spec/02 §3.7, §5.6).
+//! Subscribers that send an image away (docs/spec/shared-memory.md §9.4, docs/spec/wire.md §3.7, §5.6).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! One sender, many receivers: multicast, and destinations that come by command or by announcement; flow control among
-//! them (spec/02 §2.9, §4).
+//! them (docs/spec/wire.md §2.9, §4).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Spies: subscribers on the publisher's host that read what its driver sends (spec/02 §2.12).
+//! Spies: subscribers on the publisher's host that read what its driver sends (docs/spec/wire.md §2.12).
 
 use std::time::Duration;
 

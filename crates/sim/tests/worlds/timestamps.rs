@@ -1,4 +1,4 @@
-//! Timestamps in messages (spec/02 §7.1).
+//! Timestamps in messages (docs/spec/wire.md §7.1).
 
 use taran_sim::{Lengths, Publishing, Subscribing, seeded};
 

@@ -1,4 +1,4 @@
-//! Resources that are asked for and given back at any moment (spec/01 §9.4, §9.5, §10.1).
+//! Resources that are asked for and given back at any moment (docs/spec/shared-memory.md §9.4, §9.5, §10.1).
 
 use std::time::Duration;
 

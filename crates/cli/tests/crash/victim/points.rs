@@ -19,7 +19,7 @@ use crate::message::{HEADER_LENGTH, Producer};
 /// Bytes before the payload of a frame.
 const FRAME_HEADER: usize = 32;
 const BEGIN_FLAG: u8 = 0x80;
-/// Bytes behind the records of a ring, and where in them the tail is (spec/01 §3.1).
+/// Bytes behind the records of a ring, and where in them the tail is (docs/spec/shared-memory.md §3.1).
 const RING_TRAILER: usize = 768;
 const RING_TAIL: usize = 128;
 

@@ -1,4 +1,4 @@
-//! The bytes that other implementations see (spec/01 §3), and what callers are told.
+//! The bytes that other implementations see (docs/spec/shared-memory.md §3), and what callers are told.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

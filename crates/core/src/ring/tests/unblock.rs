@@ -1,4 +1,4 @@
-//! A producer dies between claim and commit (spec/01 §3.5).
+//! A producer dies between claim and commit (docs/spec/shared-memory.md §3.5).
 
 use std::mem::forget;
 

@@ -10,7 +10,7 @@ use super::super::failure::Failure;
 use super::super::owners::Owners;
 use crate::boundary::{ImageId, PublicationError, PublicationId};
 
-/// Longest reason for a rejection, in bytes (spec/01 §9.4).
+/// Longest reason for a rejection, in bytes (docs/spec/shared-memory.md §9.4).
 const REASON_MAX: usize = 1023;
 
 impl Owners {

@@ -1,4 +1,4 @@
-//! What each command of a client does (spec/01 §9.4). One file for each kind of resource.
+//! What each command of a client does (docs/spec/shared-memory.md §9.4). One file for each kind of resource.
 //!
 //! A handler returns `Ok` when the command is done and answered, or says why it stopped. What a command that stopped may
 //! leave behind is its client, known from now on, and a log file that was asked for; all else it takes back.

@@ -1,4 +1,4 @@
-//! Sources of subscriptions under manual control: added and removed one by one (spec/01 §9.4, spec/02 §2.11).
+//! Sources of subscriptions under manual control: added and removed one by one (docs/spec/shared-memory.md §9.4, docs/spec/wire.md §2.11).
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl Owners {
         self.add_local_subscription(entry, &answer)
     }
 
-    /// Removes a source without a socket. One that is not there is an error (spec/01 §9.4).
+    /// Removes a source without a socket. One that is not there is an error (docs/spec/shared-memory.md §9.4).
     fn remove_local_source(&mut self, command: DestinationCommand<'_>) -> Result<(), Failure> {
         let found = self
             .subscriptions

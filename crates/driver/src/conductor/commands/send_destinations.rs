@@ -1,4 +1,4 @@
-//! Destinations of publications under manual control: added, removed, removed by id (spec/03 §1.11).
+//! Destinations of publications under manual control: added, removed, removed by id (docs/spec/uri-and-configuration.md §1.11).
 
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::{Channel, ChannelKind, UdpChannel};

@@ -1,4 +1,4 @@
-//! The counters of channels that are open (spec/01 §5.9): status, the address that was bound, the number of destinations.
+//! The counters of channels that are open (docs/spec/shared-memory.md §5.9): status, the address that was bound, the number of destinations.
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::{ChannelKey, SocketKey, channel_label, socket_label, type_id};
@@ -37,7 +37,7 @@ impl EndpointCounters {
 }
 
 impl Counters {
-    /// All counters of a new endpoint; all or none. The label of one without a socket ends in a blank (spec/02 §2.15).
+    /// All counters of a new endpoint; all or none. The label of one without a socket ends in a blank (docs/spec/wire.md §2.15).
     pub(crate) fn endpoint(
         &mut self,
         of: EndpointIdentity<'_>,

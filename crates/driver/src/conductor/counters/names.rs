@@ -1,4 +1,4 @@
-//! The counters of name resolution (spec/01 §5.7).
+//! The counters of name resolution (docs/spec/shared-memory.md §5.7).
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The counters of streams: keys and labels by which readers in other processes find them (spec/01 §5.8).
+//! The counters of streams: keys and labels by which readers in other processes find them (docs/spec/shared-memory.md §5.8).
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::{

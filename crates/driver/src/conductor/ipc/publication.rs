@@ -1,4 +1,4 @@
-//! One IPC publication: its limit, its subscribers and its life (spec/01 §7.8 and §9.6).
+//! One IPC publication: its limit, its subscribers and its life (docs/spec/shared-memory.md §7.8 and §9.6).
 //!
 //! ```text
 //! ACTIVE ──last reference gone──► DRAINING ──all read──► LINGER ──no reference──► done

@@ -1,5 +1,5 @@
 //! Names that a table redirects to other names or addresses, with a counter for each row by which a test or an operator
-//! moves it (spec/03 §2.9: `csv_table`).
+//! moves it (docs/spec/uri-and-configuration.md §2.9: `csv_table`).
 
 use taran_core::counters::Counter;
 

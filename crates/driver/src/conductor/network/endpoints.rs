@@ -1,5 +1,5 @@
 //! The sockets that channels share: one endpoint per canonical form, for sending and for receiving apart
-//! (spec/03 §1.6).
+//! (docs/spec/uri-and-configuration.md §1.6).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::super::failure::Failure;
 use super::addresses::ResolvedChannel;
 use crate::boundary::EndpointId;
 
-/// Values of a channel status counter (spec/01 §5.9).
+/// Values of a channel status counter (docs/spec/shared-memory.md §5.9).
 pub(crate) mod status {
     pub(crate) const ACTIVE: i64 = 1;
     pub(crate) const CLOSING: i64 = 2;
@@ -33,7 +33,7 @@ pub(crate) struct Endpoint {
     pub(crate) resolved: ResolvedChannel,
     pub(crate) canonical: String,
     pub(crate) buffers: WantedBuffers,
-    /// For sending to a group: the hops told in SETUP, 0 where neither channel nor option says any (spec/02 §2.7).
+    /// For sending to a group: the hops told in SETUP, 0 where neither channel nor option says any (docs/spec/wire.md §2.7).
     pub(crate) ttl: u8,
     /// For sending to several destinations: their number.
     pub(crate) destination_count: Option<Counter>,
@@ -185,7 +185,7 @@ impl Endpoints {
 }
 
 impl Endpoint {
-    /// Publications on it have many receivers (spec/02 §3.3).
+    /// Publications on it have many receivers (docs/spec/wire.md §3.3).
     pub(crate) fn is_group(&self) -> bool {
         self.resolved.is_group()
     }

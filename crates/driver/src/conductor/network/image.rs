@@ -1,4 +1,4 @@
-//! The conductor's half of one image: who reads what, and its life (spec/02 §5.10).
+//! The conductor's half of one image: who reads what, and its life (docs/spec/wire.md §5.10).
 //!
 //! ```text
 //! INIT, ACTIVE ──ended, timed out, revoked or nobody reads──► DRAINING ──all read──► LINGER ──► DONE

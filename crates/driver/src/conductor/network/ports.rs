@@ -1,4 +1,4 @@
-//! Ports that channels leave to the driver (spec/02 §2.13), and addresses that cannot be had.
+//! Ports that channels leave to the driver (docs/spec/wire.md §2.13), and addresses that cannot be had.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,4 +1,4 @@
-//! The conductor's half of one network publication: limit, cleaning and life (spec/02 §3.9, §3.10).
+//! The conductor's half of one network publication: limit, cleaning and life (docs/spec/wire.md §3.9, §3.10).
 //!
 //! `update_limit` is called in each of its turns, `tick` once per timer interval; what they return is for the owner to do.
 //! The sender's half goes on sending in every state until it is taken back.
@@ -261,7 +261,7 @@ impl NetworkPublication {
     }
 
     /// Whether everything that publishers reach with this limit is clean: at most two terms on from what was cleaned,
-    /// and that only from within a term (spec/01 §7.8).
+    /// and that only from within a term (docs/spec/shared-memory.md §7.8).
     fn has_clean_room(&self, limit: i64) -> bool {
         let geometry = self.log.geometry();
         let clean = self.log.clean_position();

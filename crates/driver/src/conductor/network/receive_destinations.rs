@@ -1,4 +1,4 @@
-//! The sockets of subscriptions under manual control, as the conductor knows them (spec/02 §2.11).
+//! The sockets of subscriptions under manual control, as the conductor knows them (docs/spec/wire.md §2.11).
 
 use std::collections::BTreeMap;
 

@@ -120,7 +120,7 @@ impl Sockets {
         })
     }
 
-    /// One socket sends to the data group, the other listens to the control group (spec/02 §2.5).
+    /// One socket sends to the data group, the other listens to the control group (docs/spec/wire.md §2.5).
     fn open_group_sender(&mut self, resolved: &ResolvedChannel) -> Result<SenderSockets, Refused> {
         let roles = &resolved.roles;
         let refused = |error: NetError| refused(&error, resolved.text());
@@ -201,7 +201,7 @@ impl Sockets {
         ports.open(network, &spec, resolved.text(), in_use)
     }
 
-    /// A socket at the port of a channel's group, beside others that may be there (spec/02 §2.5).
+    /// A socket at the port of a channel's group, beside others that may be there (docs/spec/wire.md §2.5).
     fn group_spec(&self, resolved: &ResolvedChannel, join: Option<IpAddr>) -> SocketSpec {
         let roles = &resolved.roles;
         let any = match roles.remote_data.ip() {

@@ -1,4 +1,4 @@
-//! The congestion control of a new image (spec/02 §5.7): a user's own, or the one its channel or the options name.
+//! The congestion control of a new image (docs/spec/wire.md §5.7): a user's own, or the one its channel or the options name.
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::StreamCounter;

@@ -1,4 +1,4 @@
-//! From a SETUP to an image (spec/02 §5.2).
+//! From a SETUP to an image (docs/spec/wire.md §5.2).
 //!
 //! The receiver asks; the plan is checked; a file is asked for, which takes its time; then the plan is made again, as
 //! everything may have changed, and the image with it. Whatever goes wrong, the receiver is told that there will be no

@@ -1,4 +1,4 @@
-//! What is decided about an image before anything is made for it (spec/02 §5.2).
+//! What is decided about an image before anything is made for it (docs/spec/wire.md §5.2).
 
 use std::iter;
 use std::sync::Arc;

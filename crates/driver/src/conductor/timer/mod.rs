@@ -1,5 +1,5 @@
 //! What is done once per timer interval: clients that went away, and the lives of what they left behind
-//! (spec/01 §10.2).
+//! (docs/spec/shared-memory.md §10.2).
 
 mod images;
 mod ipc;

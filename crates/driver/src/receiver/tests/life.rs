@@ -18,7 +18,7 @@ fn a_complete_stream_is_answered_with_eos_at_once_and_every_200_ms() {
     rig.heartbeat(0xE0, START + 64);
     assert_eq!(rig.log.end_of_stream_position(), START + 64);
     assert!(rig.shared.is_complete());
-    // The position stays where it was: too little was consumed for a new one (spec/02 §5.6).
+    // The position stays where it was: too little was consumed for a new one (docs/spec/wire.md §5.6).
     assert_eq!(rig.socket.sent(), [goodbye(START)]);
     rig.heartbeat(0xE0, START + 64);
     assert_eq!(rig.socket.sent(), NOTHING);

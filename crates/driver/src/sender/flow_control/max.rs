@@ -1,4 +1,4 @@
-//! One receiver, or the fastest of many (spec/02 §4.3).
+//! One receiver, or the fastest of many (docs/spec/wire.md §4.3).
 
 use super::{FlowControl, StatusReport};
 

@@ -1,4 +1,4 @@
-//! How far the sender may run ahead of its receivers (spec/02 §4).
+//! How far the sender may run ahead of its receivers (docs/spec/wire.md §4).
 //!
 //! A strategy is chosen when a publication is made, by the driver's options and the channel's `fc`, or by whoever embeds
 //! the driver ([`DriverContext::flow_control`](crate::DriverContext::flow_control)). From then on it belongs to the
@@ -70,7 +70,7 @@ pub trait FlowControl: Send + Debug {
         false
     }
 
-    /// Longest answer to one NAK, as a multiple of the receiver window (spec/02 §3.8); at least 1.
+    /// Longest answer to one NAK, as a multiple of the receiver window (docs/spec/wire.md §3.8); at least 1.
     fn retransmit_window_multiple(&self) -> i32;
 }
 

@@ -1,4 +1,4 @@
-//! The slowest receiver counts: of all (`min`), or of those with a group tag (`tagged`) (spec/02 §4.4).
+//! The slowest receiver counts: of all (`min`), or of those with a group tag (`tagged`) (docs/spec/wire.md §4.4).
 
 use super::super::present::Present;
 use super::{FlowControl, StatusReport};

@@ -1,4 +1,4 @@
-//! Channels with several destinations (spec/02 §2.9).
+//! Channels with several destinations (docs/spec/wire.md §2.9).
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Response channels as the sender sees them (spec/02 §2.10).
+//! Response channels as the sender sees them (docs/spec/wire.md §2.10).
 
 use super::*;
 use crate::testing::peer;

@@ -1,4 +1,4 @@
-//! Drivers that tell each other their names and addresses (spec/02 §6), so that channels can name a driver instead of a
+//! Drivers that tell each other their names and addresses (docs/spec/wire.md §6), so that channels can name a driver instead of a
 //! host.
 //!
 //! Contract: [`Gossip::do_work`] often; it hears, forgets, tells. [`Gossip::next_lookup`] until it has none says which hosts

@@ -127,7 +127,7 @@ fn a_driver_announces_itself_to_those_it_starts_from() {
     rig.looked_up(0, &found);
     rig.turn_after(10 * MS);
     assert_eq!(rig.sent_to(), ["10.0.0.8:8051".parse().unwrap()]);
-    // spec/02 §9, with this driver's address.
+    // docs/spec/wire.md §9, with this driver's address.
     let expected = hex("20 00 00 00 00 00 07 00  01 80 01 00 00 00 00 00
          7f 00 00 01 08 00 64 72  69 76 65 72 2d 61 00 00");
     assert_eq!(rig.socket.sent(), [expected]);

@@ -62,7 +62,7 @@ impl NetworkPublication {
         vec![Event::Ended { revoked: false }]
     }
 
-    /// Spies that may be dropped are, when they hold the publisher back for too long (spec/02 §5.9).
+    /// Spies that may be dropped are, when they hold the publisher back for too long (docs/spec/wire.md §5.9).
     fn tick_untethered(&mut self, now_ns: i64) -> Vec<Event> {
         let below = self.sender_position() - self.window + self.window / 4;
         let events = self
