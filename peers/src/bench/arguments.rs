@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use taran_rig::echo::{EchoConfig, Role};
-use taran_rig::ping::PingConfig;
-use taran_rig::side::{Embed, SideSpec};
-use taran_rig::stream::StreamConfig;
+use taran_bench::echo::{EchoConfig, Role};
+use taran_bench::ping::PingConfig;
+use taran_bench::side::{Embed, SideSpec};
+use taran_bench::stream::StreamConfig;
 
 /// The first stream of all benchmarks; the way back of round trips has the next number.
 pub const STREAM_ID: i32 = 1_001;

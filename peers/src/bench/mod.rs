@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use taran_rig::ends::Host;
-use taran_rig::report::{EchoReport, RATE_TOLERANCE};
-use taran_rig::side::RunError;
-use taran_rig::{ping, stream};
+use taran_bench::ends::Host;
+use taran_bench::report::{EchoReport, RATE_TOLERANCE};
+use taran_bench::side::RunError;
+use taran_bench::{ping, stream};
 
 pub use arguments::{Common, End, PATIENCE, STREAM_ID};
 

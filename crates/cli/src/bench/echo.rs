@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use taran_rig::echo::{EchoConfig, Role};
-use taran_rig::report::EchoReport;
-use taran_rig::{echo, hgrm};
+use taran_bench::echo::{EchoConfig, Role};
+use taran_bench::report::EchoReport;
+use taran_bench::{echo, hgrm};
 
 use crate::failure::Failure;
 

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use taran_bench::side::RunError;
 use taran_protocol::option::Define;
-use taran_rig::side::RunError;
 
 use crate::failure::Failure;
 

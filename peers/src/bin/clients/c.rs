@@ -22,8 +22,8 @@ use rusteron_client::bindings::{
 };
 use taran_core::affinity;
 use taran_peers::bench::{Common, PATIENCE};
-use taran_rig::ends::{Host, Incoming, Outgoing};
-use taran_rig::side::RunError;
+use taran_bench::ends::{Host, Incoming, Outgoing};
+use taran_bench::side::RunError;
 
 /// A connected client with its conductor on a thread of its own.
 pub(crate) struct Client {

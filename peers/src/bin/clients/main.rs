@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Parser, ValueEnum};
 use taran_peers::bench::{self, End, Found, conclude, end_with_parent};
-use taran_rig::side::{Side, embed};
+use taran_bench::side::{Side, embed};
 
 #[derive(Parser)]
 struct Arguments {

@@ -13,7 +13,7 @@ use rusteron_media_driver::bindings::{
     aeron_driver_main_do_work, aeron_driver_main_idle_strategy, aeron_driver_start, aeron_driver_t,
     aeron_errmsg, aeron_threading_mode_enum,
 };
-use taran_rig::side::{Embedded, RunError, SideSpec};
+use taran_bench::side::{Embedded, RunError, SideSpec};
 
 /// Runs one as the environment says, until it is to end.
 pub(crate) fn run(stop: &AtomicBool) -> Result<(), RunError> {

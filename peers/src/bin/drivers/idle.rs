@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use taran::{ExclusivePublication, Subscription};
 use taran_peers::bench::{End, STREAM_ID};
-use taran_rig::ends::Host;
-use taran_rig::side::{RunError, Side};
+use taran_bench::ends::Host;
+use taran_bench::side::{RunError, Side};
 
 /// Their logs are as small as can be: ten thousand have to fit into memory.
 const CHANNEL: &str = "aeron:udp?endpoint=127.0.0.1:20145|term-length=64k|sparse=true";

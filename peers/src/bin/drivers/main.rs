@@ -12,8 +12,8 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 use taran_driver::{DriverContext, MediaDriver};
 use taran_peers::bench::{self, Common, End, Found, conclude, end_with_parent};
-use taran_rig::echo;
-use taran_rig::side::{Embed, Embedded, RunError, Side, SideSpec};
+use taran_bench::echo;
+use taran_bench::side::{Embed, Embedded, RunError, Side, SideSpec};
 
 /// How often a driver that is alone looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(50);

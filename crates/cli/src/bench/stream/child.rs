@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use taran_rig::stream::{StreamConfig, subscribe};
+use taran_bench::stream::{StreamConfig, subscribe};
 
 use crate::failure::Failure;
 

@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use taran_rig::payload::MIN_LENGTH;
-use taran_rig::side::{Side, SideSpec, embed};
-use taran_rig::stream::{StreamConfig, StreamReport, publish, subscribe};
+use taran_bench::payload::MIN_LENGTH;
+use taran_bench::side::{Side, SideSpec, embed};
+use taran_bench::stream::{StreamConfig, StreamReport, publish, subscribe};
 
 use crate::failure::Failure;
 

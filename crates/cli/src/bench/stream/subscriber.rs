@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran_rig::side::Side;
-use taran_rig::stream::{StreamConfig, StreamReport};
+use taran_bench::side::Side;
+use taran_bench::stream::{StreamConfig, StreamReport};
 
 use crate::failure::Failure;
 

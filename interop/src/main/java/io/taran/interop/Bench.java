@@ -15,7 +15,7 @@ import java.util.Arrays;
 import java.util.Locale;
 
 /**
- * The loads of {@code cargo xtask compare} for the official Java client, as {@code crates/rig} has them for the others: a
+ * The loads of {@code cargo xtask compare} for the official Java client, as {@code crates/bench} has them for the others: a
  * stream as fast as it goes, checked message by message, and one message there and back again. Ends with standard input.
  */
 final class Bench

@@ -1,7 +1,7 @@
 //! What this machine's memory carries from one core to another: messages through a ring of one producer and one consumer, the
 //! yardstick of streams over shared memory.
 //!
-//!     cargo run --release -p taran-rig --example ring [PRODUCER'S CORE] [CONSUMER'S CORE]
+//!     cargo run --release -p taran-bench --example ring [PRODUCER'S CORE] [CONSUMER'S CORE]
 //!
 //! Messages are written and checked as `taran bench` does it. Once the ring stays in the cache, and once it is as long as the
 //! three terms of a log of 16 MiB each. Printed are medians of seven runs, in millions a second, with the least and the most.
@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use taran_bench::payload;
 use taran_core::affinity;
 use taran_core::memory::Region;
 use taran_core::ring::TRAILER_LENGTH;
 use taran_core::ring::one_to_one::{Consumer, Producer};
-use taran_rig::payload;
 
 const RUNS: usize = 7;
 const WARM_UP: Duration = Duration::from_millis(500);

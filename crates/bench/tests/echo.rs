@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use taran_rig::echo::{EchoConfig, run};
-use taran_rig::report::Verdict;
+use taran_bench::echo::{EchoConfig, run};
+use taran_bench::report::Verdict;
 
 fn config(port: u16) -> EchoConfig {
     // Ports differ between processes that run at the same time.

@@ -1,6 +1,6 @@
 //! What a machine takes away from whoever needs its cores all the time: no percentile of a round trip can be better than that.
 //!
-//!     cargo run --release -p taran-rig --example gaps [SECONDS] [CORES, separated by commas]
+//!     cargo run --release -p taran-bench --example gaps [SECONDS] [CORES, separated by commas]
 //!
 //! A thread on each core does nothing but read the clock. A gap between two readings is time that somebody else had: other
 //! threads, interrupts, or the host of a virtual machine. The share of time within gaps longer than a bound is the share of

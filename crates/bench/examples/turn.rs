@@ -1,7 +1,7 @@
 //! What a turn costs that finds nothing to do: that of a driver whose user runs it (`INVOKER`), without any stream, and
 //! with a publication and its subscription over the loopback, connected.
 //!
-//!     cargo run --release -p taran-rig --example turn [CORE]
+//!     cargo run --release -p taran-bench --example turn [CORE]
 //!
 //! A run is 500 batches of 1,000 turns, timed batch by batch; between batches the client has its turn, untimed. Printed is
 //! the median batch of the median run of seven, with the least and the most of the runs: heartbeats and status messages are
