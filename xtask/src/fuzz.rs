@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::sanitizers::has_nightly;
+use crate::suites::is_sbe_target;
 use crate::{at_least_one, run as run_command};
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
@@ -26,7 +27,7 @@ const COVERAGE: [&str; 5] = [
 /// And what it compares. That finds words and magic numbers, and is a third of the time.
 const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
 
-const USAGE: &str = "cargo xtask fuzz [TARGET...] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]";
+const USAGE: &str = "cargo xtask fuzz [TARGET... | --except sbe] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]";
 
 /// What was asked for.
 #[derive(Debug, Default)]
@@ -40,6 +41,8 @@ struct Asked {
     fast: bool,
     asan: bool,
     minimise: bool,
+    /// All targets but those of `taran-sbe`.
+    without_sbe: bool,
     /// Inputs of one driver, to be tried before anything else.
     story: Option<PathBuf>,
 }
@@ -48,6 +51,16 @@ struct Asked {
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let mut asked = read(arguments)?;
     let known = targets()?;
+    if asked.without_sbe {
+        if !asked.targets.is_empty() {
+            return Err(format!("--except goes without targets; usage: {USAGE}"));
+        }
+        asked.targets = known
+            .iter()
+            .filter(|name| !is_sbe_target(name))
+            .cloned()
+            .collect();
+    }
     if asked.targets.is_empty() {
         asked.targets = known;
     } else if let Some(unknown) = asked.targets.iter().find(|name| !known.contains(name)) {
@@ -104,6 +117,8 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
             "--fast" => asked.fast = true,
             "--asan" => asked.asan = true,
             "--minimise" => asked.minimise = true,
+            "--except" if value()? == "sbe" => asked.without_sbe = true,
+            "--except" => return Err(format!("--except needs \"sbe\"; usage: {USAGE}")),
             option if option.starts_with('-') => {
                 return Err(format!("{option} is unknown; usage: {USAGE}"));
             }

@@ -10,6 +10,7 @@ mod sanitizers;
 mod sbe;
 mod sim;
 mod soak;
+mod suites;
 
 use std::process::{Command, ExitCode};
 
@@ -24,7 +25,7 @@ struct Task {
 const TASKS: &[Task] = &[
     Task {
         name: "loom",
-        help: "check the lock-free pieces under every interleaving that loom's bounds allow",
+        help: "[PACKAGE...]: check the lock-free data structures under every interleaving within loom's bounds",
         run: loom,
     },
     Task {
@@ -76,7 +77,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "fuzz",
-        help: "[TARGET...] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]: replay the fuzz targets' corpora \
+        help: "[TARGET... | --except sbe] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]: replay the fuzz targets' corpora \
                and try new inputs, or make the corpora small",
         run: fuzz::run,
     },
@@ -84,6 +85,16 @@ const TASKS: &[Task] = &[
         name: "sim",
         help: "[--seeds N] [--seed S] [--minutes M] [--jobs J] [--story FILE]: random worlds; --help says more",
         run: sim::run,
+    },
+    Task {
+        name: "slices",
+        help: "[--base REV | --all] [--list]: run the gate's slice of each expensive suite that the change since REV can affect",
+        run: suites::slices,
+    },
+    Task {
+        name: "nightly",
+        help: "[--only NAME,...] [--list]: run all expensive suites in full, for hours",
+        run: suites::nightly,
     },
 ];
 
@@ -132,19 +143,30 @@ fn at_least_one(option: &str, text: &str) -> Result<u64, String> {
     }
 }
 
-fn loom(arguments: &[String]) -> Result<(), String> {
-    if let Some(argument) = arguments.first() {
-        return Err(format!("{argument:?}: it takes no arguments"));
+/// Packages with loom models, and the arguments of `cargo test` that select these.
+const LOOM: &[(&str, &[&str])] = &[
+    ("taran-core", &["--release", "--test", "loom"]),
+    ("taran-protocol", &["--release", "--test", "loom"]),
+    // Small models: with --release, most of the time would go into optimising the driver.
+    ("taran-driver", &["--lib", "boundary::models"]),
+];
+
+fn loom(packages: &[String]) -> Result<(), String> {
+    let is_known = |name: &String| LOOM.iter().any(|(package, _)| package == name);
+    if let Some(unknown) = packages.iter().find(|name| !is_known(name)) {
+        let known: Vec<&str> = LOOM.iter().map(|(package, _)| *package).collect();
+        return Err(format!(
+            "no models in {unknown}; there are some in {}",
+            known.join(", ")
+        ));
     }
-    for (package, tests) in [
-        ("taran-core", &["--release", "--test", "loom"][..]),
-        ("taran-protocol", &["--release", "--test", "loom"]),
-        // Its models are small: most of the time would go into optimizing the driver.
-        ("taran-driver", &["--lib", "boundary::models"]),
-    ] {
+    for (package, tests) in LOOM {
+        if !packages.is_empty() && !packages.iter().any(|name| name == package) {
+            continue;
+        }
         run(Command::new("cargo")
             .args(["test", "--package", package])
-            .args(tests)
+            .args(*tests)
             .args(["--target-dir", "target/loom"])
             .env("RUSTFLAGS", "--cfg loom"))?;
     }
