@@ -2,7 +2,7 @@
 
 use taran_core::clock::Now;
 
-use super::{Desk, ReceiveEndpoint, ReceiveTransport, Receiver, ReceiverImage};
+use super::{ReceiveContext, ReceiveEndpoint, ReceiveTransport, Receiver, ReceiverImage};
 use crate::boundary::{ConductorEvent, EndpointId, ImageId, ReceiverCommand, TransportId};
 
 impl Receiver {
@@ -19,8 +19,8 @@ impl Receiver {
                 stream_id,
                 session_id,
             } => {
-                self.with_endpoint(endpoint, now, |endpoint, desk| {
-                    endpoint.add_subscription(stream_id, session_id, desk);
+                self.with_endpoint(endpoint, now, |endpoint, context| {
+                    endpoint.add_subscription(stream_id, session_id, context);
                 });
             }
             ReceiverCommand::RemoveSubscription {
@@ -39,7 +39,9 @@ impl Receiver {
                 stream_id,
             } => {
                 if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.dispatcher().refused(session_id, stream_id);
+                    endpoint
+                        .dispatcher()
+                        .on_image_refused(session_id, stream_id);
                 }
             }
             ReceiverCommand::AddSubscriber {
@@ -92,8 +94,8 @@ impl Receiver {
                 endpoint,
                 stream_id,
                 session_id,
-            } => self.with_endpoint(endpoint, now, |endpoint, desk| {
-                endpoint.elicit_session(stream_id, session_id, desk);
+            } => self.with_endpoint(endpoint, now, |endpoint, context| {
+                endpoint.elicit_session_setup(stream_id, session_id, context);
             }),
             ReceiverCommand::AnnounceResponse {
                 endpoint,
@@ -157,8 +159,8 @@ impl Receiver {
             });
             return;
         }
-        self.with_endpoint(id, now, |endpoint, desk| {
-            endpoint.add_transport(*transport, desk);
+        self.with_endpoint(id, now, |endpoint, context| {
+            endpoint.add_transport(*transport, context);
         });
         self.collect_fds();
     }
@@ -182,16 +184,18 @@ impl Receiver {
             self.outbox.post(ConductorEvent::ImageReleased(image));
             return;
         }
-        self.with_endpoint(id, now, |endpoint, desk| endpoint.add_image(image, desk));
+        self.with_endpoint(id, now, |endpoint, context| {
+            endpoint.add_image(image, context)
+        });
     }
 
     fn with_endpoint(
         &mut self,
         id: EndpointId,
         now: Now,
-        act: impl FnOnce(&mut ReceiveEndpoint, &mut Desk<'_>),
+        act: impl FnOnce(&mut ReceiveEndpoint, &mut ReceiveContext<'_>),
     ) {
-        let mut desk = Desk {
+        let mut context = ReceiveContext {
             now,
             counters: &self.counters,
             faults: &mut self.faults,
@@ -203,7 +207,7 @@ impl Receiver {
             .iter_mut()
             .find(|endpoint| endpoint.id() == id)
         {
-            act(endpoint, &mut desk);
+            act(endpoint, &mut context);
         }
     }
 

@@ -24,6 +24,7 @@ const MAX_SESSIONS: usize = 65_536;
 /// Session and stream.
 type Key = (i32, i32);
 
+#[doc(alias = "DataPacketDispatcher")]
 #[derive(Debug)]
 pub(super) struct Dispatcher {
     streams: IdMap<i32, Stream>,
@@ -37,7 +38,7 @@ pub(super) struct Dispatcher {
 #[derive(Debug)]
 struct Stream {
     all_sessions: bool,
-    wanted: IdSet,
+    session_ids: IdSet,
     sessions: IdMap<i32, Session>,
     /// Images, and those being made.
     images: usize,
@@ -63,20 +64,20 @@ struct Pending {
 
 /// What to do with data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OnData {
+pub(super) enum DataAction {
     Image(usize),
     /// Ask for a SETUP.
-    Elicit,
+    ElicitSetup,
     Drop,
 }
 
 /// What to do with a SETUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OnSetup {
+pub(super) enum SetupAction {
     Image(usize),
-    /// Ask the conductor for an image, then [`Dispatcher::creating`].
-    Create,
-    /// As [`OnSetup::Drop`], and somebody should know.
+    /// Ask the conductor for an image, then [`Dispatcher::on_image_requested`].
+    CreateImage,
+    /// As [`SetupAction::Drop`], and somebody should know.
     LimitReached,
     Drop,
 }
@@ -117,17 +118,17 @@ impl Dispatcher {
         stream_id: i32,
         is_end_of_stream: bool,
         now_ns: i64,
-    ) -> OnData {
+    ) -> DataAction {
         if let Some(slot) = self.image(session_id, stream_id) {
-            return OnData::Image(slot);
+            return DataAction::Image(slot);
         }
         let Some(stream) = self.streams.get_mut(&stream_id) else {
-            return OnData::Drop;
+            return DataAction::Drop;
         };
         let is_new = !stream.sessions.contains_key(&session_id);
         let has_room = self.pending.len() < MAX_PENDING && stream.sessions.len() < MAX_SESSIONS;
-        if is_end_of_stream || !is_new || !stream.wants(session_id) || !has_room {
-            return OnData::Drop;
+        if is_end_of_stream || !is_new || !stream.is_interested_in(session_id) || !has_room {
+            return DataAction::Drop;
         }
         let deadline_ns = now_ns + SETUP_TIMEOUT_NS;
         stream
@@ -137,38 +138,38 @@ impl Dispatcher {
             key: (session_id, stream_id),
             deadline_ns,
         });
-        OnData::Elicit
+        DataAction::ElicitSetup
     }
 
     /// A SETUP arrived.
-    pub(super) fn on_setup(&self, session_id: i32, stream_id: i32) -> OnSetup {
+    pub(super) fn on_setup(&self, session_id: i32, stream_id: i32) -> SetupAction {
         let Some(stream) = self.streams.get(&stream_id) else {
-            return OnSetup::Drop;
+            return SetupAction::Drop;
         };
         match stream.sessions.get(&session_id) {
-            Some(Session::Image(slot)) => OnSetup::Image(*slot),
-            Some(Session::Creating | Session::CoolDown) => OnSetup::Drop,
+            Some(Session::Image(slot)) => SetupAction::Image(*slot),
+            Some(Session::Creating | Session::CoolDown) => SetupAction::Drop,
             None | Some(Session::PendingSetup { .. }) => {
-                if !stream.wants(session_id) {
-                    OnSetup::Drop
+                if !stream.is_interested_in(session_id) {
+                    SetupAction::Drop
                 } else if stream.images >= self.session_limit {
-                    OnSetup::LimitReached
+                    SetupAction::LimitReached
                 } else if self.creating < MAX_CREATING && stream.sessions.len() < MAX_SESSIONS {
-                    OnSetup::Create
+                    SetupAction::CreateImage
                 } else {
-                    OnSetup::Drop
+                    SetupAction::Drop
                 }
             }
         }
     }
 
     /// The conductor was asked for an image.
-    pub(super) fn creating(&mut self, session_id: i32, stream_id: i32) {
+    pub(super) fn on_image_requested(&mut self, session_id: i32, stream_id: i32) {
         self.set(session_id, stream_id, Some(Session::Creating));
     }
 
     /// The conductor will not make the image.
-    pub(super) fn refused(&mut self, session_id: i32, stream_id: i32) {
+    pub(super) fn on_image_refused(&mut self, session_id: i32, stream_id: i32) {
         if self.session(session_id, stream_id) == Some(Session::Creating) {
             self.set(session_id, stream_id, None);
         }
@@ -176,14 +177,14 @@ impl Dispatcher {
 
     /// The image is there. False when nobody wants it any more.
     pub(super) fn add_image(&mut self, session_id: i32, stream_id: i32, slot: usize) -> bool {
-        let is_wanted = self
+        let has_interest = self
             .streams
             .get(&stream_id)
-            .is_some_and(|stream| stream.wants(session_id));
-        if is_wanted {
+            .is_some_and(|stream| stream.is_interested_in(session_id));
+        if has_interest {
             self.set(session_id, stream_id, Some(Session::Image(slot)));
         }
-        is_wanted
+        has_interest
     }
 
     /// The image leaves, if it is still the one of its session; with `cool_down` nothing else takes its place yet.
@@ -260,14 +261,14 @@ impl Stream {
     fn new(hash: IdHash) -> Self {
         Self {
             all_sessions: false,
-            wanted: IdSet::with_hasher(hash.clone()),
+            session_ids: IdSet::with_hasher(hash.clone()),
             sessions: IdMap::with_hasher(hash),
             images: 0,
         }
     }
 
-    fn wants(&self, session_id: i32) -> bool {
-        self.all_sessions || self.wanted.contains(&session_id)
+    fn is_interested_in(&self, session_id: i32) -> bool {
+        self.all_sessions || self.session_ids.contains(&session_id)
     }
 }
 

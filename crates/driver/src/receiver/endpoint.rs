@@ -6,27 +6,29 @@ use std::sync::Arc;
 use taran_net::ReceiveBatch;
 
 use super::BATCH;
-use super::Desk;
+use super::ReceiveContext;
+use super::direct_receive::DirectReceive;
 use super::dispatcher::Dispatcher;
 use super::identity::Identity;
-use super::image::{Link, ReceiverImage, Turned};
-use super::in_place::InPlace;
-use super::roll::Roll;
-use super::squeeze::Squeeze;
+use super::image::{ImageContext, PollOutcome, ReceiverImage};
+use super::image_index::ImageIndex;
 use super::transport::ReceiveTransport;
+use super::window_throttle::WindowThrottle;
 use crate::boundary::{EndpointId, ReceiveEndpointSpec};
 use crate::rounds::{Pace, Rounds};
 use crate::timestamps::ReceiveTimestamps;
 
-/// Most batches taken in one look at a socket (of one train, where they are received in place), as long as they are full
+/// Most batches received in one look at a socket (of one train, where they are received in place), as long as they are full
 /// and …
-const BATCHES: usize = 4;
+const MAX_BATCHES_PER_POLL: usize = 4;
 /// … hold no more than this together: a crowd of little datagrams does not hold up the stream behind it, and a fast stream
-/// is read while it is in the cache, before more of it is taken. What is not taken waits in the socket, and is met only
+/// is read while it is in the cache, before more of it is received. What is not received waits in the socket, and is met only
 /// once all the same.
-const LOOK_BYTES: usize = 128 * 1024;
+const MAX_BYTES_PER_POLL: usize = 128 * 1024;
 
 /// A receive endpoint: built by the conductor, owned by the receiver.
+#[doc(alias = "ReceiveChannelEndpoint")]
+#[doc(alias = "MultiRcvDestination")]
 #[derive(Debug)]
 pub struct ReceiveEndpoint {
     pub(super) id: EndpointId,
@@ -39,17 +41,17 @@ pub struct ReceiveEndpoint {
     pub(super) dispatcher: Dispatcher,
     /// An image's slot is its seat.
     pub(super) images: Rounds<ReceiverImage>,
-    pub(super) roll: Roll,
+    pub(super) image_index: ImageIndex,
     /// How much may be under way to all images together.
-    pub(super) under_way: usize,
-    squeeze: Squeeze,
+    pub(super) total_window: usize,
+    window_throttle: WindowThrottle,
 }
 
-/// What was taken from a socket in one go.
-struct Taken {
+/// What was received from a socket in one go.
+struct ReceiveResult {
     bytes: usize,
     may_be_more: bool,
-    in_place: bool,
+    is_direct: bool,
 }
 
 impl ReceiveEndpoint {
@@ -71,9 +73,9 @@ impl ReceiveEndpoint {
             timestamps: spec.timestamps,
             dispatcher: Dispatcher::new(spec.stream_session_limit, spec.seed),
             images: Rounds::default(),
-            roll: Roll::default(),
-            under_way: 0,
-            squeeze: Squeeze::default(),
+            image_index: ImageIndex::default(),
+            total_window: 0,
+            window_throttle: WindowThrottle::default(),
         }
     }
 
@@ -84,103 +86,129 @@ impl ReceiveEndpoint {
     }
 
     /// The receiver has it now.
-    pub(super) fn start(&mut self, desk: &mut Desk<'_>) {
+    pub(super) fn start(&mut self, context: &mut ReceiveContext<'_>) {
         for index in 0..self.transports.len() {
-            self.start_transport(index, desk);
+            self.start_transport(index, context);
         }
     }
 
     /// Takes what has arrived. Returns the number of bytes.
-    pub(super) fn poll(&mut self, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> usize {
+    pub(super) fn poll(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        context: &mut ReceiveContext<'_>,
+    ) -> usize {
         let mut bytes = 0;
         for index in 0..self.transports.len() {
-            bytes += self.look(index, batch, desk);
+            bytes += self.poll_transport(index, batch, context);
         }
         if bytes > 0 {
-            desk.counters.bytes_received.add_exclusive(bytes as i64);
-            if self.squeeze.is_look_due(desk.now.nanos) {
-                self.look_for_losses(desk.now.nanos);
+            context.counters.bytes_received.add_exclusive(bytes as i64);
+            if self.window_throttle.is_check_due(context.now.nanos) {
+                self.check_drops(context.now.nanos);
             }
         }
         bytes
     }
 
     /// Windows are narrowed while a socket loses something.
-    fn look_for_losses(&mut self, now_ns: i64) {
+    fn check_drops(&mut self, now_ns: i64) {
         let streams = self.images.busy().max(1);
-        let (mut has_lost, mut room) = (false, usize::MAX);
+        let (mut has_drops, mut capacity) = (false, usize::MAX);
         for transport in self.transports.iter_mut().flatten() {
-            has_lost |= transport.has_overflowed();
-            room = room.min(transport.fair_room());
+            has_drops |= transport.has_new_drops();
+            capacity = capacity.min(transport.window_capacity());
         }
-        self.squeeze.looked(has_lost, room / streams, now_ns);
+        self.window_throttle
+            .update(has_drops, capacity / streams, now_ns);
     }
 
     /// One look at one socket.
-    fn look(&mut self, index: usize, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> usize {
-        let (mut looked, mut batches, mut trains) = (0, 0, 0);
+    fn poll_transport(
+        &mut self,
+        index: usize,
+        batch: &mut ReceiveBatch,
+        context: &mut ReceiveContext<'_>,
+    ) -> usize {
+        let (mut bytes, mut batches, mut runs) = (0, 0, 0);
         loop {
-            let taken = self.take(index, batch, desk);
-            looked += taken.bytes;
-            if taken.in_place {
-                trains += 1;
+            let received = self.receive_once(index, batch, context);
+            bytes += received.bytes;
+            if received.is_direct {
+                runs += 1;
             } else {
                 batches += 1;
             }
-            let is_enough = looked + taken.bytes > LOOK_BYTES;
-            if !taken.may_be_more || is_enough || batches == BATCHES || trains == BATCH {
+            let is_enough = bytes + received.bytes > MAX_BYTES_PER_POLL;
+            if !received.may_be_more
+                || is_enough
+                || batches == MAX_BATCHES_PER_POLL
+                || runs == BATCH
+            {
                 break;
             }
         }
         if let Some(transport) = &mut self.transports[index] {
-            transport.streak.looked(trains);
+            transport.predictor.on_poll_end(runs);
         }
-        looked
+        bytes
     }
 
     /// One batch of what has arrived, or one train of whom it was expected from.
-    fn take(&mut self, index: usize, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> Taken {
+    fn receive_once(
+        &mut self,
+        index: usize,
+        batch: &mut ReceiveBatch,
+        context: &mut ReceiveContext<'_>,
+    ) -> ReceiveResult {
         batch.clear_to(1);
-        match self.receive_in_place(index, batch, desk) {
-            InPlace::Placed { bytes, may_be_more } => {
-                return Taken {
+        match self.receive_direct(index, batch, context) {
+            DirectReceive::Received { bytes, may_be_more } => {
+                return ReceiveResult {
                     bytes,
                     may_be_more,
-                    in_place: true,
+                    is_direct: true,
                 };
             }
-            InPlace::Nothing | InPlace::Astray => {}
-            InPlace::Unexpected => self.receive(index, batch, desk),
+            DirectReceive::Empty | DirectReceive::Mispredicted => {}
+            DirectReceive::NotPredicted => self.receive(index, batch, context),
         }
-        let mut taken = Taken {
+        let mut received = ReceiveResult {
             bytes: 0,
             may_be_more: batch.is_full(),
-            in_place: false,
+            is_direct: false,
         };
         for train in batch.trains() {
-            taken.bytes += train.payload.len();
-            self.on_train(index, &train, desk);
+            received.bytes += train.payload.len();
+            self.on_train(index, &train, context);
         }
-        taken
+        received
     }
 
-    fn receive(&mut self, index: usize, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) {
+    fn receive(
+        &mut self,
+        index: usize,
+        batch: &mut ReceiveBatch,
+        context: &mut ReceiveContext<'_>,
+    ) {
         let Some(transport) = &mut self.transports[index] else {
             return;
         };
-        batch.clear_to(transport.slots);
+        batch.clear_to(transport.batch_slots);
         match transport.transport.receive(batch) {
             Ok(0) => return,
             Ok(_) => {}
             Err(error) => {
-                desk.faults.report(desk.now, transport.channel(), &error);
+                context
+                    .faults
+                    .report(context.now, transport.channel(), &error);
                 return;
             }
         }
         // What comes next is likely to be as long. It is found out by and by: sixteen trains would be too much.
-        let most = BATCH.min(2 * transport.slots);
-        let fitting = LOOK_BYTES * batch.trains().len() / batch.bytes().max(1);
-        transport.slots = fitting.clamp(1, most);
+        let most = BATCH.min(2 * transport.batch_slots);
+        let fitting = MAX_BYTES_PER_POLL * batch.trains().len() / batch.bytes().max(1);
+        transport.batch_slots = fitting.clamp(1, most);
         if let Some(timestamps) = &self.timestamps {
             timestamps.write(batch);
         }
@@ -188,27 +216,27 @@ impl ReceiveEndpoint {
 
     /// A turn for each image that receives, and for some that do not, and what the endpoint itself does by time. Returns
     /// how much was done.
-    pub(super) fn turn(&mut self, pace: Pace, desk: &mut Desk<'_>) -> usize {
+    pub(super) fn poll_images(&mut self, pace: Pace, context: &mut ReceiveContext<'_>) -> usize {
         for transport in self.transports.iter_mut().flatten() {
-            transport.signs.shared_by(self.images.len());
+            transport.control_batch.shared_by(self.images.len());
         }
-        let mut link = Link {
-            now: desk.now,
+        let mut image_context = ImageContext {
+            now: context.now,
             identity: &self.identity,
             transports: &mut self.transports,
-            among_several: self.has_destinations,
-            squeeze: &mut self.squeeze,
-            counters: desk.counters,
-            faults: desk.faults,
-            losses: desk.losses,
+            is_multi_destination: self.has_destinations,
+            window_throttle: &mut self.window_throttle,
+            counters: context.counters,
+            faults: context.faults,
+            losses: context.losses,
         };
         let mut work = 0;
         let dispatcher = &mut self.dispatcher;
-        self.images.turn(desk.now.nanos, pace, |seat, image, _| {
+        self.images.turn(context.now.nanos, pace, |seat, image, _| {
             let before = image.progress();
-            let done = match image.turn(&mut link) {
-                Turned::Worked(done) => done,
-                Turned::TimedOut { cool_down } => {
+            let done = match image.poll(&mut image_context) {
+                PollOutcome::Worked(done) => done,
+                PollOutcome::TimedOut { cool_down } => {
                     let (session_id, stream_id) = image.key();
                     dispatcher.remove_image(session_id, stream_id, seat.0, cool_down);
                     1
@@ -216,15 +244,18 @@ impl ReceiveEndpoint {
             };
             work += done;
             // Status messages that only repeat themselves are no progress, but what is missing has its own times.
-            image.progress() != before || image.misses_something()
+            image.progress() != before || image.has_open_gap()
         });
         for transport in self.transports.iter_mut().flatten() {
-            if transport.signs.are_due(pace == Pace::AtRest, desk.now) {
-                transport.send_signs(desk.now, desk.counters, desk.faults);
+            if transport
+                .control_batch
+                .are_due(pace == Pace::AtRest, context.now)
+            {
+                transport.send_control_batch(context.now, context.counters, context.faults);
             }
         }
-        self.dispatcher.expire(desk.now.nanos);
-        self.look_after_transports(desk);
+        self.dispatcher.expire(context.now.nanos);
+        self.elicit_periodic_setups(context);
         work
     }
 

@@ -6,44 +6,51 @@ use taran_protocol::frame::{
 };
 use taran_protocol::position::FRAME_ALIGNMENT;
 
-use super::identity::Status;
-use super::image::{Link, ReceiverImage, overrun_threshold};
-use super::squeeze::Squeeze;
-use super::transport::Sent;
+use super::identity::StatusFields;
+use super::image::{ImageContext, ReceiverImage, overrun_threshold};
+use super::transport::SendResult;
+use super::window_throttle::WindowThrottle;
 use crate::congestion::{Advice, Progress};
 
 impl ReceiverImage {
     /// Answers the sender if there is something to say. Returns how much was said.
-    pub(super) fn answer(&mut self, is_following: bool, link: &mut Link<'_>) -> usize {
+    pub(super) fn send_feedback(
+        &mut self,
+        is_active: bool,
+        context: &mut ImageContext<'_>,
+    ) -> usize {
         if self.rejection.is_some() {
-            return self.send_rejection(link);
+            return self.send_rejection(context);
         }
-        if is_following {
-            self.look_at_subscribers(link.squeeze, link.now.nanos);
+        if is_active {
+            self.update_status_schedule(context.window_throttle, context.now.nanos);
         }
-        self.measure_round_trip(link) + self.send_status(is_following, link)
+        self.measure_round_trip(context) + self.send_status_message(is_active, context)
     }
 
     /// Schedules a status message when the subscribers have moved far enough, but never lets the sender into memory
     /// that is not free: what it may write, half a term ahead, must be less than a log length (three terms) ahead of
     /// the free position.
-    fn look_at_subscribers(&mut self, squeeze: &mut Squeeze, now_ns: i64) {
-        let Some(consumed) = self.subscribers.slowest(self.rebuilt) else {
+    fn update_status_schedule(&mut self, window_throttle: &mut WindowThrottle, now_ns: i64) {
+        let Some(consumed) = self.subscribers.min_position(self.rebuild_position) else {
             return;
         };
         let progress = Progress {
             consumed,
-            told: self.status.told(),
-            has_loss: self.loss.take_new(),
+            told: self.status_schedule.last_sent_position(),
+            has_loss: self.loss_detector.take_new_loss(),
         };
         let half_term = self.geometry.term_length() / 2;
         let advice = self.spec.congestion_control.advise(&progress, now_ns);
         let advice = Advice {
-            window: squeeze.narrow(advice.window.clamp(0, half_term), self.status.mtu()),
+            window: window_throttle.apply(
+                advice.window.clamp(0, half_term),
+                self.status_schedule.mtu(),
+            ),
             ..advice
         };
-        if consumed <= self.status.position()
-            && advice.window == self.status.window()
+        if consumed <= self.status_schedule.position()
+            && advice.window == self.status_schedule.window()
             && !advice.is_urgent
         {
             return;
@@ -52,82 +59,92 @@ impl ReceiverImage {
             - i64::from(FRAME_ALIGNMENT);
         // What goes out anyway says how far things are: without news the next step of a slow subscriber could wait for
         // ever for a sender that waits for it.
-        let is_urgent = advice.is_urgent || self.status.is_overdue(now_ns);
+        let is_urgent = advice.is_urgent || self.status_schedule.is_overdue(now_ns);
         if self
-            .status
+            .status_schedule
             .advance(consumed.min(free), advice.window, is_urgent)
         {
-            self.spec
-                .shared
-                .receiver_status(self.status.position(), self.status.window());
+            self.spec.shared.receiver_status(
+                self.status_schedule.position(),
+                self.status_schedule.window(),
+            );
         }
     }
 
-    fn send_status(&mut self, is_following: bool, link: &mut Link<'_>) -> usize {
-        if self.response.is_due(self.status.is_overdue(link.now.nanos)) {
-            self.send_response_setup(link);
+    fn send_status_message(&mut self, is_active: bool, context: &mut ImageContext<'_>) -> usize {
+        if self
+            .response_setup
+            .is_due(self.status_schedule.is_overdue(context.now.nanos))
+        {
+            self.send_response_setup(context);
         }
-        if !self.status.is_due(link.now.nanos) {
+        if !self.status_schedule.is_due(context.now.nanos) {
             return 0;
         }
-        if self.credit.is_used_up() {
+        if self.setup_reply_budget.is_exhausted() {
             // Due still, for when it is worth an answer again. Clients are told all the same.
-            self.count_transports(link.now.nanos);
+            self.update_active_transport_count(context.now.nanos);
             return 0;
         }
-        let position = self.status.position();
-        let status = Status {
-            flags: if is_following { 0 } else { StatusMessage::EOS },
+        let position = self.status_schedule.position();
+        let status = StatusFields {
+            flags: if is_active { 0 } else { StatusMessage::EOS },
             session_id: self.spec.session_id,
             stream_id: self.spec.stream_id,
             term_id: self.geometry.term_id(position),
             term_offset: self.geometry.term_offset(position),
-            window: self.status.window(),
+            window: self.status_schedule.window(),
         };
-        let datagram = link.identity.status(&status);
-        if self.is_repeated(is_following) && self.collect(datagram.bytes(), link) {
-            self.status.sent(link.now.nanos);
+        let datagram = context.identity.status_message(&status);
+        if self.is_repetition(is_active) && self.enqueue_repetition(datagram.bytes(), context) {
+            self.status_schedule.on_sent(context.now.nanos);
             self.overrun_threshold = overrun_threshold(&self.geometry, position);
-            self.count_transports(link.now.nanos);
+            self.update_active_transport_count(context.now.nanos);
             return 0;
         }
-        if self.send_to_all(datagram.bytes(), link) == Sent::NoRoom {
+        if self.send_to_all(datagram.bytes(), context) == SendResult::SocketFull {
             // Due still: the sender may be waiting for it.
             return 0;
         }
-        link.counters.status_messages_sent.increment();
-        self.status.sent(link.now.nanos);
-        self.credit.status_went();
+        context.counters.status_messages_sent.increment();
+        self.status_schedule.on_sent(context.now.nanos);
+        self.setup_reply_budget.consume();
         self.overrun_threshold = overrun_threshold(&self.geometry, position);
-        self.count_transports(link.now.nanos);
+        self.update_active_transport_count(context.now.nanos);
         1
     }
 
     /// Whether the status message that is due only says what the last one said. The first ones are an answer.
-    fn is_repeated(&self, is_following: bool) -> bool {
-        is_following && !self.status.is_news() && self.credit.is_unlimited()
+    fn is_repetition(&self, is_active: bool) -> bool {
+        is_active && !self.status_schedule.has_changed() && self.setup_reply_budget.is_unlimited()
     }
 
     /// Keeps it, to be sent with others. False if it has to go now: there is no crowd, or it has several ways.
-    fn collect(&mut self, frame: &[u8], link: &mut Link<'_>) -> bool {
-        if link.among_several {
+    fn enqueue_repetition(&mut self, frame: &[u8], context: &mut ImageContext<'_>) -> bool {
+        if context.is_multi_destination {
             return false;
         }
-        let mut targets = self.connections.targets(link.now.nanos, false);
+        let mut targets = self.connections.targets(context.now.nanos, false);
         let (Some((slot, control)), None) = (targets.next(), targets.next()) else {
             return false;
         };
-        let Some(Some(transport)) = link.transports.get_mut(slot) else {
+        let Some(Some(transport)) = context.transports.get_mut(slot) else {
             return false;
         };
         drop(targets);
-        self.sign = transport.collect(control, frame, link.now, link.counters, link.faults);
-        self.sign.is_some()
+        self.queued_status = transport.enqueue_status(
+            control,
+            frame,
+            context.now,
+            context.counters,
+            context.faults,
+        );
+        self.queued_status.is_some()
     }
 
     /// Repeated before each regular status message, as long as there is something to tell (docs/spec/wire.md §2.10).
-    fn send_response_setup(&mut self, link: &mut Link<'_>) {
-        let Some(response_session_id) = self.response.take() else {
+    fn send_response_setup(&mut self, context: &mut ImageContext<'_>) {
+        let Some(response_session_id) = self.response_setup.take() else {
             return;
         };
         let setup = ResponseSetup {
@@ -136,14 +153,14 @@ impl ReceiverImage {
             stream_id: self.spec.stream_id.into(),
             response_session_id: response_session_id.into(),
         };
-        self.send_to_all(setup.as_bytes(), link);
+        self.send_to_all(setup.as_bytes(), context);
     }
 
-    fn send_rejection(&mut self, link: &mut Link<'_>) -> usize {
+    fn send_rejection(&mut self, context: &mut ImageContext<'_>) -> usize {
         let Some(reason) = &self.rejection else {
             return 0;
         };
-        if !self.status.is_due(link.now.nanos) {
+        if !self.status_schedule.is_due(context.now.nanos) {
             return 0;
         }
         let mut buffer = [0; ERROR_FRAME_LENGTH_MAX];
@@ -151,22 +168,22 @@ impl ReceiverImage {
             &mut buffer,
             self.spec.session_id,
             self.spec.stream_id,
-            link.identity.receiver_id,
-            link.identity.group_tag,
+            context.identity.receiver_id,
+            context.identity.group_tag,
             ErrorCode::ImageRejected as i32,
             reason.as_bytes(),
         );
-        self.send_to_all(frame, link);
-        link.counters.error_frames_sent.increment();
-        self.status.sent(link.now.nanos);
+        self.send_to_all(frame, context);
+        context.counters.error_frames_sent.increment();
+        self.status_schedule.on_sent(context.now.nanos);
         1
     }
 
-    fn measure_round_trip(&mut self, link: &mut Link<'_>) -> usize {
+    fn measure_round_trip(&mut self, context: &mut ImageContext<'_>) -> usize {
         if !self
             .spec
             .congestion_control
-            .wants_round_trip(link.now.nanos)
+            .wants_round_trip(context.now.nanos)
         {
             return 0;
         }
@@ -174,26 +191,34 @@ impl ReceiverImage {
             header: Rttm::header(Rttm::REPLY),
             session_id: self.spec.session_id.into(),
             stream_id: self.spec.stream_id.into(),
-            echo_timestamp: link.now.nanos.into(),
+            echo_timestamp: context.now.nanos.into(),
             reception_delta: 0.into(),
-            receiver_id: link.identity.receiver_id.into(),
+            receiver_id: context.identity.receiver_id.into(),
         };
-        self.send_to_all(request.as_bytes(), link);
+        self.send_to_all(request.as_bytes(), context);
         1
     }
 
     /// Sends a frame on every connection. The worst outcome counts.
-    pub(super) fn send_to_all(&self, frame: &[u8], link: &mut Link<'_>) -> Sent {
-        let mut outcome = Sent::Yes;
-        let targets = self.connections.targets(link.now.nanos, link.among_several);
+    pub(super) fn send_to_all(&self, frame: &[u8], context: &mut ImageContext<'_>) -> SendResult {
+        let mut outcome = SendResult::Sent;
+        let targets = self
+            .connections
+            .targets(context.now.nanos, context.is_multi_destination);
         for (slot, control) in targets {
-            if let Some(Some(transport)) = link.transports.get_mut(slot) {
-                if transport.signs.hold(self.sign) {
+            if let Some(Some(transport)) = context.transports.get_mut(slot) {
+                if transport.control_batch.hold(self.queued_status) {
                     // What was said before comes first.
-                    transport.send_signs(link.now, link.counters, link.faults);
+                    transport.send_control_batch(context.now, context.counters, context.faults);
                 }
-                let sent = transport.send(control, frame, link.now, link.counters, link.faults);
-                if sent != Sent::Yes && outcome != Sent::NoRoom {
+                let sent = transport.send(
+                    control,
+                    frame,
+                    context.now,
+                    context.counters,
+                    context.faults,
+                );
+                if sent != SendResult::Sent && outcome != SendResult::SocketFull {
                     outcome = sent;
                 }
             }
@@ -202,8 +227,10 @@ impl ReceiverImage {
     }
 
     /// Tells the clients how many transports bring the stream.
-    fn count_transports(&self, now_ns: i64) {
-        let live = self.connections.live(now_ns, self.spec.liveness_timeout_ns);
+    fn update_active_transport_count(&self, now_ns: i64) {
+        let live = self
+            .connections
+            .live_count(now_ns, self.spec.liveness_timeout_ns);
         self.spec.log.set_active_transport_count(live as i32);
     }
 }

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use taran_net::Train;
 use taran_protocol::frame::{DataFrame, Frame, IntoBytes, Rttm, Setup};
 
-use super::Desk;
-use super::connections::Arrival;
-use super::dispatcher::{OnData, OnSetup};
+use super::ReceiveContext;
+use super::direct_receive::is_long;
+use super::dispatcher::{DataAction, SetupAction};
 use super::endpoint::ReceiveEndpoint;
-use super::in_place::is_long;
-use super::train::{self, Run};
+use super::image_connections::FrameOrigin;
+use super::segment_run::{self, SegmentRun};
 use crate::boundary::{ConductorEvent, CreateImage};
 use crate::rounds::Seat;
 
@@ -19,23 +19,30 @@ const ROUND_TRIP_MAX_NS: i64 = 10_000_000_000;
 
 impl ReceiveEndpoint {
     /// Several datagrams of one stream go into its image in one pass where that is possible.
-    pub(super) fn on_train(&mut self, transport: usize, train: &Train<'_>, desk: &mut Desk<'_>) {
+    pub(super) fn on_train(
+        &mut self,
+        transport: usize,
+        train: &Train<'_>,
+        context: &mut ReceiveContext<'_>,
+    ) {
         let (mut whole, mut is_mixed) = (None, false);
-        for run in train::runs(train) {
+        for run in segment_run::runs(train) {
             let is_fast = run.count() > 1 || is_long(train);
             let placed = is_fast
-                .then(|| self.on_run(transport, &run, train.source, desk))
+                .then(|| self.on_run(transport, &run, train.source, context))
                 .flatten();
             if placed.is_none() {
                 for datagram in run.datagrams() {
-                    self.on_datagram(transport, datagram, train.source, desk);
+                    self.on_datagram(transport, datagram, train.source, context);
                 }
             }
             is_mixed = run.bytes.len() < train.payload.len();
             whole = placed.filter(|_| !is_mixed);
         }
         if let Some(transport) = &mut self.transports[transport] {
-            transport.streak.note(whole, is_long(train) && !is_mixed);
+            transport
+                .predictor
+                .record(whole, is_long(train) && !is_mixed);
         }
     }
 
@@ -43,9 +50,9 @@ impl ReceiveEndpoint {
     fn on_run(
         &mut self,
         slot: usize,
-        run: &Run<'_>,
+        run: &SegmentRun<'_>,
         source: SocketAddr,
-        desk: &Desk<'_>,
+        context: &ReceiveContext<'_>,
     ) -> Option<Seat> {
         let Ok(Frame::Data(frame)) = Frame::parse(run.bytes) else {
             return None;
@@ -54,12 +61,12 @@ impl ReceiveEndpoint {
             self.dispatcher
                 .image(frame.session_id(), frame.stream_id())?,
         );
-        let image = self.images.wake(seat, desk.now.nanos)?;
+        let image = self.images.wake(seat, context.now.nanos)?;
         let transport = self.transports[slot].as_mut()?;
-        let arrival = transport.arrival(slot, source, desk.now);
-        let is_placed = image.on_train(&frame, run.stride, &arrival);
+        let origin = transport.frame_origin(slot, source, context.now);
+        let is_placed = image.on_segment_run(&frame, run.stride, &origin);
         is_placed.then(|| {
-            transport.heard_ns = desk.now.nanos;
+            transport.last_received_ns = context.now.nanos;
             seat
         })
     }
@@ -69,12 +76,12 @@ impl ReceiveEndpoint {
         transport: usize,
         datagram: &[u8],
         source: SocketAddr,
-        desk: &mut Desk<'_>,
+        context: &mut ReceiveContext<'_>,
     ) {
         match Frame::parse(datagram) {
-            Ok(Frame::Data(frame)) => self.on_data(transport, &frame, source, desk),
-            Ok(Frame::Setup(setup)) => self.on_setup(transport, setup, source, desk),
-            Ok(Frame::Rttm(rttm)) => self.on_rttm(transport, rttm, source, desk),
+            Ok(Frame::Data(frame)) => self.on_data(transport, &frame, source, context),
+            Ok(Frame::Setup(setup)) => self.on_setup(transport, setup, source, context),
+            Ok(Frame::Rttm(rttm)) => self.on_rttm(transport, rttm, source, context),
             // These belong to send endpoints or resolvers.
             Ok(
                 Frame::Nak(_)
@@ -84,7 +91,7 @@ impl ReceiveEndpoint {
                 | Frame::ResponseSetup(_),
             ) => {}
             Err(_) => {
-                desk.counters.invalid_packets.increment();
+                context.counters.invalid_packets.increment();
             }
         }
     }
@@ -94,9 +101,9 @@ impl ReceiveEndpoint {
         transport: usize,
         frame: &DataFrame<'_>,
         source: SocketAddr,
-        desk: &mut Desk<'_>,
+        context: &mut ReceiveContext<'_>,
     ) {
-        let Some(arrival) = self.heard(transport, source, desk) else {
+        let Some(origin) = self.on_received(transport, source, context) else {
             return;
         };
         let (session_id, stream_id) = (frame.session_id(), frame.stream_id());
@@ -104,48 +111,56 @@ impl ReceiveEndpoint {
             session_id,
             stream_id,
             frame.is_end_of_stream(),
-            desk.now.nanos,
+            context.now.nanos,
         ) {
-            OnData::Image(slot) => {
+            DataAction::Image(slot) => {
                 let seat = Seat(slot);
                 // A heartbeat that brings no news makes nobody busy.
                 let image = if frame.is_heartbeat() {
                     self.images.get_mut(seat)
                 } else {
-                    self.images.wake(seat, desk.now.nanos)
+                    self.images.wake(seat, context.now.nanos)
                 };
                 if let Some(image) = image {
-                    image.on_packet(frame, &arrival, desk.counters);
-                    if image.has_news() {
+                    image.on_packet(frame, &origin, context.counters);
+                    if image.needs_poll() {
                         self.images.rouse(seat);
                     }
                 }
             }
-            OnData::Elicit => self.elicit(transport, session_id, stream_id, source, desk),
-            OnData::Drop => {}
+            DataAction::ElicitSetup => {
+                self.elicit_setup(transport, session_id, stream_id, source, context)
+            }
+            DataAction::Drop => {}
         }
     }
 
-    fn on_setup(&mut self, slot: usize, setup: &Setup, source: SocketAddr, desk: &mut Desk<'_>) {
+    fn on_setup(
+        &mut self,
+        slot: usize,
+        setup: &Setup,
+        source: SocketAddr,
+        context: &mut ReceiveContext<'_>,
+    ) {
         let terms = setup
             .active_term_id
             .get()
             .wrapping_sub(setup.initial_term_id.get());
         if terms < 0 {
-            desk.counters.invalid_packets.increment();
+            context.counters.invalid_packets.increment();
             return;
         }
-        let Some(arrival) = self.heard(slot, source, desk) else {
+        let Some(origin) = self.on_received(slot, source, context) else {
             return;
         };
         let (session_id, stream_id) = (setup.session_id.get(), setup.stream_id.get());
         match self.dispatcher.on_setup(session_id, stream_id) {
-            OnSetup::Image(image) => {
+            SetupAction::Image(image) => {
                 if let Some(image) = self.images.get_mut(Seat(image)) {
-                    image.on_setup(&arrival);
+                    image.on_setup(&origin);
                 }
             }
-            OnSetup::Create => {
+            SetupAction::CreateImage => {
                 let Some(transport) = &self.transports[slot] else {
                     return;
                 };
@@ -165,28 +180,34 @@ impl ReceiveEndpoint {
                     is_group: flags & Setup::GROUP != 0,
                     wants_response: flags & Setup::SEND_RESPONSE_SETUP != 0,
                     source,
-                    control: arrival.control,
+                    control: origin.control,
                 });
                 // When the queue is full the next SETUP asks again.
-                if desk.events.offer(event) {
-                    self.dispatcher.creating(session_id, stream_id);
+                if context.events.offer(event) {
+                    self.dispatcher.on_image_requested(session_id, stream_id);
                 }
             }
-            OnSetup::LimitReached => {
+            SetupAction::LimitReached => {
                 let event = ConductorEvent::SessionLimitReached {
                     endpoint: self.id,
                     session_id,
                     stream_id,
                 };
                 // When the queue is full the next SETUP says so again.
-                let _ = desk.events.offer(event);
+                let _ = context.events.offer(event);
             }
-            OnSetup::Drop => {}
+            SetupAction::Drop => {}
         }
     }
 
     /// A round-trip measurement: the sender's, to be answered, or the answer to ours (docs/spec/wire.md §5.1).
-    fn on_rttm(&mut self, transport: usize, rttm: &Rttm, source: SocketAddr, desk: &mut Desk<'_>) {
+    fn on_rttm(
+        &mut self,
+        transport: usize,
+        rttm: &Rttm,
+        source: SocketAddr,
+        context: &mut ReceiveContext<'_>,
+    ) {
         let receiver_id = rttm.receiver_id.get();
         let slot = self
             .dispatcher
@@ -198,7 +219,7 @@ impl ReceiveEndpoint {
             return;
         }
         if rttm.asks_for_reply() {
-            if !image.round_trip_answers.take(desk.now.nanos) {
+            if !image.round_trip_answers.take(context.now.nanos) {
                 return;
             }
             let reply = rttm.reply(self.identity.receiver_id);
@@ -206,25 +227,30 @@ impl ReceiveEndpoint {
                 return;
             };
             transport.send(
-                transport.answers_to(source),
+                transport.reply_address(source),
                 reply.as_bytes(),
-                desk.now,
-                desk.counters,
-                desk.faults,
+                context.now,
+                context.counters,
+                context.faults,
             );
         } else {
             let answer = (rttm.echo_timestamp.get(), rttm.reception_delta.get());
-            if let Some(round_trip_ns) = round_trip_ns(answer, desk.now.nanos) {
-                image.on_round_trip(round_trip_ns, desk.now);
+            if let Some(round_trip_ns) = round_trip_ns(answer, context.now.nanos) {
+                image.on_round_trip(round_trip_ns, context.now);
             }
         }
     }
 
     /// Something came in on a transport: what an image is told of it.
-    fn heard(&mut self, slot: usize, source: SocketAddr, desk: &Desk<'_>) -> Option<Arrival> {
+    fn on_received(
+        &mut self,
+        slot: usize,
+        source: SocketAddr,
+        context: &ReceiveContext<'_>,
+    ) -> Option<FrameOrigin> {
         let transport = self.transports[slot].as_mut()?;
-        transport.heard_ns = desk.now.nanos;
-        Some(transport.arrival(slot, source, desk.now))
+        transport.last_received_ns = context.now.nanos;
+        Some(transport.frame_origin(slot, source, context.now))
     }
 }
 

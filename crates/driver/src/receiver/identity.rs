@@ -11,7 +11,7 @@ pub(super) struct Identity {
 
 /// What a status message says besides who says it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Status {
+pub(super) struct StatusFields {
     pub(super) flags: u8,
     pub(super) session_id: i32,
     pub(super) stream_id: i32,
@@ -38,7 +38,7 @@ impl StatusDatagram {
 }
 
 impl Identity {
-    pub(super) fn status(&self, status: &Status) -> StatusDatagram {
+    pub(super) fn status_message(&self, status: &StatusFields) -> StatusDatagram {
         let header = match self.group_tag {
             None => StatusMessage::header(status.flags),
             Some(_) => StatusMessageWithTag::header(status.flags),
@@ -61,11 +61,11 @@ impl Identity {
 
     /// Asks for a SETUP; session and stream 0 ask nobody in particular (docs/spec/wire.md §5.3).
     pub(super) fn setup_request(&self, session_id: i32, stream_id: i32) -> StatusDatagram {
-        self.status(&Status {
+        self.status_message(&StatusFields {
             flags: StatusMessage::SEND_SETUP,
             session_id,
             stream_id,
-            ..Status::default()
+            ..StatusFields::default()
         })
     }
 }

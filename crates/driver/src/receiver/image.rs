@@ -2,23 +2,23 @@
 //!
 //! Driven by its endpoint: [`ReceiverImage::start`] once, then packets (`insertion`), and [`ReceiverImage::turn`]
 //! whenever it has one (`rounds`), which finds gaps (`repair`) and answers the sender (`feedback`). Output goes to the log,
-//! the counters, the shared atomics and, through the link, to the sender.
+//! the counters, the shared atomics and, through the context, to the sender.
 
 use taran_core::clock::Now;
 use taran_core::loss_report::LossReport;
 use taran_protocol::position::TermGeometry;
 
-use super::connections::{Arrival, Connections};
-use super::credit::Credit;
+use super::gap_repair::LossRecord;
 use super::identity::Identity;
-use super::loss::{Loss, PATIENCE};
+use super::image_connections::{FrameOrigin, ImageConnections};
+use super::loss_detector::{LossDetector, UNANSWERED_LIMIT};
 use super::nak_delay::NakDelay;
-use super::repair::LossRecord;
-use super::response::ResponseNotice;
-use super::squeeze::Squeeze;
-use super::status::StatusMessages;
+use super::response_setup::ResponseSetupSchedule;
+use super::setup_reply_budget::SetupReplyBudget;
+use super::status_schedule::StatusMessageSchedule;
 use super::subscribers::Subscribers;
 use super::transport::ReceiveTransport;
+use super::window_throttle::WindowThrottle;
 use crate::allowance::{Allowance, round_trip_answers};
 use crate::boundary::{
     EndpointId, ImageId, ImageState, ReceiverCounters, ReceiverImageSpec, SubscriberPosition,
@@ -29,44 +29,45 @@ use crate::rounds::{Guest, Rest};
 use crate::signs::Ticket;
 
 /// The receiver's half of an image: built by the conductor, owned by the receiver.
+#[doc(alias = "PublicationImage")]
 #[derive(Debug)]
 pub struct ReceiverImage {
     // What every packet touches.
     pub(super) geometry: TermGeometry,
     /// End of the highest frame that arrived.
-    pub(super) high_water: i64,
+    pub(super) high_water_mark: i64,
     /// Everything before it arrived.
-    pub(super) rebuilt: i64,
+    pub(super) rebuild_position: i64,
     /// Nothing beyond it is taken.
     pub(super) overrun_threshold: i64,
     /// Nothing at or beyond it may be written, as far as was looked.
-    pub(super) free_end: i64,
-    /// From `rebuilt` up to it, where frames may begin there is one or nothing, and at it nothing. Further on lies what
+    pub(super) reuse_limit: i64,
+    /// From `rebuild_position` up to it, where frames may begin there is one or nothing, and at it nothing. Further on lies what
     /// was there three terms ago, or was received there and turned out to belong elsewhere (`in_place`).
-    pub(super) vacant: i64,
-    pub(super) heard_ns: i64,
+    pub(super) cleared_to: i64,
+    pub(super) last_activity_ns: i64,
     /// How often something was asked for since data came last.
-    pub(super) unanswered: u32,
-    pub(super) credit: Credit,
+    pub(super) unanswered_naks: u32,
+    pub(super) setup_reply_budget: SetupReplyBudget,
     /// Something arrived out of order since the last scan.
     pub(super) needs_scan: bool,
     // What every turn touches.
-    /// What the conductor was told of `rebuilt`.
-    published: i64,
-    pub(super) status: StatusMessages,
+    /// What the conductor was told of `rebuild_position`.
+    published_position: i64,
+    pub(super) status_schedule: StatusMessageSchedule,
     /// Of its last status message, if that was collected.
-    pub(super) sign: Option<Ticket>,
-    pub(super) loss: Loss,
+    pub(super) queued_status: Option<Ticket>,
+    pub(super) loss_detector: LossDetector,
     pub(super) subscribers: Subscribers,
-    phase: Phase,
+    state: ReceiveState,
     // What changes once or twice in the life of an image.
-    pub(super) connections: Connections,
+    pub(super) connections: ImageConnections,
     pub(super) has_ended: bool,
     pub(super) is_revoked: bool,
     is_complete: bool,
     is_abandoned: bool,
     pub(super) rejection: Option<Box<str>>,
-    pub(super) response: ResponseNotice,
+    pub(super) response_setup: ResponseSetupSchedule,
     pub(super) loss_record: LossRecord,
     pub(super) round_trip_answers: Allowance,
     pub(super) spec: ReceiverImageSpec,
@@ -74,23 +75,23 @@ pub struct ReceiverImage {
 
 /// How the image behaves towards the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ReceiveState {
     /// Follows the stream.
-    Following,
+    Active,
     /// Wants nothing more: repeats its last status message with EOS.
-    Leaving,
+    EndOfStream,
     /// Says nothing more: timed out, or another image has taken over.
-    Silent,
+    Closed,
 }
 
 /// What the endpoint lends to an image for a turn.
-pub(super) struct Link<'a> {
+pub(super) struct ImageContext<'a> {
     pub(super) now: Now,
     pub(super) identity: &'a Identity,
     pub(super) transports: &'a mut [Option<ReceiveTransport>],
     /// Transports come and go: those that have fallen silent are not spoken to.
-    pub(super) among_several: bool,
-    pub(super) squeeze: &'a mut Squeeze,
+    pub(super) is_multi_destination: bool,
+    pub(super) window_throttle: &'a mut WindowThrottle,
     pub(super) counters: &'a ReceiverCounters,
     pub(super) faults: &'a mut Faults,
     pub(super) losses: &'a mut LossReport,
@@ -98,7 +99,7 @@ pub(super) struct Link<'a> {
 
 /// What came of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turned {
+pub(super) enum PollOutcome {
     Worked(usize),
     /// Nothing was heard for too long. The session cools down, unless its stream had ended.
     TimedOut {
@@ -107,8 +108,8 @@ pub(super) enum Turned {
 }
 
 /// Where a sender must stop that was told a position: half a term on, or where positions end.
-pub(super) fn overrun_threshold(geometry: &TermGeometry, told: i64) -> i64 {
-    (told + i64::from(geometry.term_length() / 2)).min(geometry.max_position())
+pub(super) fn overrun_threshold(geometry: &TermGeometry, advertised_position: i64) -> i64 {
+    (advertised_position + i64::from(geometry.term_length() / 2)).min(geometry.max_position())
 }
 
 impl ReceiverImage {
@@ -119,47 +120,47 @@ impl ReceiverImage {
         let join_position = spec.join_position;
         Self {
             geometry,
-            high_water: join_position,
-            rebuilt: join_position,
+            high_water_mark: join_position,
+            rebuild_position: join_position,
             overrun_threshold: overrun_threshold(&geometry, join_position),
-            free_end: free_end(&spec),
-            vacant: join_position,
-            heard_ns: 0,
-            unanswered: PATIENCE,
+            reuse_limit: reuse_limit(&spec),
+            cleared_to: join_position,
+            last_activity_ns: 0,
+            unanswered_naks: UNANSWERED_LIMIT,
             needs_scan: false,
-            published: join_position,
-            status: StatusMessages::new(
+            published_position: join_position,
+            status_schedule: StatusMessageSchedule::new(
                 join_position,
                 spec.shared.window(),
                 // At most 65,504.
                 spec.mtu as i32,
                 spec.status_message_timeout_ns,
             ),
-            sign: None,
-            loss: Loss::new(NakDelay::new(spec.nak_delay, spec.seed)),
+            queued_status: None,
+            loss_detector: LossDetector::new(NakDelay::new(spec.nak_delay, spec.seed)),
             subscribers: Subscribers::new(std::mem::take(&mut spec.subscribers)),
-            phase: Phase::Following,
-            connections: Connections::default(),
+            state: ReceiveState::Active,
+            connections: ImageConnections::default(),
             has_ended: false,
             is_revoked: false,
             is_complete: false,
             is_abandoned: false,
             rejection: None,
-            response: ResponseNotice::default(),
+            response_setup: ResponseSetupSchedule::default(),
             loss_record: LossRecord::new(join_position),
             round_trip_answers: round_trip_answers(),
-            credit: Credit::new(),
+            setup_reply_budget: SetupReplyBudget::new(),
             spec,
         }
     }
 
     /// Whether a frame may end at `end`: what was there three terms ago is not needed any more, and neither is the slot
     /// behind it.
-    pub(super) fn is_free_at(&mut self, end: i64) -> bool {
-        if end >= self.free_end {
-            self.free_end = free_end(&self.spec);
+    pub(super) fn is_reusable(&mut self, end: i64) -> bool {
+        if end >= self.reuse_limit {
+            self.reuse_limit = reuse_limit(&self.spec);
         }
-        end < self.free_end
+        end < self.reuse_limit
     }
 
     /// Identity.
@@ -187,12 +188,12 @@ impl ReceiverImage {
     /// The receiver has it now. The first status message leaves in the first turn.
     /// `slot` is that of the transport its SETUP came in on, if that is still there, and `slots` how many there are.
     pub(super) fn start(&mut self, slot: Option<usize>, slots: usize, now: Now) {
-        self.heard_ns = now.nanos;
-        self.status.start(now.nanos);
+        self.last_activity_ns = now.nanos;
+        self.status_schedule.start(now.nanos);
         self.spec.congestion_control.start(now.nanos);
         self.connections.reserve(slots);
         if let Some(slot) = slot {
-            self.connections.heard(&Arrival {
+            self.connections.on_frame(&FrameOrigin {
                 slot,
                 control: self.spec.control,
                 now_ns: now.nanos,
@@ -206,81 +207,85 @@ impl ReceiverImage {
     }
 
     /// One duty cycle.
-    pub(super) fn turn(&mut self, link: &mut Link<'_>) -> Turned {
-        if self.phase == Phase::Silent {
-            return Turned::Worked(0);
+    pub(super) fn poll(&mut self, context: &mut ImageContext<'_>) -> PollOutcome {
+        if self.state == ReceiveState::Closed {
+            return PollOutcome::Worked(0);
         }
-        if self.is_timed_out(link.now) {
-            self.phase = Phase::Silent;
+        if self.is_timed_out(context.now) {
+            self.state = ReceiveState::Closed;
             self.spec.shared.receiver_timed_out();
-            return Turned::TimedOut {
+            return PollOutcome::TimedOut {
                 cool_down: !self.has_ended,
             };
         }
-        self.rebuild(link);
-        self.publish_rebuilt();
-        self.check_leaving();
-        let is_following = self.phase == Phase::Following;
-        let repaired = if is_following { self.repair(link) } else { 0 };
-        Turned::Worked(repaired + self.answer(is_following, link))
+        self.scan_gaps(context);
+        self.publish_rebuild_position();
+        self.check_end_of_stream();
+        let is_active = self.state == ReceiveState::Active;
+        let repaired = if is_active {
+            self.act_on_gap(context)
+        } else {
+            0
+        };
+        PollOutcome::Worked(repaired + self.send_feedback(is_active, context))
     }
 
     /// Once per turn, for whoever joins, and to tell when everything was read.
-    fn publish_rebuilt(&mut self) {
-        if self.rebuilt != self.published {
-            self.published = self.rebuilt;
-            self.spec.shared.receiver_rebuilt(self.rebuilt);
+    fn publish_rebuild_position(&mut self) {
+        if self.rebuild_position != self.published_position {
+            self.published_position = self.rebuild_position;
+            self.spec.shared.receiver_rebuilt(self.rebuild_position);
         }
     }
 
     fn is_timed_out(&self, now: Now) -> bool {
-        now.nanos - self.heard_ns > self.spec.liveness_timeout_ns
+        now.nanos - self.last_activity_ns > self.spec.liveness_timeout_ns
     }
 
     /// A stream that has ended and wholly arrived, or that nobody reads, is left (docs/spec/wire.md §5.10).
-    fn check_leaving(&mut self) {
-        if self.has_ended && !self.is_complete && self.rebuilt >= self.high_water {
+    fn check_end_of_stream(&mut self) {
+        if self.has_ended && !self.is_complete && self.rebuild_position >= self.high_water_mark {
             self.is_complete = true;
             self.spec.shared.receiver_complete();
         }
-        let is_leaving = self.is_complete
+        let is_finished = self.is_complete
             || self.is_abandoned
             || self.spec.shared.state() >= ImageState::Draining;
-        if is_leaving && self.phase == Phase::Following {
-            self.phase = Phase::Leaving;
-            self.status.hurry();
+        if is_finished && self.state == ReceiveState::Active {
+            self.state = ReceiveState::EndOfStream;
+            self.status_schedule.schedule_now();
         }
     }
 
     /// How far it is, as the conductor and the sender know.
     pub(super) fn progress(&self) -> (i64, i64) {
-        (self.published, self.status.position())
+        (self.published_position, self.status_schedule.position())
     }
 
     /// Whether what came in is to be looked at in the next turn.
-    pub(super) fn has_news(&self) -> bool {
-        self.needs_scan || (self.has_ended && self.phase == Phase::Following)
+    pub(super) fn needs_poll(&self) -> bool {
+        self.needs_scan || (self.has_ended && self.state == ReceiveState::Active)
     }
 
     /// Whether something is to be asked for, or filled, when it is time.
-    pub(super) fn misses_something(&self) -> bool {
+    pub(super) fn has_open_gap(&self) -> bool {
         let repairs =
-            self.phase == Phase::Following && self.rejection.is_none() && !self.is_revoked;
-        repairs && self.loss.is_tracking()
+            self.state == ReceiveState::Active && self.rejection.is_none() && !self.is_revoked;
+        repairs && self.loss_detector.is_tracking()
     }
 
     /// Whether nothing but a packet, the conductor or the time for the next status message gives it something to do:
     /// everything that was heard of is there, read and told.
-    fn is_settled(&self) -> bool {
-        self.phase == Phase::Following
-            && !self.has_news()
-            && !self.loss.is_tracking()
+    fn is_idle(&self) -> bool {
+        self.state == ReceiveState::Active
+            && !self.needs_poll()
+            && !self.loss_detector.is_tracking()
             && self.rejection.is_none()
-            && self.response.is_settled()
+            && self.response_setup.is_idle()
             && self.spec.congestion_control.is_constant()
-            && self.rebuilt == self.high_water
-            && self.rebuilt == self.status.position()
-            && self.subscribers.slowest(self.rebuilt) == Some(self.rebuilt)
+            && self.rebuild_position == self.high_water_mark
+            && self.rebuild_position == self.status_schedule.position()
+            && self.subscribers.min_position(self.rebuild_position) == Some(self.rebuild_position)
     }
 
     /// Nobody wants the stream any more.
@@ -289,9 +294,9 @@ impl ReceiverImage {
     }
 
     /// A newer image of the same session speaks from now on, unless this one still follows the stream.
-    pub(super) fn yield_to_newer(&mut self) {
-        if self.phase == Phase::Leaving {
-            self.phase = Phase::Silent;
+    pub(super) fn yield_to_newer_image(&mut self) {
+        if self.state == ReceiveState::EndOfStream {
+            self.state = ReceiveState::Closed;
         }
     }
 
@@ -302,7 +307,7 @@ impl ReceiverImage {
 
     /// The sender shall know under which session its requests are answered, or no longer be told.
     pub(super) fn announce_response(&mut self, session_id: Option<i32>) {
-        self.response.set(session_id);
+        self.response_setup.set(session_id);
     }
 
     pub(super) fn add_subscriber(&mut self, subscriber: SubscriberPosition) {
@@ -314,9 +319,9 @@ impl ReceiverImage {
     }
 
     /// A SETUP of the stream came in again.
-    pub(super) fn on_setup(&mut self, arrival: &Arrival) {
-        self.credit.setup_came();
-        self.connections.active(arrival);
+    pub(super) fn on_setup(&mut self, origin: &FrameOrigin) {
+        self.setup_reply_budget.on_setup();
+        self.connections.on_setup(origin);
     }
 
     pub(super) fn on_round_trip(&mut self, round_trip_ns: i64, now: Now) {
@@ -330,18 +335,20 @@ impl Guest for ReceiverImage {
     type Watch = ();
 
     fn rest(&self, _now_ns: i64) -> Option<Rest<()>> {
-        if !self.is_settled() {
+        if !self.is_idle() {
             return None;
         }
-        let timed_out_ns = self.heard_ns.saturating_add(self.spec.liveness_timeout_ns);
+        let timed_out_ns = self
+            .last_activity_ns
+            .saturating_add(self.spec.liveness_timeout_ns);
         Some(Rest {
-            until_ns: self.status.due_ns().min(timed_out_ns),
+            until_ns: self.status_schedule.next_deadline_ns().min(timed_out_ns),
             watch: (),
         })
     }
 }
 
 /// A log length behind what nobody needs any more.
-fn free_end(spec: &ReceiverImageSpec) -> i64 {
+fn reuse_limit(spec: &ReceiverImageSpec) -> i64 {
     spec.shared.free_position() + 3 * i64::from(spec.log.term_length())
 }

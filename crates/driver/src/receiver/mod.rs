@@ -8,30 +8,30 @@
 //! (whose it is), [`ReceiverImage`], `insertion` (into the log); then the way back: `repair`, `feedback`.
 
 mod commands;
-mod connections;
-mod credit;
+mod direct_receive;
 mod dispatcher;
-mod elicit;
 mod endpoint;
 mod feedback;
 mod frames;
+mod gap_repair;
 mod identity;
 mod image;
-mod in_place;
-mod insertion;
-mod loss;
+mod image_connections;
+mod image_index;
+mod loss_detector;
+mod membership;
 mod nak_delay;
-mod register;
-mod repair;
-mod response;
-mod roll;
-mod squeeze;
-mod status;
+mod response_setup;
+mod segment_run;
+mod setup_reply_budget;
+mod setup_request;
+mod status_schedule;
 mod subscribers;
+mod term_rebuilder;
 #[cfg(test)]
 mod tests;
-mod train;
 mod transport;
+mod window_throttle;
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -97,7 +97,7 @@ pub struct Receiver {
 }
 
 /// What the receiver lends to an endpoint for a turn.
-struct Desk<'a> {
+struct ReceiveContext<'a> {
     now: Now,
     counters: &'a ReceiverCounters,
     faults: &'a mut Faults,
@@ -109,7 +109,7 @@ impl Agent for Receiver {
     fn do_work(&mut self, now: Now) -> usize {
         self.cycle.begin_turn(now.nanos);
         let commands = take_commands(|| self.take_command(now));
-        let mut desk = Desk {
+        let mut context = ReceiveContext {
             now,
             counters: &self.counters,
             faults: &mut self.faults,
@@ -119,15 +119,15 @@ impl Agent for Receiver {
         let mut work = commands;
         if may_have_arrived(&self.fds, self.transports) {
             for endpoint in &mut self.endpoints {
-                work += endpoint.poll(&mut self.batch, &mut desk);
+                work += endpoint.poll(&mut self.batch, &mut context);
             }
         }
         let checks_silence = self.silence_check.is_due(now.nanos);
         let pace = self.tempo.pace(now.nanos);
         for endpoint in &mut self.endpoints {
-            work += endpoint.turn(pace, &mut desk);
+            work += endpoint.poll_images(pace, &mut context);
             if checks_silence {
-                endpoint.check_heard(&mut desk);
+                endpoint.check_control_silence(&mut context);
             }
         }
         self.tempo.note(work, now.nanos);
@@ -149,7 +149,7 @@ impl Agent for Receiver {
 
     /// Without endpoints there is nothing to look at, and the conductor rings.
     fn patience(&self) -> u32 {
-        if self.is_unemployed() { REST } else { 1 }
+        if self.has_no_work_sources() { REST } else { 1 }
     }
 
     fn on_rest(&mut self) {
@@ -159,7 +159,7 @@ impl Agent for Receiver {
 
 impl Receiver {
     /// Nothing to look at, and nothing that waits to be told.
-    fn is_unemployed(&self) -> bool {
+    fn has_no_work_sources(&self) -> bool {
         self.endpoints.is_empty() && self.outbox.is_empty()
     }
 

@@ -4,6 +4,9 @@ use crate::boundary::NakDelaySpec;
 
 /// The receiver is alone and speaks after a fixed time, or one of many and speaks after a random one, so that most of
 /// them hear somebody's repair before their own turn.
+#[doc(alias = "FeedbackDelayGenerator")]
+#[doc(alias = "OptimalMulticastDelayGenerator")]
+#[doc(alias = "StaticDelayGenerator")]
 #[derive(Debug)]
 pub(super) struct NakDelay {
     spec: NakDelaySpec,

@@ -32,8 +32,8 @@ impl Subscribers {
 
     /// The slowest subscriber's position, not beyond `arrived` and a multiple of the frame alignment; `None` without
     /// subscribers.
-    pub(super) fn slowest(&self, arrived: i64) -> Option<i64> {
+    pub(super) fn min_position(&self, rebuild_position: i64) -> Option<i64> {
         let slowest = self.positions.iter().map(Counter::get).min()?;
-        Some(slowest.min(arrived) & !31)
+        Some(slowest.min(rebuild_position) & !31)
     }
 }

@@ -16,7 +16,7 @@ impl Dispatcher {
         match session_id {
             None => stream.all_sessions = true,
             Some(session_id) => {
-                stream.wanted.insert(session_id);
+                stream.session_ids.insert(session_id);
             }
         }
     }
@@ -34,16 +34,16 @@ impl Dispatcher {
         match session_id {
             None => stream.all_sessions = false,
             Some(session_id) => {
-                stream.wanted.remove(&session_id);
+                stream.session_ids.remove(&session_id);
             }
         }
         let unwanted: Vec<i32> = stream
             .sessions
             .keys()
             .copied()
-            .filter(|&session| !stream.wants(session))
+            .filter(|&session| !stream.is_interested_in(session))
             .collect();
-        let is_last = !stream.all_sessions && stream.wanted.is_empty();
+        let is_last = !stream.all_sessions && stream.session_ids.is_empty();
         for session_id in unwanted {
             if let Some(Session::Image(slot)) = self.session(session_id, stream_id) {
                 abandoned(slot);

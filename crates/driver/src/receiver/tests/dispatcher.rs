@@ -20,58 +20,73 @@ fn abandoned(dispatcher: &mut Dispatcher, session_id: Option<i32>) -> Vec<usize>
 #[test]
 fn nobody_is_interested_in_an_unknown_stream() {
     let mut dispatcher = subscribed();
-    assert_eq!(dispatcher.on_data(7, 5, false, 0), OnData::Drop);
-    assert_eq!(dispatcher.on_setup(7, 5), OnSetup::Drop);
+    assert_eq!(dispatcher.on_data(7, 5, false, 0), DataAction::Drop);
+    assert_eq!(dispatcher.on_setup(7, 5), SetupAction::Drop);
 }
 
 #[test]
 fn data_elicits_a_setup_once_a_second() {
     let mut dispatcher = subscribed();
-    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Elicit);
-    assert_eq!(dispatcher.on_data(7, STREAM, false, 1), OnData::Drop);
+    assert_eq!(
+        dispatcher.on_data(7, STREAM, false, 0),
+        DataAction::ElicitSetup
+    );
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 1), DataAction::Drop);
     dispatcher.expire(SECOND - 1);
     assert_eq!(
         dispatcher.on_data(7, STREAM, false, SECOND - 1),
-        OnData::Drop
+        DataAction::Drop
     );
     dispatcher.expire(SECOND);
-    assert_eq!(dispatcher.on_data(7, STREAM, false, SECOND), OnData::Elicit);
+    assert_eq!(
+        dispatcher.on_data(7, STREAM, false, SECOND),
+        DataAction::ElicitSetup
+    );
 }
 
 #[test]
 fn the_end_of_an_unknown_stream_elicits_nothing() {
     let mut dispatcher = subscribed();
-    assert_eq!(dispatcher.on_data(7, STREAM, true, 0), OnData::Drop);
-    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Elicit);
+    assert_eq!(dispatcher.on_data(7, STREAM, true, 0), DataAction::Drop);
+    assert_eq!(
+        dispatcher.on_data(7, STREAM, false, 0),
+        DataAction::ElicitSetup
+    );
 }
 
 #[test]
 fn a_session_lives_from_setup_to_cool_down() {
     let mut dispatcher = subscribed();
-    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Elicit);
-    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
-    dispatcher.creating(7, STREAM);
-    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Drop);
-    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Drop);
+    assert_eq!(
+        dispatcher.on_data(7, STREAM, false, 0),
+        DataAction::ElicitSetup
+    );
+    assert_eq!(dispatcher.on_setup(7, STREAM), SetupAction::CreateImage);
+    dispatcher.on_image_requested(7, STREAM);
+    assert_eq!(dispatcher.on_setup(7, STREAM), SetupAction::Drop);
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), DataAction::Drop);
     dispatcher.expire(2 * SECOND);
-    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Drop);
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), DataAction::Drop);
     assert!(dispatcher.add_image(7, STREAM, 3));
-    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Image(3));
-    assert_eq!(dispatcher.on_data(7, STREAM, true, 0), OnData::Image(3));
-    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Image(3));
+    assert_eq!(
+        dispatcher.on_data(7, STREAM, false, 0),
+        DataAction::Image(3)
+    );
+    assert_eq!(dispatcher.on_data(7, STREAM, true, 0), DataAction::Image(3));
+    assert_eq!(dispatcher.on_setup(7, STREAM), SetupAction::Image(3));
     dispatcher.remove_image(7, STREAM, 3, true);
-    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Drop);
-    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Drop);
+    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), DataAction::Drop);
+    assert_eq!(dispatcher.on_setup(7, STREAM), SetupAction::Drop);
     dispatcher.remove_cool_down(7, STREAM);
-    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
+    assert_eq!(dispatcher.on_setup(7, STREAM), SetupAction::CreateImage);
 }
 
 #[test]
 fn a_refused_image_may_be_asked_for_again() {
     let mut dispatcher = subscribed();
-    dispatcher.creating(7, STREAM);
-    dispatcher.refused(7, STREAM);
-    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
+    dispatcher.on_image_requested(7, STREAM);
+    dispatcher.on_image_refused(7, STREAM);
+    assert_eq!(dispatcher.on_setup(7, STREAM), SetupAction::CreateImage);
     assert_eq!(dispatcher.creating, 0);
 }
 
@@ -79,10 +94,10 @@ fn a_refused_image_may_be_asked_for_again() {
 fn a_session_specific_subscription_wants_its_session_only() {
     let mut dispatcher = Dispatcher::new(usize::MAX, 1);
     dispatcher.add_subscription(STREAM, Some(7));
-    assert_eq!(dispatcher.on_setup(7, STREAM), OnSetup::Create);
-    assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::Drop);
+    assert_eq!(dispatcher.on_setup(7, STREAM), SetupAction::CreateImage);
+    assert_eq!(dispatcher.on_setup(8, STREAM), SetupAction::Drop);
     dispatcher.add_subscription(STREAM, None);
-    assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::Create);
+    assert_eq!(dispatcher.on_setup(8, STREAM), SetupAction::CreateImage);
 }
 
 #[test]
@@ -94,12 +109,15 @@ fn the_last_subscription_takes_its_images_and_cool_downs_along() {
     }
     dispatcher.remove_image(9, STREAM, 2, true);
     assert_eq!(abandoned(&mut dispatcher, None), [1]);
-    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Image(0));
-    assert_eq!(dispatcher.on_data(8, STREAM, false, 0), OnData::Drop);
+    assert_eq!(
+        dispatcher.on_data(7, STREAM, false, 0),
+        DataAction::Image(0)
+    );
+    assert_eq!(dispatcher.on_data(8, STREAM, false, 0), DataAction::Drop);
     assert_eq!(abandoned(&mut dispatcher, Some(7)), [0]);
     assert!(!dispatcher.has_interest());
     dispatcher.add_subscription(STREAM, None);
-    assert_eq!(dispatcher.on_setup(9, STREAM), OnSetup::Create);
+    assert_eq!(dispatcher.on_setup(9, STREAM), SetupAction::CreateImage);
     assert!(!Dispatcher::new(1, 1).add_image(7, STREAM, 0));
 }
 
@@ -108,7 +126,10 @@ fn an_old_image_does_not_take_the_new_one_of_its_session_along() {
     let mut dispatcher = subscribed();
     assert!(dispatcher.add_image(7, STREAM, 1));
     dispatcher.remove_image(7, STREAM, 0, true);
-    assert_eq!(dispatcher.on_data(7, STREAM, false, 0), OnData::Image(1));
+    assert_eq!(
+        dispatcher.on_data(7, STREAM, false, 0),
+        DataAction::Image(1)
+    );
 }
 
 #[test]
@@ -116,26 +137,28 @@ fn a_stream_has_a_limited_number_of_sessions() {
     let mut dispatcher = Dispatcher::new(1, 1);
     dispatcher.add_subscription(STREAM, None);
     assert!(dispatcher.add_image(7, STREAM, 0));
-    assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::LimitReached);
+    assert_eq!(dispatcher.on_setup(8, STREAM), SetupAction::LimitReached);
     dispatcher.remove_image(7, STREAM, 0, false);
-    assert_eq!(dispatcher.on_setup(8, STREAM), OnSetup::Create);
-    dispatcher.creating(8, STREAM);
-    assert_eq!(dispatcher.on_setup(9, STREAM), OnSetup::LimitReached);
-    dispatcher.refused(8, STREAM);
-    assert_eq!(dispatcher.on_setup(9, STREAM), OnSetup::Create);
+    assert_eq!(dispatcher.on_setup(8, STREAM), SetupAction::CreateImage);
+    dispatcher.on_image_requested(8, STREAM);
+    assert_eq!(dispatcher.on_setup(9, STREAM), SetupAction::LimitReached);
+    dispatcher.on_image_refused(8, STREAM);
+    assert_eq!(dispatcher.on_setup(9, STREAM), SetupAction::CreateImage);
 }
 
 #[test]
 fn invented_sessions_do_not_fill_memory() {
     let mut dispatcher = subscribed();
     let elicited = (0..1_000_000)
-        .filter(|&session_id| dispatcher.on_data(session_id, STREAM, false, 0) == OnData::Elicit)
+        .filter(|&session_id| {
+            dispatcher.on_data(session_id, STREAM, false, 0) == DataAction::ElicitSetup
+        })
         .count();
     assert_eq!(elicited, MAX_PENDING);
     let mut asked = 0;
     for session_id in 0..1_000_000 {
-        if dispatcher.on_setup(session_id, STREAM) == OnSetup::Create {
-            dispatcher.creating(session_id, STREAM);
+        if dispatcher.on_setup(session_id, STREAM) == SetupAction::CreateImage {
+            dispatcher.on_image_requested(session_id, STREAM);
             asked += 1;
         }
     }

@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn garbage_raises_the_counter_and_nothing_else() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..10_000 {
         let mut datagram: Vec<u8> = (0..random.usize(0..200)).map(|_| random.u8(..)).collect();
@@ -14,17 +14,17 @@ fn garbage_raises_the_counter_and_nothing_else() {
             // Never the present version, so that every datagram is garbage.
             *version |= 1;
         }
-        rig.arrive(&datagram);
+        fixture.arrive(&datagram);
     }
-    assert_eq!(rig.counters.invalid_packets.get(), 10_000);
-    assert_eq!((rig.positions().0, rig.errors.count()), (0, 0));
-    assert_eq!(rig.socket.sent(), NOTHING);
-    assert!(rig.event().is_none());
+    assert_eq!(fixture.counters.invalid_packets.get(), 10_000);
+    assert_eq!((fixture.positions().0, fixture.errors.count()), (0, 0));
+    assert_eq!(fixture.socket.sent(), NOTHING);
+    assert!(fixture.event().is_none());
 }
 
 #[test]
 fn any_change_of_a_good_datagram_is_survived() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     let mut random = fastrand::Rng::with_seed(8);
     let good = [
         data(START, &[64, 128, -320]),
@@ -38,155 +38,159 @@ fn any_change_of_a_good_datagram_is_survived() {
             datagram[at] = random.u8(..);
         }
         datagram.truncate(random.usize(..=datagram.len()));
-        rig.socket.arrive_train(&datagram, random.usize(1..200));
-        rig.now_ns += 1_000;
-        rig.cycle();
-        while rig.event().is_some() {}
-        rig.socket.sent();
+        fixture.socket.arrive_train(&datagram, random.usize(1..200));
+        fixture.now_ns += 1_000;
+        fixture.cycle();
+        while fixture.event().is_some() {}
+        fixture.socket.sent();
     }
-    let end = rig.high_water.get();
+    let end = fixture.high_water.get();
     assert!(end <= START + 32_768, "{end}");
 }
 
 #[test]
 fn invented_sessions_elicit_a_bounded_number_of_setups() {
-    let mut rig = Rig::new();
+    let mut fixture = ReceiverFixture::new();
     for session_id in 0..10_000 {
-        rig.arrive(&data_of(session_id, STREAM, START, &[32]));
+        fixture.arrive(&data_of(session_id, STREAM, START, &[32]));
     }
-    assert_eq!(rig.socket.sent().len(), 1024);
+    assert_eq!(fixture.socket.sent().len(), 1024);
 }
 
 #[test]
 fn a_frame_that_a_subscriber_forged_in_the_log_stops_the_image_and_is_reported() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START + 64, &[128]));
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START + 64, &[128]));
     let offset = geometry().term_offset(START) as usize;
-    rig.log
+    fixture
+        .log
         .term_at(START)
         .atomic_i32(offset)
         .store(i32::MAX, Ordering::Release);
     for _ in 0..10 {
-        rig.arrive(&data(START + 192, &[64]));
-        rig.now_ns += MS;
+        fixture.arrive(&data(START + 192, &[64]));
+        fixture.now_ns += MS;
     }
-    assert_eq!(rig.positions().1, 0);
-    assert_eq!(rig.errors.count(), 1);
+    assert_eq!(fixture.positions().1, 0);
+    assert_eq!(fixture.errors.count(), 1);
 }
 
 #[test]
 fn a_far_heartbeat_costs_bounded_work() {
-    let mut rig = Rig::connected();
-    rig.heartbeat(0xC0, START + 32_768);
-    let sent = rig.sent_after(1_000);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.heartbeat(0xC0, START + 32_768);
+    let sent = fixture.sent_after(1_000);
     assert_eq!(sent[0][6], 2, "a NAK");
-    assert_eq!(rig.positions(), (32_768, 0));
+    assert_eq!(fixture.positions(), (32_768, 0));
 }
 
 #[test]
 fn frames_that_lie_over_each_other_lead_no_position_past_its_limit() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     let mut second = data(START + 128, &[256]);
     // In the middle of its payload, something that looks like a frame of 4096 bytes.
     second[32..36].copy_from_slice(&4096_i32.to_le_bytes());
     second[38..40].copy_from_slice(&1_u16.to_le_bytes());
-    rig.arrive(&second);
-    rig.arrive(&data(START, &[160]));
-    assert_eq!(rig.positions(), (160 + 4096, 160 + 4096));
+    fixture.arrive(&second);
+    fixture.arrive(&data(START, &[160]));
+    assert_eq!(fixture.positions(), (160 + 4096, 160 + 4096));
 }
 
 #[test]
 fn frames_that_lie_over_each_other_lead_to_no_old_frame() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     // In the middle of the first lies what looks like a frame that goes far beyond it.
     let mut first = data(START + 32, &[128]);
     first[32..64].copy_from_slice(&data(START + 64, &[4_096])[..32]);
-    rig.arrive(&first);
-    rig.arrive(&data(START, &[64]));
+    fixture.arrive(&first);
+    fixture.arrive(&data(START, &[64]));
     let end = START + 64 + 4_096;
-    assert_eq!(rig.positions(), (end - START, end - START));
+    assert_eq!(fixture.positions(), (end - START, end - START));
     assert_eq!(
-        rig.frame_at(end),
+        fixture.frame_at(end),
         None,
         "nobody reads on into what was there before"
     );
-    rig.arrive(&data(end, &[64]));
-    assert_eq!(rig.positions(), (end + 64 - START, end + 64 - START));
-    assert_eq!(rig.frame_at(end + 64), None);
+    fixture.arrive(&data(end, &[64]));
+    assert_eq!(fixture.positions(), (end + 64 - START, end + 64 - START));
+    assert_eq!(fixture.frame_at(end + 64), None);
 }
 
 /// A frame of 128 bytes behind the first 32 of the stream, and one of 64 at its begin that ends inside it, where what
 /// looks like this length stands.
-fn over_each_other(rig: &mut Rig, length: i32) {
+fn over_each_other(fixture: &mut ReceiverFixture, length: i32) {
     let mut first = data(START + 32, &[128]);
     first[32..].fill(0);
     first[32..36].copy_from_slice(&length.to_le_bytes());
-    rig.socket.arrive(&first);
-    rig.arrive(&data(START, &[64]));
-    assert_eq!(rig.positions(), (160, 64));
+    fixture.socket.arrive(&first);
+    fixture.arrive(&data(START, &[64]));
+    assert_eq!(fixture.positions(), (160, 64));
 }
 
 #[test]
 fn a_negative_length_between_frames_is_asked_for_again() {
-    let mut rig = Rig::connected();
-    over_each_other(&mut rig, -1);
-    rig.now_ns += MS;
-    rig.arrive(&data(START + 64, &[96]));
-    assert_eq!(rig.positions(), (160, 160));
-    assert_eq!(rig.frame_at(START + 64), Some(96));
+    let mut fixture = ReceiverFixture::connected();
+    over_each_other(&mut fixture, -1);
+    fixture.now_ns += MS;
+    fixture.arrive(&data(START + 64, &[96]));
+    assert_eq!(fixture.positions(), (160, 160));
+    assert_eq!(fixture.frame_at(START + 64), Some(96));
 }
 
 #[test]
 fn a_negative_length_between_frames_is_filled_over() {
-    let mut rig = Rig::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
-    over_each_other(&mut rig, i32::MIN);
-    rig.settle();
-    assert_eq!(rig.positions(), (160, 160));
-    assert_eq!(rig.frame_at(START + 64), Some(96));
+    let mut fixture =
+        ReceiverFixture::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
+    over_each_other(&mut fixture, i32::MIN);
+    fixture.settle();
+    assert_eq!(fixture.positions(), (160, 160));
+    assert_eq!(fixture.frame_at(START + 64), Some(96));
 }
 
 #[test]
 fn where_nothing_can_be_filled_nobody_stays_busy() {
-    let mut rig = Rig::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
-    over_each_other(&mut rig, i32::MAX);
-    rig.settle();
-    assert_eq!(rig.positions(), (160, 64));
-    assert_eq!(rig.errors.count(), 1);
+    let mut fixture =
+        ReceiverFixture::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
+    over_each_other(&mut fixture, i32::MAX);
+    fixture.settle();
+    assert_eq!(fixture.positions(), (160, 64));
+    assert_eq!(fixture.errors.count(), 1);
 }
 
 #[test]
 fn what_readers_have_passed_is_not_written_again() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     let mut frame = data(START, &[128]);
     frame[32..].fill(0);
-    rig.arrive(&frame);
+    fixture.arrive(&frame);
     // A frame would fit into its payload.
-    rig.arrive(&data(START + 64, &[64]));
-    assert_eq!(rig.log_bytes(START, 128), frame);
-    assert_eq!(rig.positions(), (128, 128));
+    fixture.arrive(&data(START + 64, &[64]));
+    assert_eq!(fixture.log_bytes(START, 128), frame);
+    assert_eq!(fixture.positions(), (128, 128));
 }
 
 #[test]
 fn what_readers_have_passed_is_not_written_again_in_the_same_turn() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     let mut second = data(START + 64, &[128]);
     second[32..].fill(0);
-    rig.socket.arrive(&second);
+    fixture.socket.arrive(&second);
     // With this one, readers find both.
-    rig.socket.arrive(&data(START, &[64]));
-    rig.socket.arrive(&data(START + 128, &[64]));
-    rig.cycle();
-    assert_eq!(rig.log_bytes(START + 64, 128), second);
-    assert_eq!(rig.positions(), (192, 192));
+    fixture.socket.arrive(&data(START, &[64]));
+    fixture.socket.arrive(&data(START + 128, &[64]));
+    fixture.cycle();
+    assert_eq!(fixture.log_bytes(START + 64, 128), second);
+    assert_eq!(fixture.positions(), (192, 192));
 }
 
 #[test]
 fn padding_in_a_gap_is_not_written_into() {
-    let mut rig = Rig::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
-    rig.arrive(&data(START + 128, &[64]));
-    rig.settle();
-    assert_eq!(rig.positions(), (192, 192));
-    let before = rig.log_bytes(START, 192);
-    rig.arrive(&data(START + 64, &[64]));
-    assert_eq!(rig.log_bytes(START, 192), before);
+    let mut fixture =
+        ReceiverFixture::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
+    fixture.arrive(&data(START + 128, &[64]));
+    fixture.settle();
+    assert_eq!(fixture.positions(), (192, 192));
+    let before = fixture.log_bytes(START, 192);
+    fixture.arrive(&data(START + 64, &[64]));
+    assert_eq!(fixture.log_bytes(START, 192), before);
 }

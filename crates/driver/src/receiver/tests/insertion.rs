@@ -4,126 +4,134 @@ use super::*;
 
 #[test]
 fn a_datagram_lies_in_the_log_as_it_was_on_the_wire() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     let datagram = data(START, &[37]);
-    rig.arrive(&datagram);
-    assert_eq!(rig.log_bytes(START, 64), datagram);
-    assert_eq!(rig.positions(), (64, 64));
-    assert_eq!(rig.counters.bytes_received.get(), 64);
-    assert_eq!(rig.shared.rebuild_position(), START + 64);
+    fixture.arrive(&datagram);
+    assert_eq!(fixture.log_bytes(START, 64), datagram);
+    assert_eq!(fixture.positions(), (64, 64));
+    assert_eq!(fixture.counters.bytes_received.get(), 64);
+    assert_eq!(fixture.shared.rebuild_position(), START + 64);
 }
 
 #[test]
 fn a_packet_of_several_frames_with_padding_counts_the_padding_in_full() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START, &[64, 100, -320]));
-    assert_eq!(rig.positions(), (64 + 128 + 320, 64 + 128 + 320));
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START, &[64, 100, -320]));
+    assert_eq!(fixture.positions(), (64 + 128 + 320, 64 + 128 + 320));
 }
 
 #[test]
 fn a_train_goes_in_in_one_pass() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     let train: Vec<u8> = (0..20)
         .flat_map(|index| data(START + index * 1280, &[320; 4]))
         .collect();
-    rig.socket.arrive_train(&train, 1280);
-    rig.cycle();
-    assert_eq!(rig.log_bytes(START, 25_600), train);
-    assert_eq!(rig.positions(), (25_600, 25_600));
+    fixture.socket.arrive_train(&train, 1280);
+    fixture.cycle();
+    assert_eq!(fixture.log_bytes(START, 25_600), train);
+    assert_eq!(fixture.positions(), (25_600, 25_600));
 }
 
 #[test]
 fn a_train_across_the_end_of_a_term_goes_in_in_two() {
-    let mut rig = Rig::connected_with(|spec| spec.join_position = 2 * 65_536 - 2560);
-    rig.subscriber.set(2 * 65_536 - 2560);
+    let mut fixture =
+        ReceiverFixture::connected_with(|spec| spec.join_position = 2 * 65_536 - 2560);
+    fixture.subscriber.set(2 * 65_536 - 2560);
     let train: Vec<u8> = (0..4)
         .flat_map(|index| data(2 * 65_536 - 2560 + index * 1280, &[1280]))
         .collect();
-    rig.socket.arrive_train(&train, 1280);
-    rig.cycle();
-    assert_eq!(rig.rebuilt.get(), 2 * 65_536 + 2560);
-    assert_eq!(rig.log_bytes(2 * 65_536 - 2560, 2560), train[..2560]);
-    assert_eq!(rig.log_bytes(2 * 65_536, 2560), train[2560..]);
+    fixture.socket.arrive_train(&train, 1280);
+    fixture.cycle();
+    assert_eq!(fixture.rebuilt.get(), 2 * 65_536 + 2560);
+    assert_eq!(fixture.log_bytes(2 * 65_536 - 2560, 2560), train[..2560]);
+    assert_eq!(fixture.log_bytes(2 * 65_536, 2560), train[2560..]);
 }
 
 #[test]
 fn a_train_of_which_a_part_is_there_already_fills_the_rest() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     let middle = data(START + 128, &[128]);
-    rig.arrive(&middle);
-    assert_eq!(rig.positions(), (256, 0));
+    fixture.arrive(&middle);
+    assert_eq!(fixture.positions(), (256, 0));
     let mut train: Vec<u8> = (0..4)
         .flat_map(|index| data(START + index * 128, &[128]))
         .collect();
     let expected = train.clone();
     train[128 + 40] ^= 0xFF;
-    rig.socket.arrive_train(&train, 128);
-    rig.cycle();
-    assert_eq!(rig.log_bytes(START, 512), expected, "the first copy wins");
-    assert_eq!(rig.positions(), (512, 512));
+    fixture.socket.arrive_train(&train, 128);
+    fixture.cycle();
+    assert_eq!(
+        fixture.log_bytes(START, 512),
+        expected,
+        "the first copy wins"
+    );
+    assert_eq!(fixture.positions(), (512, 512));
 }
 
 #[test]
 fn a_bad_datagram_in_a_train_spoils_no_other() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     let mut train: Vec<u8> = (0..4)
         .flat_map(|index| data(START + index * 128, &[128]))
         .collect();
     train[128] = 200;
-    rig.socket.arrive_train(&train, 128);
-    rig.cycle();
-    assert_eq!(rig.positions(), (512, 128));
-    assert_eq!(rig.counters.invalid_packets.get(), 1);
+    fixture.socket.arrive_train(&train, 128);
+    fixture.cycle();
+    assert_eq!(fixture.positions(), (512, 128));
+    assert_eq!(fixture.counters.invalid_packets.get(), 1);
 }
 
 #[test]
 fn out_of_order_packets_are_rebuilt_in_order() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     for (index, expected) in [(2, (384, 0)), (0, (384, 128)), (1, (384, 384))] {
-        rig.arrive(&data(START + index * 128, &[128]));
-        assert_eq!(rig.positions(), expected);
+        fixture.arrive(&data(START + index * 128, &[128]));
+        assert_eq!(fixture.positions(), expected);
     }
 }
 
 #[test]
 fn a_duplicate_changes_nothing() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     let datagram = data(START, &[128]);
-    rig.arrive(&datagram);
+    fixture.arrive(&datagram);
     let mut forged = datagram.clone();
     forged[64] ^= 0xFF;
-    rig.arrive(&forged);
-    assert_eq!(rig.log_bytes(START, 128), datagram);
-    assert_eq!(rig.positions(), (128, 128));
+    fixture.arrive(&forged);
+    assert_eq!(fixture.log_bytes(START, 128), datagram);
+    assert_eq!(fixture.positions(), (128, 128));
 }
 
 #[test]
 fn what_is_beyond_half_a_term_is_an_over_run() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START + 32_768 - 128, &[128]));
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START + 32_768 - 128, &[128]));
     assert_eq!(
-        (rig.counters.over_runs.get(), rig.positions()),
+        (fixture.counters.over_runs.get(), fixture.positions()),
         (0, (32_768, 0))
     );
-    rig.arrive(&data(START + 32_768, &[32]));
-    rig.heartbeat(0xC0, START + 65_536 + 32);
+    fixture.arrive(&data(START + 32_768, &[32]));
+    fixture.heartbeat(0xC0, START + 65_536 + 32);
     assert_eq!(
-        (rig.counters.over_runs.get(), rig.positions()),
+        (fixture.counters.over_runs.get(), fixture.positions()),
         (2, (32_768, 0))
     );
-    assert_eq!(rig.counters.heartbeats_received.get(), 0);
+    assert_eq!(fixture.counters.heartbeats_received.get(), 0);
 }
 
 #[test]
 fn padding_at_the_edge_of_the_window_may_lead_beyond_it() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START, &[32_768 - 32, -4096]));
-    assert_eq!(rig.positions(), (32_768 - 32 + 4096, 32_768 - 32 + 4096));
-    rig.heartbeat(0xC0, START + 32_768 - 32 + 4096);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START, &[32_768 - 32, -4096]));
+    assert_eq!(
+        fixture.positions(),
+        (32_768 - 32 + 4096, 32_768 - 32 + 4096)
+    );
+    fixture.heartbeat(0xC0, START + 32_768 - 32 + 4096);
     assert_eq!(
         (
-            rig.counters.over_runs.get(),
-            rig.counters.heartbeats_received.get()
+            fixture.counters.over_runs.get(),
+            fixture.counters.heartbeats_received.get()
         ),
         (0, 1)
     );
@@ -131,36 +139,36 @@ fn padding_at_the_edge_of_the_window_may_lead_beyond_it() {
 
 #[test]
 fn padding_beyond_the_window_that_was_lost_is_asked_for() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START, &[32_768 - 1024]));
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START, &[32_768 - 1024]));
     let end_of_term = 131_072;
-    rig.heartbeat(0xC0, end_of_term);
+    fixture.heartbeat(0xC0, end_of_term);
     assert_eq!(
         (
-            rig.counters.over_runs.get(),
-            rig.counters.heartbeats_received.get()
+            fixture.counters.over_runs.get(),
+            fixture.counters.heartbeats_received.get()
         ),
         (0, 1)
     );
-    assert_eq!(rig.positions(), (end_of_term - START, 32_768 - 1024));
+    assert_eq!(fixture.positions(), (end_of_term - START, 32_768 - 1024));
 }
 
 #[test]
 fn what_is_before_the_last_status_message_is_an_under_run() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START - 128, &[128]));
-    assert_eq!(rig.counters.under_runs.get(), 1);
-    rig.heartbeat(0xC0, START - 65_536);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START - 128, &[128]));
+    assert_eq!(fixture.counters.under_runs.get(), 1);
+    fixture.heartbeat(0xC0, START - 65_536);
     assert_eq!(
-        rig.counters.under_runs.get(),
+        fixture.counters.under_runs.get(),
         1,
         "a heartbeat may be a term behind"
     );
-    rig.heartbeat(0xC0, START - 65_536 - 32);
+    fixture.heartbeat(0xC0, START - 65_536 - 32);
     assert_eq!(
         (
-            rig.counters.under_runs.get(),
-            rig.counters.heartbeats_received.get()
+            fixture.counters.under_runs.get(),
+            fixture.counters.heartbeats_received.get()
         ),
         (2, 1)
     );
@@ -168,19 +176,22 @@ fn what_is_before_the_last_status_message_is_an_under_run() {
 
 #[test]
 fn terms_before_the_first_are_dropped() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(-65_536, &[128]));
-    rig.heartbeat(0xC0, -32);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(-65_536, &[128]));
+    fixture.heartbeat(0xC0, -32);
     assert_eq!(
-        (rig.counters.under_runs.get(), rig.counters.over_runs.get()),
+        (
+            fixture.counters.under_runs.get(),
+            fixture.counters.over_runs.get()
+        ),
         (0, 0)
     );
-    assert_eq!(rig.positions(), (0, 0));
+    assert_eq!(fixture.positions(), (0, 0));
 }
 
 #[test]
 fn frames_that_do_not_add_up_are_invalid() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     let good = data(START, &[64, 64]);
     let change = |at: usize, value: u8| {
         let mut datagram = good.clone();
@@ -195,149 +206,157 @@ fn frames_that_do_not_add_up_are_invalid() {
         change(8, 1),
         change(70, 5),
     ] {
-        rig.arrive(&bad);
+        fixture.arrive(&bad);
     }
-    assert_eq!(rig.counters.invalid_packets.get(), 5);
-    assert_eq!(rig.positions().0, 0);
+    assert_eq!(fixture.counters.invalid_packets.get(), 5);
+    assert_eq!(fixture.positions().0, 0);
 }
 
 /// A stream that joined in the middle of a term goes on for almost as long as it may while the conductor frees nothing.
 /// With it, where memory stops being free.
-fn stalled_in_mid_term() -> (Rig, i64) {
+fn stalled_in_mid_term() -> (ReceiverFixture, i64) {
     let join = 65_536 + 32_768;
-    let mut rig = Rig::connected_with(|spec| spec.join_position = join);
-    rig.shared.conductor_free_position(join);
+    let mut fixture = ReceiverFixture::connected_with(|spec| spec.join_position = join);
+    fixture.shared.conductor_free_position(join);
     let mut end = join;
     for _ in 0..400 {
-        rig.subscriber.set(end);
-        rig.cycle();
-        if end + 2048 <= rig.shared.status_position().max(join) + 32_768 {
-            rig.arrive(&data(end, &[1024]));
+        fixture.subscriber.set(end);
+        fixture.cycle();
+        if end + 2048 <= fixture.shared.status_position().max(join) + 32_768 {
+            fixture.arrive(&data(end, &[1024]));
             end += 1024;
         }
     }
-    assert_eq!(rig.rebuilt.get(), end);
-    (rig, join + 3 * 65_536)
+    assert_eq!(fixture.rebuilt.get(), end);
+    (fixture, join + 3 * 65_536)
 }
 
 #[test]
 fn padding_into_memory_that_is_not_free_waits_for_it() {
-    let (mut rig, needed) = stalled_in_mid_term();
-    let end = rig.rebuilt.get();
+    let (mut fixture, needed) = stalled_in_mid_term();
+    let end = fixture.rebuilt.get();
     let end_of_term = 5 * 65_536;
     assert!(end < needed && needed < end_of_term);
     let padding = data(end, &[(end - end_of_term) as i32]);
-    rig.arrive(&padding);
-    rig.heartbeat(0xC0, end_of_term);
-    assert_eq!(rig.counters.over_runs.get(), 2);
-    assert_eq!((rig.high_water.get(), rig.rebuilt.get()), (end, end));
-    rig.shared
-        .conductor_free_position(rig.shared.status_position() - 65_536);
-    rig.heartbeat(0xC0, end_of_term);
+    fixture.arrive(&padding);
+    fixture.heartbeat(0xC0, end_of_term);
+    assert_eq!(fixture.counters.over_runs.get(), 2);
     assert_eq!(
-        (rig.high_water.get(), rig.rebuilt.get()),
+        (fixture.high_water.get(), fixture.rebuilt.get()),
+        (end, end)
+    );
+    fixture
+        .shared
+        .conductor_free_position(fixture.shared.status_position() - 65_536);
+    fixture.heartbeat(0xC0, end_of_term);
+    assert_eq!(
+        (fixture.high_water.get(), fixture.rebuilt.get()),
         (end_of_term, end)
     );
-    rig.arrive(&padding);
-    assert_eq!(rig.rebuilt.get(), end_of_term);
+    fixture.arrive(&padding);
+    assert_eq!(fixture.rebuilt.get(), end_of_term);
 }
 
 #[test]
 fn the_slot_behind_the_last_frame_is_free() {
-    let (mut rig, needed) = stalled_in_mid_term();
-    let end = rig.rebuilt.get();
+    let (mut fixture, needed) = stalled_in_mid_term();
+    let end = fixture.rebuilt.get();
     let room = (needed - end) as i32;
     // It is emptied, and somebody may still read there.
-    rig.arrive(&data(end, &[-room]));
-    assert_eq!(rig.high_water.get(), end);
-    rig.arrive(&data(end, &[32 - room]));
-    assert_eq!(rig.high_water.get(), needed - 32);
+    fixture.arrive(&data(end, &[-room]));
+    assert_eq!(fixture.high_water.get(), end);
+    fixture.arrive(&data(end, &[32 - room]));
+    assert_eq!(fixture.high_water.get(), needed - 32);
 }
 
 #[test]
 fn a_frame_does_not_reach_into_the_next_datagram_of_a_train() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     // The first says 128 bytes, of which 64 came; the second goes on where it would end.
     let mut train = data(START, &[128]);
     assert_eq!(train.len(), 128);
     let inner = data(START + 64, &[64]);
     train[64..].copy_from_slice(&inner);
-    rig.socket.arrive_train(&train, 64);
-    rig.cycle();
-    assert_eq!(rig.counters.invalid_packets.get(), 1);
-    assert_eq!(rig.frame_at(START), None);
-    assert_eq!(rig.log_bytes(START + 64, 64), inner);
-    assert_eq!(rig.positions(), (128, 0));
+    fixture.socket.arrive_train(&train, 64);
+    fixture.cycle();
+    assert_eq!(fixture.counters.invalid_packets.get(), 1);
+    assert_eq!(fixture.frame_at(START), None);
+    assert_eq!(fixture.log_bytes(START + 64, 64), inner);
+    assert_eq!(fixture.positions(), (128, 0));
 }
 
 #[test]
 fn what_comes_behind_a_heartbeat_in_a_train_is_taken() {
-    let mut rig = Rig::connected();
+    let mut fixture = ReceiverFixture::connected();
     let heartbeat = DataHeader::heartbeat(0xC0, SESSION, STREAM, INITIAL_TERM + 1, 192);
     let follower = data(START + 32, &[32]);
-    rig.socket
+    fixture
+        .socket
         .arrive_train(&[heartbeat.as_bytes(), &follower].concat(), 32);
-    rig.cycle();
-    assert_eq!(rig.counters.heartbeats_received.get(), 1);
-    assert_eq!(rig.log_bytes(START + 32, 32), follower);
+    fixture.cycle();
+    assert_eq!(fixture.counters.heartbeats_received.get(), 1);
+    assert_eq!(fixture.log_bytes(START + 32, 32), follower);
 }
 
 #[test]
 fn a_reader_finds_nothing_behind_the_last_frame() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START, &[64]));
-    assert_eq!(rig.frame_at(START + 64), None);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START, &[64]));
+    assert_eq!(fixture.frame_at(START + 64), None);
     let train: Vec<u8> = [data(START + 64, &[1024]), data(START + 1088, &[1024])].concat();
-    rig.socket.arrive_train(&train, 1024);
-    rig.cycle();
-    assert_eq!(rig.positions(), (2112, 2112));
-    assert_eq!(rig.frame_at(START + 2112), None);
+    fixture.socket.arrive_train(&train, 1024);
+    fixture.cycle();
+    assert_eq!(fixture.positions(), (2112, 2112));
+    assert_eq!(fixture.frame_at(START + 2112), None);
 }
 
 #[test]
 fn a_reader_finds_nothing_in_a_gap_nor_behind_what_follows_it() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START + 256, &[64]));
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START + 256, &[64]));
     for slot in [0, 32, 224, 320] {
-        assert_eq!(rig.frame_at(START + slot), None, "{slot}");
+        assert_eq!(fixture.frame_at(START + slot), None, "{slot}");
     }
     // In pieces of another size, from the end.
-    rig.arrive(&data(START + 96, &[160]));
-    rig.arrive(&data(START + 32, &[64]));
-    assert_eq!((rig.frame_at(START), rig.positions()), (None, (320, 0)));
-    rig.arrive(&data(START, &[32]));
-    assert_eq!(rig.positions(), (320, 320));
+    fixture.arrive(&data(START + 96, &[160]));
+    fixture.arrive(&data(START + 32, &[64]));
+    assert_eq!(
+        (fixture.frame_at(START), fixture.positions()),
+        (None, (320, 0))
+    );
+    fixture.arrive(&data(START, &[32]));
+    assert_eq!(fixture.positions(), (320, 320));
 }
 
 #[test]
 fn a_reader_finds_nothing_in_the_next_term() {
     let end_of_term = 2 * 65_536;
-    let mut rig = Rig::connected_with(|spec| spec.join_position = end_of_term - 64);
-    rig.subscriber.set(end_of_term - 64);
-    rig.arrive(&data(end_of_term - 64, &[64]));
-    assert_eq!(rig.rebuilt.get(), end_of_term);
-    assert_eq!(rig.frame_at(end_of_term), None);
+    let mut fixture = ReceiverFixture::connected_with(|spec| spec.join_position = end_of_term - 64);
+    fixture.subscriber.set(end_of_term - 64);
+    fixture.arrive(&data(end_of_term - 64, &[64]));
+    assert_eq!(fixture.rebuilt.get(), end_of_term);
+    assert_eq!(fixture.frame_at(end_of_term), None);
     // Over a gap that begins there.
-    rig.arrive(&data(end_of_term + 64, &[64]));
-    assert_eq!(rig.frame_at(end_of_term), None);
-    assert_eq!(rig.frame_at(end_of_term + 128), None);
+    fixture.arrive(&data(end_of_term + 64, &[64]));
+    assert_eq!(fixture.frame_at(end_of_term), None);
+    assert_eq!(fixture.frame_at(end_of_term + 128), None);
 }
 
 #[test]
 fn what_a_heartbeat_claims_is_missing_though_old_frames_lie_there() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START, &[64]));
-    rig.arrive(&data(START + 96, &[32]));
-    rig.heartbeat(0xC0, START + 320);
-    assert_eq!(rig.positions(), (320, 64));
-    rig.arrive(&data(START + 64, &[32]));
-    assert_eq!(rig.positions(), (320, 128));
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START, &[64]));
+    fixture.arrive(&data(START + 96, &[32]));
+    fixture.heartbeat(0xC0, START + 320);
+    assert_eq!(fixture.positions(), (320, 64));
+    fixture.arrive(&data(START + 64, &[32]));
+    assert_eq!(fixture.positions(), (320, 128));
     // A train that was on its way.
     let train: Vec<u8> = [data(START + 128, &[96]), data(START + 224, &[96])].concat();
-    rig.socket.arrive_train(&train, 96);
-    rig.cycle();
-    assert_eq!(rig.positions(), (320, 320));
-    assert_eq!(rig.frame_at(START + 320), None);
+    fixture.socket.arrive_train(&train, 96);
+    fixture.cycle();
+    assert_eq!(fixture.positions(), (320, 320));
+    assert_eq!(fixture.frame_at(START + 320), None);
 }
 
 #[test]
@@ -346,11 +365,11 @@ fn a_frame_far_ahead_comes_again_when_there_is_room() {
     let spec = LogSpec::new(LogKind::Image, SESSION, STREAM, INITIAL_TERM, term_length);
     let region = Region::anonymous(spec.file_length()).unwrap();
     let log = LogBuffers::create(&region, &spec, 0).unwrap();
-    let mut rig = Rig::new();
-    rig.shared = Arc::new(ImageShared::new(0, WINDOW));
-    rig.log = log.clone();
-    rig.connect(|spec| spec.join_position = 0);
-    rig.subscriber.set(0);
+    let mut fixture = ReceiverFixture::new();
+    fixture.shared = Arc::new(ImageShared::new(0, WINDOW));
+    fixture.log = log.clone();
+    fixture.connect(|spec| spec.join_position = 0);
+    fixture.subscriber.set(0);
     let ahead = 20 << 20;
     let mut datagram = data(ahead, &[64]);
     // In a term of that length.
@@ -359,9 +378,9 @@ fn a_frame_far_ahead_comes_again_when_there_is_room() {
     let term = log.term(0);
     for attempt in 1..=2 {
         assert_eq!(term.bytes(ahead as usize, 4), [32, 0, 0, 0], "{attempt}");
-        rig.arrive(&datagram);
-        assert_eq!(rig.high_water.get(), ahead + 64);
-        assert_eq!(rig.rebuilt.get(), START, "as the test set it");
+        fixture.arrive(&datagram);
+        assert_eq!(fixture.high_water.get(), ahead + 64);
+        assert_eq!(fixture.rebuilt.get(), START, "as the test set it");
     }
     assert_eq!(term.bytes(ahead as usize, 64), datagram);
     assert!((0..ahead as usize).all(|at| at % 32 >= 4 || term.bytes(at, 1) == [0]));
@@ -370,48 +389,52 @@ fn a_frame_far_ahead_comes_again_when_there_is_room() {
 
 #[test]
 fn a_datagram_that_begins_before_what_is_missing_brings_the_rest() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START, &[64]));
-    rig.arrive(&data(START + 192, &[64]));
-    assert_eq!(rig.positions(), (256, 64));
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START, &[64]));
+    fixture.arrive(&data(START + 192, &[64]));
+    assert_eq!(fixture.positions(), (256, 64));
     let whole = data(START, &[64, 64, 64, 64]);
-    rig.arrive(&whole);
-    assert_eq!(rig.positions(), (256, 256));
-    assert_eq!(rig.log_bytes(START + 64, 128), whole[64..192]);
+    fixture.arrive(&whole);
+    assert_eq!(fixture.positions(), (256, 256));
+    assert_eq!(fixture.log_bytes(START + 64, 128), whole[64..192]);
 }
 
 #[test]
 fn a_datagram_that_begins_before_the_last_status_message_brings_the_rest() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START, &[64, 64]));
-    rig.subscriber.set(START + 128);
-    rig.sent_after(500 * MS);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START, &[64, 64]));
+    fixture.subscriber.set(START + 128);
+    fixture.sent_after(500 * MS);
     let whole = data(START + 64, &[64, 64, 64]);
-    rig.arrive(&whole);
-    assert_eq!(rig.positions(), (256, 256));
-    assert_eq!(rig.log_bytes(START + 128, 128), whole[64..]);
-    assert_eq!(rig.counters.under_runs.get(), 0);
-    rig.arrive(&whole);
-    assert_eq!(rig.counters.under_runs.get(), 1, "nothing of it is missing");
+    fixture.arrive(&whole);
+    assert_eq!(fixture.positions(), (256, 256));
+    assert_eq!(fixture.log_bytes(START + 128, 128), whole[64..]);
+    assert_eq!(fixture.counters.under_runs.get(), 0);
+    fixture.arrive(&whole);
+    assert_eq!(
+        fixture.counters.under_runs.get(),
+        1,
+        "nothing of it is missing"
+    );
 }
 
 #[test]
 fn a_datagram_of_which_the_beginning_came_out_of_order_brings_the_rest() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START + 64, &[64]));
-    rig.arrive(&data(START + 192, &[64]));
-    rig.arrive(&data(START + 64, &[64, 64]));
-    assert_eq!(rig.positions(), (256, 0));
-    rig.arrive(&data(START, &[64]));
-    assert_eq!(rig.positions(), (256, 256));
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START + 64, &[64]));
+    fixture.arrive(&data(START + 192, &[64]));
+    fixture.arrive(&data(START + 64, &[64, 64]));
+    assert_eq!(fixture.positions(), (256, 0));
+    fixture.arrive(&data(START, &[64]));
+    assert_eq!(fixture.positions(), (256, 256));
 }
 
 #[test]
 fn of_a_datagram_that_ends_in_padding_the_padding_is_taken() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START, &[64]));
-    rig.arrive(&data(START, &[64, -320]));
-    assert_eq!(rig.positions(), (384, 384));
-    assert_eq!(rig.frame_at(START + 64), Some(320));
-    assert_eq!(rig.frame_at(START + 384), None);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START, &[64]));
+    fixture.arrive(&data(START, &[64, -320]));
+    assert_eq!(fixture.positions(), (384, 384));
+    assert_eq!(fixture.frame_at(START + 64), Some(320));
+    assert_eq!(fixture.frame_at(START + 384), None);
 }

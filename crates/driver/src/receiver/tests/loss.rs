@@ -16,95 +16,103 @@ fn nak(position: i64, length: i32) -> Vec<u8> {
 
 #[test]
 fn a_gap_is_naked_after_the_delay_and_again_after_the_retry_delay() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START + 64, &[128]));
-    assert_eq!(rig.sent_after(999), NOTHING);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START + 64, &[128]));
+    assert_eq!(fixture.sent_after(999), NOTHING);
     let example = hex(
         "1c 00 00 00 00 00 02 00  4d 3c 2b 1a e9 03 00 00  65 00 00 00 c0 00 00 00  40 00 00 00",
     );
     assert_eq!(example, nak(START, 64));
-    assert_eq!(rig.sent_after(1), std::slice::from_ref(&example));
-    assert_eq!(rig.sent_after(99_999), NOTHING);
-    assert_eq!(rig.sent_after(1), [example]);
-    assert_eq!((rig.naks.get(), rig.counters.naks_sent.get()), (2, 2));
-    rig.arrive(&data(START, &[64]));
-    assert_eq!(rig.positions(), (192, 192));
-    assert_eq!(rig.sent_after(MS), NOTHING);
+    assert_eq!(fixture.sent_after(1), std::slice::from_ref(&example));
+    assert_eq!(fixture.sent_after(99_999), NOTHING);
+    assert_eq!(fixture.sent_after(1), [example]);
+    assert_eq!(
+        (fixture.naks.get(), fixture.counters.naks_sent.get()),
+        (2, 2)
+    );
+    fixture.arrive(&data(START, &[64]));
+    assert_eq!(fixture.positions(), (192, 192));
+    assert_eq!(fixture.sent_after(MS), NOTHING);
 }
 
 #[test]
 fn a_gap_that_heals_in_time_is_never_naked() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START + 64, &[128]));
-    rig.now_ns += 500;
-    rig.arrive(&data(START, &[64]));
-    assert_eq!(rig.sent_after(MS), NOTHING);
-    assert_eq!(rig.naks.get(), 0);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START + 64, &[128]));
+    fixture.now_ns += 500;
+    fixture.arrive(&data(START, &[64]));
+    assert_eq!(fixture.sent_after(MS), NOTHING);
+    assert_eq!(fixture.naks.get(), 0);
 }
 
 #[test]
 fn a_heartbeat_shows_what_is_missing_at_the_end() {
-    let mut rig = Rig::connected();
-    rig.heartbeat(0xC0, START + 320);
-    assert_eq!(rig.positions().0, 320);
-    assert_eq!(rig.sent_after(1_000), [nak(START, 320)]);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.heartbeat(0xC0, START + 320);
+    assert_eq!(fixture.positions().0, 320);
+    assert_eq!(fixture.sent_after(1_000), [nak(START, 320)]);
 }
 
 #[test]
 fn gaps_are_repaired_from_the_front() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START + 64, &[64]));
-    rig.arrive(&data(START + 256, &[64]));
-    assert_eq!(rig.sent_after(1_000), [nak(START, 64)]);
-    rig.arrive(&data(START, &[64]));
-    assert_eq!(rig.sent_after(1_000), [nak(START + 128, 128)]);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START + 64, &[64]));
+    fixture.arrive(&data(START + 256, &[64]));
+    assert_eq!(fixture.sent_after(1_000), [nak(START, 64)]);
+    fixture.arrive(&data(START, &[64]));
+    assert_eq!(fixture.sent_after(1_000), [nak(START + 128, 128)]);
 }
 
 #[test]
 fn a_nak_never_crosses_the_end_of_a_term() {
-    let mut rig = Rig::connected_with(|spec| spec.join_position = 2 * 65_536 - 128);
-    rig.subscriber.set(2 * 65_536 - 128);
-    rig.arrive(&data(2 * 65_536 + 64, &[64]));
-    assert_eq!(rig.sent_after(1_000), [nak(2 * 65_536 - 128, 128)]);
-    rig.arrive(&data(2 * 65_536 - 128, &[128]));
-    assert_eq!(rig.sent_after(1_000), [nak(2 * 65_536, 64)]);
+    let mut fixture = ReceiverFixture::connected_with(|spec| spec.join_position = 2 * 65_536 - 128);
+    fixture.subscriber.set(2 * 65_536 - 128);
+    fixture.arrive(&data(2 * 65_536 + 64, &[64]));
+    assert_eq!(fixture.sent_after(1_000), [nak(2 * 65_536 - 128, 128)]);
+    fixture.arrive(&data(2 * 65_536 - 128, &[128]));
+    assert_eq!(fixture.sent_after(1_000), [nak(2 * 65_536, 64)]);
 }
 
 #[test]
 fn an_unreliable_stream_gets_padding_instead() {
-    let mut rig = Rig::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
-    rig.arrive(&data(START + 64, &[128]));
-    rig.cycle();
-    assert_eq!(rig.positions(), (192, 192));
-    assert_eq!(rig.socket.sent(), NOTHING);
-    assert_eq!((rig.counters.loss_gap_fills.get(), rig.naks.get()), (1, 0));
-    let padding = rig.log_bytes(START, 32);
+    let mut fixture =
+        ReceiverFixture::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
+    fixture.arrive(&data(START + 64, &[128]));
+    fixture.cycle();
+    assert_eq!(fixture.positions(), (192, 192));
+    assert_eq!(fixture.socket.sent(), NOTHING);
+    assert_eq!(
+        (fixture.counters.loss_gap_fills.get(), fixture.naks.get()),
+        (1, 0)
+    );
+    let padding = fixture.log_bytes(START, 32);
     assert_eq!((padding[0], padding[6]), (64, 0));
-    rig.arrive(&data(START, &[64]));
-    assert_eq!(rig.log_bytes(START, 32), padding, "too late");
+    fixture.arrive(&data(START, &[64]));
+    assert_eq!(fixture.log_bytes(START, 32), padding, "too late");
 }
 
 #[test]
 fn an_unreliable_stream_gets_padding_over_what_a_heartbeat_claims() {
-    let mut rig = Rig::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
-    rig.heartbeat(0xC0, START + 640);
-    rig.cycle();
-    assert_eq!(rig.positions(), (640, 640));
-    assert_eq!(rig.frame_at(START), Some(640));
-    assert_eq!(rig.frame_at(START + 640), None);
+    let mut fixture =
+        ReceiverFixture::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
+    fixture.heartbeat(0xC0, START + 640);
+    fixture.cycle();
+    assert_eq!(fixture.positions(), (640, 640));
+    assert_eq!(fixture.frame_at(START), Some(640));
+    assert_eq!(fixture.frame_at(START + 640), None);
 }
 
 #[test]
 fn each_lost_byte_is_reported_once() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START + 64, &[64]));
-    rig.sent_after(1_000);
-    rig.sent_after(100_000);
-    rig.arrive(&data(START, &[64]));
-    rig.arrive(&data(START + 256, &[64]));
-    rig.sent_after(1_000);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START + 64, &[64]));
+    fixture.sent_after(1_000);
+    fixture.sent_after(100_000);
+    fixture.arrive(&data(START, &[64]));
+    fixture.arrive(&data(START + 256, &[64]));
+    fixture.sent_after(1_000);
     let mut seen = Vec::new();
-    loss_report::read(&rig.losses, |loss| seen.push(loss.clone()));
+    loss_report::read(&fixture.losses, |loss| seen.push(loss.clone()));
     assert_eq!(seen.len(), 1);
     assert_eq!((seen[0].count, seen[0].bytes_lost), (2, 64 + 128));
     assert_eq!(
@@ -116,49 +124,54 @@ fn each_lost_byte_is_reported_once() {
 #[test]
 fn a_full_loss_report_costs_records_and_no_repairs() {
     // Longer than what is left of the report.
-    let mut rig = Rig::connected_with(|spec| spec.channel = "x".repeat(5_000).into());
+    let mut fixture =
+        ReceiverFixture::connected_with(|spec| spec.channel = "x".repeat(5_000).into());
     for number in 0..3 {
         let gap = START + number * 128;
-        rig.arrive(&data(gap + 64, &[64]));
-        rig.sent_after(1);
-        assert_eq!(rig.sent_after(1_000), [nak(gap, 64)]);
-        rig.arrive(&data(gap, &[64]));
-        rig.sent_after(1);
+        fixture.arrive(&data(gap + 64, &[64]));
+        fixture.sent_after(1);
+        assert_eq!(fixture.sent_after(1_000), [nak(gap, 64)]);
+        fixture.arrive(&data(gap, &[64]));
+        fixture.sent_after(1);
     }
     let mut seen = 0;
-    loss_report::read(&rig.losses, |_| seen += 1);
-    assert_eq!((seen, rig.positions().0), (0, 3 * 128));
+    loss_report::read(&fixture.losses, |_| seen += 1);
+    assert_eq!((seen, fixture.positions().0), (0, 3 * 128));
 }
 
 #[test]
 fn a_revoked_stream_is_not_repaired() {
-    let mut rig = Rig::connected();
-    rig.arrive(&data(START + 64, &[128]));
-    rig.heartbeat(0xF0, START + 192);
-    assert_eq!(rig.sent_after(1_000), NOTHING);
-    assert!(rig.shared.is_revoked() && rig.log.is_revoked());
-    assert_eq!(rig.counters.images_revoked.get(), 1);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START + 64, &[128]));
+    fixture.heartbeat(0xF0, START + 192);
+    assert_eq!(fixture.sent_after(1_000), NOTHING);
+    assert!(fixture.shared.is_revoked() && fixture.log.is_revoked());
+    assert_eq!(fixture.counters.images_revoked.get(), 1);
 }
 
 #[test]
 fn a_source_that_only_claims_is_not_showered_with_naks() {
-    let mut rig = Rig::connected();
-    rig.heartbeat(0xC0, START + 32_000);
+    let mut fixture = ReceiverFixture::connected();
+    fixture.heartbeat(0xC0, START + 32_000);
     for _ in 0..90_000 {
-        rig.now_ns += 100_000;
-        rig.cycle();
+        fixture.now_ns += 100_000;
+        fixture.cycle();
     }
-    let naks = rig.naks.get();
+    let naks = fixture.naks.get();
     assert!((80..110).contains(&naks), "{naks}");
     // With data it is believed, for a while.
-    rig.arrive(&data(START, &[64]));
+    fixture.arrive(&data(START, &[64]));
     for _ in 0..64 {
-        rig.sent_after(100_000);
+        fixture.sent_after(100_000);
     }
-    assert_eq!(rig.naks.get(), naks + 64);
+    assert_eq!(fixture.naks.get(), naks + 64);
     for _ in 0..50_000 {
-        rig.now_ns += 100_000;
-        rig.cycle();
+        fixture.now_ns += 100_000;
+        fixture.cycle();
     }
-    assert!(rig.naks.get() < naks + 64 + 70, "{}", rig.naks.get() - naks);
+    assert!(
+        fixture.naks.get() < naks + 64 + 70,
+        "{}",
+        fixture.naks.get() - naks
+    );
 }

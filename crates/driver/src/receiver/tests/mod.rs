@@ -1,18 +1,18 @@
 //! The receiver in virtual time, on a socket whose other end the test holds.
 
 mod batches;
-mod crowd;
-mod far;
+mod direct_receive;
 mod feedback;
 mod hostile;
-mod in_place;
+mod idle;
 mod insertion;
-mod life;
+mod lifecycle;
 mod loss;
-mod rest;
-mod room;
+mod many_images;
+mod receive_buffer;
+mod scan_limits;
 mod session;
-mod squeeze;
+mod window_throttle;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ const WINDOW: i32 = 32_768;
 const START: i64 = 65_536 + 192;
 
 /// A receiver with an endpoint on which everybody wants the stream.
-struct Rig {
+struct ReceiverFixture {
     receiver: Receiver,
     commands: queue::Sender<ReceiverCommand>,
     events: queue::Receiver<ConductorEvent>,
@@ -59,7 +59,7 @@ struct Rig {
     now_ns: i64,
 }
 
-impl Rig {
+impl ReceiverFixture {
     fn new() -> Self {
         Self::with(|_| {})
     }
@@ -85,7 +85,7 @@ impl Rig {
             reresolution_check_interval_ns: 1,
         });
         let now_ns = 5_000 * MS;
-        let mut rig = Self {
+        let mut fixture = Self {
             receiver,
             commands,
             events,
@@ -107,7 +107,7 @@ impl Rig {
             has_destinations: false,
             transports: vec![ReceiveTransportSpec {
                 id: TransportId(1),
-                transport: Box::new(rig.socket.clone()),
+                transport: Box::new(fixture.socket.clone()),
                 control_group: None,
                 explicit_control: None,
                 unheard_timeout_ns: None,
@@ -120,15 +120,15 @@ impl Rig {
             seed: 1,
         };
         change(&mut spec);
-        rig.command(ReceiverCommand::AddEndpoint(Box::new(
+        fixture.command(ReceiverCommand::AddEndpoint(Box::new(
             ReceiveEndpoint::new(spec),
         )));
-        rig.command(ReceiverCommand::AddSubscription {
+        fixture.command(ReceiverCommand::AddSubscription {
             endpoint: ENDPOINT,
             stream_id: STREAM,
             session_id: None,
         });
-        rig
+        fixture
     }
 
     /// With an image that has sent its first status message.
@@ -137,10 +137,10 @@ impl Rig {
     }
 
     fn connected_with(change: impl FnOnce(&mut ReceiverImageSpec)) -> Self {
-        let mut rig = Self::new();
-        rig.connect(change);
-        rig.socket.sent();
-        rig
+        let mut fixture = Self::new();
+        fixture.connect(change);
+        fixture.socket.sent();
+        fixture
     }
 
     fn connect(&mut self, change: impl FnOnce(&mut ReceiverImageSpec)) {

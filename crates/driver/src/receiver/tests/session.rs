@@ -9,42 +9,42 @@ const ELICIT: &str = "24 00 00 00 00 80 03 00  4d 3c 2b 1a e9 03 00 00  00 00 00
 
 #[test]
 fn data_of_an_unknown_session_elicits_a_setup_once_a_second() {
-    let mut rig = Rig::new();
-    rig.arrive(&data(START, &[64]));
-    assert_eq!(rig.socket.destinations(), [Some(peer())]);
-    assert_eq!(rig.socket.sent(), [hex(ELICIT)]);
-    rig.arrive(&data(START + 64, &[64]));
-    assert_eq!(rig.socket.sent(), NOTHING);
-    rig.sent_after(1_000 * MS);
-    rig.arrive(&data(START, &[64]));
-    assert_eq!(rig.socket.sent(), [hex(ELICIT)]);
+    let mut fixture = ReceiverFixture::new();
+    fixture.arrive(&data(START, &[64]));
+    assert_eq!(fixture.socket.destinations(), [Some(peer())]);
+    assert_eq!(fixture.socket.sent(), [hex(ELICIT)]);
+    fixture.arrive(&data(START + 64, &[64]));
+    assert_eq!(fixture.socket.sent(), NOTHING);
+    fixture.sent_after(1_000 * MS);
+    fixture.arrive(&data(START, &[64]));
+    assert_eq!(fixture.socket.sent(), [hex(ELICIT)]);
 }
 
 #[test]
 fn nothing_is_said_about_streams_that_nobody_wants() {
-    let mut rig = Rig::new();
-    rig.arrive(&data_of(SESSION, 5, START, &[64]));
-    rig.arrive(
+    let mut fixture = ReceiverFixture::new();
+    fixture.arrive(&data_of(SESSION, 5, START, &[64]));
+    fixture.arrive(
         Setup {
             stream_id: 5.into(),
             ..setup()
         }
         .as_bytes(),
     );
-    assert_eq!(rig.socket.sent(), NOTHING);
-    assert!(rig.event().is_none());
+    assert_eq!(fixture.socket.sent(), NOTHING);
+    assert!(fixture.event().is_none());
 }
 
 #[test]
 fn a_setup_asks_the_conductor_once() {
-    let mut rig = Rig::new();
+    let mut fixture = ReceiverFixture::new();
     let setup = Setup {
         header: Setup::header(Setup::GROUP),
         ttl: 4.into(),
         ..setup()
     };
-    rig.arrive(setup.as_bytes());
-    let Some(ConductorEvent::CreateImage(create)) = rig.event() else {
+    fixture.arrive(setup.as_bytes());
+    let Some(ConductorEvent::CreateImage(create)) = fixture.event() else {
         panic!("no event");
     };
     let expected = CreateImage {
@@ -65,23 +65,26 @@ fn a_setup_asks_the_conductor_once() {
         control: peer(),
     };
     assert_eq!(create, expected);
-    rig.arrive(setup.as_bytes());
-    assert!(rig.event().is_none());
+    fixture.arrive(setup.as_bytes());
+    assert!(fixture.event().is_none());
     let (session_id, stream_id) = (SESSION, STREAM);
-    rig.command(ReceiverCommand::ImageRefused {
+    fixture.command(ReceiverCommand::ImageRefused {
         endpoint: ENDPOINT,
         session_id,
         stream_id,
     });
-    rig.arrive(setup.as_bytes());
-    assert!(matches!(rig.event(), Some(ConductorEvent::CreateImage(_))));
+    fixture.arrive(setup.as_bytes());
+    assert!(matches!(
+        fixture.event(),
+        Some(ConductorEvent::CreateImage(_))
+    ));
 }
 
 #[test]
 fn a_full_queue_loses_no_session() {
-    let mut rig = Rig::new();
+    let mut fixture = ReceiverFixture::new();
     for session_id in 0..5 {
-        rig.arrive(
+        fixture.arrive(
             Setup {
                 session_id: session_id.into(),
                 ..setup()
@@ -89,9 +92,9 @@ fn a_full_queue_loses_no_session() {
             .as_bytes(),
         );
     }
-    assert_eq!(rig.counters.failed_offers_to_conductor.get(), 1);
-    while rig.event().is_some() {}
-    rig.arrive(
+    assert_eq!(fixture.counters.failed_offers_to_conductor.get(), 1);
+    while fixture.event().is_some() {}
+    fixture.arrive(
         Setup {
             session_id: 4.into(),
             ..setup()
@@ -99,15 +102,15 @@ fn a_full_queue_loses_no_session() {
         .as_bytes(),
     );
     assert!(
-        matches!(rig.event(), Some(ConductorEvent::CreateImage(create)) if create.session_id == 4)
+        matches!(fixture.event(), Some(ConductorEvent::CreateImage(create)) if create.session_id == 4)
     );
 }
 
 #[test]
 fn one_session_too_many_is_reported() {
-    let mut rig = Rig::with(|spec| spec.stream_session_limit = 1);
-    rig.connect(|_| {});
-    rig.arrive(
+    let mut fixture = ReceiverFixture::with(|spec| spec.stream_session_limit = 1);
+    fixture.connect(|_| {});
+    fixture.arrive(
         Setup {
             session_id: 9.into(),
             ..setup()
@@ -115,16 +118,19 @@ fn one_session_too_many_is_reported() {
         .as_bytes(),
     );
     assert!(matches!(
-        rig.event(),
+        fixture.event(),
         Some(ConductorEvent::SessionLimitReached { session_id: 9, .. })
     ));
-    rig.arrive(setup().as_bytes());
-    assert!(rig.event().is_none(), "its own SETUP is no further session");
+    fixture.arrive(setup().as_bytes());
+    assert!(
+        fixture.event().is_none(),
+        "its own SETUP is no further session"
+    );
 }
 
 #[test]
 fn a_setup_that_makes_no_log_is_invalid() {
-    let mut rig = Rig::new();
+    let mut fixture = ReceiverFixture::new();
     for bad in [
         Setup {
             term_length: 65_535.into(),
@@ -155,46 +161,46 @@ fn a_setup_that_makes_no_log_is_invalid() {
             ..setup()
         },
     ] {
-        rig.arrive(bad.as_bytes());
+        fixture.arrive(bad.as_bytes());
     }
-    assert_eq!(rig.counters.invalid_packets.get(), 7);
-    assert!(rig.event().is_none());
+    assert_eq!(fixture.counters.invalid_packets.get(), 7);
+    assert!(fixture.event().is_none());
 }
 
 #[test]
 fn an_explicit_control_address_is_asked_for_setups_every_second() {
     let control = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 8), 7));
-    let mut rig = Rig::with(|spec| {
+    let mut fixture = ReceiverFixture::with(|spec| {
         spec.transports[0].explicit_control = Some(control);
         spec.transports[0].unheard_timeout_ns = Some(5_000 * MS);
     });
     let mut request = hex(ELICIT);
     request[8..16].fill(0);
-    assert_eq!(rig.socket.destinations(), [Some(control)]);
-    assert_eq!(rig.socket.sent(), [request.clone()]);
-    assert_eq!(rig.sent_after(1_000 * MS), NOTHING);
-    assert_eq!(rig.sent_after(1), [request]);
-    rig.command(ReceiverCommand::AddSubscription {
+    assert_eq!(fixture.socket.destinations(), [Some(control)]);
+    assert_eq!(fixture.socket.sent(), [request.clone()]);
+    assert_eq!(fixture.sent_after(1_000 * MS), NOTHING);
+    assert_eq!(fixture.sent_after(1), [request]);
+    fixture.command(ReceiverCommand::AddSubscription {
         endpoint: ENDPOINT,
         stream_id: STREAM,
         session_id: Some(SESSION),
     });
-    assert_eq!(rig.socket.sent(), [hex(ELICIT)]);
-    rig.sent_after(4_000 * MS);
+    assert_eq!(fixture.socket.sent(), [hex(ELICIT)]);
+    fixture.sent_after(4_000 * MS);
     assert!(matches!(
-        rig.event(),
+        fixture.event(),
         Some(ConductorEvent::ReceiveTransportUnheard {
             transport: TransportId(1),
             ..
         })
     ));
-    rig.command(ReceiverCommand::ChangeControl {
+    fixture.command(ReceiverCommand::ChangeControl {
         endpoint: ENDPOINT,
         transport: TransportId(1),
         address: peer(),
     });
-    rig.socket.sent();
-    rig.now_ns += 1_001 * MS;
-    rig.cycle();
-    assert_eq!(rig.socket.destinations(), [Some(peer())]);
+    fixture.socket.sent();
+    fixture.now_ns += 1_001 * MS;
+    fixture.cycle();
+    assert_eq!(fixture.socket.destinations(), [Some(peer())]);
 }

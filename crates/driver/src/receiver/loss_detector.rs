@@ -1,6 +1,6 @@
 //! Which bytes of a stream are missing, and when to say so (docs/spec/wire.md §5.5).
 //!
-//! Input: [`Loss::found`] with the first gap after each scan of the log; [`Loss::due`] in each turn of the image. Output: the
+//! Input: [`LossDetector::found`] with the first gap after each scan of the log; [`LossDetector::due`] in each turn of the image. Output: the
 //! gap, when it is time to NAK or to fill it. Gaps that close in time are never spoken of.
 
 use super::nak_delay::NakDelay;
@@ -14,20 +14,20 @@ pub(super) struct Gap {
 
 /// So many NAKs without any data in between are sent at the usual pace. An image begins with as many: a source that has
 /// sent nothing but claims has earned none.
-pub(super) const PATIENCE: u32 = 64;
+pub(super) const UNANSWERED_LIMIT: u32 = 64;
 
 /// Longest time between NAKs that nothing comes of: that between heartbeats.
-const UNANSWERED_RETRY_NS: i64 = 100_000_000;
+const MAX_RETRY_NS: i64 = 100_000_000;
 
 #[derive(Debug)]
-pub(super) struct Loss {
+pub(super) struct LossDetector {
     tracked: Option<Gap>,
     deadline_ns: i64,
     delay: NakDelay,
     is_new: bool,
 }
 
-impl Loss {
+impl LossDetector {
     pub(super) fn new(delay: NakDelay) -> Self {
         Self {
             tracked: None,
@@ -42,7 +42,7 @@ impl Loss {
     }
 
     /// The first gap of the log is this one now.
-    pub(super) fn found(&mut self, gap: Option<Gap>, now_ns: i64) {
+    pub(super) fn on_gap_scanned(&mut self, gap: Option<Gap>, now_ns: i64) {
         if gap == self.tracked {
             return;
         }
@@ -58,21 +58,21 @@ impl Loss {
     }
 
     /// The gap, if it has been there for long enough; the next time after the retry delay. Where too many NAKs stay
-    /// `unanswered` that grows: a forged SETUP and a heartbeat shall not make the receiver shower somebody with them.
-    pub(super) fn due(&mut self, unanswered: u32, now_ns: i64) -> Option<Gap> {
+    /// `unanswered_naks` that grows: a forged SETUP and a heartbeat shall not make the receiver shower somebody with them.
+    pub(super) fn poll(&mut self, unanswered_naks: u32, now_ns: i64) -> Option<Gap> {
         let gap = self.tracked?;
         if self.deadline_ns > now_ns {
             return None;
         }
         let retry_ns = self.delay.retry_ns();
-        let doublings = unanswered.saturating_sub(PATIENCE).min(30);
+        let doublings = unanswered_naks.saturating_sub(UNANSWERED_LIMIT).min(30);
         let grown_ns = retry_ns.saturating_mul(1 << doublings);
-        self.deadline_ns = now_ns + retry_ns.max(grown_ns.min(UNANSWERED_RETRY_NS));
+        self.deadline_ns = now_ns + retry_ns.max(grown_ns.min(MAX_RETRY_NS));
         Some(gap)
     }
 
     /// True once after a new gap was found, for congestion control.
-    pub(super) fn take_new(&mut self) -> bool {
+    pub(super) fn take_new_loss(&mut self) -> bool {
         std::mem::take(&mut self.is_new)
     }
 }
@@ -87,8 +87,8 @@ mod tests {
         length: 320,
     };
 
-    fn unicast() -> Loss {
-        Loss::new(NakDelay::new(
+    fn unicast() -> LossDetector {
+        LossDetector::new(NakDelay::new(
             NakDelaySpec::Unicast {
                 delay_ns: 1_000,
                 retry_ns: 100_000,
@@ -99,57 +99,57 @@ mod tests {
 
     #[test]
     fn a_gap_is_due_after_the_delay_and_again_after_the_retry_delay() {
-        let mut loss = unicast();
-        loss.found(Some(GAP), 0);
-        assert!(loss.take_new() && !loss.take_new());
-        assert_eq!(loss.due(0, 999), None);
-        assert_eq!(loss.due(0, 1_000), Some(GAP));
-        loss.found(Some(GAP), 1_001);
-        assert_eq!(loss.due(0, 100_999), None);
-        assert_eq!(loss.due(0, 101_000), Some(GAP));
-        assert!(!loss.take_new());
+        let mut detector = unicast();
+        detector.on_gap_scanned(Some(GAP), 0);
+        assert!(detector.take_new_loss() && !detector.take_new_loss());
+        assert_eq!(detector.poll(0, 999), None);
+        assert_eq!(detector.poll(0, 1_000), Some(GAP));
+        detector.on_gap_scanned(Some(GAP), 1_001);
+        assert_eq!(detector.poll(0, 100_999), None);
+        assert_eq!(detector.poll(0, 101_000), Some(GAP));
+        assert!(!detector.take_new_loss());
     }
 
     #[test]
     fn a_gap_that_heals_is_never_due() {
-        let mut loss = unicast();
-        loss.found(Some(GAP), 0);
-        loss.found(None, 999);
-        assert_eq!(loss.due(0, i64::MAX), None);
+        let mut detector = unicast();
+        detector.on_gap_scanned(Some(GAP), 0);
+        detector.on_gap_scanned(None, 999);
+        assert_eq!(detector.poll(0, i64::MAX), None);
     }
 
     #[test]
     fn a_gap_that_changes_waits_anew() {
-        let mut loss = unicast();
-        loss.found(Some(GAP), 0);
-        loss.found(Some(Gap { length: 160, ..GAP }), 900);
-        assert_eq!(loss.due(0, 1_000), None);
-        assert_eq!(loss.due(0, 1_900), Some(Gap { length: 160, ..GAP }));
+        let mut detector = unicast();
+        detector.on_gap_scanned(Some(GAP), 0);
+        detector.on_gap_scanned(Some(Gap { length: 160, ..GAP }), 900);
+        assert_eq!(detector.poll(0, 1_000), None);
+        assert_eq!(detector.poll(0, 1_900), Some(Gap { length: 160, ..GAP }));
     }
 
     #[test]
     fn an_unreliable_stream_acts_at_once() {
-        let mut loss = Loss::new(NakDelay::new(NakDelaySpec::Unreliable, 0));
-        loss.found(Some(GAP), 5);
-        assert_eq!(loss.due(0, 5), Some(GAP));
-        assert!(!loss.is_reliable());
+        let mut detector = LossDetector::new(NakDelay::new(NakDelaySpec::Unreliable, 0));
+        detector.on_gap_scanned(Some(GAP), 5);
+        assert_eq!(detector.poll(0, 5), Some(GAP));
+        assert!(!detector.is_reliable());
     }
 
     #[test]
     fn who_does_not_answer_is_asked_less_and_less() {
-        let mut loss = unicast();
-        loss.found(Some(GAP), 0);
+        let mut detector = unicast();
+        detector.on_gap_scanned(Some(GAP), 0);
         let mut times = Vec::new();
         for now_ns in (0..10_000_000_000).step_by(10_000) {
-            let unanswered = PATIENCE + times.len() as u32;
-            if loss.due(unanswered, now_ns).is_some() {
+            let unanswered_naks = UNANSWERED_LIMIT + times.len() as u32;
+            if detector.poll(unanswered_naks, now_ns).is_some() {
                 times.push(now_ns / 10_000);
             }
         }
         assert_eq!(times[..6], [1, 11, 31, 71, 151, 311]);
         assert!(times.len() < 120, "{}", times.len());
         // Whoever answers is asked at the usual pace.
-        loss.due(PATIENCE, 10_100_000_000);
-        assert_eq!(loss.due(PATIENCE, 10_100_100_000), Some(GAP));
+        detector.poll(UNANSWERED_LIMIT, 10_100_000_000);
+        assert_eq!(detector.poll(UNANSWERED_LIMIT, 10_100_100_000), Some(GAP));
     }
 }

@@ -4,18 +4,18 @@ use taran_core::loss_report::LossEntry;
 use taran_protocol::frame::{IntoBytes, Nak};
 use taran_protocol::log::{self, CorruptFrame};
 
-use super::image::{Link, ReceiverImage};
-use super::loss::Gap;
+use super::image::{ImageContext, ReceiverImage};
+use super::loss_detector::Gap;
 
 /// How far one scan looks. What is missing beyond is found when that much is repaired; it bounds the work of a turn,
 /// whatever a heartbeat claims.
-const STEP: i32 = 256 * 1024;
+const MAX_SCAN_LENGTH: i32 = 256 * 1024;
 
 /// What the loss report was told of an image.
 #[derive(Debug)]
 pub(super) struct LossRecord {
     /// Bytes before it are accounted for.
-    until: i64,
+    reported_to: i64,
     entry: Entry,
 }
 
@@ -24,131 +24,143 @@ enum Entry {
     None,
     Open(LossEntry),
     /// The report is full.
-    NoRoom,
+    ReportFull,
 }
 
 impl LossRecord {
     pub(super) fn new(join_position: i64) -> Self {
         Self {
-            until: join_position,
+            reported_to: join_position,
             entry: Entry::None,
         }
     }
 }
 
-/// The rest of the term that the rebuilt position is in, or as much of it as one scan looks at.
-struct Ahead {
+/// The rest of the term that the rebuild_position position is in, or as much of it as one scan looks at.
+struct ScanRange {
     offset: i32,
     /// Nothing has arrived at or beyond it.
-    placed: i32,
+    inserted_end: i32,
     limit: i32,
 }
 
 impl ReceiverImage {
     /// Finds out what is missing.
-    pub(super) fn rebuild(&mut self, link: &mut Link<'_>) {
+    pub(super) fn scan_gaps(&mut self, context: &mut ImageContext<'_>) {
         if !self.needs_scan {
             return;
         }
         self.needs_scan = false;
-        self.follow();
+        self.advance_rebuild_position();
         let gap = self.first_gap().unwrap_or_else(|error| {
-            link.faults
-                .report_corrupt(link.now, &self.spec.channel, &error);
+            context
+                .faults
+                .report_corrupt(context.now, &self.spec.channel, &error);
             None
         });
-        self.loss.found(gap, link.now.nanos);
+        self.loss_detector.on_gap_scanned(gap, context.now.nanos);
     }
 
-    /// Moves the rebuilt position over what has arrived, up to the first gap or corrupt frame: as far as readers may have
+    /// Moves the rebuild_position position over what has arrived, up to the first gap or corrupt frame: as far as readers may have
     /// come by now.
-    pub(super) fn follow(&mut self) {
-        let before = self.rebuilt;
-        while let Some(Ahead {
+    pub(super) fn advance_rebuild_position(&mut self) {
+        let before = self.rebuild_position;
+        while let Some(ScanRange {
             offset,
-            placed,
+            inserted_end,
             limit,
-        }) = self.ahead()
+        }) = self.scan_range()
         {
-            let Ok(end) = log::follow(self.spec.log.term_at(self.rebuilt), offset, placed) else {
+            let Ok(end) = log::follow(
+                self.spec.log.term_at(self.rebuild_position),
+                offset,
+                inserted_end,
+            ) else {
                 break;
             };
-            self.rebuilt += i64::from(end - offset);
+            self.rebuild_position += i64::from(end - offset);
             if end < limit {
                 break;
             }
         }
-        if self.rebuilt == before {
+        if self.rebuild_position == before {
             return;
         }
-        self.spec.rebuild_position.set(self.rebuilt);
-        if self.rebuilt > self.high_water {
+        self.spec.rebuild_position.set(self.rebuild_position);
+        if self.rebuild_position > self.high_water_mark {
             // Frames of a broken sender lie over each other, so that something in the middle of one counts as a frame.
-            self.high_water = self.rebuilt;
-            self.spec.high_water_mark.set(self.high_water);
+            self.high_water_mark = self.rebuild_position;
+            self.spec.high_water_mark.set(self.high_water_mark);
         }
-        if self.rebuilt > self.vacant {
+        if self.rebuild_position > self.cleared_to {
             // Such a frame again. Who has read so far already may have met old frames there.
-            self.spec.log.vacate_slot(self.rebuilt);
-            self.vacant = self.rebuilt;
+            self.spec.log.vacate_slot(self.rebuild_position);
+            self.cleared_to = self.rebuild_position;
         }
     }
 
-    fn ahead(&self) -> Option<Ahead> {
-        let missing = self.high_water - self.rebuilt;
+    fn scan_range(&self) -> Option<ScanRange> {
+        let missing = self.high_water_mark - self.rebuild_position;
         if missing <= 0 {
             return None;
         }
-        let offset = self.geometry.term_offset(self.rebuilt);
+        let offset = self.geometry.term_offset(self.rebuild_position);
         let in_term = self.geometry.term_length() - offset;
-        let ahead = missing.min(i64::from(in_term.min(STEP)));
-        let vacant = (self.vacant - self.rebuilt).clamp(0, ahead);
-        Some(Ahead {
+        let ahead = missing.min(i64::from(in_term.min(MAX_SCAN_LENGTH)));
+        let cleared_to = (self.cleared_to - self.rebuild_position).clamp(0, ahead);
+        Some(ScanRange {
             offset,
-            placed: offset + vacant as i32,
+            inserted_end: offset + cleared_to as i32,
             limit: offset + ahead as i32,
         })
     }
 
-    /// The gap at the rebuilt position, if something is known to be beyond.
+    /// The gap at the rebuild_position position, if something is known to be beyond.
     fn first_gap(&self) -> Result<Option<Gap>, CorruptFrame> {
-        let Some(Ahead {
+        let Some(ScanRange {
             offset,
-            placed,
+            inserted_end,
             limit,
-        }) = self.ahead()
+        }) = self.scan_range()
         else {
             return Ok(None);
         };
-        let found = log::find_gap(self.spec.log.term_at(self.rebuilt), offset, placed)?;
+        let found = log::find_gap(
+            self.spec.log.term_at(self.rebuild_position),
+            offset,
+            inserted_end,
+        )?;
         let end = match found.gap {
-            Some(gap) if gap.offset + gap.length < placed => gap.offset + gap.length,
+            Some(gap) if gap.offset + gap.length < inserted_end => gap.offset + gap.length,
             _ => limit,
         };
         Ok(Some(Gap {
-            position: self.rebuilt,
+            position: self.rebuild_position,
             length: end - offset,
         }))
     }
 
     /// Acts on a gap that stays. Returns how much was done.
-    pub(super) fn repair(&mut self, link: &mut Link<'_>) -> usize {
+    pub(super) fn act_on_gap(&mut self, context: &mut ImageContext<'_>) -> usize {
         if self.is_revoked || self.rejection.is_some() {
             return 0;
         }
-        let Some(gap) = self.loss.due(self.unanswered, link.now.nanos) else {
+        let Some(gap) = self
+            .loss_detector
+            .poll(self.unanswered_naks, context.now.nanos)
+        else {
             return 0;
         };
-        self.unanswered = self.unanswered.saturating_add(1);
-        self.record_loss(gap, link);
-        if self.loss.is_reliable() {
-            self.send_nak(gap, link);
+        self.unanswered_naks = self.unanswered_naks.saturating_add(1);
+        self.record_loss(gap, context);
+        if self.loss_detector.is_reliable() {
+            self.send_nak(gap, context);
             return 1;
         }
-        usize::from(self.fill(gap, link))
+        usize::from(self.fill_gap(gap, context))
     }
 
-    fn send_nak(&mut self, gap: Gap, link: &mut Link<'_>) {
+    fn send_nak(&mut self, gap: Gap, context: &mut ImageContext<'_>) {
         let nak = Nak {
             header: Nak::header(),
             session_id: self.spec.session_id.into(),
@@ -157,16 +169,16 @@ impl ReceiverImage {
             term_offset: self.geometry.term_offset(gap.position).into(),
             length: gap.length.into(),
         };
-        self.send_to_all(nak.as_bytes(), link);
+        self.send_to_all(nak.as_bytes(), context);
         self.spec.naks_sent.increment();
-        link.counters.naks_sent.increment();
+        context.counters.naks_sent.increment();
     }
 
     /// Puts padding where nothing will come any more. False if something is there.
-    fn fill(&mut self, gap: Gap, link: &Link<'_>) -> bool {
+    fn fill_gap(&mut self, gap: Gap, context: &ImageContext<'_>) -> bool {
         let end = gap.position + i64::from(gap.length);
-        if end > self.vacant {
-            self.vacant = self.spec.log.vacate_range(self.vacant, end);
+        if end > self.cleared_to {
+            self.cleared_to = self.spec.log.vacate_range(self.cleared_to, end);
         }
         let term_id = self.geometry.term_id(gap.position);
         let gap = log::Gap {
@@ -175,27 +187,27 @@ impl ReceiverImage {
         };
         let is_filled = log::fill_gap(&self.spec.log, term_id, gap);
         if is_filled {
-            link.counters.loss_gap_fills.increment();
+            context.counters.loss_gap_fills.increment();
         }
         self.needs_scan = true;
         is_filled
     }
 
     /// Each missing byte is reported once.
-    fn record_loss(&mut self, gap: Gap, link: &mut Link<'_>) {
+    fn record_loss(&mut self, gap: Gap, context: &mut ImageContext<'_>) {
         let end = gap.position + i64::from(gap.length);
-        let bytes = end - gap.position.max(self.loss_record.until);
+        let bytes = end - gap.position.max(self.loss_record.reported_to);
         if bytes <= 0 {
             return;
         }
-        self.loss_record.until = end;
-        let now_ms = link.now.epoch_millis;
+        self.loss_record.reported_to = end;
+        let now_ms = context.now.epoch_millis;
         match &mut self.loss_record.entry {
             Entry::Open(entry) => entry.record(bytes, now_ms),
-            Entry::NoRoom => {}
+            Entry::ReportFull => {}
             none @ Entry::None => {
                 let spec = &self.spec;
-                *none = link
+                *none = context
                     .losses
                     .create_entry(
                         bytes,
@@ -205,7 +217,7 @@ impl ReceiverImage {
                         &spec.channel,
                         &spec.source_identity,
                     )
-                    .map_or(Entry::NoRoom, Entry::Open);
+                    .map_or(Entry::ReportFull, Entry::Open);
             }
         }
     }

@@ -8,86 +8,90 @@
 use taran_net::{ReceiveBatch, Received, Train};
 use taran_protocol::frame::{DataHeader, FromBytes};
 
-use super::Desk;
+use super::ReceiveContext;
 use super::endpoint::ReceiveEndpoint;
 use super::image::ReceiverImage;
 use crate::rounds::Seat;
 
 /// After so many long trains in a row the next one is expected to be of the same image. One that is not costs a copy more.
-const ROW: u32 = 4;
+const MIN_LONG_RUNS: u32 = 4;
 /// After so many short ones in a row nothing is expected: they are better received several at a time.
-const SHORT_ROW: u32 = 2;
+const MAX_SHORT_RUNS: u32 = 2;
 /// What is shorter is short …
-const LONG: usize = 8 * 1024;
+const LONG_RUN: usize = 8 * 1024;
 /// … and so is a lone datagram that is shorter than this.
-const LONE_LONG: usize = 32 * 1024;
+const LONG_SINGLE: usize = 32 * 1024;
 
 const HEADER: usize = size_of::<DataHeader>();
 
 /// Whether a train is worth being received by a call of its own.
 pub(super) fn is_long(train: &Train<'_>) -> bool {
-    is_long_train(train.payload.len(), train.stride)
+    is_long_run(train.payload.len(), train.stride)
 }
 
-fn is_long_train(length: usize, stride: usize) -> bool {
-    let least = if stride < length { LONG } else { LONE_LONG };
+fn is_long_run(length: usize, stride: usize) -> bool {
+    let least = if stride < length {
+        LONG_RUN
+    } else {
+        LONG_SINGLE
+    };
     length >= least
 }
 
 /// Whose the last long trains on a transport were.
 #[derive(Debug, Default)]
-pub(super) struct Streak {
-    of: Option<Seat>,
+pub(super) struct StreamPredictor {
+    slot: Option<Seat>,
     long: u32,
     /// Short ones, and those that are no single run, since the last long one.
     short: u32,
     /// The one that is about to be noted was taken for the next of a row, and was not.
-    strayed: bool,
+    mispredicted: bool,
     /// Another one came behind the first one of the last look.
-    is_dense: bool,
+    expects_more: bool,
 }
 
-impl Streak {
+impl StreamPredictor {
     /// A train came in, and went to this image as a whole, or not.
-    pub(super) fn note(&mut self, to: Option<Seat>, is_long: bool) {
-        let strayed = std::mem::take(&mut self.strayed);
+    pub(super) fn record(&mut self, to: Option<Seat>, is_long: bool) {
+        let mispredicted = std::mem::take(&mut self.mispredicted);
         if !is_long {
             // A burst ends with one, and signs of life and other streams come in between.
             self.short = self.short.saturating_add(1);
             // Where they are more than those of a row, these have to show again that they are one.
-            if strayed && self.short >= SHORT_ROW {
+            if mispredicted && self.short >= MAX_SHORT_RUNS {
                 self.long = 0;
             }
             return;
         }
-        let goes_on = to == self.of && !strayed;
-        self.long = if goes_on { self.long } else { 0 };
+        let is_same = to == self.slot && !mispredicted;
+        self.long = if is_same { self.long } else { 0 };
         self.long = self.long.saturating_add(u32::from(to.is_some()));
-        self.of = to;
+        self.slot = to;
         self.short = 0;
     }
 
     /// How many came in one look, nothing behind the last of them. A look at what is not there costs as much as one
     /// that brings something, so that the second one is taken only where it is likely.
-    pub(super) fn looked(&mut self, count: usize) {
-        self.is_dense = count > usize::from(self.is_dense);
+    pub(super) fn on_poll_end(&mut self, count: usize) {
+        self.expects_more = count > usize::from(self.expects_more);
     }
 
     /// Whose the next one will be, if the row is long enough.
-    fn expects(&self) -> Option<Seat> {
-        self.of
-            .filter(|_| self.long >= ROW && self.short < SHORT_ROW)
+    fn predicted(&self) -> Option<Seat> {
+        self.slot
+            .filter(|_| self.long >= MIN_LONG_RUNS && self.short < MAX_SHORT_RUNS)
     }
 }
 
 /// What came of receiving in place.
-pub(super) enum InPlace {
+pub(super) enum DirectReceive {
     /// No train is expected: receive as ever.
-    Unexpected,
-    Nothing,
+    NotPredicted,
+    Empty,
     /// It is in the batch: it turned out to be something else.
-    Astray,
-    Placed {
+    Mispredicted,
+    Received {
         bytes: usize,
         may_be_more: bool,
     },
@@ -95,56 +99,58 @@ pub(super) enum InPlace {
 
 impl ReceiveEndpoint {
     /// Receives one train into the log of the image that expects it.
-    pub(super) fn receive_in_place(
+    pub(super) fn receive_direct(
         &mut self,
         slot: usize,
         batch: &mut ReceiveBatch,
-        desk: &mut Desk<'_>,
-    ) -> InPlace {
+        context: &mut ReceiveContext<'_>,
+    ) -> DirectReceive {
         let Some(transport) = &mut self.transports[slot] else {
-            return InPlace::Unexpected;
+            return DirectReceive::NotPredicted;
         };
-        let may_be_more = transport.streak.is_dense;
-        let Some(seat) = transport.streak.expects() else {
-            return InPlace::Unexpected;
+        let may_be_more = transport.predictor.expects_more;
+        let Some(seat) = transport.predictor.predicted() else {
+            return DirectReceive::NotPredicted;
         };
         if !transport.receives_parts || self.timestamps.is_some() {
-            return InPlace::Unexpected;
+            return DirectReceive::NotPredicted;
         }
         let mut head = [0; HEADER];
         let received = {
             let image = self.images.get_mut(seat);
-            let Some(mut place) = image.and_then(ReceiverImage::place_of_next) else {
-                return InPlace::Unexpected;
+            let Some(mut place) = image.and_then(ReceiverImage::next_run_buffer) else {
+                return DirectReceive::NotPredicted;
             };
             transport.transport.receive_parts(&mut head, &mut place)
         };
         let received = match received {
-            Ok(None) => return InPlace::Nothing,
+            Ok(None) => return DirectReceive::Empty,
             Ok(Some(received)) => received,
             Err(error) => {
-                transport.streak = Streak::default();
-                desk.faults.report(desk.now, transport.channel(), &error);
-                return InPlace::Nothing;
+                transport.predictor = StreamPredictor::default();
+                context
+                    .faults
+                    .report(context.now, transport.channel(), &error);
+                return DirectReceive::Empty;
             }
         };
-        if self.keep_in_place(slot, seat, &head, &received, desk) {
-            return InPlace::Placed {
+        if self.commit_direct(slot, seat, &head, &received, context) {
+            return DirectReceive::Received {
                 bytes: received.length,
                 may_be_more,
             };
         }
-        self.take_out(slot, seat, &head, received, batch);
-        InPlace::Astray
+        self.move_to_batch(slot, seat, &head, received, batch);
+        DirectReceive::Mispredicted
     }
 
-    fn keep_in_place(
+    fn commit_direct(
         &mut self,
         slot: usize,
         seat: Seat,
         head: &[u8; HEADER],
         received: &Received,
-        desk: &Desk<'_>,
+        context: &ReceiveContext<'_>,
     ) -> bool {
         let Ok(header) = DataHeader::ref_from_bytes(head) else {
             return false;
@@ -157,20 +163,20 @@ impl ReceiveEndpoint {
         else {
             return false;
         };
-        let arrival = transport.arrival(slot, received.source, desk.now);
-        let is_kept = owner == Some(seat.0)
-            && image.on_train_in_place(header, received.length, received.stride, &arrival);
-        if is_kept {
-            self.images.wake(seat, desk.now.nanos);
-            transport.heard_ns = desk.now.nanos;
-            let is_long = is_long_train(received.length, received.stride);
-            transport.streak.note(Some(seat), is_long);
+        let origin = transport.frame_origin(slot, received.source, context.now);
+        let is_committed = owner == Some(seat.0)
+            && image.on_direct_run(header, received.length, received.stride, &origin);
+        if is_committed {
+            self.images.wake(seat, context.now.nanos);
+            transport.last_received_ns = context.now.nanos;
+            let is_long = is_long_run(received.length, received.stride);
+            transport.predictor.record(Some(seat), is_long);
         }
-        is_kept
+        is_committed
     }
 
     /// Into the batch, as if it had been received there.
-    fn take_out(
+    fn move_to_batch(
         &mut self,
         slot: usize,
         seat: Seat,
@@ -179,13 +185,13 @@ impl ReceiveEndpoint {
         batch: &mut ReceiveBatch,
     ) {
         if let Some(transport) = &mut self.transports[slot] {
-            transport.streak.strayed = true;
+            transport.predictor.mispredicted = true;
         }
         let Some(image) = self.images.get_mut(seat) else {
             return;
         };
         let head = &head[..received.length.min(HEADER)];
-        let is_taken = batch.push_parts(received, [head, image.received_in_place(received.length)]);
+        let is_taken = batch.push_parts(received, [head, image.direct_bytes(received.length)]);
         debug_assert!(is_taken, "nothing else is in the batch");
     }
 }

@@ -11,29 +11,29 @@ type Key = (i32, i32);
 
 /// The seats of images, by what they are looked for.
 #[derive(Debug, Default)]
-pub(super) struct Roll {
+pub(super) struct ImageIndex {
     ids: BTreeMap<ImageId, Seat>,
     /// A session has several images while one takes the place of another.
     keys: BTreeMap<(Key, ImageId), Seat>,
 }
 
-impl Roll {
-    pub(super) fn enter(&mut self, image: &ReceiverImage, seat: Seat) {
+impl ImageIndex {
+    pub(super) fn insert(&mut self, image: &ReceiverImage, seat: Seat) {
         self.ids.insert(image.id(), seat);
         self.keys.insert((image.key(), image.id()), seat);
     }
 
-    pub(super) fn leave(&mut self, image: &ReceiverImage) {
+    pub(super) fn remove(&mut self, image: &ReceiverImage) {
         self.ids.remove(&image.id());
         self.keys.remove(&(image.key(), image.id()));
     }
 
-    pub(super) fn seat(&self, id: ImageId) -> Option<Seat> {
+    pub(super) fn slot_of(&self, id: ImageId) -> Option<Seat> {
         self.ids.get(&id).copied()
     }
 
     /// Those of all images of a session.
-    pub(super) fn seats_of(&self, key: Key) -> impl Iterator<Item = Seat> {
+    pub(super) fn slots_of_session(&self, key: Key) -> impl Iterator<Item = Seat> {
         let range = (key, ImageId(i64::MIN))..=(key, ImageId(i64::MAX));
         self.keys.range(range).map(|(_, seat)| *seat)
     }

@@ -1,29 +1,29 @@
 //! When to tell the sender how far the subscribers are (docs/spec/wire.md §5.6).
 //!
-//! Input: [`StatusMessages::advance`] whenever position or window move; output: [`StatusMessages::due`] says whether one
-//! must go out now, then [`StatusMessages::sent`].
+//! Input: [`StatusMessageSchedule::advance`] whenever position or window move; output: [`StatusMessageSchedule::due`] says whether one
+//! must go out now, then [`StatusMessageSchedule::sent`].
 
 #[derive(Debug)]
-pub(super) struct StatusMessages {
+pub(super) struct StatusMessageSchedule {
     /// What the next message will say.
     position: i64,
     window: i32,
     /// The sender's largest datagram.
     mtu: i32,
     /// Told a sender already.
-    told: i64,
+    last_sent_position: i64,
     is_scheduled: bool,
     deadline_ns: i64,
     timeout_ns: i64,
 }
 
-impl StatusMessages {
+impl StatusMessageSchedule {
     pub(super) fn new(join_position: i64, window: i32, mtu: i32, timeout_ns: i64) -> Self {
         Self {
             position: join_position,
             window,
             mtu,
-            told: join_position,
+            last_sent_position: join_position,
             is_scheduled: false,
             deadline_ns: 0,
             timeout_ns,
@@ -49,8 +49,8 @@ impl StatusMessages {
     }
 
     /// Position in the last message sent.
-    pub(super) fn told(&self) -> i64 {
-        self.told
+    pub(super) fn last_sent_position(&self) -> i64 {
+        self.last_sent_position
     }
 
     /// Schedules a message if the position moved by more than a quarter of the window, the window changed, or it is
@@ -59,17 +59,17 @@ impl StatusMessages {
     pub(super) fn advance(&mut self, position: i64, window: i32, is_urgent: bool) -> bool {
         let step = (self.window / 4).min(self.window - self.mtu).max(0);
         let is_far = position > self.position + i64::from(step);
-        let is_news = is_far || window != self.window || is_urgent;
-        if is_news {
+        let is_due = is_far || window != self.window || is_urgent;
+        if is_due {
             self.position = self.position.max(position);
             self.window = window;
             self.is_scheduled = true;
         }
-        is_news
+        is_due
     }
 
     /// Out of turn: the next look finds a message due.
-    pub(super) fn hurry(&mut self) {
+    pub(super) fn schedule_now(&mut self) {
         self.is_scheduled = true;
     }
 
@@ -78,12 +78,12 @@ impl StatusMessages {
     }
 
     /// Whether the next one says something else than the last one, or was asked for.
-    pub(super) fn is_news(&self) -> bool {
+    pub(super) fn has_changed(&self) -> bool {
         self.is_scheduled
     }
 
     /// Until when none is due, as far as is known now.
-    pub(super) fn due_ns(&self) -> i64 {
+    pub(super) fn next_deadline_ns(&self) -> i64 {
         if self.is_scheduled {
             i64::MIN
         } else {
@@ -96,8 +96,8 @@ impl StatusMessages {
         now_ns > self.deadline_ns
     }
 
-    pub(super) fn sent(&mut self, now_ns: i64) {
-        self.told = self.position;
+    pub(super) fn on_sent(&mut self, now_ns: i64) {
+        self.last_sent_position = self.position;
         self.is_scheduled = false;
         self.deadline_ns = now_ns + self.timeout_ns;
     }
@@ -109,51 +109,51 @@ mod tests {
 
     const TIMEOUT_NS: i64 = 200_000_000;
 
-    fn started() -> StatusMessages {
-        let mut status = StatusMessages::new(1024, 4096, 1408, TIMEOUT_NS);
-        status.start(0);
-        status
+    fn started() -> StatusMessageSchedule {
+        let mut schedule = StatusMessageSchedule::new(1024, 4096, 1408, TIMEOUT_NS);
+        schedule.start(0);
+        schedule
     }
 
     #[test]
     fn the_first_is_due_at_once_and_the_next_after_the_timeout() {
-        let mut status = started();
-        assert!(status.is_due(0));
-        status.sent(0);
-        assert!(!status.is_due(TIMEOUT_NS));
-        assert!(status.is_due(TIMEOUT_NS + 1));
+        let mut schedule = started();
+        assert!(schedule.is_due(0));
+        schedule.on_sent(0);
+        assert!(!schedule.is_due(TIMEOUT_NS));
+        assert!(schedule.is_due(TIMEOUT_NS + 1));
     }
 
     #[test]
     fn more_than_a_quarter_of_the_window_consumed_is_told() {
-        let mut status = started();
-        status.sent(0);
-        assert!(!status.advance(1024 + 1024, 4096, false));
-        assert!(status.advance(1024 + 1056, 4096, false));
-        assert!(status.is_due(1));
-        assert_eq!(status.told(), 1024);
-        status.sent(1);
-        assert_eq!(status.told(), 2080);
+        let mut schedule = started();
+        schedule.on_sent(0);
+        assert!(!schedule.advance(1024 + 1024, 4096, false));
+        assert!(schedule.advance(1024 + 1056, 4096, false));
+        assert!(schedule.is_due(1));
+        assert_eq!(schedule.last_sent_position(), 1024);
+        schedule.on_sent(1);
+        assert_eq!(schedule.last_sent_position(), 2080);
     }
 
     #[test]
     fn a_window_that_holds_one_datagram_is_told_whenever_it_moves() {
-        let mut status = StatusMessages::new(1024, 4096, 4096, TIMEOUT_NS);
-        assert!(!status.advance(1024, 4096, false));
-        assert!(status.advance(1024 + 32, 4096, false));
-        let mut status = StatusMessages::new(1024, 4096, 3584, TIMEOUT_NS);
-        assert!(!status.advance(1024 + 512, 4096, false));
-        assert!(status.advance(1024 + 544, 4096, false));
+        let mut schedule = StatusMessageSchedule::new(1024, 4096, 4096, TIMEOUT_NS);
+        assert!(!schedule.advance(1024, 4096, false));
+        assert!(schedule.advance(1024 + 32, 4096, false));
+        let mut schedule = StatusMessageSchedule::new(1024, 4096, 3584, TIMEOUT_NS);
+        assert!(!schedule.advance(1024 + 512, 4096, false));
+        assert!(schedule.advance(1024 + 544, 4096, false));
     }
 
     #[test]
     fn a_new_window_or_urgency_is_told_and_the_position_never_falls() {
-        let mut status = started();
-        status.sent(0);
-        assert!(status.advance(0, 8192, false));
-        assert_eq!((status.position(), status.window()), (1024, 8192));
-        status.sent(0);
-        assert!(status.advance(1056, 8192, true));
-        assert_eq!(status.position(), 1056);
+        let mut schedule = started();
+        schedule.on_sent(0);
+        assert!(schedule.advance(0, 8192, false));
+        assert_eq!((schedule.position(), schedule.window()), (1024, 8192));
+        schedule.on_sent(0);
+        assert!(schedule.advance(1056, 8192, true));
+        assert_eq!(schedule.position(), 1056);
     }
 }

@@ -9,20 +9,20 @@ const PER_SETUP: u32 = 3;
 /// Status messages that may be sent; without limit once a frame came: its sender may be cut off, and has to be told
 /// that it is heard when it is not.
 #[derive(Debug)]
-pub(super) struct Credit(Option<u32>);
+pub(super) struct SetupReplyBudget(Option<u32>);
 
-impl Credit {
+impl SetupReplyBudget {
     /// A SETUP has just come.
     pub(super) fn new() -> Self {
         Self(Some(PER_SETUP))
     }
 
-    pub(super) fn setup_came(&mut self) {
+    pub(super) fn on_setup(&mut self) {
         self.0 = self.0.map(|_| PER_SETUP);
     }
 
     #[inline]
-    pub(super) fn frame_came(&mut self) {
+    pub(super) fn on_frame(&mut self) {
         self.0 = None;
     }
 
@@ -31,11 +31,11 @@ impl Credit {
         self.0.is_none()
     }
 
-    pub(super) fn is_used_up(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.0 == Some(0)
     }
 
-    pub(super) fn status_went(&mut self) {
+    pub(super) fn consume(&mut self) {
         self.0 = self.0.map(|left| left.saturating_sub(1));
     }
 }
@@ -46,20 +46,20 @@ mod tests {
 
     #[test]
     fn a_setup_is_worth_three_status_messages_until_a_frame_comes() {
-        let mut credit = Credit::new();
-        let use_up = |credit: &mut Credit| {
+        let mut budget = SetupReplyBudget::new();
+        let use_up = |budget: &mut SetupReplyBudget| {
             let mut count = 0;
-            while !credit.is_used_up() && count < 100 {
-                credit.status_went();
+            while !budget.is_exhausted() && count < 100 {
+                budget.consume();
                 count += 1;
             }
             count
         };
-        assert_eq!((use_up(&mut credit), use_up(&mut credit)), (3, 0));
-        credit.setup_came();
-        assert_eq!(use_up(&mut credit), 3);
-        credit.frame_came();
-        credit.setup_came();
-        assert_eq!(use_up(&mut credit), 100);
+        assert_eq!((use_up(&mut budget), use_up(&mut budget)), (3, 0));
+        budget.on_setup();
+        assert_eq!(use_up(&mut budget), 3);
+        budget.on_frame();
+        budget.on_setup();
+        assert_eq!(use_up(&mut budget), 100);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::Desk;
+use super::ReceiveContext;
 use super::dispatcher::Dispatcher;
 use super::endpoint::ReceiveEndpoint;
 use super::image::ReceiverImage;
@@ -15,11 +15,11 @@ impl ReceiveEndpoint {
         &mut self,
         stream_id: i32,
         session_id: Option<i32>,
-        desk: &mut Desk<'_>,
+        context: &mut ReceiveContext<'_>,
     ) {
         self.dispatcher.add_subscription(stream_id, session_id);
         if let Some(session_id) = session_id {
-            self.elicit_session(stream_id, session_id, desk);
+            self.elicit_session_setup(stream_id, session_id, context);
         }
     }
 
@@ -33,23 +33,27 @@ impl ReceiveEndpoint {
             });
     }
 
-    pub(super) fn add_image(&mut self, mut image: Box<ReceiverImage>, desk: &mut Desk<'_>) {
+    pub(super) fn add_image(
+        &mut self,
+        mut image: Box<ReceiverImage>,
+        context: &mut ReceiveContext<'_>,
+    ) {
         let transport = image.transport();
         let slot = self.slot_of(transport);
-        image.start(slot, self.transports.len(), desk.now);
-        self.under_way += image.window();
+        image.start(slot, self.transports.len(), context.now);
+        self.total_window += image.window();
         for transport in self.transports.iter_mut().flatten() {
-            transport.make_room(self.under_way, desk.now, desk.faults);
+            transport.grow_receive_buffer(self.total_window, context.now, context.faults);
         }
         let key = image.key();
-        for older in self.roll.seats_of(key) {
+        for older in self.image_index.slots_of_session(key) {
             if let Some(older) = self.images.get_mut(older) {
-                older.yield_to_newer();
+                older.yield_to_newer_image();
             }
         }
         let seat = self.images.enter(image);
         if let Some(image) = self.images.get(seat) {
-            self.roll.enter(image, seat);
+            self.image_index.insert(image, seat);
         }
         if !self.dispatcher.add_image(key.0, key.1, seat.0)
             && let Some(image) = self.images.get_mut(seat)
@@ -59,10 +63,10 @@ impl ReceiveEndpoint {
     }
 
     pub(super) fn remove_image(&mut self, id: ImageId) -> Option<Box<ReceiverImage>> {
-        let seat = self.roll.seat(id)?;
+        let seat = self.image_index.slot_of(id)?;
         let image = self.images.leave(seat)?;
-        self.roll.leave(&image);
-        self.under_way -= image.window();
+        self.image_index.remove(&image);
+        self.total_window -= image.window();
         let (session_id, stream_id) = image.key();
         self.dispatcher
             .remove_image(session_id, stream_id, seat.0, false);
@@ -76,7 +80,7 @@ impl ReceiveEndpoint {
 
     /// The image, which has a turn soon: something about it changes.
     pub(super) fn image(&mut self, id: ImageId) -> Option<&mut ReceiverImage> {
-        self.images.rouse(self.roll.seat(id)?)
+        self.images.rouse(self.image_index.slot_of(id)?)
     }
 
     pub(super) fn dispatcher(&mut self) -> &mut Dispatcher {
@@ -91,28 +95,32 @@ impl ReceiveEndpoint {
         {
             *control = address;
             for image in self.images.iter_mut() {
-                image.connections.readdress(slot, address);
+                image.connections.rebind(slot, address);
             }
         }
     }
 
     /// One transport more. Where its sender is known, images answer there from now on.
-    pub(super) fn add_transport(&mut self, mut transport: ReceiveTransport, desk: &mut Desk<'_>) {
+    pub(super) fn add_transport(
+        &mut self,
+        mut transport: ReceiveTransport,
+        context: &mut ReceiveContext<'_>,
+    ) {
         let free = self.transports.iter().position(Option::is_none);
         let slot = free.unwrap_or_else(|| {
             self.transports.push(None);
             self.transports.len() - 1
         });
-        transport.make_room(self.under_way, desk.now, desk.faults);
-        let control = transport.known_control();
+        transport.grow_receive_buffer(self.total_window, context.now, context.faults);
+        let control = transport.known_control_address();
         self.transports[slot] = Some(transport);
         for image in self.images.iter_mut() {
             image.connections.reserve(self.transports.len());
             if let Some(control) = control {
-                image.connections.expect(slot, control, desk.now.nanos);
+                image.connections.add(slot, control, context.now.nanos);
             }
         }
-        self.start_transport(slot, desk);
+        self.start_transport(slot, context);
     }
 
     /// One transport less. Images go on with what the others bring.

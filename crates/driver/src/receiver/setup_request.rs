@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::Desk;
+use super::ReceiveContext;
 use super::endpoint::ReceiveEndpoint;
 use crate::boundary::ConductorEvent;
 
@@ -11,92 +11,101 @@ const ELICIT_INTERVAL_NS: i64 = 1_000_000_000;
 
 impl ReceiveEndpoint {
     /// Asks a sender for a SETUP.
-    pub(super) fn elicit(
+    pub(super) fn elicit_setup(
         &mut self,
         transport: usize,
         session_id: i32,
         stream_id: i32,
         source: SocketAddr,
-        desk: &mut Desk<'_>,
+        context: &mut ReceiveContext<'_>,
     ) {
         let request = self.identity.setup_request(session_id, stream_id);
         let Some(transport) = &mut self.transports[transport] else {
             return;
         };
         transport.send(
-            transport.answers_to(source),
+            transport.reply_address(source),
             request.bytes(),
-            desk.now,
-            desk.counters,
-            desk.faults,
+            context.now,
+            context.counters,
+            context.faults,
         );
     }
 
     /// Asks whoever is behind the explicit control addresses for the SETUP of one session.
-    pub(super) fn elicit_session(&mut self, stream_id: i32, session_id: i32, desk: &mut Desk<'_>) {
+    pub(super) fn elicit_session_setup(
+        &mut self,
+        stream_id: i32,
+        session_id: i32,
+        context: &mut ReceiveContext<'_>,
+    ) {
         for index in 0..self.transports.len() {
             let transport = self.transports[index].as_ref();
             if let Some(control) = transport.and_then(|it| it.explicit_control) {
-                self.elicit(index, session_id, stream_id, control, desk);
+                self.elicit_setup(index, session_id, stream_id, control, context);
             }
         }
     }
 
     /// The receiver has a transport now.
-    pub(super) fn start_transport(&mut self, index: usize, desk: &mut Desk<'_>) {
+    pub(super) fn start_transport(&mut self, index: usize, context: &mut ReceiveContext<'_>) {
         if let Some(transport) = &mut self.transports[index] {
-            transport.heard_ns = desk.now.nanos;
-            self.elicit_explicitly(index, desk);
+            transport.last_received_ns = context.now.nanos;
+            self.elicit_setup_at_control(index, context);
         }
     }
 
     /// Asks whoever is behind the explicit control address for SETUPs, if there is one.
-    pub(super) fn elicit_explicitly(&mut self, index: usize, desk: &mut Desk<'_>) {
+    pub(super) fn elicit_setup_at_control(
+        &mut self,
+        index: usize,
+        context: &mut ReceiveContext<'_>,
+    ) {
         let Some(transport) = &mut self.transports[index] else {
             return;
         };
         if let Some(control) = transport.explicit_control {
-            transport.elicited_ns = desk.now.nanos;
+            transport.last_elicited_ns = context.now.nanos;
             let request = self.identity.setup_request(0, 0);
             transport.send(
                 control,
                 request.bytes(),
-                desk.now,
-                desk.counters,
-                desk.faults,
+                context.now,
+                context.counters,
+                context.faults,
             );
         }
     }
 
     /// Asks for SETUPs where it is time to.
-    pub(super) fn look_after_transports(&mut self, desk: &mut Desk<'_>) {
+    pub(super) fn elicit_periodic_setups(&mut self, context: &mut ReceiveContext<'_>) {
         for index in 0..self.transports.len() {
             let Some(transport) = &self.transports[index] else {
                 continue;
             };
             if transport.explicit_control.is_some()
-                && desk.now.nanos - transport.elicited_ns > ELICIT_INTERVAL_NS
+                && context.now.nanos - transport.last_elicited_ns > ELICIT_INTERVAL_NS
                 && self.dispatcher.has_interest()
             {
-                self.elicit_explicitly(index, desk);
+                self.elicit_setup_at_control(index, context);
             }
         }
     }
 
     /// Who stays silent behind an explicit control address may have moved (docs/spec/wire.md §2.14).
-    pub(super) fn check_heard(&mut self, desk: &mut Desk<'_>) {
+    pub(super) fn check_control_silence(&mut self, context: &mut ReceiveContext<'_>) {
         for transport in self.transports.iter_mut().flatten() {
-            if let Some(timeout_ns) = transport.unheard_timeout_ns
+            if let Some(timeout_ns) = transport.silence_timeout_ns
                 && transport.explicit_control.is_some()
-                && desk.now.nanos - transport.heard_ns > timeout_ns
+                && context.now.nanos - transport.last_received_ns > timeout_ns
             {
-                transport.heard_ns = desk.now.nanos;
+                transport.last_received_ns = context.now.nanos;
                 let event = ConductorEvent::ReceiveTransportUnheard {
                     endpoint: self.id,
                     transport: transport.id,
                 };
                 // When the queue is full the next timeout says so again.
-                let _ = desk.events.offer(event);
+                let _ = context.events.offer(event);
             }
         }
     }

@@ -5,11 +5,11 @@ use super::*;
 /// How much may be under way to each image.
 const UNDER_WAY: i32 = 100_000;
 
-fn rig(grows: bool) -> Rig {
-    Rig::with(|spec| spec.transports[0].grows = grows)
+fn fixture(grows: bool) -> ReceiverFixture {
+    ReceiverFixture::with(|spec| spec.transports[0].grows = grows)
 }
 
-impl Rig {
+impl ReceiverFixture {
     fn image_more(&mut self, number: i32) {
         let spec = ReceiverImageSpec {
             id: ImageId(1_000 + i64::from(number)),
@@ -26,11 +26,11 @@ impl Rig {
 
 #[test]
 fn each_image_has_room() {
-    let mut rig = rig(true);
-    assert_eq!(rig.socket.receive_buffer(), None);
+    let mut fixture = fixture(true);
+    assert_eq!(fixture.socket.receive_buffer(), None);
     for images in 1..=100 {
-        rig.image_more(images);
-        let asked = rig.socket.receive_buffer().unwrap();
+        fixture.image_more(images);
+        let asked = fixture.socket.receive_buffer().unwrap();
         let needed = images as usize * UNDER_WAY as usize;
         assert!((2 * needed..=4 * needed).contains(&asked), "{asked}");
     }
@@ -38,22 +38,25 @@ fn each_image_has_room() {
 
 #[test]
 fn what_was_given_back_is_room_for_others() {
-    let mut rig = rig(true);
+    let mut fixture = fixture(true);
     for number in 0..5 {
-        rig.image_more(number);
-        rig.command(ReceiverCommand::RemoveImage {
+        fixture.image_more(number);
+        fixture.command(ReceiverCommand::RemoveImage {
             endpoint: ENDPOINT,
             image: ImageId(1_000 + i64::from(number)),
         });
     }
-    assert_eq!(rig.socket.receive_buffer(), Some(2 * UNDER_WAY as usize));
+    assert_eq!(
+        fixture.socket.receive_buffer(),
+        Some(2 * UNDER_WAY as usize)
+    );
 }
 
 #[test]
 fn a_socket_more_has_the_room_that_the_others_have() {
-    let mut rig = rig(true);
+    let mut fixture = fixture(true);
     for number in 0..3 {
-        rig.image_more(number);
+        fixture.image_more(number);
     }
     let socket = FakeSocket::default();
     let spec = ReceiveTransportSpec {
@@ -65,7 +68,7 @@ fn a_socket_more_has_the_room_that_the_others_have() {
         grows: true,
     };
     let transport = ReceiveTransport::new(spec, "aeron:udp?endpoint=10.0.0.1:4041".into());
-    rig.command(ReceiverCommand::AddTransport {
+    fixture.command(ReceiverCommand::AddTransport {
         endpoint: ENDPOINT,
         transport: Box::new(transport),
     });
@@ -74,7 +77,7 @@ fn a_socket_more_has_the_room_that_the_others_have() {
 
 #[test]
 fn a_length_that_somebody_chose_stays() {
-    let mut rig = rig(false);
-    rig.image_more(1);
-    assert_eq!(rig.socket.receive_buffer(), None);
+    let mut fixture = fixture(false);
+    fixture.image_more(1);
+    assert_eq!(fixture.socket.receive_buffer(), None);
 }

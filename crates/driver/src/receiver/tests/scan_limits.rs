@@ -3,15 +3,15 @@
 use super::*;
 
 /// An image with terms of this length, where positions are offsets in the first one.
-fn rig(term_length: i32) -> Rig {
+fn fixture(term_length: i32) -> ReceiverFixture {
     let spec = LogSpec::new(LogKind::Image, SESSION, STREAM, INITIAL_TERM, term_length);
     let region = Region::anonymous(spec.file_length()).unwrap();
     let log = LogBuffers::create(&region, &spec, START).unwrap();
-    let mut rig = Rig::new();
-    rig.log = log;
-    rig.connect(|_| {});
-    rig.socket.sent();
-    rig
+    let mut fixture = ReceiverFixture::new();
+    fixture.log = log;
+    fixture.connect(|_| {});
+    fixture.socket.sent();
+    fixture
 }
 
 /// A frame at an offset of the first term.
@@ -26,9 +26,9 @@ fn frame(offset: i64, length: i32) -> Vec<u8> {
 }
 
 /// Offset and length of the NAK that is sent next.
-fn next_nak(rig: &mut Rig) -> (i64, i32) {
+fn next_nak(fixture: &mut ReceiverFixture) -> (i64, i32) {
     for _ in 0..1_000 {
-        let sent = rig.sent_after(1_000);
+        let sent = fixture.sent_after(1_000);
         if let Some(nak) = sent.iter().find(|it| it[6] == 2) {
             let field = |at: usize| i32::from_le_bytes(nak[at..at + 4].try_into().unwrap());
             return (i64::from(field(20)), field(24));
@@ -40,47 +40,47 @@ fn next_nak(rig: &mut Rig) -> (i64, i32) {
 #[test]
 fn a_gap_is_asked_for_as_far_as_one_turn_looks_and_then_the_rest() {
     const STEP: i32 = 256 * 1024;
-    let mut rig = rig(1 << 20);
+    let mut fixture = fixture(1 << 20);
     let end = START + i64::from(STEP) + 32_000;
     let heartbeat = DataHeader::heartbeat(0xC0, SESSION, STREAM, INITIAL_TERM, end as i32);
-    rig.arrive(heartbeat.as_bytes());
-    assert_eq!(next_nak(&mut rig), (START, STEP));
+    fixture.arrive(heartbeat.as_bytes());
+    assert_eq!(next_nak(&mut fixture), (START, STEP));
     for index in 0..8 {
-        rig.arrive(&frame(START + index * 32_768, 32_768));
+        fixture.arrive(&frame(START + index * 32_768, 32_768));
     }
-    assert_eq!(rig.positions(), (end - START, i64::from(STEP)));
-    assert_eq!(next_nak(&mut rig), (START + i64::from(STEP), 32_000));
-    rig.arrive(&frame(START + i64::from(STEP), 32_000));
-    assert_eq!(rig.positions(), (end - START, end - START));
+    assert_eq!(fixture.positions(), (end - START, i64::from(STEP)));
+    assert_eq!(next_nak(&mut fixture), (START + i64::from(STEP), 32_000));
+    fixture.arrive(&frame(START + i64::from(STEP), 32_000));
+    assert_eq!(fixture.positions(), (end - START, end - START));
 }
 
 #[test]
 fn all_that_has_arrived_is_looked_at_in_one_turn() {
-    let mut rig = rig(1 << 20);
+    let mut fixture = fixture(1 << 20);
     // The first frame comes last.
     for index in (0..14).rev() {
-        assert_eq!(rig.rebuilt.get(), START);
-        rig.arrive(&frame(START + index * 32_768, 32_768));
+        assert_eq!(fixture.rebuilt.get(), START);
+        fixture.arrive(&frame(START + index * 32_768, 32_768));
     }
-    assert_eq!(rig.positions(), (14 * 32_768, 14 * 32_768));
+    assert_eq!(fixture.positions(), (14 * 32_768, 14 * 32_768));
 }
 
 #[test]
 fn a_frame_further_ahead_than_is_emptied_in_one_go_is_taken_when_it_comes_again() {
     const EMPTIED: i64 = 16 << 20;
-    let mut rig = rig(64 << 20);
+    let mut fixture = fixture(64 << 20);
     let ahead = START + EMPTIED + 4_096;
-    rig.arrive(&frame(ahead, 64));
-    assert_eq!(rig.positions(), (64 + EMPTIED + 4_096, 0));
+    fixture.arrive(&frame(ahead, 64));
+    assert_eq!(fixture.positions(), (64 + EMPTIED + 4_096, 0));
     let slot = |position: i64| {
-        let bytes = rig.log.term(0).bytes(position as usize, 4).to_vec();
+        let bytes = fixture.log.term(0).bytes(position as usize, 4).to_vec();
         i32::from_le_bytes(bytes.try_into().unwrap())
     };
     assert_eq!(slot(START + EMPTIED), 0);
     assert_eq!(slot(START + EMPTIED + 32), 32, "old, and not readable yet");
-    rig.arrive(&frame(ahead, 64));
+    fixture.arrive(&frame(ahead, 64));
     let slot = |position: i64| {
-        let bytes = rig.log.term(0).bytes(position as usize, 4).to_vec();
+        let bytes = fixture.log.term(0).bytes(position as usize, 4).to_vec();
         i32::from_le_bytes(bytes.try_into().unwrap())
     };
     assert_eq!(

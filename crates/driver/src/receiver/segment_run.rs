@@ -7,12 +7,12 @@ const HEADER: usize = 32;
 
 /// Datagrams that lie back to back on the wire and, by what their headers say, in one term of one stream.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run<'a> {
+pub(super) struct SegmentRun<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) stride: usize,
 }
 
-impl<'a> Run<'a> {
+impl<'a> SegmentRun<'a> {
     pub(super) fn count(&self) -> usize {
         self.bytes.len().div_ceil(self.stride)
     }
@@ -25,13 +25,13 @@ impl<'a> Run<'a> {
 }
 
 /// The runs of a train, each as long as can be.
-pub(super) fn runs<'a>(train: &Train<'a>) -> impl Iterator<Item = Run<'a>> + use<'a> {
+pub(super) fn runs<'a>(train: &Train<'a>) -> impl Iterator<Item = SegmentRun<'a>> + use<'a> {
     let stride = train.stride;
     let mut rest = Some(train.payload);
     std::iter::from_fn(move || {
         let (bytes, behind) = rest?.split_at(run_length(rest?, stride));
         rest = (!behind.is_empty()).then_some(behind);
-        Some(Run { bytes, stride })
+        Some(SegmentRun { bytes, stride })
     })
 }
 
@@ -42,7 +42,7 @@ fn run_length(bytes: &[u8], stride: usize) -> usize {
     };
     let mut end = stride.min(bytes.len());
     while let Some(next) = bytes.get(end..end + HEADER) {
-        if !carries_on(first, next, end) {
+        if !continues_run(first, next, end) {
             break;
         }
         end = (end + stride).min(bytes.len());
@@ -55,12 +55,12 @@ pub(super) fn is_one_run(header: &[u8], body: &[u8], stride: usize) -> bool {
     stride >= HEADER
         && (stride..HEADER + body.len()).step_by(stride).all(|at| {
             let next = body.get(at - HEADER..at);
-            next.is_some_and(|next| carries_on(header, next, at))
+            next.is_some_and(|next| continues_run(header, next, at))
         })
 }
 
 /// Whether a header that comes `at` bytes behind the first one belongs there.
-fn carries_on(first: &[u8], next: &[u8], at: usize) -> bool {
+fn continues_run(first: &[u8], next: &[u8], at: usize) -> bool {
     term_offset(next) == term_offset(first).wrapping_add(at as u32) && key(next) == key(first)
 }
 

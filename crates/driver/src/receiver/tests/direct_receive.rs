@@ -14,7 +14,7 @@ const DATAGRAM: i64 = 1280;
 
 /// A receiver with a larger image, on a socket that can receive in place, or cannot.
 struct Fast {
-    rig: Rig,
+    fixture: ReceiverFixture,
     geometry: TermGeometry,
     /// Where the sender is.
     sent: i64,
@@ -27,23 +27,24 @@ impl Fast {
             socket.set_receives_parts();
         }
         let own = socket.clone();
-        let mut rig = Rig::with(move |spec| spec.transports[0].transport = Box::new(own));
-        rig.socket = socket;
-        rig.log = log_of(LogKind::Image, TERM, 0);
-        rig.shared = Arc::new(ImageShared::new(JOIN, TERM / 2));
-        let log = rig.log.clone();
-        rig.connect(|spec| {
+        let mut fixture =
+            ReceiverFixture::with(move |spec| spec.transports[0].transport = Box::new(own));
+        fixture.socket = socket;
+        fixture.log = log_of(LogKind::Image, TERM, 0);
+        fixture.shared = Arc::new(ImageShared::new(JOIN, TERM / 2));
+        let log = fixture.log.clone();
+        fixture.connect(|spec| {
             spec.log = log;
             spec.join_position = JOIN;
             spec.congestion_control = Box::new(StaticWindow::new(TERM / 2));
         });
-        for counter in [&rig.subscriber, &rig.high_water, &rig.rebuilt] {
+        for counter in [&fixture.subscriber, &fixture.high_water, &fixture.rebuilt] {
             counter.set(JOIN);
         }
-        rig.cycle();
+        fixture.cycle();
         Self {
-            geometry: rig.log.geometry(),
-            rig,
+            geometry: fixture.log.geometry(),
+            fixture,
             sent: JOIN,
         }
     }
@@ -75,7 +76,7 @@ impl Fast {
     }
 
     fn arrive(&mut self, bytes: &[u8]) {
-        self.rig.socket.arrive_train(bytes, DATAGRAM as usize);
+        self.fixture.socket.arrive_train(bytes, DATAGRAM as usize);
     }
 
     /// The stream goes on.
@@ -89,44 +90,44 @@ impl Fast {
 
     /// As many duty cycles as it takes.
     fn take_all(&mut self) {
-        while !self.rig.socket.is_drained() {
-            self.rig.cycle();
+        while !self.fixture.socket.is_drained() {
+            self.fixture.cycle();
         }
     }
 
     /// Subscribers read all that is there, and the conductor frees it.
     fn read(&mut self) {
-        let rebuilt = self.rig.rebuilt.get();
-        self.rig.subscriber.set(rebuilt);
-        self.rig.shared.conductor_free_position(rebuilt);
-        self.rig.now_ns += MS;
-        self.rig.cycle();
+        let rebuilt = self.fixture.rebuilt.get();
+        self.fixture.subscriber.set(rebuilt);
+        self.fixture.shared.conductor_free_position(rebuilt);
+        self.fixture.now_ns += MS;
+        self.fixture.cycle();
     }
 
     /// What a subscriber finds that has read nothing of what is still there.
     fn readable(&self) -> Vec<u8> {
-        let rebuilt = self.rig.rebuilt.get();
+        let rebuilt = self.fixture.rebuilt.get();
         let mut at = JOIN.max(rebuilt - 2 * i64::from(TERM));
         let mut bytes = Vec::new();
         while at < rebuilt {
             let in_term = i64::from(TERM) - at % i64::from(TERM);
             let length = in_term.min(rebuilt - at);
-            bytes.extend(self.rig.log_bytes(at, length as usize));
+            bytes.extend(self.fixture.log_bytes(at, length as usize));
             at += length;
         }
         bytes
     }
 
     fn facts(&self) -> impl PartialEq + std::fmt::Debug + use<> {
-        let counters = &self.rig.counters;
+        let counters = &self.fixture.counters;
         (
-            (self.rig.high_water.get(), self.rig.rebuilt.get()),
+            (self.fixture.high_water.get(), self.fixture.rebuilt.get()),
             counters.bytes_received.get(),
             counters.invalid_packets.get(),
             counters.over_runs.get(),
             counters.under_runs.get(),
             counters.heartbeats_received.get(),
-            self.rig.frame_at(self.rig.rebuilt.get()),
+            self.fixture.frame_at(self.fixture.rebuilt.get()),
         )
     }
 }
@@ -138,17 +139,17 @@ fn a_fast_stream_is_received_where_it_belongs() {
     for _ in 0..80 {
         for either in [&mut fast, &mut plain] {
             either.go_on(40);
-            either.rig.cycle();
+            either.fixture.cycle();
             either.read();
         }
     }
-    assert_eq!(fast.rig.rebuilt.get(), fast.sent);
+    assert_eq!(fast.fixture.rebuilt.get(), fast.sent);
     assert_eq!(fast.readable(), plain.readable());
     assert_eq!(fast.facts(), plain.facts());
     // Not the first ones, and not where a term ends.
-    let in_parts = fast.rig.socket.received_in_parts();
+    let in_parts = fast.fixture.socket.received_in_parts();
     assert!((60..76).contains(&in_parts), "{in_parts} of 80");
-    assert_eq!(plain.rig.socket.received_in_parts(), 0);
+    assert_eq!(plain.fixture.socket.received_in_parts(), 0);
 }
 
 #[test]
@@ -158,16 +159,19 @@ fn a_datagram_of_another_stream_in_a_train_is_not_taken_for_its_own() {
         fast.go_on(20);
         fast.take_all();
     }
-    let before = (fast.rig.rebuilt.get(), fast.rig.socket.received_in_parts());
+    let before = (
+        fast.fixture.rebuilt.get(),
+        fast.fixture.socket.received_in_parts(),
+    );
     let mut train = fast.train_of(SESSION, fast.sent, 10);
     let foreign = fast.train_of(OTHER_SESSION, fast.sent + 5 * DATAGRAM, 1);
     let middle = 5 * DATAGRAM as usize;
     train[middle..middle + foreign.len()].copy_from_slice(&foreign);
     fast.arrive(&train);
-    fast.rig.cycle();
-    assert_eq!(fast.rig.rebuilt.get(), before.0 + 5 * DATAGRAM);
-    assert_eq!(fast.rig.high_water.get(), before.0 + 10 * DATAGRAM);
-    assert_eq!(fast.rig.socket.received_in_parts(), before.1 + 1);
+    fast.fixture.cycle();
+    assert_eq!(fast.fixture.rebuilt.get(), before.0 + 5 * DATAGRAM);
+    assert_eq!(fast.fixture.high_water.get(), before.0 + 10 * DATAGRAM);
+    assert_eq!(fast.fixture.socket.received_in_parts(), before.1 + 1);
 }
 
 #[test]
@@ -175,19 +179,22 @@ fn one_look_takes_no_more_than_a_subscriber_reads_from_the_cache() {
     let mut fast = Fast::new(true);
     for _ in 0..6 {
         fast.go_on(50);
-        fast.rig.cycle();
+        fast.fixture.cycle();
     }
     fast.read();
-    let (before, in_parts) = (fast.rig.rebuilt.get(), fast.rig.socket.received_in_parts());
+    let (before, in_parts) = (
+        fast.fixture.rebuilt.get(),
+        fast.fixture.socket.received_in_parts(),
+    );
     for _ in 0..5 {
         fast.go_on(50);
     }
     // Whether there is a second one is only looked for if there was one the last time.
     for taken in [1, 3, 5] {
-        fast.rig.cycle();
-        assert_eq!(fast.rig.rebuilt.get() - before, taken * 50 * DATAGRAM);
+        fast.fixture.cycle();
+        assert_eq!(fast.fixture.rebuilt.get() - before, taken * 50 * DATAGRAM);
     }
-    assert_eq!(fast.rig.socket.received_in_parts() - in_parts, 5);
+    assert_eq!(fast.fixture.socket.received_in_parts() - in_parts, 5);
 }
 
 #[test]
@@ -196,14 +203,14 @@ fn a_lone_train_in_each_cycle_costs_few_looks_at_what_is_not_there() {
     // Into a term that has room.
     while fast.sent < i64::from(TERM) + 80_000 {
         fast.go_on(10);
-        fast.rig.cycle();
+        fast.fixture.cycle();
     }
-    let before = fast.rig.socket.receive_calls();
+    let before = fast.fixture.socket.receive_calls();
     for _ in 0..10 {
         fast.go_on(10);
-        fast.rig.cycle();
+        fast.fixture.cycle();
     }
-    assert_eq!(fast.rig.socket.receive_calls() - before, 15);
+    assert_eq!(fast.fixture.socket.receive_calls() - before, 15);
 }
 
 #[test]
@@ -216,20 +223,20 @@ fn what_a_slow_subscriber_has_yet_to_read_is_not_written_over() {
         fast.take_all();
         sent += 1;
         // The window opens, but nothing is freed: somebody else still reads where the stream began.
-        fast.rig.subscriber.set(fast.rig.rebuilt.get());
-        fast.rig.now_ns += MS;
-        fast.rig.cycle();
+        fast.fixture.subscriber.set(fast.fixture.rebuilt.get());
+        fast.fixture.now_ns += MS;
+        fast.fixture.cycle();
     }
-    assert!(fast.rig.socket.received_in_parts() > sent / 2);
-    let unread = fast.rig.log_bytes(JOIN, 150_000);
-    let in_parts = fast.rig.socket.received_in_parts();
+    assert!(fast.fixture.socket.received_in_parts() > sent / 2);
+    let unread = fast.fixture.log_bytes(JOIN, 150_000);
+    let in_parts = fast.fixture.socket.received_in_parts();
     for _ in 0..8 {
         fast.go_on(40);
         fast.take_all();
     }
-    assert_eq!(fast.rig.log_bytes(JOIN, 150_000), unread);
-    assert!(fast.rig.rebuilt.get() < limit && fast.rig.counters.over_runs.get() > 0);
-    assert!(fast.rig.socket.received_in_parts() <= in_parts + 2);
+    assert_eq!(fast.fixture.log_bytes(JOIN, 150_000), unread);
+    assert!(fast.fixture.rebuilt.get() < limit && fast.fixture.counters.over_runs.get() > 0);
+    assert!(fast.fixture.socket.received_in_parts() <= in_parts + 2);
 }
 
 #[test]
@@ -244,7 +251,7 @@ fn padding_longer_than_a_train_ends_a_term_in_place() {
         fast.take_all();
         fast.read();
     }
-    let in_parts = fast.rig.socket.received_in_parts();
+    let in_parts = fast.fixture.socket.received_in_parts();
     let at = fast.sent + 20 * DATAGRAM;
     let left = i64::from(TERM) - at % i64::from(TERM);
     let mut train = fast.train_of(SESSION, fast.sent, 20);
@@ -257,10 +264,10 @@ fn padding_longer_than_a_train_ends_a_term_in_place() {
     ));
     fast.arrive(&train);
     fast.take_all();
-    assert_eq!(fast.rig.socket.received_in_parts(), in_parts + 1);
-    assert_eq!(fast.rig.rebuilt.get(), at + left);
-    assert_eq!(fast.rig.frame_at(at), Some(left as i32));
-    assert_eq!(fast.rig.frame_at(at + left), None);
+    assert_eq!(fast.fixture.socket.received_in_parts(), in_parts + 1);
+    assert_eq!(fast.fixture.rebuilt.get(), at + left);
+    assert_eq!(fast.fixture.frame_at(at), Some(left as i32));
+    assert_eq!(fast.fixture.frame_at(at + left), None);
 }
 
 #[test]
@@ -270,14 +277,14 @@ fn a_socket_at_fault_is_reported_and_no_train_expected() {
         fast.go_on(20);
         fast.take_all();
     }
-    let in_parts = fast.rig.socket.received_in_parts();
-    fast.rig.socket.set_broken(true);
-    fast.rig.cycle();
-    fast.rig.socket.set_broken(false);
+    let in_parts = fast.fixture.socket.received_in_parts();
+    fast.fixture.socket.set_broken(true);
+    fast.fixture.cycle();
+    fast.fixture.socket.set_broken(false);
     fast.go_on(20);
     fast.take_all();
-    assert_eq!(fast.rig.rebuilt.get(), fast.sent);
-    assert_eq!(fast.rig.socket.received_in_parts(), in_parts);
+    assert_eq!(fast.fixture.rebuilt.get(), fast.sent);
+    assert_eq!(fast.fixture.socket.received_in_parts(), in_parts);
 }
 
 #[test]
@@ -287,16 +294,16 @@ fn an_image_that_is_gone_expects_nothing() {
         fast.go_on(20);
         fast.take_all();
     }
-    let in_parts = fast.rig.socket.received_in_parts();
-    fast.rig.command(ReceiverCommand::RemoveImage {
+    let in_parts = fast.fixture.socket.received_in_parts();
+    fast.fixture.command(ReceiverCommand::RemoveImage {
         endpoint: ENDPOINT,
         image: IMAGE,
     });
-    let before = fast.rig.rebuilt.get();
+    let before = fast.fixture.rebuilt.get();
     fast.go_on(20);
     fast.take_all();
-    assert_eq!(fast.rig.rebuilt.get(), before);
-    assert_eq!(fast.rig.socket.received_in_parts(), in_parts);
+    assert_eq!(fast.fixture.rebuilt.get(), before);
+    assert_eq!(fast.fixture.socket.received_in_parts(), in_parts);
 }
 
 #[test]
@@ -304,15 +311,15 @@ fn what_comes_one_by_one_is_received_several_at_a_time() {
     let mut fast = Fast::new(true);
     for _ in 0..8 {
         fast.go_on(40);
-        fast.rig.cycle();
+        fast.fixture.cycle();
     }
-    let socket = fast.rig.socket.clone();
+    let socket = fast.fixture.socket.clone();
     let before = (socket.received_in_parts(), socket.receive_calls());
     for _ in 0..40 {
         fast.go_on(1);
     }
     fast.take_all();
-    assert_eq!(fast.rig.rebuilt.get(), fast.sent);
+    assert_eq!(fast.fixture.rebuilt.get(), fast.sent);
     let in_parts = socket.received_in_parts() - before.0;
     let calls = socket.receive_calls() - before.1;
     assert!(in_parts <= 3 && calls <= 10, "{in_parts} of {calls} calls");
@@ -327,15 +334,15 @@ fn trains_of_several_other_streams_come_in_between() {
         fast.arrive(&several);
         fast.take_all();
         if round == 8 {
-            before = fast.rig.socket.received_in_parts();
+            before = fast.fixture.socket.received_in_parts();
         }
         fast.go_on(20);
         fast.take_all();
         fast.read();
     }
-    assert_eq!(fast.rig.rebuilt.get(), fast.sent);
+    assert_eq!(fast.fixture.rebuilt.get(), fast.sent);
     // Of both there is one in each round, but where a term ends.
-    let in_parts = fast.rig.socket.received_in_parts() - before;
+    let in_parts = fast.fixture.socket.received_in_parts() - before;
     assert!((56..=64).contains(&in_parts), "{in_parts} of 64");
 }
 
@@ -352,9 +359,9 @@ fn trains_of_other_streams_that_are_more_than_its_own_are_seldom_taken_for_these
             fast.take_all();
         }
     }
-    assert_eq!(fast.rig.rebuilt.get(), fast.sent);
+    assert_eq!(fast.fixture.rebuilt.get(), fast.sent);
     // Two of eight.
-    let in_parts = fast.rig.socket.received_in_parts();
+    let in_parts = fast.fixture.socket.received_in_parts();
     assert!((10..=20).contains(&in_parts), "{in_parts} of 80");
 }
 
@@ -407,7 +414,7 @@ impl Fast {
             Event::Lone => self.go_on(1),
             Event::Loss(datagrams) => {
                 self.go_on(*datagrams);
-                self.rig.socket.lose_last();
+                self.fixture.socket.lose_last();
             }
             Event::Again { back, datagrams } => {
                 let term = i64::from(TERM);
@@ -472,6 +479,6 @@ proptest! {
         }
         prop_assert_eq!(fast.facts(), plain.facts());
         prop_assert!(fast.readable() == plain.readable(), "other bytes");
-        prop_assert!(fast.rig.socket.received_in_parts() > 0);
+        prop_assert!(fast.fixture.socket.received_in_parts() > 0);
     }
 }

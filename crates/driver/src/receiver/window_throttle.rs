@@ -1,0 +1,267 @@
+//! Windows while a socket overflows.
+//!
+//! Each image lets a window of its own be under way, and all of a socket share one buffer. Where the windows together are
+//! longer than that, what is lost is sent again, and lost again. So windows are narrowed as long as datagrams are lost:
+//! halved, and after a moment halved once more, but not below a fair share of what fits. After a while without loss they are
+//! doubled, to find out whether the crowd is still there; each time it is, the next try comes later.
+//!
+//! Windows of which each is no longer than its share are never touched, nor is any where nothing is lost.
+
+use crate::every::Every;
+
+/// Between two looks at what was lost.
+const CHECK_INTERVAL_NS: i64 = 1_000_000;
+/// After a change: what was under way before arrives still.
+const SETTLE_NS: i64 = 10_000_000;
+/// Without loss before windows are doubled, at first …
+const MIN_PROBE_INTERVAL_NS: i64 = 100_000_000;
+/// … and at most.
+const MAX_PROBE_INTERVAL_NS: i64 = 60_000_000_000;
+/// Windows that were right for so many times as long were so until another crowd came.
+const SAME_OVERLOAD_INTERVALS: i64 = 8;
+/// A stream goes on at a pace only if it may have some datagrams under way.
+const MIN_WINDOW_DATAGRAMS: i32 = 2;
+
+/// By how much windows are narrower than they would be.
+#[derive(Debug)]
+pub(super) struct WindowThrottle {
+    halvings: u32,
+    /// The share of each.
+    min_window: i32,
+    /// One of the windows that were to be narrowed since the last change was above its least.
+    has_slack: bool,
+    check: Every,
+    changed_ns: i64,
+    /// Before windows are doubled to what was too much …
+    probe_interval_ns: i64,
+    /// … when they were halved so often.
+    failed_halvings: u32,
+    last: Change,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Halved,
+    Doubled,
+}
+
+impl Default for WindowThrottle {
+    fn default() -> Self {
+        Self {
+            halvings: 0,
+            min_window: 0,
+            has_slack: false,
+            check: Every::new(CHECK_INTERVAL_NS),
+            changed_ns: i64::MIN,
+            probe_interval_ns: MIN_PROBE_INTERVAL_NS,
+            failed_halvings: u32::MAX,
+            last: Change::Halved,
+        }
+    }
+}
+
+impl WindowThrottle {
+    pub(super) fn is_check_due(&mut self, now_ns: i64) -> bool {
+        self.check.is_due(now_ns)
+    }
+
+    /// After a look: whether something was lost since the last one, and the share of each stream in what fits, in bytes.
+    pub(super) fn update(&mut self, has_drops: bool, share: usize, now_ns: i64) {
+        let since_change_ns = now_ns.saturating_sub(self.changed_ns);
+        let share = i32::try_from(share).unwrap_or(i32::MAX);
+        if self.halvings == 0 {
+            self.min_window = share;
+        }
+        if has_drops {
+            if since_change_ns < SETTLE_NS || !self.has_slack {
+                return;
+            }
+            if since_change_ns >= SAME_OVERLOAD_INTERVALS.saturating_mul(self.probe_interval_ns) {
+                self.forget_overload();
+            } else if self.last == Change::Doubled {
+                self.probe_interval_ns = MAX_PROBE_INTERVAL_NS.min(2 * self.probe_interval_ns);
+                self.failed_halvings = self.halvings;
+            }
+            self.halvings += 1;
+            self.on_change(Change::Halved, share, now_ns);
+        } else if self.halvings > 0 && since_change_ns >= self.next_probe_ns() {
+            if self.halvings <= self.failed_halvings {
+                // What was too much is so no more.
+                self.forget_overload();
+            }
+            self.halvings -= 1;
+            self.on_change(Change::Doubled, share, now_ns);
+        }
+    }
+
+    /// Until the next doubling, which may be too much or not.
+    fn next_probe_ns(&self) -> i64 {
+        if self.halvings > self.failed_halvings.saturating_add(1) {
+            MIN_PROBE_INTERVAL_NS
+        } else {
+            self.probe_interval_ns
+        }
+    }
+
+    fn forget_overload(&mut self) {
+        self.probe_interval_ns = MIN_PROBE_INTERVAL_NS;
+        self.failed_halvings = u32::MAX;
+    }
+
+    /// Shares change only when windows do anyway: each change is told to the sender of each stream.
+    fn on_change(&mut self, change: Change, share: i32, now_ns: i64) {
+        self.changed_ns = now_ns;
+        self.last = change;
+        self.min_window = share;
+        self.has_slack = false;
+    }
+
+    /// What becomes of the window of a stream with datagrams of this length. Notes whether less is possible.
+    pub(super) fn apply(&mut self, window: i32, mtu: i32) -> i32 {
+        let min_window = self
+            .min_window
+            .max(MIN_WINDOW_DATAGRAMS.saturating_mul(mtu));
+        let halved = window.checked_shr(self.halvings).unwrap_or(0);
+        self.has_slack |= halved > min_window;
+        if self.halvings == 0 {
+            return window;
+        }
+        halved.max(min_window).min(window)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: i32 = 1 << 20;
+    const MTU: i32 = 1_408;
+    const SHARE: usize = 4 * 1_024;
+
+    struct ThrottleFixture {
+        throttle: WindowThrottle,
+        now_ns: i64,
+    }
+
+    impl ThrottleFixture {
+        fn new() -> Self {
+            Self {
+                throttle: WindowThrottle::default(),
+                now_ns: 0,
+            }
+        }
+
+        fn window(&mut self) -> i32 {
+            self.throttle.apply(WINDOW, MTU)
+        }
+
+        /// Looks all the time until so long from now.
+        fn run(&mut self, nanos: i64, has_drops: bool) {
+            let end_ns = self.now_ns + nanos;
+            while self.now_ns < end_ns {
+                self.now_ns += CHECK_INTERVAL_NS;
+                self.window();
+                assert!(self.throttle.is_check_due(self.now_ns));
+                self.throttle.update(has_drops, SHARE, self.now_ns);
+                assert!(
+                    !self
+                        .throttle
+                        .is_check_due(self.now_ns + CHECK_INTERVAL_NS - 1)
+                );
+            }
+        }
+
+        /// How long it takes until windows are wider.
+        fn wider_after_ns(&mut self) -> i64 {
+            let (begin_ns, window) = (self.now_ns, self.window());
+            while self.window() == window {
+                self.run(CHECK_INTERVAL_NS, false);
+            }
+            self.now_ns - begin_ns
+        }
+    }
+
+    #[test]
+    fn where_nothing_is_lost_windows_stay() {
+        let mut fixture = ThrottleFixture::new();
+        fixture.run(10 * MAX_PROBE_INTERVAL_NS, false);
+        assert_eq!(fixture.window(), WINDOW);
+    }
+
+    #[test]
+    fn they_are_halved_as_long_as_something_is_lost() {
+        let mut fixture = ThrottleFixture::new();
+        for halvings in 1..=3 {
+            fixture.run(SETTLE_NS, true);
+            assert_eq!(fixture.window(), WINDOW >> halvings);
+        }
+    }
+
+    #[test]
+    fn they_do_not_fall_below_what_fits_nor_below_two_datagrams() {
+        let mut fixture = ThrottleFixture::new();
+        fixture.run(100 * SETTLE_NS, true);
+        assert_eq!(fixture.window(), SHARE as i32);
+        assert_eq!(WINDOW >> fixture.throttle.halvings, SHARE as i32);
+        assert_eq!(fixture.throttle.apply(WINDOW, 8_960), 2 * 8_960);
+        assert_eq!(fixture.throttle.apply(2_000, MTU), 2_000, "none is widened");
+    }
+
+    #[test]
+    fn a_window_that_fits_stays_whatever_is_lost() {
+        let mut throttle = WindowThrottle::default();
+        for now_ns in (0..10).map(|times| times * SETTLE_NS) {
+            assert_eq!(throttle.apply(SHARE as i32, MTU), SHARE as i32);
+            throttle.update(true, SHARE, now_ns);
+        }
+    }
+
+    #[test]
+    fn halvings_that_would_change_nothing_need_not_be_taken_back() {
+        let mut throttle = WindowThrottle::default();
+        for now_ns in (0..100).map(|times| times * SETTLE_NS) {
+            throttle.apply(WINDOW, 60_000);
+            throttle.update(true, SHARE, now_ns);
+        }
+        assert_eq!(WINDOW >> throttle.halvings, 65_536);
+        assert_eq!(throttle.apply(WINDOW, 60_000), 120_000);
+    }
+
+    #[test]
+    fn a_crowd_that_is_still_there_is_tried_ever_less() {
+        // However often they are halved after a try that was too early.
+        for halvings in 1..=2 {
+            let mut fixture = ThrottleFixture::new();
+            fixture.run(2 * SETTLE_NS, true);
+            let mut probe_interval_ns = MIN_PROBE_INTERVAL_NS;
+            for _ in 0..12 {
+                assert!((fixture.wider_after_ns() - probe_interval_ns).abs() <= SETTLE_NS);
+                probe_interval_ns = MAX_PROBE_INTERVAL_NS.min(2 * probe_interval_ns);
+                fixture.run(halvings * SETTLE_NS, true);
+                for _ in 1..halvings {
+                    assert!(fixture.wider_after_ns() <= MIN_PROBE_INTERVAL_NS);
+                }
+            }
+            assert_eq!(probe_interval_ns, MAX_PROBE_INTERVAL_NS);
+        }
+    }
+
+    #[test]
+    fn when_it_is_gone_they_come_back_soon() {
+        let mut fixture = ThrottleFixture::new();
+        fixture.run(8 * SETTLE_NS, true);
+        for _ in 0..5 {
+            fixture.wider_after_ns();
+            fixture.run(SETTLE_NS, true);
+        }
+        let probe_interval_ns = 32 * MIN_PROBE_INTERVAL_NS;
+        fixture.run(2 * probe_interval_ns + 10 * MIN_PROBE_INTERVAL_NS, false);
+        assert_eq!(fixture.window(), WINDOW);
+        // And the next crowd is another one.
+        fixture.run(SAME_OVERLOAD_INTERVALS * MIN_PROBE_INTERVAL_NS, false);
+        fixture.run(SETTLE_NS, true);
+        assert_eq!(fixture.window(), WINDOW >> 1);
+        assert!(fixture.wider_after_ns() <= MIN_PROBE_INTERVAL_NS);
+        assert_eq!(fixture.window(), WINDOW);
+    }
+}
