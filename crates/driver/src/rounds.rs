@@ -15,7 +15,7 @@
 use std::fmt::Debug;
 
 use taran_core::memory::prefetch_value;
-use taran_protocol::log::Standstill;
+use taran_protocol::log::TailSnapshot;
 
 /// Who has not moved for so long is calm. Ten messages a second keep a stream busy.
 const BUSY_NS: i64 = 100_000_000;
@@ -67,9 +67,9 @@ pub(crate) trait Watch: Debug {
     fn fetch_ahead(&self);
 }
 
-impl Watch for Standstill {
+impl Watch for TailSnapshot {
     fn is_still(&self) -> bool {
-        self.lasts()
+        self.is_current()
     }
 
     fn fetch_ahead(&self) {

@@ -21,7 +21,7 @@ macro_rules! bytes {
 }
 
 #[test]
-fn layouts_are_those_of_the_specification() {
+fn encode_writes_specified_layouts() {
     let channel = "aeron:ipc";
     let (client_id, correlation_id) = (3, 4);
     let table: Vec<(Command<'_>, Vec<u8>)> = vec![
@@ -154,7 +154,7 @@ fn layouts_are_those_of_the_specification() {
 }
 
 #[test]
-fn type_ids_are_those_of_the_specification() {
+fn type_ids_match_specification() {
     assert_eq!(Command::TYPE_IDS, (1..=0x12).collect::<Vec<_>>());
     let close = Command::ClientClose {
         client_id: 1,
@@ -170,7 +170,7 @@ fn type_ids_are_those_of_the_specification() {
 }
 
 #[test]
-fn what_other_clients_send_is_accepted() {
+fn decode_layouts_of_other_clients_succeeds() {
     // A legacy removal has no flags.
     let legacy = bytes!(q 3, q 4, q 8);
     assert!(matches!(
@@ -209,7 +209,7 @@ fn reason(type_id: i32, bytes: &[u8]) -> (&'static str, Malformed) {
 }
 
 #[test]
-fn lengths_are_not_trusted() {
+fn decode_with_invalid_length_fails() {
     let too_short = |offset, needed, length| Malformed::TooShort {
         offset,
         needed,
@@ -253,7 +253,7 @@ fn lengths_are_not_trusted() {
 
 proptest! {
     #[test]
-    fn decoding_never_panics_and_what_decodes_encodes_again(
+    fn decode_random_bytes_never_panics_and_round_trips(
         type_id in -1i32..0x15, bytes in proptest::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 0..80)
     ) {
         if let Ok(command) = Command::decode(type_id, &bytes) {
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn counters_round_trip(
+    fn add_counter_round_trips_and_truncation_fails(
         client_id in any::<i64>(), correlation_id in any::<i64>(), counter_type_id in any::<i32>(),
         key in proptest::collection::vec(any::<u8>(), 0..150), label in ".{0,60}"
     ) {

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn records_begin_as_those_of_the_official_driver() {
+    fn record_starts_as_in_official_driver() {
         assert_eq!(
             ErrorCode::UnknownHost.record("endpoint=nowhere:1"),
             "(-9) unknown host\nendpoint=nowhere:1"
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_a_later_version_are_unknown() {
+    fn from_code_of_later_version_is_unknown() {
         for code in [15, -1, -2, i32::MAX, i32::MIN] {
             assert_eq!(ErrorCode::from_code(code), ErrorCode::Unknown);
         }

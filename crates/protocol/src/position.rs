@@ -206,7 +206,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_worked_example_of_the_wire_specification() {
+    fn position_of_specification_example_matches() {
         let geometry = TermGeometry::new(100, 65_536).unwrap();
         assert_eq!(geometry.position(101, 192), 65_536 + 192);
         assert_eq!(geometry.term_id(65_728), 101);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn term_lengths_out_of_range_are_refused() {
+    fn term_geometry_with_invalid_length_fails() {
         for length in [i32::MIN, -1, 0, 1, 32_768, 65_535, 65_537, 98_304, i32::MAX] {
             assert_eq!(TermGeometry::new(0, length), Err(InvalidTermLength(length)));
         }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_follow_the_term_length() {
+    fn limits_depend_on_term_length() {
         let small = TermGeometry::new(0, 65_536).unwrap();
         assert_eq!(
             (small.max_message_length(), small.max_position()),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_position_space_has_a_term_id() {
+    fn position_at_end_of_space_round_trips() {
         let geometry = TermGeometry::new(7, 65_536).unwrap();
         let end = geometry.max_position();
         assert_eq!(geometry.position(geometry.term_id(end), 0), end);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_past_the_term_counts_as_the_end_of_the_term() {
+    fn effective_offset_past_term_is_term_length() {
         let tail = RawTail::new(-7, 65_536 + 96);
         assert_eq!(
             (tail.term_id(), tail.offset(), tail.effective_offset(65_536)),
@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn term_and_offset_survive_the_trip_through_a_position(
+        fn position_of_term_and_offset_round_trips(
             initial in any::<i32>(), bits in 16u32..=30, count in 0i32..=i32::MAX, fraction in 0.0f64..1.0
         ) {
             let geometry = TermGeometry::new(initial, 1 << bits).unwrap();
@@ -281,13 +281,13 @@ mod tests {
         }
 
         #[test]
-        fn an_earlier_term_has_a_negative_position(initial in any::<i32>(), back in 1i32..1000) {
+        fn position_of_earlier_term_is_negative(initial in any::<i32>(), back in 1i32..1000) {
             let geometry = TermGeometry::new(initial, 65_536).unwrap();
             prop_assert!(geometry.position(initial.wrapping_sub(back), 65_535) < 0);
         }
 
         #[test]
-        fn tails_pack_and_unpack(term_id in any::<i32>(), offset in any::<u32>()) {
+        fn raw_tail_round_trips(term_id in any::<i32>(), offset in any::<u32>()) {
             let tail = RawTail::new(term_id, offset);
             prop_assert_eq!((tail.term_id(), tail.offset()), (term_id, i64::from(offset)));
         }

@@ -25,7 +25,7 @@ fn i32_at(bytes: &[u8], at: usize) -> i32 {
 }
 
 #[test]
-fn short_responses() {
+fn short_responses_round_trip() {
     let id = 0x0102_0304_0506_0708i64;
     let q = [8, 7, 6, 5, 4, 3, 2, 1];
     round_trips(&Response::OperationSuccess { correlation_id: id }, &q);
@@ -78,7 +78,7 @@ fn short_responses() {
 }
 
 #[test]
-fn an_image_has_its_second_text_on_a_multiple_of_four() {
+fn available_image_aligns_second_text_to_four_bytes() {
     let image = Response::AvailableImage {
         image_id: 7,
         session_id: -2,
@@ -106,7 +106,7 @@ fn an_image_has_its_second_text_on_a_multiple_of_four() {
 }
 
 #[test]
-fn publications_ready() {
+fn publication_ready_round_trips() {
     let ready = Response::PublicationReady {
         correlation_id: 1,
         registration_id: 2,
@@ -134,7 +134,7 @@ fn publications_ready() {
 }
 
 #[test]
-fn an_unavailable_image() {
+fn unavailable_image_round_trips() {
     let image = Response::UnavailableImage {
         image_id: 1,
         subscription_id: 2,
@@ -150,7 +150,7 @@ fn an_unavailable_image() {
 }
 
 #[test]
-fn a_publication_error_is_long_enough_for_the_c_client() {
+fn publication_error_has_minimum_length_of_c_client() {
     let error = |source: &str, message| Response::PublicationError {
         registration_id: 1,
         destination_id: -1,
@@ -191,7 +191,7 @@ fn a_publication_error_is_long_enough_for_the_c_client() {
 }
 
 #[test]
-fn type_ids_are_those_of_the_specification() {
+fn type_ids_match_specification() {
     assert_eq!(Response::TYPE_IDS, (0x0F01..=0x0F0D).collect::<Vec<_>>());
     assert_eq!(
         Response::decode(0x0F0E, &[0; 100]),
@@ -201,7 +201,7 @@ fn type_ids_are_those_of_the_specification() {
 
 proptest! {
     #[test]
-    fn decoding_never_panics_and_what_decodes_encodes_again(
+    fn decode_random_bytes_never_panics_and_round_trips(
         type_id in 0x0F00i32..0x0F0F, bytes in proptest::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 0..100)
     ) {
         if let Ok(response) = Response::decode(type_id, &bytes) {

@@ -92,7 +92,7 @@ fn publish_at_once<const N: usize>(log: &LogBuffers, numbers: [u8; N]) -> [i64; 
 
 /// Two publishers and one place left in the term: one of them turns the log, or both do.
 #[test]
-fn two_publishers_share_a_log_and_turn_it_once() {
+fn two_publishers_at_term_end_rotate_once() {
     loom::model(|| {
         let start = i64::from(TERM_LENGTH) - FRAME;
         let log = new_log(start);
@@ -108,7 +108,7 @@ fn two_publishers_share_a_log_and_turn_it_once() {
 
 /// Half a place is left: whoever begins inside pads it, the other one begins outside, and both turn the log.
 #[test]
-fn the_rest_of_a_term_is_padded_once() {
+fn two_publishers_at_term_end_pad_once() {
     loom::model(|| {
         let start = i64::from(TERM_LENGTH) - FRAME / 2;
         let log = new_log(start);
@@ -125,7 +125,7 @@ fn the_rest_of_a_term_is_padded_once() {
 
 /// A reader sees nothing of a frame, or all of it, and frames in order.
 #[test]
-fn readers_see_whole_frames_only() {
+fn reader_sees_committed_frames_in_order() {
     loom::model(|| {
         let log = new_log(0);
         let appender = SharedAppender::new(log.clone());
@@ -160,7 +160,7 @@ fn follow(log: &LogBuffers, start: i64) -> thread::JoinHandle<()> {
 
 /// The driver sees where an exclusive publisher is, while that turns the log.
 #[test]
-fn the_driver_follows_an_exclusive_publisher() {
+fn producer_position_of_exclusive_publisher_is_monotonic() {
     loom::model(|| {
         let start = i64::from(TERM_LENGTH) - FRAME;
         let log = new_log(start);
@@ -189,7 +189,7 @@ fn unblock(log: &LogBuffers, position: i64) -> thread::JoinHandle<bool> {
 
 /// The driver pads over a claim whose publisher died, while another one publishes behind it.
 #[test]
-fn a_dead_claim_is_padded_over() {
+fn unblock_dead_claim_pads_it() {
     loom::model(|| {
         let log = new_log(0);
         let appender = SharedAppender::new(log.clone());
@@ -209,7 +209,7 @@ fn a_dead_claim_is_padded_over() {
 /// The driver does the rotation that a dead publisher left undone, while another publisher does it, too. (Were that one
 /// to begin a frame as well, the driver could not tell it from a dead one: it waits long before it unblocks.)
 #[test]
-fn driver_and_publisher_turn_a_full_log() {
+fn unblock_and_publisher_rotate_full_term_once() {
     loom::model(|| {
         let start = i64::from(TERM_LENGTH) - FRAME;
         let log = new_log(start);
@@ -235,7 +235,7 @@ fn driver_and_publisher_turn_a_full_log() {
 
 /// The driver sees where shared publishers are, while one turns the log.
 #[test]
-fn the_driver_follows_a_shared_publisher() {
+fn producer_position_of_shared_publisher_is_monotonic() {
     loom::model(|| {
         let start = i64::from(TERM_LENGTH) - FRAME;
         let log = new_log(start);
@@ -252,7 +252,7 @@ fn the_driver_follows_a_shared_publisher() {
 
 /// A publisher comes into a term that was used before: it waits for the limit, and finds zeros.
 #[test]
-fn a_used_term_is_clean_when_the_limit_allows_it() {
+fn cleaned_term_is_zero_once_limit_is_raised() {
     loom::model(|| {
         let used = 3 * i64::from(TERM_LENGTH);
         let log = new_log(0);
@@ -284,7 +284,7 @@ fn a_used_term_is_clean_when_the_limit_allows_it() {
 /// An exclusive publisher comes into a term that was used before and that nobody cleaned: a reader that follows meets its
 /// messages or nothing.
 #[test]
-fn an_exclusive_publisher_needs_no_clean_term() {
+fn exclusive_append_into_used_term_hides_old_frames() {
     loom::model(|| {
         let used = 3 * i64::from(TERM_LENGTH);
         let log = log_of(LogKind::Exclusive, 0);
@@ -358,7 +358,7 @@ fn meets_nothing_old(
 
 /// A message in fragments comes into a used term.
 #[test]
-fn fragments_need_no_clean_term() {
+fn exclusive_fragments_into_used_term_hide_old_frames() {
     let fragments = |appender: &mut ExclusiveAppender| {
         // The term before is full.
         while appender.append(&[2; 36], None).is_err() {}
@@ -368,7 +368,7 @@ fn fragments_need_no_clean_term() {
 
 /// A block of frames comes into a used term.
 #[test]
-fn a_block_needs_no_clean_term() {
+fn append_block_into_used_term_hides_old_frames() {
     let block = |appender: &mut ExclusiveAppender| {
         let block = datagram(appender.log(), appender.position(), 2);
         appender.append_block(&block).expect("room");
@@ -378,7 +378,7 @@ fn a_block_needs_no_clean_term() {
 
 /// A message does not fit what is left of a term: the padding leads a reader into the next one, which was used, too.
 #[test]
-fn a_term_that_is_given_up_leads_into_no_old_one() {
+fn exclusive_rotation_into_used_term_hides_old_frames() {
     let trip = |appender: &mut ExclusiveAppender| {
         let result = appender.append(&[3; 36], None);
         assert_eq!(result, Err(AppendError::AdminAction));
@@ -388,7 +388,7 @@ fn a_term_that_is_given_up_leads_into_no_old_one() {
 
 /// An aborted claim becomes padding: a reader sees nothing of it, or passes over all of it.
 #[test]
-fn an_aborted_claim_is_passed_over() {
+fn aborted_claim_is_skipped() {
     loom::model(|| {
         let log = new_log(0);
         let publisher = {
@@ -414,7 +414,7 @@ fn an_aborted_claim_is_passed_over() {
 /// never over the frames of those who live. (They are as quick as the model has them: whoever takes room and waits for
 /// the whole unblock timeout is taken for dead, too.)
 #[test]
-fn room_that_was_taken_and_not_begun_is_padded_over() {
+fn unblock_reserved_space_without_header_keeps_live_frames() {
     const SHORT: i64 = 32;
     loom::model(|| {
         let log = new_log(0);
@@ -471,13 +471,13 @@ fn receive(log: &LogBuffers, position: i64, number: u8) -> bool {
     let Ok(Frame::Data(frame)) = Frame::parse(&bytes) else {
         panic!("a data frame");
     };
-    let walk = frame.walk(TERM_LENGTH).expect("whole frames");
-    insert(log.term_at(position), &walk)
+    let frames = frame.validate(TERM_LENGTH).expect("whole frames");
+    insert(log.term_at(position), &frames)
 }
 
 /// Datagrams come in any order and twice; a reader sees nothing of a frame, or all of it, and frames in order.
 #[test]
-fn what_is_inserted_is_seen_whole_and_in_order() {
+fn inserted_packets_are_seen_whole_and_in_order() {
     loom::model(|| {
         let log = log_of(LogKind::Image, 0);
         let receiver = {
@@ -499,7 +499,7 @@ fn what_is_inserted_is_seen_whole_and_in_order() {
 /// The receiver empties the slot behind what it inserts into a used term, and a reader follows: it meets what was
 /// inserted or nothing, never what was there before.
 #[test]
-fn a_reader_that_follows_into_a_used_term_meets_no_old_frame() {
+fn insert_into_used_term_hides_old_frames() {
     const LOG: i64 = 3 * TERM_LENGTH as i64;
     loom::model(|| {
         let log = log_of(LogKind::Image, 0);
@@ -508,7 +508,7 @@ fn a_reader_that_follows_into_a_used_term_meets_no_old_frame() {
             let log = log.clone();
             thread::spawn(move || {
                 for (position, number) in [(LOG - FRAME, 1), (LOG, 2)] {
-                    log.vacate_slot(position + FRAME);
+                    log.clear_slot(position + FRAME);
                     assert!(receive(&log, position, number));
                 }
             })

@@ -19,7 +19,7 @@ pub fn run(datagram: &[u8]) {
         Frame::Data(data) => {
             assert_eq!(data.body(), &datagram[32..]);
             for term_length in TERM_LENGTHS {
-                let Ok(walk) = allocation::within(0, || data.walk(term_length)) else {
+                let Ok(walk) = allocation::within(0, || data.validate(term_length)) else {
                     continue;
                 };
                 let end = i64::from(walk.term_offset()) + i64::from(walk.length_in_term());

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use taran_core::interface::Interface;
 use taran_protocol::option::OptionSet;
 use taran_protocol::uri::{
-    Channel, ChannelUri, ChannelUriBuilder, FlowControlSpec, MAX_URI_LENGTH, Param,
+    Channel, ChannelUri, ChannelUriBuilder, FlowControlParams, MAX_URI_LENGTH, Param,
     PublicationDefaults, PublicationParams, Role, SubscriptionDefaults, SubscriptionParams,
     UdpChannel, UriError, value,
 };
@@ -45,7 +45,7 @@ fn read(text: &str) {
         assert_eq!(value::parse_duration_ns(&printed), Ok(duration));
     }
     DEFAULTS.with(|(publication, _)| {
-        let _ = FlowControlSpec::multicast(Some(text), &publication.flow_control);
+        let _ = FlowControlParams::multicast(Some(text), &publication.flow_control);
     });
     if let Ok(uri) = ChannelUri::parse(text) {
         assert_eq!(uri.to_string(), text);

@@ -77,7 +77,7 @@ impl Explanation {
             option: spec.property,
             variable: spec.variable,
             help: spec.help,
-            needs: spec.kind.needed().into_owned(),
+            needs: spec.kind.requirement().into_owned(),
             read_by: match spec.scope {
                 Scope::Driver => "driver",
                 Scope::Client => "client",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::StreamCounter;
-use taran_protocol::uri::{FlowControlSpec as Asked, FlowControlStrategy};
+use taran_protocol::uri::{FlowControlParams as Asked, FlowControlStrategy};
 
 use super::counters::StreamIdentity;
 use super::failure::Failure;

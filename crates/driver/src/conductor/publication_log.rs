@@ -1,7 +1,7 @@
 //! The log of a publication as the conductor sees it: how far the publisher is, what is clean, what is blocked.
 
 use taran_core::memory::prefetch_value;
-use taran_protocol::log::{LogBuffers, Standstill};
+use taran_protocol::log::{LogBuffers, TailSnapshot};
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
 use super::log_files::LogFile;
@@ -69,8 +69,8 @@ impl PublicationLog {
     }
 
     /// If the publisher stands at this position.
-    pub(crate) fn stands_at(&self, position: i64) -> Option<Standstill> {
-        self.buffers.stands_at(position)
+    pub(crate) fn stands_at(&self, position: i64) -> Option<TailSnapshot> {
+        self.buffers.snapshot_if_drained(position)
     }
 
     /// Asks for the memory that says where the publisher is, and who reads.
@@ -110,7 +110,7 @@ impl PublicationLog {
     /// done.
     pub(crate) fn clean_to(&mut self, position: i64) -> bool {
         let target = position & !i64::from(FRAME_ALIGNMENT - 1);
-        if self.buffers.is_kept_vacant() {
+        if self.buffers.clears_ahead() {
             self.clean_position = self.clean_position.max(target);
             return true;
         }

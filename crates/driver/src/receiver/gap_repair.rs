@@ -71,7 +71,7 @@ impl ReceiverImage {
             limit,
         }) = self.scan_range()
         {
-            let Ok(end) = log::follow(
+            let Ok(end) = log::contiguous_end(
                 self.spec.log.term_at(self.rebuild_position),
                 offset,
                 inserted_end,
@@ -94,7 +94,7 @@ impl ReceiverImage {
         }
         if self.rebuild_position > self.cleared_to {
             // Such a frame again. Who has read so far already may have met old frames there.
-            self.spec.log.vacate_slot(self.rebuild_position);
+            self.spec.log.clear_slot(self.rebuild_position);
             self.cleared_to = self.rebuild_position;
         }
     }
@@ -178,7 +178,7 @@ impl ReceiverImage {
     fn fill_gap(&mut self, gap: Gap, context: &ImageContext<'_>) -> bool {
         let end = gap.position + i64::from(gap.length);
         if end > self.cleared_to {
-            self.cleared_to = self.spec.log.vacate_range(self.cleared_to, end);
+            self.cleared_to = self.spec.log.clear_range(self.cleared_to, end);
         }
         let term_id = self.geometry.term_id(gap.position);
         let gap = log::Gap {

@@ -1,7 +1,9 @@
 //! From a datagram into the term buffer (docs/spec/wire.md §5.4).
 
 use taran_core::memory::Claim;
-use taran_protocol::frame::{DATA_HEADER_LENGTH, DataFrame, DataHeader, IntoBytes, Walk};
+use taran_protocol::frame::{
+    DATA_HEADER_LENGTH, DataFrame, DataHeader, IntoBytes, ValidatedFrames,
+};
 use taran_protocol::log;
 
 use super::image::ReceiverImage;
@@ -32,7 +34,7 @@ impl ReceiverImage {
         stride: usize,
         origin: &FrameOrigin,
     ) -> bool {
-        let Ok(walk) = frame.walk_train(self.geometry.term_length(), stride) else {
+        let Ok(walk) = frame.validate_segments(self.geometry.term_length(), stride) else {
             return false;
         };
         if frame.is_heartbeat() {
@@ -107,8 +109,10 @@ impl ReceiverImage {
         if length < HEADER || !segment_run::is_one_run(header.as_bytes(), body, stride) {
             return None;
         }
-        let frame = DataFrame::in_two(header, body).ok()?;
-        let walk = frame.walk_train(self.geometry.term_length(), stride).ok()?;
+        let frame = DataFrame::from_parts(header, body).ok()?;
+        let walk = frame
+            .validate_segments(self.geometry.term_length(), stride)
+            .ok()?;
         let extent = self.extent(&frame, &walk);
         // Subscribers map this memory, too. One that writes there while it is walked spoils what it reads itself, and must
         // not lead any further.
@@ -117,7 +121,7 @@ impl ReceiverImage {
         (extent.position < extent.end && extent.end <= term_end).then_some(extent)
     }
 
-    fn extent(&self, frame: &DataFrame<'_>, walk: &Walk<'_>) -> Extent {
+    fn extent(&self, frame: &DataFrame<'_>, walk: &ValidatedFrames<'_>) -> Extent {
         let position = self.geometry.position(frame.term_id(), walk.term_offset());
         Extent {
             position,
@@ -133,7 +137,7 @@ impl ReceiverImage {
         origin: &FrameOrigin,
         counters: &ReceiverCounters,
     ) {
-        let Ok(walk) = frame.walk(self.geometry.term_length()) else {
+        let Ok(walk) = frame.validate(self.geometry.term_length()) else {
             counters.invalid_packets.increment();
             return;
         };
@@ -240,7 +244,7 @@ impl ReceiverImage {
 
     /// Into the log, unless it is there already. What readers may have come by is not touched, whatever it looks like:
     /// frames of a broken sender lie over each other. True if it is new.
-    fn insert(&mut self, walk: &Walk<'_>, extent: Extent) -> bool {
+    fn insert(&mut self, walk: &ValidatedFrames<'_>, extent: Extent) -> bool {
         self.unanswered_naks = 0;
         if self.needs_scan {
             self.advance_rebuild_position();
@@ -268,7 +272,7 @@ impl ReceiverImage {
         // Where nothing is there it was room that lacked.
         if let Some(rest) = rest
             && rest.term_offset() != frame.term_offset()
-            && let Ok(walk) = rest.walk(term_length)
+            && let Ok(walk) = rest.validate(term_length)
         {
             self.insert(&walk, self.extent(&rest, &walk));
         }
@@ -299,13 +303,13 @@ impl ReceiverImage {
     /// message is long: it is done by and by, and the frame asked for again.
     fn clear_ahead(&mut self, position: i64, end: i64) -> bool {
         if position > self.cleared_to {
-            self.cleared_to = self.spec.log.vacate_range(self.cleared_to, position);
+            self.cleared_to = self.spec.log.clear_range(self.cleared_to, position);
         }
         if position > self.cleared_to {
             return false;
         }
         if end > self.cleared_to {
-            self.spec.log.vacate_slot(end);
+            self.spec.log.clear_slot(end);
         }
         true
     }

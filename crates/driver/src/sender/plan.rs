@@ -14,7 +14,7 @@ pub(super) const TURN_BYTES: i32 = 65_504;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) offset: usize,
-    pub(super) frames: log::Run,
+    pub(super) frames: log::SegmentRun,
 }
 
 /// What bounds a plan.
@@ -47,7 +47,7 @@ impl Plan {
     pub(super) fn scan(term: &Region, offset: i32, bounds: Bounds) -> Result<Self, CorruptFrame> {
         let none = Run {
             offset: 0,
-            frames: log::Run {
+            frames: log::SegmentRun {
                 length: 0,
                 segment: 0,
                 padding: 0,

@@ -10,7 +10,7 @@ use taran_core::clock::Now;
 use taran_core::counters::Counter;
 use taran_core::memory::{Region, prefetch_value};
 use taran_net::Transmit;
-use taran_protocol::log::Standstill;
+use taran_protocol::log::TailSnapshot;
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
 use super::announce::send_signs;
@@ -410,11 +410,11 @@ impl SenderPublication {
 }
 
 impl Guest for SenderPublication {
-    type Watch = Standstill;
+    type Watch = TailSnapshot;
 
     /// Who has sent everything, and may send more, has nothing to do before its publisher goes on, its next heartbeat is due
     /// or a receiver was silent for too long.
-    fn rest(&self, now_ns: i64) -> Option<Rest<Standstill>> {
+    fn rest(&self, now_ns: i64) -> Option<Rest<TailSnapshot>> {
         let is_quiet = self.has_initial_connection
             && !self.needs_setup
             && !self.is_held_up
@@ -424,7 +424,7 @@ impl Guest for SenderPublication {
         let until_ns = (self.sent_ns.saturating_add(ANNOUNCE_INTERVAL_NS))
             .min(self.receivers.unchanged_until_ns())
             .min(self.flow_control.idles_until_ns());
-        let watch = is_quiet.then(|| self.spec.log.stands_at(self.position))?;
+        let watch = is_quiet.then(|| self.spec.log.snapshot_if_drained(self.position))?;
         Some(Rest {
             until_ns,
             watch: watch?,

@@ -106,7 +106,7 @@ fn what_is_published_again_was_cleaned_before() {
     stream
         .log
         .metadata()
-        .is_kept_vacant
+        .clears_ahead
         .store(0, Ordering::Release);
     // Seven times around the log.
     while stream.appender.position() < 21 * TERM {

@@ -36,7 +36,7 @@ overlay! {
 }
 
 /// Page size of drivers that do not say it.
-const OLD_PAGE_SIZE: i32 = 4096;
+const LEGACY_PAGE_SIZE: i32 = 4096;
 
 impl CncHeader {
     pub(super) fn write(&self, spec: &CncSpec) {
@@ -75,7 +75,7 @@ impl CncHeader {
             });
         }
         let page_size = match self.page_size.load(Relaxed) {
-            0 => OLD_PAGE_SIZE,
+            0 => LEGACY_PAGE_SIZE,
             size if size > 0 && size.count_ones() == 1 => size,
             size => return Err(CncError::PageSize(size)),
         };

@@ -84,7 +84,7 @@ impl Cnc {
     /// # Errors
     /// The lengths do not make a file, or the region is shorter.
     pub fn create(region: &Region, spec: &CncSpec) -> Result<Self, CncError> {
-        let cnc = Self::cut(region, spec)?;
+        let cnc = Self::split(region, spec)?;
         cnc.header.write(spec);
         Ok(cnc)
     }
@@ -114,7 +114,7 @@ impl Cnc {
                 expected: CNC_VERSION,
             });
         }
-        Self::cut(region, &header.read()?)
+        Self::split(region, &header.read()?)
     }
 
     /// Makes the file public. The last step of its creation.
@@ -129,7 +129,7 @@ impl Cnc {
         self.header.version.load(Relaxed) != 0
     }
 
-    fn cut(region: &Region, spec: &CncSpec) -> Result<Self, CncError> {
+    fn split(region: &Region, spec: &CncSpec) -> Result<Self, CncError> {
         let needed = CNC_HEADER_LENGTH + spec.sections_length();
         if region.len() < needed {
             return Err(CncError::TooShort {

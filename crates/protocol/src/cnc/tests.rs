@@ -22,12 +22,12 @@ fn created(spec: &CncSpec) -> (Region, Cnc) {
 }
 
 #[test]
-fn the_default_file_is_as_long_as_the_official_one() {
+fn default_file_length_matches_official_driver() {
     assert_eq!(CncSpec::default().file_length(), 48_238_592);
 }
 
 #[test]
-fn what_was_created_is_opened_with_the_same_numbers() {
+fn open_created_file_returns_same_spec() {
     let spec = CncSpec {
         driver_pid: 7,
         start_timestamp_ms: 9,
@@ -51,7 +51,7 @@ fn what_was_created_is_opened_with_the_same_numbers() {
 }
 
 #[test]
-fn sections_follow_one_another_after_the_header() {
+fn sections_are_contiguous_after_header() {
     let (region, cnc) = created(&small());
     cnc.to_driver.write(0, &[1]);
     cnc.error_log.write(511, &[5]);
@@ -60,7 +60,7 @@ fn sections_follow_one_another_after_the_header() {
 }
 
 #[test]
-fn the_page_size_of_old_drivers_is_4096() {
+fn page_size_zero_is_read_as_4096() {
     let (region, cnc) = created(&small());
     cnc.header.page_size.store(0, Relaxed);
     cnc.publish();
@@ -68,7 +68,7 @@ fn the_page_size_of_old_drivers_is_4096() {
 }
 
 #[test]
-fn a_page_size_is_a_power_of_two() {
+fn page_size_not_power_of_two_is_rejected() {
     let (region, cnc) = created(&small());
     cnc.publish();
     for page_size in [1, 4096, 1 << 30] {
@@ -85,7 +85,7 @@ fn a_page_size_is_a_power_of_two() {
 }
 
 #[test]
-fn other_versions_are_refused() {
+fn open_other_version_is_rejected() {
     let (region, cnc) = created(&small());
     for (version, is_fine) in [
         (Version::new(0, 2, 0), true),
@@ -109,7 +109,7 @@ fn other_versions_are_refused() {
 }
 
 #[test]
-fn a_file_that_is_too_short_says_what_it_needs() {
+fn open_short_file_reports_needed_length() {
     let region = Region::anonymous(127).unwrap();
     assert_eq!(
         Cnc::open(&region).unwrap_err(),
@@ -133,7 +133,7 @@ fn a_file_that_is_too_short_says_what_it_needs() {
 
 proptest! {
     #[test]
-    fn no_header_leads_outside_the_file(header in proptest::array::uniform32(any::<i32>()), small in any::<bool>()) {
+    fn open_random_header_never_leaves_file(header in proptest::array::uniform32(any::<i32>()), small in any::<bool>()) {
         let region = Region::anonymous(16_384).unwrap();
         for (index, word) in header.iter().enumerate() {
             let word = if small { word.rem_euclid(4096) } else { *word };

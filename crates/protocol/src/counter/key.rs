@@ -197,7 +197,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_stream_key_has_the_layout_of_the_spec() {
+    fn stream_key_has_specified_layout() {
         let key = StreamKey {
             registration_id: 0x0102,
             session_id: -2,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_are_cut_to_what_fits() {
+    fn encode_long_channel_is_truncated() {
         let long = "x".repeat(500);
         let stream = StreamKey {
             registration_id: 1,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_outside_ascii_become_question_marks() {
+    fn encode_non_ascii_becomes_question_mark() {
         let key = ChannelKey {
             channel: "aeron:ipc?alias=é".into(),
         }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_make_no_sense_are_refused() {
+    fn decode_invalid_length_is_none() {
         for length in [-1, 109, i32::MAX, i32::MIN] {
             let mut key = [b'a'; KEY_LENGTH];
             key[..4].copy_from_slice(&length.to_le_bytes());
@@ -263,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stream_keys_read_back(registration_id: i64, session_id: i32, stream_id: i32, channel in "[ -~]{0,92}") {
+        fn stream_key_round_trips(registration_id: i64, session_id: i32, stream_id: i32, channel in "[ -~]{0,92}") {
             let key = StreamKey { registration_id, session_id, stream_id, channel: channel.into() };
             let mut record = [0xff; KEY_LENGTH];
             let encoded = key.encode();
@@ -272,7 +272,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn decode_random_bytes_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = (
                 StreamKey::decode(&bytes),
                 ChannelKey::decode(&bytes),

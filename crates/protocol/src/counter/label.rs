@@ -66,7 +66,7 @@ pub fn stream_label(
     channel: &str,
 ) -> String {
     let name = counter.name;
-    fitting(&format!(
+    truncate_label(&format!(
         "{name}: {registration_id} {session_id} {stream_id} {channel}"
     ))
 }
@@ -81,7 +81,7 @@ pub fn subscriber_position_label(
     join_position: i64,
 ) -> String {
     let name = StreamCounter::SUBSCRIBER_POSITION.name;
-    fitting(&format!(
+    truncate_label(&format!(
         "{name}: {registration_id} {session_id} {stream_id} {channel} @{join_position}"
     ))
 }
@@ -91,15 +91,15 @@ pub fn subscriber_position_label(
 #[must_use]
 pub fn channel_label(name: &str, channel: &str, bound_address: Option<&str>) -> String {
     match bound_address {
-        Some(address) => fitting(&format!("{name}: {channel} {address}")),
-        None => fitting(&format!("{name}: {channel}")),
+        Some(address) => truncate_label(&format!("{name}: {channel} {address}")),
+        None => truncate_label(&format!("{name}: {channel}")),
     }
 }
 
 /// `<name>: <channel status id> <address>`. Names: `snd-local-sockaddr`, `rcv-local-sockaddr`.
 #[must_use]
 pub fn socket_label(name: &str, channel_status_id: i32, address: &str) -> String {
-    fitting(&format!("{name}: {channel_status_id} {address}"))
+    truncate_label(&format!("{name}: {channel_status_id} {address}"))
 }
 
 /// `client-heartbeat: id=<client id>`: what the driver writes.
@@ -113,11 +113,11 @@ pub fn heartbeat_label(client_id: i64) -> String {
 #[must_use]
 pub fn heartbeat_label_suffix(client_name: &str, version: &str, commit: &str) -> String {
     let name: String = client_name.chars().take(CLIENT_NAME_MAX_LENGTH).collect();
-    fitting(&format!(" name={name} version={version} commit={commit}"))
+    truncate_label(&format!(" name={name} version={version} commit={commit}"))
 }
 
 /// The label as ASCII, cut to the length of the metadata record.
-fn fitting(label: &str) -> String {
+fn truncate_label(label: &str) -> String {
     ascii(label).take(LABEL_LENGTH).map(char::from).collect()
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_have_the_texts_of_the_spec() {
+    fn labels_match_specification() {
         assert_eq!(
             stream_label(
                 StreamCounter::SENDER_POSITION,
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_cut_at_the_length_of_the_record() {
+    fn long_label_is_truncated_to_record_length() {
         let channel = "x".repeat(1000);
         assert_eq!(
             subscriber_position_label(1, 2, 3, &channel, 64).len(),

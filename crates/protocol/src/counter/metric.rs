@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_and_end_in_their_unit() {
+    fn metric_names_are_unique_and_end_in_unit() {
         let mut names = HashSet::new();
         for counter in SystemCounter::ALL {
             let metric = counter.metric();

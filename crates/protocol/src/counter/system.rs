@@ -14,14 +14,14 @@ pub enum LabelSuffix {
     /// `: <THREADING_MODE>`
     ThreadingMode,
     /// `: threshold=<duration> <THREADING_MODE>`, with the threshold of this agent.
-    CycleThreshold(CycleOf),
+    CycleThreshold(CycleAgent),
     /// `: threshold=<duration>`, with the threshold of the name resolver.
     ResolverThreshold,
 }
 
 /// The agent whose duty cycle a counter watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CycleOf {
+pub enum CycleAgent {
     /// The conductor.
     Conductor,
     /// The sender.
@@ -79,7 +79,7 @@ macro_rules! system_counters {
     };
 }
 
-use CycleOf::{Conductor, Receiver, Sender};
+use CycleAgent::{Conductor, Receiver, Sender};
 use LabelSuffix::{
     CycleThreshold, DriverName, None as Plain, ResolverThreshold, ThreadingMode, Version,
 };
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_carry_their_suffixes() {
+    fn label_includes_suffix() {
         for (counter, label) in [
             (SystemCounter::BytesSent, "Bytes sent"),
             (SystemCounter::Errors, "Errors: version=1.51.0 commit=abc"),

@@ -13,10 +13,10 @@ pub struct EventSet(u64);
 #[error("unknown event code: {0}")]
 pub struct UnknownEvent(pub String);
 
-type Means = fn(&EventSpec) -> bool;
+type EventFilter = fn(&EventSpec) -> bool;
 
 /// The masks that the C driver took before events had names: which bits mean which events.
-const OLD_MASKS: &[(u64, Means)] = &[
+const LEGACY_MASKS: &[(u64, EventFilter)] = &[
     (0x1, |spec| spec.group == Group::CommandsIn),
     (0x2, |spec| spec.group == Group::CommandsOut),
     (0x4, |spec| spec.code == EventCode::FrameIn),
@@ -26,7 +26,7 @@ const OLD_MASKS: &[(u64, Means)] = &[
     }),
 ];
 /// An old mask from here on means everything.
-const OLD_MASK_ALL: u64 = 0xFFFF;
+const LEGACY_MASK_ALL: u64 = 0xFFFF;
 
 impl EventSet {
     /// None.
@@ -49,10 +49,10 @@ impl EventSet {
         if let Some(digits) = text.strip_prefix("0x") {
             let mask = u64::from_str_radix(digits, 16).map_err(|_| unknown())?;
             return Ok(Self::of(|spec| {
-                mask >= OLD_MASK_ALL
-                    || OLD_MASKS
+                mask >= LEGACY_MASK_ALL
+                    || LEGACY_MASKS
                         .iter()
-                        .any(|(bits, means)| mask & bits != 0 && means(spec))
+                        .any(|(bits, matches)| mask & bits != 0 && matches(spec))
             }));
         }
         match text {
@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_list_is_a_set_or_names_what_means_nothing(
+        fn parse_random_list_returns_set_or_names_unknown_part(
             parts in prop::collection::vec("[A-Z_]{1,12}|0x[0-9a-f]{0,20}|[0-9]{1,3}|\\PC{0,6}|all|admin|CMD_IN_ADD_COUNTER", 0..5)
         ) {
             let text = parts.join(",");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn names_numbers_and_words_are_understood() {
+    fn parse_accepts_names_numbers_and_keywords() {
         assert_eq!(names("FRAME_IN"), ["FRAME_IN"]);
         assert_eq!(
             names(" 2, CMD_IN_ADD_PUBLICATION ,,2"),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn old_masks_are_understood() {
+    fn parse_accepts_legacy_masks() {
         assert_eq!(names("0x4"), ["FRAME_IN"]);
         assert_eq!(names("0x18"), ["FRAME_OUT"]);
         assert_eq!(names("0x80"), ["UNTETHERED_SUBSCRIPTION_STATE_CHANGE"]);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_named() {
+    fn parse_unknown_event_is_named_in_error() {
         for text in ["frame_in", "0xyz", "9", "-1", "FRAME_IN,NOPE"] {
             let unknown = EventSet::parse(text).unwrap_err();
             assert!(text.contains(&unknown.0), "{unknown}");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_can_be_put_together() {
+    fn without_removes_one_event() {
         let set = EventSet::parse("admin").unwrap();
         let less = set.without(EventCode::CmdInKeepaliveClient.into());
         assert!(set.contains(EventCode::CmdInKeepaliveClient));

@@ -12,7 +12,7 @@ pub enum Group {
     /// Answers to clients.
     CommandsOut,
     /// What the driver does by itself.
-    Inside,
+    Internal,
 }
 
 /// What a field of an event is.
@@ -90,14 +90,14 @@ events! {
     CmdOutAvailableImage = 8 "CMD_OUT_AVAILABLE_IMAGE" CommandsOut [response: Response];
     CmdOutOnOperationSuccess = 12 "CMD_OUT_ON_OPERATION_SUCCESS" CommandsOut [response: Response];
     CmdInKeepaliveClient = 13 "CMD_IN_KEEPALIVE_CLIENT" CommandsIn [command: Command];
-    RemovePublicationCleanup = 14 "REMOVE_PUBLICATION_CLEANUP" Inside [session_id: Int, stream_id: Int, channel: Text];
-    RemoveSubscriptionCleanup = 15 "REMOVE_SUBSCRIPTION_CLEANUP" Inside [stream_id: Int, id: Long, channel: Text];
-    RemoveImageCleanup = 16 "REMOVE_IMAGE_CLEANUP" Inside [session_id: Int, stream_id: Int, id: Long, channel: Text];
+    RemovePublicationCleanup = 14 "REMOVE_PUBLICATION_CLEANUP" Internal [session_id: Int, stream_id: Int, channel: Text];
+    RemoveSubscriptionCleanup = 15 "REMOVE_SUBSCRIPTION_CLEANUP" Internal [stream_id: Int, id: Long, channel: Text];
+    RemoveImageCleanup = 16 "REMOVE_IMAGE_CLEANUP" Internal [session_id: Int, stream_id: Int, id: Long, channel: Text];
     CmdOutOnUnavailableImage = 17 "CMD_OUT_ON_UNAVAILABLE_IMAGE" CommandsOut [response: Response];
-    SendChannelCreation = 23 "SEND_CHANNEL_CREATION" Inside [channel: Text];
-    ReceiveChannelCreation = 24 "RECEIVE_CHANNEL_CREATION" Inside [channel: Text];
-    SendChannelClose = 25 "SEND_CHANNEL_CLOSE" Inside [channel: Text];
-    ReceiveChannelClose = 26 "RECEIVE_CHANNEL_CLOSE" Inside [channel: Text];
+    SendChannelCreation = 23 "SEND_CHANNEL_CREATION" Internal [channel: Text];
+    ReceiveChannelCreation = 24 "RECEIVE_CHANNEL_CREATION" Internal [channel: Text];
+    SendChannelClose = 25 "SEND_CHANNEL_CLOSE" Internal [channel: Text];
+    ReceiveChannelClose = 26 "RECEIVE_CHANNEL_CLOSE" Internal [channel: Text];
     CmdInAddDestination = 30 "CMD_IN_ADD_DESTINATION" CommandsIn [command: Command];
     CmdInRemoveDestination = 31 "CMD_IN_REMOVE_DESTINATION" CommandsIn [command: Command];
     CmdInAddExclusivePublication = 32 "CMD_IN_ADD_EXCLUSIVE_PUBLICATION" CommandsIn [command: Command];
@@ -113,32 +113,32 @@ events! {
     CmdInRemoveRcvDestination = 42 "CMD_IN_REMOVE_RCV_DESTINATION" CommandsIn [command: Command];
     CmdOutOnClientTimeout = 43 "CMD_OUT_ON_CLIENT_TIMEOUT" CommandsOut [response: Response];
     CmdInTerminateDriver = 44 "CMD_IN_TERMINATE_DRIVER" CommandsIn [command: Command];
-    UntetheredSubscriptionStateChange = 45 "UNTETHERED_SUBSCRIPTION_STATE_CHANGE" Inside
+    UntetheredSubscriptionStateChange = 45 "UNTETHERED_SUBSCRIPTION_STATE_CHANGE" Internal
         [subscription_id: Long, stream_id: Int, session_id: Int, from: Text, to: Text];
-    NameResolutionNeighborAdded = 46 "NAME_RESOLUTION_NEIGHBOR_ADDED" Inside [address: Address];
-    NameResolutionNeighborRemoved = 47 "NAME_RESOLUTION_NEIGHBOR_REMOVED" Inside [address: Address];
-    FlowControlReceiverAdded = 48 "FLOW_CONTROL_RECEIVER_ADDED" Inside
+    NameResolutionNeighborAdded = 46 "NAME_RESOLUTION_NEIGHBOR_ADDED" Internal [address: Address];
+    NameResolutionNeighborRemoved = 47 "NAME_RESOLUTION_NEIGHBOR_REMOVED" Internal [address: Address];
+    FlowControlReceiverAdded = 48 "FLOW_CONTROL_RECEIVER_ADDED" Internal
         [receiver_count: Int, receiver_id: Long, session_id: Int, stream_id: Int, channel: Text];
-    FlowControlReceiverRemoved = 49 "FLOW_CONTROL_RECEIVER_REMOVED" Inside
+    FlowControlReceiverRemoved = 49 "FLOW_CONTROL_RECEIVER_REMOVED" Internal
         [receiver_count: Int, receiver_id: Long, session_id: Int, stream_id: Int, channel: Text];
-    NameResolutionResolve = 50 "NAME_RESOLUTION_RESOLVE" Inside
+    NameResolutionResolve = 50 "NAME_RESOLUTION_RESOLVE" Internal
         [duration_ns: Long, name: Text, is_re_resolution: Int, address: Text];
-    TextData = 51 "TEXT_DATA" Inside [text: Text];
-    NameResolutionLookup = 52 "NAME_RESOLUTION_LOOKUP" Inside
+    TextData = 51 "TEXT_DATA" Internal [text: Text];
+    NameResolutionLookup = 52 "NAME_RESOLUTION_LOOKUP" Internal
         [resolver: Text, duration_ns: Long, name: Text, is_re_lookup: Int, resolved_name: Text];
     // Declared by the official drivers, and logged by neither; so here.
-    NameResolutionHostName = 53 "NAME_RESOLUTION_HOST_NAME" Inside [duration_ns: Long, host_name: Text];
-    NakSent = 54 "NAK_SENT" Inside
+    NameResolutionHostName = 53 "NAME_RESOLUTION_HOST_NAME" Internal [duration_ns: Long, host_name: Text];
+    NakSent = 54 "NAK_SENT" Internal
         [address: Address, session_id: Int, stream_id: Int, term_id: Int, term_offset: Int, length: Int];
-    Resend = 55 "RESEND" Inside
+    Resend = 55 "RESEND" Internal
         [session_id: Int, stream_id: Int, term_id: Int, term_offset: Int, length: Int, channel: Text];
     CmdInRemoveDestinationById = 56 "CMD_IN_REMOVE_DESTINATION_BY_ID" CommandsIn [command: Command];
     CmdInRejectImage = 57 "CMD_IN_REJECT_IMAGE" CommandsIn [command: Command];
-    NakReceived = 58 "NAK_RECEIVED" Inside
+    NakReceived = 58 "NAK_RECEIVED" Internal
         [address: Address, session_id: Int, stream_id: Int, term_id: Int, term_offset: Int, length: Int];
-    PublicationRevoke = 59 "PUBLICATION_REVOKE" Inside
+    PublicationRevoke = 59 "PUBLICATION_REVOKE" Internal
         [position: Long, session_id: Int, stream_id: Int, channel: Text];
-    PublicationImageRevoke = 60 "PUBLICATION_IMAGE_REVOKE" Inside
+    PublicationImageRevoke = 60 "PUBLICATION_IMAGE_REVOKE" Internal
         [position: Long, session_id: Int, stream_id: Int, source: Text];
 }
 
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_stand_in_the_order_of_their_numbers_and_fit_into_a_set() {
+    fn events_are_sorted_by_number_and_fit_set() {
         assert!(EventCode::ALL.is_sorted_by(|a, b| a.code < b.code));
         for spec in EventCode::ALL {
             assert!(spec.code.number() < 64);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_the_rest_of_a_record_stands_last() {
+    fn variable_length_field_is_last() {
         for spec in EventCode::ALL {
             let rest = |field: &Field| {
                 matches!(

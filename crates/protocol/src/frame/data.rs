@@ -85,7 +85,7 @@ impl<'a> DataFrame<'a> {
     /// # Errors
     /// It is no data, or breaks a rule that [`Frame::parse`](super::Frame::parse) checks.
     #[inline]
-    pub fn in_two(header: &'a DataHeader, body: &'a [u8]) -> Result<Self, InvalidFrame> {
+    pub fn from_parts(header: &'a DataHeader, body: &'a [u8]) -> Result<Self, InvalidFrame> {
         match super::first_type(&header.header, HEADER + body.len())? {
             FrameType::DATA | FrameType::PAD => Self::aligned(header, body),
             FrameType(other) => Err(InvalidFrame::UnknownType(other)),
@@ -97,7 +97,7 @@ impl<'a> DataFrame<'a> {
         if !body.len().is_multiple_of(FRAME_ALIGNMENT as usize) {
             return Err(InvalidFrame::DataLength {
                 length: HEADER + body.len(),
-                walked: 0,
+                covered: 0,
             });
         }
         Ok(Self { header, body })
@@ -138,7 +138,7 @@ impl<'a> DataFrame<'a> {
         self.header.term_id.get()
     }
 
-    /// Offset of the first frame in its term; not checked before [`Self::walk`].
+    /// Offset of the first frame in its term; not checked before [`Self::validate`].
     #[inline]
     #[must_use]
     pub fn term_offset(&self) -> i32 {
@@ -180,8 +180,8 @@ impl<'a> DataFrame<'a> {
     /// # Errors
     /// The packet must not be placed in a term of this length.
     #[inline]
-    pub fn walk(&self, term_length: i32) -> Result<Walk<'a>, InvalidFrame> {
-        self.walk_train(term_length, HEADER + self.body.len())
+    pub fn validate(&self, term_length: i32) -> Result<ValidatedFrames<'a>, InvalidFrame> {
+        self.validate_segments(term_length, HEADER + self.body.len())
     }
 
     /// The same for datagrams of `stride` bytes (the last may be shorter) that lie back to back: no frame reaches from one
@@ -191,7 +191,11 @@ impl<'a> DataFrame<'a> {
     ///
     /// The packets must not be placed in a term of this length, or not as one.
     #[inline]
-    pub fn walk_train(&self, term_length: i32, stride: usize) -> Result<Walk<'a>, InvalidFrame> {
+    pub fn validate_segments(
+        &self,
+        term_length: i32,
+        stride: usize,
+    ) -> Result<ValidatedFrames<'a>, InvalidFrame> {
         let term_offset = self.term_offset();
         if !is_frame_offset(term_offset, term_length) {
             return Err(InvalidFrame::TermOffset {
@@ -202,9 +206,9 @@ impl<'a> DataFrame<'a> {
         let length_in_term = if self.is_heartbeat() {
             0
         } else {
-            self.walk_frames(term_offset, term_length, stride)?
+            self.validate_frames(term_offset, term_length, stride)?
         };
-        Ok(Walk {
+        Ok(ValidatedFrames {
             header: self.header,
             body: self.body,
             term_offset,
@@ -213,7 +217,7 @@ impl<'a> DataFrame<'a> {
     }
 
     #[inline]
-    fn walk_frames(
+    fn validate_frames(
         &self,
         term_offset: i32,
         term_length: i32,
@@ -234,14 +238,20 @@ impl<'a> DataFrame<'a> {
                 && header.term_offset.get() == expected
                 && (frame_type == FrameType::DATA || frame_type == FrameType::PAD);
             if !sound {
-                return Err(InvalidFrame::DataLength { length, walked: at });
+                return Err(InvalidFrame::DataLength {
+                    length,
+                    covered: at,
+                });
             }
             let aligned = align32(frame_length);
             expected += aligned;
             at += aligned as usize;
             if at >= end_of_datagram && end_of_datagram < length {
                 if at > end_of_datagram {
-                    return Err(InvalidFrame::DataLength { length, walked: at });
+                    return Err(InvalidFrame::DataLength {
+                        length,
+                        covered: at,
+                    });
                 }
                 end_of_datagram = length.min(at + stride);
             }
@@ -251,11 +261,14 @@ impl<'a> DataFrame<'a> {
         if at == length || (at > length && last_is_pad) {
             Ok(expected - term_offset)
         } else {
-            Err(InvalidFrame::DataLength { length, walked: at })
+            Err(InvalidFrame::DataLength {
+                length,
+                covered: at,
+            })
         }
     }
 
-    /// What is left of a packet that was walked from the first frame on that is not there yet, as a packet of its own. Of
+    /// What is left of a packet that was covered from the first frame on that is not there yet, as a packet of its own. Of
     /// each frame before it, `is_there` is asked with its offset in the term.
     #[must_use]
     pub fn skip_while(&self, mut is_there: impl FnMut(i32) -> bool) -> Option<Self> {
@@ -285,14 +298,14 @@ impl<'a> DataFrame<'a> {
 
 /// A packet whose frames are known to fit the term: the only thing that can be inserted into one.
 #[derive(Clone, Copy, Debug)]
-pub struct Walk<'a> {
+pub struct ValidatedFrames<'a> {
     header: &'a DataHeader,
     body: &'a [u8],
     term_offset: i32,
     length_in_term: i32,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ValidatedFrames<'a> {
     /// Header of the first frame.
     #[inline]
     #[must_use]

@@ -25,12 +25,12 @@ pub enum InvalidFrame {
         length: usize,
     },
     /// A data datagram whose length is not a multiple of 32, or which does not end where its last frame does.
-    #[error("frames of {walked} bytes in a data datagram of {length} bytes")]
+    #[error("frames of {covered} bytes in a data datagram of {length} bytes")]
     DataLength {
         /// Bytes in the datagram.
         length: usize,
         /// Bytes up to where the frames stopped making sense.
-        walked: usize,
+        covered: usize,
     },
     /// An offset which is negative, beyond the term or not a multiple of 32.
     #[error("term offset {term_offset} is no frame offset in a term of {term_length} bytes")]

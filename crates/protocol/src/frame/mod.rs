@@ -15,7 +15,7 @@ mod rttm;
 mod setup;
 mod status_message;
 
-pub use data::{DATA_HEADER_LENGTH, DataFrame, DataHeader, Walk};
+pub use data::{DATA_HEADER_LENGTH, DataFrame, DataHeader, ValidatedFrames};
 pub use error::{ERROR_FRAME_LENGTH_MAX, ERROR_TEXT_LENGTH_MAX, ErrorFrame, ErrorHeader};
 pub use header::{FrameHeader, FrameType};
 pub use invalid::InvalidFrame;
@@ -57,7 +57,7 @@ pub enum Frame<'a> {
 
 impl<'a> Frame<'a> {
     /// Recognises and checks a datagram by the strict first-frame rules (`docs/spec/wire.md §1.14` rules 1, 2 and 5). For data,
-    /// [`DataFrame::walk`] then checks the whole packet against the stream's term length.
+    /// [`DataFrame::validate`] then checks the whole packet against the stream's term length.
     ///
     /// # Errors
     /// The datagram breaks a rule: drop it and count it as invalid.

@@ -46,7 +46,7 @@ fn data(datagram: &[u8]) -> DataFrame<'_> {
 }
 
 #[test]
-fn a_data_frame() {
+fn data_frame_of_specification_round_trips() {
     let bytes = hello_at_192();
     let frame = data(&bytes);
     assert_eq!((frame.session_id(), frame.stream_id()), (SESSION, STREAM));
@@ -54,33 +54,33 @@ fn a_data_frame() {
     assert_eq!(frame.flags(), DataHeader::UNFRAGMENTED);
     assert_eq!(frame.header().header.frame_length.get(), 37);
     assert!(!frame.is_heartbeat());
-    let walk = frame.walk(TERM_LENGTH).unwrap();
+    let frames = frame.validate(TERM_LENGTH).unwrap();
     assert_eq!(
         (
-            walk.term_offset(),
-            walk.length_in_term(),
-            walk.wire_length()
+            frames.term_offset(),
+            frames.length_in_term(),
+            frames.wire_length()
         ),
         (192, 64, 64)
     );
 }
 
 #[test]
-fn padding_counts_in_full_though_only_its_header_is_sent() {
+fn padding_with_header_only_counts_full_length_in_term() {
     let bytes = hello_then_padding();
-    let walk = data(&bytes).walk(TERM_LENGTH).unwrap();
-    assert_eq!((walk.wire_length(), walk.length_in_term()), (96, 128));
+    let frames = data(&bytes).validate(TERM_LENGTH).unwrap();
+    assert_eq!((frames.wire_length(), frames.length_in_term()), (96, 128));
 }
 
 #[test]
-fn heartbeats() {
+fn heartbeat_flags_are_recognised() {
     let expected = hex("00 00 00 00|00|c0|01 00  00 01 00 00|4d 3c 2b 1a
                         e9 03 00 00|65 00 00 00  00 00 00 00 00 00 00 00");
     let made = DataHeader::heartbeat(DataHeader::UNFRAGMENTED, SESSION, STREAM, 101, 256);
     assert_eq!(made.as_bytes(), expected);
     let frame = data(&expected);
     assert!(frame.is_heartbeat() && !frame.is_end_of_stream() && !frame.is_revoked());
-    assert_eq!(frame.walk(TERM_LENGTH).unwrap().length_in_term(), 0);
+    assert_eq!(frame.validate(TERM_LENGTH).unwrap().length_in_term(), 0);
 
     let mut end = expected.clone();
     end[5] = 0xe0;
@@ -90,14 +90,14 @@ fn heartbeats() {
 }
 
 #[test]
-fn an_empty_message_is_no_heartbeat() {
+fn empty_message_is_not_heartbeat() {
     let header = DataHeader {
         header: FrameHeader::new(32, DataHeader::UNFRAGMENTED, FrameType::DATA),
         ..DataHeader::heartbeat(0, SESSION, STREAM, 101, 256)
     };
     let frame = data(header.as_bytes());
     assert!(!frame.is_heartbeat());
-    assert_eq!(frame.walk(TERM_LENGTH).unwrap().length_in_term(), 32);
+    assert_eq!(frame.validate(TERM_LENGTH).unwrap().length_in_term(), 32);
 }
 
 fn setup() -> Setup {
@@ -115,7 +115,7 @@ fn setup() -> Setup {
 }
 
 #[test]
-fn a_setup() {
+fn setup_of_specification_round_trips() {
     let expected = hex("28 00 00 00|00|00|05 00  c0 00 00 00|4d 3c 2b 1a
                         e9 03 00 00|64 00 00 00  65 00 00 00|00 00 01 00
                         80 05 00 00|00 00 00 00");
@@ -124,7 +124,7 @@ fn a_setup() {
 }
 
 #[test]
-fn setups_with_impossible_fields_are_refused() {
+fn setup_with_invalid_fields_is_rejected() {
     let refused = |setup: Setup| Frame::parse(setup.as_bytes()).unwrap_err();
     for length in [0, -1, 65_535, 32_768, i32::MIN] {
         assert_eq!(
@@ -179,7 +179,7 @@ fn parsed_status(datagram: &[u8]) -> StatusFrame<'_> {
 }
 
 #[test]
-fn a_status_message() {
+fn status_message_of_specification_round_trips() {
     let expected = hex("24 00 00 00|00|00|03 00  4d 3c 2b 1a|e9 03 00 00
                         65 00 00 00|c0 00 00 00  00 80 00 00|88 77 66 55
                         44 33 22 11");
@@ -189,7 +189,7 @@ fn a_status_message() {
 }
 
 #[test]
-fn a_status_message_with_a_group_tag() {
+fn status_message_with_group_tag_round_trips() {
     let message = StatusMessage {
         header: StatusMessageWithTag::header(0),
         ..status()
@@ -206,7 +206,7 @@ fn a_status_message_with_a_group_tag() {
 }
 
 #[test]
-fn feedback_of_an_odd_length_is_no_tag() {
+fn status_message_with_odd_feedback_length_has_no_tag() {
     for extra in [1, 4, 7, 9, 100] {
         let mut bytes = status().as_bytes().to_vec();
         bytes.resize(36 + extra, 0xff);
@@ -217,7 +217,7 @@ fn feedback_of_an_odd_length_is_no_tag() {
 }
 
 #[test]
-fn status_messages_that_elicit_a_setup_or_end_a_stream() {
+fn status_message_flags_are_recognised() {
     let elicit = hex("24 00 00 00 00 80 03 00  4d 3c 2b 1a e9 03 00 00
                       00 00 00 00 00 00 00 00  00 00 00 00 88 77 66 55  44 33 22 11");
     let made = StatusMessage {
@@ -243,7 +243,7 @@ fn status_messages_that_elicit_a_setup_or_end_a_stream() {
 }
 
 #[test]
-fn status_messages_are_checked_against_the_term() {
+fn status_message_outside_term_is_rejected() {
     assert!(status().check(Some(TERM_LENGTH)).is_ok());
     let far = StatusMessage {
         consumption_term_offset: TERM_LENGTH.into(),
@@ -284,7 +284,7 @@ fn nak() -> Nak {
 }
 
 #[test]
-fn a_nak() {
+fn nak_of_specification_round_trips() {
     let expected = hex("1c 00 00 00|00|00|02 00  4d 3c 2b 1a|e9 03 00 00
                         65 00 00 00|c0 00 00 00  40 00 00 00");
     assert_eq!(nak().as_bytes(), expected);
@@ -292,7 +292,7 @@ fn a_nak() {
 }
 
 #[test]
-fn naks_are_checked_against_the_term() {
+fn nak_outside_term_is_rejected() {
     assert!(nak().check(TERM_LENGTH).is_ok());
     assert!(
         Nak {
@@ -325,7 +325,7 @@ fn naks_are_checked_against_the_term() {
 }
 
 #[test]
-fn a_round_trip_measurement() {
+fn rttm_of_specification_round_trips() {
     let request = hex("28 00 00 00|00|80|06 00  4d 3c 2b 1a|e9 03 00 00
                        cb 04 fb 71 1f 01 00 00  00 00 00 00 00 00 00 00
                        88 77 66 55 44 33 22 11");
@@ -345,7 +345,7 @@ fn a_round_trip_measurement() {
 }
 
 #[test]
-fn an_error_frame() {
+fn error_frame_of_specification_round_trips() {
     let expected = hex("30 00 00 00|00|08|04 00  4d 3c 2b 1a|e9 03 00 00
                         88 77 66 55 44 33 22 11  07 00 00 00 00 00 00 00
                         0d 00 00 00|08 00 00 00  72 65 6a 65 63 74 65 64");
@@ -385,7 +385,7 @@ fn an_error_frame() {
 }
 
 #[test]
-fn error_texts_that_do_not_fit_are_refused() {
+fn error_text_beyond_frame_is_rejected() {
     let mut buffer = [0; ERROR_FRAME_LENGTH_MAX];
     let bytes = ErrorFrame::write(
         &mut buffer,
@@ -409,7 +409,7 @@ fn error_texts_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn a_response_setup() {
+fn response_setup_of_specification_round_trips() {
     let expected = hex("14 00 00 00|00|00|0b 00  4d 3c 2b 1a|e9 03 00 00  81 70 6f 5e");
     let made = ResponseSetup {
         header: ResponseSetup::header(),
@@ -422,7 +422,7 @@ fn a_response_setup() {
 }
 
 #[test]
-fn a_resolution_of_the_sender_itself() {
+fn resolution_with_self_entry_round_trips() {
     let expected = hex("20 00 00 00|00|00|07 00  01|80|72 1f|00 00 00 00
                         c0 a8 01 0a|08 00 64 72  69 76 65 72 2d 61 00 00");
     let entry = ResolutionEntry {
@@ -441,7 +441,7 @@ fn a_resolution_of_the_sender_itself() {
 }
 
 #[test]
-fn a_resolution_of_two_others() {
+fn resolution_with_two_entries_round_trips() {
     let expected = hex("48 00 00 00|00|00|07 00  01|00|72 1f|fa 00 00 00
                         c0 a8 01 0b|05 00 64 72  76 2d 62 00 00 00 00 00
                         02|00|73 1f|dc 05 00 00  fd 00 00 00 00 00 00 00
@@ -467,7 +467,7 @@ fn a_resolution_of_two_others() {
 }
 
 #[test]
-fn bad_resolution_entries_end_the_datagram() {
+fn resolution_iterator_ends_at_invalid_entry() {
     let good = hex(
         "20 00 00 00 00 00 07 00 01 80 72 1f 00 00 00 00 c0 a8 01 0a 08 00 64 72 69 76 65 72 2d 61 00 00",
     );
@@ -504,7 +504,7 @@ fn bad_resolution_entries_end_the_datagram() {
 }
 
 #[test]
-fn first_frame_rules() {
+fn parse_enforces_first_frame_rules() {
     let refused = |text: &str| Frame::parse(&hex(text)).unwrap_err();
     assert_eq!(
         Frame::parse(&[]).unwrap_err(),
@@ -571,17 +571,17 @@ fn first_frame_rules() {
         Frame::parse(&odd).unwrap_err(),
         InvalidFrame::DataLength {
             length: 65,
-            walked: 0
+            covered: 0
         }
     );
 }
 
 #[test]
-fn the_walk_refuses_packets_that_do_not_add_up() {
+fn validate_inconsistent_packet_is_rejected() {
     let refused = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = hello_then_padding();
         change(&mut bytes);
-        data(&bytes).walk(TERM_LENGTH).unwrap_err()
+        data(&bytes).validate(TERM_LENGTH).unwrap_err()
     };
     let set = |at: usize, value: i32| {
         move |bytes: &mut Vec<u8>| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes())
@@ -605,7 +605,7 @@ fn the_walk_refuses_packets_that_do_not_add_up() {
         refused(&set(72, 65_440)),
         InvalidFrame::DataLength {
             length: 96,
-            walked: 64
+            covered: 64
         }
     );
     for length in [-1, 0, 31, 65, i32::MIN] {
@@ -613,7 +613,7 @@ fn the_walk_refuses_packets_that_do_not_add_up() {
             refused(&set(64, length)),
             InvalidFrame::DataLength {
                 length: 96,
-                walked: 64
+                covered: 64
             }
         );
     }
@@ -621,7 +621,7 @@ fn the_walk_refuses_packets_that_do_not_add_up() {
         refused(&|bytes| bytes[70] = 5),
         InvalidFrame::DataLength {
             length: 96,
-            walked: 64
+            covered: 64
         }
     );
     // A DATA frame cut off, and bytes after padding.
@@ -654,11 +654,11 @@ fn frame_like() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn parsing_never_panics(bytes in prop_oneof![frame_like(), proptest::collection::vec(any::<u8>(), 0..200)]) {
+    fn parse_random_bytes_never_panics(bytes in prop_oneof![frame_like(), proptest::collection::vec(any::<u8>(), 0..200)]) {
         match Frame::parse(&bytes) {
             Ok(Frame::Data(frame)) => {
-                if let Ok(walk) = frame.walk(TERM_LENGTH) {
-                    prop_assert!(walk.term_offset() + walk.length_in_term() <= TERM_LENGTH);
+                if let Ok(frames) = frame.validate(TERM_LENGTH) {
+                    prop_assert!(frames.term_offset() + frames.length_in_term() <= TERM_LENGTH);
                 }
             }
             Ok(Frame::Resolution(entries)) => prop_assert!(entries.count() <= bytes.len()),
@@ -669,7 +669,7 @@ proptest! {
     }
 
     #[test]
-    fn a_walked_packet_never_leaves_the_term(
+    fn validated_packet_stays_inside_term(
         offset in any::<i32>(), lengths in proptest::collection::vec(any::<i32>(), 1..4), pad in any::<bool>()
     ) {
         let mut bytes = Vec::new();
@@ -683,9 +683,9 @@ proptest! {
             bytes.extend(header.as_bytes());
             at = at.wrapping_add(crate::position::align32(length));
         }
-        if let Ok(walk) = data_or_none(&bytes).ok_or(()).and_then(|f| f.walk(TERM_LENGTH).map_err(|_| ())) {
-            prop_assert!(walk.term_offset() >= 0 && walk.length_in_term() >= 0);
-            prop_assert!(walk.term_offset() + walk.length_in_term() <= TERM_LENGTH);
+        if let Ok(frames) = data_or_none(&bytes).ok_or(()).and_then(|f| f.validate(TERM_LENGTH).map_err(|_| ())) {
+            prop_assert!(frames.term_offset() >= 0 && frames.length_in_term() >= 0);
+            prop_assert!(frames.term_offset() + frames.length_in_term() <= TERM_LENGTH);
         }
     }
 }

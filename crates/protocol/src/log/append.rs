@@ -3,12 +3,12 @@
 use taran_core::memory::Region;
 
 use super::LogFrame;
-use super::frame::{StreamIds, commit, vacate, write_header};
+use super::frame::{StreamIds, clear_length, commit, write_header};
 use crate::frame::{DATA_HEADER_LENGTH, DataHeader, FrameType};
 use crate::position::{FRAME_ALIGNMENT, align32};
 
 /// How far ahead of a frame memory is asked for, in bytes: what a line takes from afar, at the pace of small messages.
-const FETCH_AHEAD: i32 = 4096;
+const PREFETCH_DISTANCE: i32 = 4096;
 
 /// Why nothing was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum AppendError {
 
 /// Called for each frame before it is published, to fill its reserved value: the payload and all fields of the header
 /// but the length are in place. It must not panic, as readers wait for the frame.
-pub type ReservedValue<'a> = Option<&'a mut dyn FnMut(LogFrame<'_>) -> i64>;
+pub type ReservedValueSupplier<'a> = Option<&'a mut dyn FnMut(LogFrame<'_>) -> i64>;
 
 /// Length of a message in parts.
 ///
@@ -66,22 +66,22 @@ pub(super) const fn fragmented_space(length: i32, max_payload: i32) -> i32 {
     length / max_payload * (max_payload + DATA_HEADER_LENGTH) + last
 }
 
-/// Space in a term that was reserved for a message.
+/// ReservedRange in a term that was reserved for a message.
 #[derive(Debug)]
-pub(super) struct Space<'a> {
+pub(super) struct ReservedRange<'a> {
     pub(super) term: &'a Region,
     pub(super) ids: StreamIds,
     pub(super) term_id: i32,
     pub(super) offset: i32,
     /// Old bytes may lie in it: readers must find no old frame between two fragments, and no old bytes behind a payload.
-    pub(super) is_kept_vacant: bool,
+    pub(super) clears_ahead: bool,
 }
 
-impl Space<'_> {
+impl ReservedRange<'_> {
     /// Writes and publishes a message of `length` bytes as one frame. Always inlined: the numbers of the header then stay
     /// in registers on their way from the tail to the term.
     #[inline(always)]
-    pub(super) fn write(&self, parts: &[&[u8]], length: i32, reserved: ReservedValue<'_>) {
+    pub(super) fn write(&self, parts: &[&[u8]], length: i32, reserved: ReservedValueSupplier<'_>) {
         let frame_length = DATA_HEADER_LENGTH + length;
         self.begin(self.offset, frame_length, DataHeader::UNFRAGMENTED);
         let mut at = (self.offset + DATA_HEADER_LENGTH) as usize;
@@ -98,9 +98,9 @@ impl Space<'_> {
         parts: &[&[u8]],
         length: i32,
         max_payload: i32,
-        mut reserved: ReservedValue<'_>,
+        mut reserved: ReservedValueSupplier<'_>,
     ) {
-        let mut parts = Gather { parts, taken: 0 };
+        let mut parts = GatherCursor { parts, taken: 0 };
         let mut offset = self.offset;
         let mut left = length;
         let mut flags = DataHeader::BEGIN;
@@ -118,8 +118,8 @@ impl Space<'_> {
                 payload as usize,
             );
             let next = offset + align32(frame_length);
-            if left > 0 && self.is_kept_vacant {
-                vacate(self.term, next);
+            if left > 0 && self.clears_ahead {
+                clear_length(self.term, next);
             }
             // A new borrow for each frame.
             self.end(
@@ -134,7 +134,7 @@ impl Space<'_> {
 
     #[inline]
     pub(super) fn begin(&self, offset: i32, frame_length: i32, flags: u8) {
-        self.fetch_what_follows(offset, frame_length);
+        self.prefetch_ahead(offset, frame_length);
         write_header(
             self.term,
             self.ids,
@@ -145,26 +145,26 @@ impl Space<'_> {
             FrameType::DATA,
         );
         let aligned = align32(frame_length);
-        if self.is_kept_vacant && aligned != frame_length {
+        if self.clears_ahead && aligned != frame_length {
             // What aligns the frame travels with it. There is a payload then, so that the header is not among these.
             let last = (offset + aligned - FRAME_ALIGNMENT) as usize;
             self.term.zero(last, FRAME_ALIGNMENT as usize);
         }
     }
 
-    /// The term was last used long ago, and perhaps cleaned on another core: messages that follow each other closely
+    /// The term was last used long ago, and perhaps cleaned on another core: messages that contiguous_end each other closely
     /// would wait for each of its lines.
     #[inline]
-    fn fetch_what_follows(&self, offset: i32, frame_length: i32) {
+    fn prefetch_ahead(&self, offset: i32, frame_length: i32) {
         // Long messages are written in one go, which the processor foresees by itself.
-        if frame_length <= FETCH_AHEAD {
+        if frame_length <= PREFETCH_DISTANCE {
             self.term
-                .prefetch((offset + FETCH_AHEAD) as usize, frame_length as usize);
+                .prefetch((offset + PREFETCH_DISTANCE) as usize, frame_length as usize);
         }
     }
 
     #[inline]
-    fn end(&self, offset: i32, frame_length: i32, reserved: ReservedValue<'_>) {
+    fn end(&self, offset: i32, frame_length: i32, reserved: ReservedValueSupplier<'_>) {
         if let Some(supplier) = reserved {
             let value = supplier(LogFrame::new(self.term, offset, frame_length));
             write_reserved_value(self.term, offset, value);
@@ -182,12 +182,12 @@ pub(super) fn write_reserved_value(term: &Region, offset: i32, value: i64) {
 }
 
 /// Parts of a message, and how much of the first one is taken.
-struct Gather<'a> {
+struct GatherCursor<'a> {
     parts: &'a [&'a [u8]],
     taken: usize,
 }
 
-impl Gather<'_> {
+impl GatherCursor<'_> {
     /// Copies the next `length` bytes.
     fn copy(&mut self, term: &Region, mut at: usize, mut length: usize) {
         while let Some((first, rest)) = self.parts.split_first() {

@@ -1,6 +1,6 @@
-use super::insert::place;
+use super::insert::write_packet;
 use super::{AppendError, ExclusiveAppender};
-use crate::frame::{Frame, FrameType, InvalidFrame, Walk};
+use crate::frame::{Frame, FrameType, InvalidFrame, ValidatedFrames};
 
 /// Why a block of frames was not appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +39,7 @@ impl ExclusiveAppender {
     /// Nothing was appended, see [`BlockError`].
     pub fn append_block(&mut self, block: &[u8]) -> Result<i64, BlockError> {
         if self.term_offset() >= self.log().term_length() {
-            self.turn()?;
+            self.rotate_term()?;
         }
         let remaining = self.log().term_length() - self.term_offset();
         if block.len() > remaining as usize {
@@ -48,20 +48,20 @@ impl ExclusiveAppender {
                 remaining,
             });
         }
-        let walk = self.check_block(block)?;
+        let frames = self.check_block(block)?;
         let space = self
-            .reserve(walk.length_in_term())
+            .reserve(frames.length_in_term())
             .map_err(BlockError::Append)?;
         // As the receiver places a packet: everything behind the first length, then the length with release.
-        place(space.term, &walk);
+        write_packet(space.term, &frames);
         Ok(self.position())
     }
 
-    fn check_block<'a>(&self, block: &'a [u8]) -> Result<Walk<'a>, BlockError> {
+    fn check_block<'a>(&self, block: &'a [u8]) -> Result<ValidatedFrames<'a>, BlockError> {
         let Frame::Data(frame) = Frame::parse(block)? else {
             return Err(InvalidFrame::DataLength {
                 length: block.len(),
-                walked: 0,
+                covered: 0,
             }
             .into());
         };
@@ -90,14 +90,14 @@ impl ExclusiveAppender {
                 });
             }
         }
-        let walk = frame.walk(self.log().term_length())?;
-        if walk.length_in_term() as usize != block.len() {
+        let frames = frame.validate(self.log().term_length())?;
+        if frames.length_in_term() as usize != block.len() {
             return Err(InvalidFrame::DataLength {
                 length: block.len(),
-                walked: block.len(),
+                covered: block.len(),
             }
             .into());
         }
-        Ok(walk)
+        Ok(frames)
     }
 }

@@ -4,7 +4,7 @@ use zerocopy::IntoBytes;
 
 use super::frame::StreamIds;
 use super::metadata::DEFAULT_HEADER_OFFSET;
-use super::{LOG_METADATA_LENGTH, LogError, LogKind, LogMetadata, LogSpec, Standstill};
+use super::{LOG_METADATA_LENGTH, LogError, LogKind, LogMetadata, LogSpec, TailSnapshot};
 use crate::frame::DATA_HEADER_LENGTH;
 use crate::position::{
     FRAME_ALIGNMENT, PARTITION_COUNT, RawTail, TermGeometry, partition_of_count,
@@ -219,12 +219,12 @@ impl LogBuffers {
 
     /// If the publisher stands at this position, and within a term: from the end of one it may go on by another one's tail.
     #[must_use]
-    pub fn stands_at(&self, position: i64) -> Option<Standstill> {
+    pub fn snapshot_if_drained(&self, position: i64) -> Option<TailSnapshot> {
         let partition = partition_of_count(self.active_term_count());
         let tail = self.raw_tail(partition);
         let is_within = tail.effective_offset(self.term_length()) < self.term_length();
         let stands = is_within && self.position_of(tail) == position;
-        stands.then(|| Standstill::new(self.metadata.clone(), partition, tail))
+        stands.then(|| TailSnapshot::new(self.metadata.clone(), partition, tail))
     }
 
     /// Turns to the next term after the one with this count and id (`docs/spec/shared-memory.md §7.6`). Any number of appenders and the

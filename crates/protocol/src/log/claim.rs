@@ -4,30 +4,30 @@ use std::ops::{Deref, DerefMut};
 
 use taran_core::memory::{Claim, Region};
 
-use super::append::{Space, write_reserved_value};
+use super::append::{ReservedRange, write_reserved_value};
 use super::frame::commit;
 use crate::frame::{DATA_HEADER_LENGTH, DataHeader, FrameHeader, FrameType};
 
-/// Space for one message in a log, to be filled in place. Readers wait for it, so commit soon. A claim that is dropped
+/// ReservedRange for one message in a log, to be filled in place. Readers wait for it, so commit soon. A claim that is dropped
 /// is aborted: readers skip its space.
 #[must_use = "a claim that is dropped is aborted"]
 pub struct FrameClaim<'a> {
     // Dropped first, so that nobody has the payload any more when it is published.
     payload: Claim<'a>,
-    frame: Unpublished<'a>,
+    frame: AbortOnDrop<'a>,
     position: i64,
 }
 
 impl<'a> FrameClaim<'a> {
     /// Begins the frame of a message of `length` bytes; `position` is the one after it.
     #[inline]
-    pub(super) fn begin(space: &Space<'a>, length: i32, position: i64) -> Self {
-        let Space { term, offset, .. } = *space;
+    pub(super) fn begin(space: &ReservedRange<'a>, length: i32, position: i64) -> Self {
+        let ReservedRange { term, offset, .. } = *space;
         let frame_length = DATA_HEADER_LENGTH + length;
         space.begin(offset, frame_length, DataHeader::UNFRAGMENTED);
         Self {
             payload: term.claim((offset + DATA_HEADER_LENGTH) as usize, length as usize),
-            frame: Unpublished {
+            frame: AbortOnDrop {
                 term,
                 offset,
                 length: frame_length,
@@ -72,7 +72,7 @@ impl<'a> FrameClaim<'a> {
             position,
         } = self;
         {
-            let _given_back = payload;
+            let _released = payload;
         }
         frame.publish();
         position
@@ -110,13 +110,13 @@ impl fmt::Debug for FrameClaim<'_> {
 
 /// A frame whose length is still negative. Dropped, it becomes padding.
 #[derive(Debug)]
-struct Unpublished<'a> {
+struct AbortOnDrop<'a> {
     term: &'a Region,
     offset: i32,
     length: i32,
 }
 
-impl Unpublished<'_> {
+impl AbortOnDrop<'_> {
     #[inline]
     fn write(&self, field: usize, bytes: &[u8]) {
         self.term.write(self.offset as usize + field, bytes);
@@ -129,7 +129,7 @@ impl Unpublished<'_> {
     }
 }
 
-impl Drop for Unpublished<'_> {
+impl Drop for AbortOnDrop<'_> {
     fn drop(&mut self) {
         self.write(
             offset_of!(FrameHeader, frame_type),

@@ -1,8 +1,8 @@
 use taran_core::sync::Ordering;
 
-use super::append::{Space, fragmented_space, framed_space, message_length};
-use super::frame::{vacate, write_padding};
-use super::{AppendError, FrameClaim, LogBuffers, LogError, ReservedValue};
+use super::append::{ReservedRange, fragmented_space, framed_space, message_length};
+use super::frame::{clear_length, write_padding};
+use super::{AppendError, FrameClaim, LogBuffers, LogError, ReservedValueSupplier};
 use crate::position::{FRAME_ALIGNMENT, RawTail, partition_of_count};
 
 /// Appends to a log that nobody else appends to (`docs/spec/shared-memory.md §8.3`). It knows where the log stands, so the tail counter is
@@ -39,7 +39,7 @@ impl ExclusiveAppender {
                 term_count,
             });
         }
-        log.set_kept_vacant();
+        log.set_clears_ahead();
         Ok(Self {
             term_count,
             partition: partition_of_count(term_count),
@@ -86,7 +86,7 @@ impl ExclusiveAppender {
     pub fn append(
         &mut self,
         message: &[u8],
-        reserved: ReservedValue<'_>,
+        reserved: ReservedValueSupplier<'_>,
     ) -> Result<i64, AppendError> {
         self.append_parts(&[message], reserved)
     }
@@ -99,7 +99,7 @@ impl ExclusiveAppender {
     pub fn append_parts(
         &mut self,
         parts: &[&[u8]],
-        reserved: ReservedValue<'_>,
+        reserved: ReservedValueSupplier<'_>,
     ) -> Result<i64, AppendError> {
         let length = message_length(parts, self.log.max_message_length())?;
         if length > self.log.max_payload_length() {
@@ -115,7 +115,7 @@ impl ExclusiveAppender {
         &mut self,
         parts: &[&[u8]],
         length: i32,
-        reserved: ReservedValue<'_>,
+        reserved: ReservedValueSupplier<'_>,
     ) -> Result<i64, AppendError> {
         let max_payload = self.log.max_payload_length();
         let space = self.reserve(fragmented_space(length, max_payload))?;
@@ -156,7 +156,7 @@ impl ExclusiveAppender {
             return Err(AppendError::TooLong { length, max });
         }
         let required = framed_space(length as i32);
-        let Space {
+        let ReservedRange {
             term,
             ids,
             term_id,
@@ -169,34 +169,34 @@ impl ExclusiveAppender {
 
     /// Moves the tail over `required` bytes, a multiple of 32.
     #[inline(always)]
-    pub(super) fn reserve(&mut self, required: i32) -> Result<Space<'_>, AppendError> {
+    pub(super) fn reserve(&mut self, required: i32) -> Result<ReservedRange<'_>, AppendError> {
         let offset = self.term_offset;
         // A term and what is required are at most 2^30 each.
         let end = offset + required;
         if end > self.log.term_length() {
-            return Err(self.trip(end));
+            return Err(self.on_term_end(end));
         }
-        self.vacate(end);
+        self.clear_next_slot(end);
         self.store_tail(end);
         self.term_offset = end;
-        Ok(Space {
+        Ok(ReservedRange {
             term: self.log.term(self.partition),
             ids: self.log.ids(),
             term_id: self.term_id,
             offset,
-            is_kept_vacant: true,
+            clears_ahead: true,
         })
     }
 
     /// Empties the slot where readers look behind a frame that ends at `end`: if need be, in the next term.
     #[inline(always)]
-    fn vacate(&self, end: i32) {
+    fn clear_next_slot(&self, end: i32) {
         let (partition, offset) = if end < self.log.term_length() {
             (self.partition, end)
         } else {
             (partition_of_count(self.term_count.wrapping_add(1)), 0)
         };
-        vacate(self.log.term(partition), offset);
+        clear_length(self.log.term(partition), offset);
     }
 
     /// Tells the driver, before the frame is written, that there is one.
@@ -209,8 +209,8 @@ impl ExclusiveAppender {
 
     #[cold]
     #[inline(never)]
-    fn trip(&mut self, end: i32) -> AppendError {
-        self.vacate(self.log.term_length());
+    fn on_term_end(&mut self, end: i32) -> AppendError {
+        self.clear_next_slot(self.log.term_length());
         self.store_tail(end);
         let (offset, term_length) = (self.term_offset, self.log.term_length());
         if offset < term_length {
@@ -224,14 +224,14 @@ impl ExclusiveAppender {
             );
             self.term_offset = term_length;
         }
-        match self.turn() {
+        match self.rotate_term() {
             Ok(()) => AppendError::AdminAction,
             Err(error) => error,
         }
     }
 
     /// Turns from a full term to the next one.
-    pub(super) fn turn(&mut self) -> Result<(), AppendError> {
+    pub(super) fn rotate_term(&mut self) -> Result<(), AppendError> {
         let term_length = i64::from(self.log.term_length());
         if self.term_begin + term_length >= self.log.geometry().max_position() {
             return Err(AppendError::MaxPositionExceeded);

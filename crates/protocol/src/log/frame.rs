@@ -148,7 +148,7 @@ pub(super) fn write_header(
 
 /// Empties a slot: nothing is found there until a frame is begun.
 #[inline]
-pub(super) fn vacate(term: &Region, offset: i32) {
+pub(super) fn clear_length(term: &Region, offset: i32) {
     // Relaxed: the frame that leads here is published after it, with release.
     term.atomic_i32(offset as usize).store(0, Ordering::Relaxed);
 }

@@ -6,7 +6,7 @@ use taran_core::sync::Ordering;
 use super::frame::{commit, write_padding};
 use super::term_reader::TermReader;
 use super::{CorruptFrame, LogBuffers};
-use crate::frame::{DATA_HEADER_LENGTH, DataHeader, IntoBytes, Walk};
+use crate::frame::{DATA_HEADER_LENGTH, DataHeader, IntoBytes, ValidatedFrames};
 use crate::position::{FRAME_ALIGNMENT, is_frame_offset};
 
 const HEADER: usize = DATA_HEADER_LENGTH as usize;
@@ -17,15 +17,15 @@ const FIRST_LINE: usize = 64;
 /// Places a packet in the term that its term id belongs to. The first copy wins: false if there is something already,
 /// or if the packet is a heartbeat or was not walked for a term of this length.
 #[inline]
-pub fn insert(term: &Region, packet: &Walk<'_>) -> bool {
+pub fn insert(term: &Region, packet: &ValidatedFrames<'_>) -> bool {
     let room = term.len().saturating_sub(packet.term_offset() as usize);
     if packet.length_in_term() == 0
         || packet.wire_length() > room
-        || !is_vacant(term, packet.term_offset())
+        || !is_slot_empty(term, packet.term_offset())
     {
         return false;
     }
-    place(term, packet);
+    write_packet(term, packet);
     true
 }
 
@@ -33,7 +33,7 @@ pub fn insert(term: &Region, packet: &Walk<'_>) -> bool {
 #[inline]
 pub fn insert_received(term: &Region, header: &DataHeader) -> bool {
     let offset = header.term_offset.get();
-    if !is_frame_offset(offset, term.len() as i32) || !is_vacant(term, offset) {
+    if !is_frame_offset(offset, term.len() as i32) || !is_slot_empty(term, offset) {
         return false;
     }
     publish(term, offset, header);
@@ -43,14 +43,14 @@ pub fn insert_received(term: &Region, header: &DataHeader) -> bool {
 /// Whether there is no frame. A negative length is none to readers either: it is left of a broken sender's frames, which
 /// lay over each other.
 #[inline]
-fn is_vacant(term: &Region, offset: i32) -> bool {
+fn is_slot_empty(term: &Region, offset: i32) -> bool {
     // Acquire: pairs with the release of `publish`, or with that of `fill_gap`, though only this thread writes here.
     term.atomic_i32(offset as usize).load(Ordering::Acquire) <= 0
 }
 
 /// Copies a packet of at least one frame into its place, and publishes its first frame last.
 #[inline]
-pub(super) fn place(term: &Region, packet: &Walk<'_>) {
+pub(super) fn write_packet(term: &Region, packet: &ValidatedFrames<'_>) {
     let at = packet.term_offset() as usize;
     if let Some((first, rest)) = packet.body().split_at_checked(FIRST_LINE - HEADER) {
         term.write(at + FIRST_LINE, rest);
@@ -79,8 +79,8 @@ pub struct Gap {
 
 /// How far a term is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rebuilt {
-    /// Offset after the last of the frames that follow each other without a gap.
+pub struct GapScan {
+    /// Offset after the last of the frames that contiguous_end each other without a gap.
     pub offset: i32,
     /// The gap there, if something is beyond it or the limit is.
     pub gap: Option<Gap>,
@@ -91,7 +91,7 @@ pub struct Rebuilt {
 /// # Errors
 /// The first frame is corrupt, or the offset is none.
 #[inline]
-pub fn follow(term: &Region, offset: i32, limit: i32) -> Result<i32, CorruptFrame> {
+pub fn contiguous_end(term: &Region, offset: i32, limit: i32) -> Result<i32, CorruptFrame> {
     let mut reader = TermReader::new(term, offset, limit)?;
     while reader.next()?.is_some() {}
     Ok(reader.offset)
@@ -103,11 +103,11 @@ pub fn follow(term: &Region, offset: i32, limit: i32) -> Result<i32, CorruptFram
 /// # Errors
 /// The first frame is corrupt, or the offset is none.
 #[inline]
-pub fn find_gap(term: &Region, offset: i32, limit: i32) -> Result<Rebuilt, CorruptFrame> {
+pub fn find_gap(term: &Region, offset: i32, limit: i32) -> Result<GapScan, CorruptFrame> {
     let limit = limit.min(term.len() as i32);
-    let begin = follow(term, offset, limit)?;
+    let begin = contiguous_end(term, offset, limit)?;
     if begin >= limit {
-        return Ok(Rebuilt {
+        return Ok(GapScan {
             offset: begin,
             gap: None,
         });
@@ -121,7 +121,7 @@ pub fn find_gap(term: &Region, offset: i32, limit: i32) -> Result<Rebuilt, Corru
         offset: begin,
         length: end.min(limit) - begin,
     };
-    Ok(Rebuilt {
+    Ok(GapScan {
         offset: begin,
         gap: Some(gap),
     })
@@ -140,7 +140,7 @@ pub fn fill_gap(log: &LogBuffers, term_id: i32, gap: Gap) -> bool {
         return false;
     }
     let mut slots = (gap.offset..gap.offset + gap.length).step_by(FRAME_ALIGNMENT as usize);
-    if !slots.all(|offset| is_vacant(term, offset)) {
+    if !slots.all(|offset| is_slot_empty(term, offset)) {
         return false;
     }
     write_padding(term, log.ids(), term_id, gap.offset, gap.length);

@@ -66,7 +66,7 @@ overlay! {
         508 => gap_508: Gap<3584>,
         /// Ours alone, zero in official logs: 1 if the publisher empties the slot behind each of its frames itself, so
         /// that nobody has to clean the log for it.
-        4092 => is_kept_vacant: AtomicI32,
+        4092 => clears_ahead: AtomicI32,
     }
 }
 

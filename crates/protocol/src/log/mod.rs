@@ -2,7 +2,7 @@
 //!
 //! [`LogBuffers`] is the log; it remembers the numbers that never change and that were checked when it was opened. The
 //! operations on it are small modules: publishers append ([`SharedAppender`], [`ExclusiveAppender`]), the sender scans
-//! ([`scan`], [`scan_run`]), the receiver inserts and looks for gaps ([`insert`], [`insert_received`], [`follow`],
+//! ([`scan`], [`scan_run`]), the receiver inserts and looks for gaps ([`insert`], [`insert_received`], [`contiguous_end`],
 //! [`find_gap`], [`fill_gap`]),
 //! subscribers poll ([`poll`] and its variants), the conductor rotates, unblocks and cleans (methods of
 //! [`LogBuffers`]).
@@ -26,6 +26,7 @@ mod append_block;
 mod buffers;
 mod claim;
 mod clean;
+mod clear_ahead;
 mod error;
 mod exclusive_appender;
 mod frame;
@@ -35,28 +36,27 @@ mod poll;
 mod scan;
 mod shared_appender;
 mod spec;
-mod standstill;
+mod tail_snapshot;
 mod term_reader;
 mod unblock;
-mod vacate;
 
-pub use append::{AppendError, ReservedValue};
+pub use append::{AppendError, ReservedValueSupplier};
 pub use append_block::BlockError;
 pub use buffers::LogBuffers;
 pub use claim::FrameClaim;
 pub use error::{CorruptFrame, LogError};
 pub use exclusive_appender::ExclusiveAppender;
 pub use frame::{LogFrame, frame_at};
-pub use insert::{Gap, Rebuilt, fill_gap, find_gap, follow, insert, insert_received};
+pub use insert::{Gap, GapScan, contiguous_end, fill_gap, find_gap, insert, insert_received};
 pub use metadata::LogMetadata;
 pub use poll::{Action, Block, Polled, peek, poll, poll_block, poll_bounded, poll_controlled};
-pub use scan::{Run, RunLimit, Scan, scan, scan_run};
+pub use scan::{RunLimit, Scan, SegmentRun, scan, scan_run};
 pub use shared_appender::{SharedAppender, Tail};
 pub use spec::{
     LOG_METADATA_LENGTH, LogKind, LogSpec, PAGE_SIZE_MAX, PAGE_SIZE_MIN, SocketBufferLengths,
     file_length,
 };
-pub use standstill::Standstill;
+pub use tail_snapshot::TailSnapshot;
 
 #[cfg(test)]
 #[cfg(not(loom))]

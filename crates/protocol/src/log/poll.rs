@@ -58,7 +58,7 @@ pub fn poll_bounded(
     let mut reader = TermReader::new(term, offset, limit_offset)?;
     let mut fragments = 0;
     while fragments < fragment_limit
-        && let Some(frame) = reader.next_of_many()?
+        && let Some(frame) = reader.next_with_prefetch()?
     {
         if !frame.is_padding() {
             fragments += 1;
@@ -88,7 +88,7 @@ pub fn poll_controlled(
     let mut reader = TermReader::new(term, offset, limit_offset)?;
     let mut fragments = 0;
     while fragments < fragment_limit
-        && let Some(frame) = reader.next_of_many()?
+        && let Some(frame) = reader.next_with_prefetch()?
     {
         if frame.is_padding() {
             continue;

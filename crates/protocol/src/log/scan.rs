@@ -16,12 +16,12 @@ pub enum Scan {
     /// The first frame is longer than the limit: back pressure, if the limit is the window.
     OverLimit,
     /// One datagram, or a run of them.
-    Ready(Run),
+    Ready(SegmentRun),
 }
 
 /// Bytes to send that lie back to back, as datagrams of `segment` bytes of which only the last may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct SegmentRun {
     /// Bytes to send.
     pub length: i32,
     /// Bytes in each datagram but the last.
@@ -30,7 +30,7 @@ pub struct Run {
     pub padding: i32,
 }
 
-impl Run {
+impl SegmentRun {
     /// How far the sender's position moves once everything is sent.
     #[inline]
     #[must_use]
@@ -75,7 +75,7 @@ pub fn scan(term: &Region, offset: i32, limit: i32) -> Result<Scan, CorruptFrame
             if length + DATA_HEADER_LENGTH <= limit {
                 let padding = frame.aligned_length() - DATA_HEADER_LENGTH;
                 let length = length + DATA_HEADER_LENGTH;
-                return Ok(Scan::Ready(Run {
+                return Ok(Scan::Ready(SegmentRun {
                     length,
                     segment: length,
                     padding,
@@ -93,7 +93,7 @@ pub fn scan(term: &Region, offset: i32, limit: i32) -> Result<Scan, CorruptFrame
     if length == 0 {
         Ok(Scan::Empty)
     } else {
-        Ok(Scan::Ready(Run {
+        Ok(Scan::Ready(SegmentRun {
             length,
             segment: length,
             padding: 0,
@@ -119,10 +119,10 @@ pub fn scan_run(term: &Region, offset: i32, limit: &RunLimit) -> Result<Scan, Co
             .bytes
             .min(limit.window)
             .min(term.len() as i32 - offset);
-        let most = limit.datagrams.min(room / run.segment) - datagrams;
-        let alike = alike(term, offset, run.segment, most);
-        run.length += alike * run.segment;
-        datagrams += alike;
+        let max = limit.datagrams.min(room / run.segment) - datagrams;
+        let equal = equal_datagrams(term, offset, run.segment, max);
+        run.length += equal * run.segment;
+        datagrams += equal;
     }
     while run.padding == 0
         && datagrams < limit.datagrams
@@ -146,11 +146,11 @@ pub fn scan_run(term: &Region, offset: i32, limit: &RunLimit) -> Result<Scan, Co
     Ok(Scan::Ready(run))
 }
 
-/// How many of the datagrams behind the one at `offset` are full of messages as long as its first one: up to `most`, all
+/// How many of the datagrams behind the one at `offset` are full of messages as long as its first one: up to `max`, all
 /// of which would lie in the term. That they are the same length need not be waited for: where one ends is known before
 /// its length has come from memory.
 #[inline]
-fn alike(term: &Region, offset: i32, segment: i32, most: i32) -> i32 {
+fn equal_datagrams(term: &Region, offset: i32, segment: i32, max: i32) -> i32 {
     let length = |at: i32| {
         // Acquire: pairs with the release of the length by whoever committed the frame.
         term.atomic_i32(at as usize).load(Ordering::Acquire)
@@ -161,12 +161,12 @@ fn alike(term: &Region, offset: i32, segment: i32, most: i32) -> i32 {
         return 0;
     }
     let aligned = align32(first);
-    let is_alike = |at: i32| length(at) == first && !LogFrame::new(term, at, first).is_padding();
+    let is_equal = |at: i32| length(at) == first && !LogFrame::new(term, at, first).is_padding();
     let mut found = 0;
     let mut at = offset + segment;
-    while found < most {
+    while found < max {
         let end = at + segment;
-        while at < end && is_alike(at) {
+        while at < end && is_equal(at) {
             at += aligned;
         }
         if at < end {

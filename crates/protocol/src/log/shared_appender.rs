@@ -1,8 +1,8 @@
 use taran_core::sync::Ordering;
 
-use super::append::{Space, fragmented_space, framed_space, message_length};
+use super::append::{ReservedRange, fragmented_space, framed_space, message_length};
 use super::frame::write_padding;
-use super::{AppendError, FrameClaim, LogBuffers, ReservedValue};
+use super::{AppendError, FrameClaim, LogBuffers, ReservedValueSupplier};
 use crate::position::{FRAME_ALIGNMENT, RawTail, partition_of_count};
 
 /// Appends to a log that any number of threads and processes append to at once (`docs/spec/shared-memory.md §8.2`).
@@ -71,7 +71,7 @@ impl SharedAppender {
         &self,
         tail: Tail,
         message: &[u8],
-        reserved: ReservedValue<'_>,
+        reserved: ReservedValueSupplier<'_>,
     ) -> Result<i64, AppendError> {
         self.append_parts(tail, &[message], reserved)
     }
@@ -85,7 +85,7 @@ impl SharedAppender {
         &self,
         tail: Tail,
         parts: &[&[u8]],
-        reserved: ReservedValue<'_>,
+        reserved: ReservedValueSupplier<'_>,
     ) -> Result<i64, AppendError> {
         let length = message_length(parts, self.log.max_message_length())?;
         if length > self.log.max_payload_length() {
@@ -102,7 +102,7 @@ impl SharedAppender {
         tail: Tail,
         parts: &[&[u8]],
         length: i32,
-        reserved: ReservedValue<'_>,
+        reserved: ReservedValueSupplier<'_>,
     ) -> Result<i64, AppendError> {
         let max_payload = self.log.max_payload_length();
         let (space, position) = self.reserve(tail, fragmented_space(length, max_payload))?;
@@ -130,7 +130,7 @@ impl SharedAppender {
 
     /// Moves the tail over `space` bytes, a multiple of 32. They are the caller's then, who writes frames there.
     #[inline(always)]
-    fn reserve(&self, tail: Tail, space: i32) -> Result<(Space<'_>, i64), AppendError> {
+    fn reserve(&self, tail: Tail, space: i32) -> Result<(ReservedRange<'_>, i64), AppendError> {
         let partition = partition_of_count(tail.term_count);
         // Hands out disjoint space, which needs atomicity only. AcqRel chains this appender to those before it, so that
         // the unblocker, which acquires the tail, sees at least the frames begun before those it finds claimed.
@@ -140,14 +140,14 @@ impl SharedAppender {
         let in_term = end <= i64::from(self.log.term_length());
         let aligned = raw.offset() % i64::from(FRAME_ALIGNMENT) == 0;
         if !(in_term && aligned) {
-            return Err(self.trip(tail, raw));
+            return Err(self.on_term_end(tail, raw));
         }
-        let space = Space {
+        let space = ReservedRange {
             term: self.log.term(partition),
             ids: self.log.ids(),
             term_id: raw.term_id(),
             offset: raw.offset() as i32,
-            is_kept_vacant: false,
+            clears_ahead: false,
         };
         Ok((
             space,
@@ -159,7 +159,7 @@ impl SharedAppender {
     /// turn to the next term.
     #[cold]
     #[inline(never)]
-    fn trip(&self, tail: Tail, raw: RawTail) -> AppendError {
+    fn on_term_end(&self, tail: Tail, raw: RawTail) -> AppendError {
         if raw.offset() % i64::from(FRAME_ALIGNMENT) != 0 {
             return AppendError::CorruptTail(raw.0);
         }

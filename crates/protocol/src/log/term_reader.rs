@@ -7,12 +7,12 @@ use super::{CorruptFrame, LogFrame};
 use crate::position::is_frame_offset;
 
 /// A reader that has read so many bytes in one go is behind: more is there …
-const BEHIND: i32 = 512;
+const BACKLOG_MIN: i32 = 512;
 /// … and so far ahead memory is asked for. A reader that keeps up asks for nothing: it would take from the writer what that
 /// is about to write.
-const FETCH_AHEAD: i32 = 1024;
+const PREFETCH_DISTANCE: i32 = 1024;
 /// How much of it at most: long messages are read in one go, which the processor foresees by itself.
-const FETCH_MAX: i32 = 1024;
+const PREFETCH_MAX: i32 = 1024;
 
 /// Walks the committed frames of a term, each length checked.
 #[derive(Debug)]
@@ -59,14 +59,16 @@ impl<'a> TermReader<'a> {
 
     /// The same for who reads all of each frame: what lies ahead is asked for.
     #[inline]
-    pub(super) fn next_of_many(&mut self) -> Result<Option<LogFrame<'a>>, CorruptFrame> {
+    pub(super) fn next_with_prefetch(&mut self) -> Result<Option<LogFrame<'a>>, CorruptFrame> {
         let next = self.next();
         if let Ok(Some(frame)) = &next
-            && frame.offset() - self.start >= BEHIND
+            && frame.offset() - self.start >= BACKLOG_MIN
         {
-            let length = frame.length().min(FETCH_MAX);
-            self.term
-                .prefetch((frame.offset() + FETCH_AHEAD) as usize, length as usize);
+            let length = frame.length().min(PREFETCH_MAX);
+            self.term.prefetch(
+                (frame.offset() + PREFETCH_DISTANCE) as usize,
+                length as usize,
+            );
         }
         next
     }

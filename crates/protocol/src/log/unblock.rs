@@ -23,8 +23,8 @@ impl LogBuffers {
             let tail = self.raw_tail(partition_of_count(active_count));
             // A term that is just full waits for nobody: whoever comes next turns to the next one. Only who came and died
             // holds the others up.
-            let somebody_came = tail.offset() > i64::from(geometry.term_length());
-            return somebody_came && self.rotate(active_count, tail.term_id());
+            let is_overrun = tail.offset() > i64::from(geometry.term_length());
+            return is_overrun && self.rotate(active_count, tail.term_id());
         }
         if !is_frame_offset(offset, geometry.term_length()) {
             return false;
@@ -33,8 +33,8 @@ impl LogBuffers {
         let tail = self.raw_tail(partition);
         let tail_offset = tail.effective_offset(geometry.term_length());
         let term = self.term(partition);
-        let range = if self.is_kept_vacant() {
-            self.range_of_dead_publisher(blocked_position, tail_offset)
+        let range = if self.clears_ahead() {
+            self.exclusive_blocked_range(blocked_position, tail_offset)
         } else {
             blocked_range(term, offset, tail_offset)
         };
@@ -54,7 +54,7 @@ impl LogBuffers {
 
     /// The same where one publisher is alone and keeps the log vacant: what it has begun, if it went on behind that, else
     /// everything up to the tail, where old frames may lie.
-    fn range_of_dead_publisher(&self, blocked_position: i64, tail_offset: i32) -> Option<i32> {
+    fn exclusive_blocked_range(&self, blocked_position: i64, tail_offset: i32) -> Option<i32> {
         let offset = self.geometry().term_offset(blocked_position);
         let to_tail = tail_offset - offset;
         let first = self.term_at(blocked_position).atomic_i32(offset as usize);
@@ -65,13 +65,13 @@ impl LogBuffers {
         }
         let begun = length.checked_neg().filter(|&begun| {
             (DATA_HEADER_LENGTH..to_tail).contains(&begun)
-                && self.was_begun_at(blocked_position + i64::from(align32(begun)))
+                && self.has_frame_header_at(blocked_position + i64::from(align32(begun)))
         });
         Some(begun.unwrap_or(to_tail))
     }
 
     /// Whether a frame of this round was begun there.
-    fn was_begun_at(&self, position: i64) -> bool {
+    fn has_frame_header_at(&self, position: i64) -> bool {
         let (geometry, term) = (self.geometry(), self.term_at(position));
         let offset = geometry.term_offset(position);
         if offset > geometry.term_length() - DATA_HEADER_LENGTH {

@@ -2,34 +2,38 @@
 
 use super::kind::Choice;
 
-const fn is(name: &'static str) -> Choice {
+const fn choice(name: &'static str) -> Choice {
     Choice { name, aliases: &[] }
 }
 
-const fn also(name: &'static str, aliases: &'static [&'static str]) -> Choice {
+const fn choice_with_aliases(name: &'static str, aliases: &'static [&'static str]) -> Choice {
     Choice { name, aliases }
 }
 
-pub(super) const PROFILE: &[Choice] = &[is("balanced"), is("low-latency"), is("low-footprint")];
-
-pub(super) const THREADING_MODE: &[Choice] = &[
-    is("DEDICATED"),
-    is("SHARED_NETWORK"),
-    is("SHARED"),
-    is("INVOKER"),
+pub(super) const PROFILE: &[Choice] = &[
+    choice("balanced"),
+    choice("low-latency"),
+    choice("low-footprint"),
 ];
 
-pub(super) const GROUP: &[Choice] = &[is("infer"), is("true"), is("false")];
+pub(super) const THREADING_MODE: &[Choice] = &[
+    choice("DEDICATED"),
+    choice("SHARED_NETWORK"),
+    choice("SHARED"),
+    choice("INVOKER"),
+];
+
+pub(super) const GROUP: &[Choice] = &[choice("infer"), choice("true"), choice("false")];
 
 pub(super) const TERMINATION_VALIDATOR: &[Choice] = &[
-    also(
+    choice_with_aliases(
         "deny",
         &[
             "io.aeron.driver.DefaultDenyTerminationValidator",
             "aeron_driver_termination_validator_default_deny",
         ],
     ),
-    also(
+    choice_with_aliases(
         "allow",
         &[
             "io.aeron.driver.DefaultAllowTerminationValidator",
@@ -39,24 +43,24 @@ pub(super) const TERMINATION_VALIDATOR: &[Choice] = &[
 ];
 
 pub(super) const NAME_RESOLVER: &[Choice] = &[
-    also("default", &["aeron_default_name_resolver_supplier"]),
-    also("driver", &["aeron_driver_name_resolver_supplier"]),
-    also("csv_table", &["aeron_csv_table_name_resolver_supplier"]),
+    choice_with_aliases("default", &["aeron_default_name_resolver_supplier"]),
+    choice_with_aliases("driver", &["aeron_driver_name_resolver_supplier"]),
+    choice_with_aliases("csv_table", &["aeron_csv_table_name_resolver_supplier"]),
 ];
 
 pub(super) const CONGESTION_CONTROL: &[Choice] = &[
-    also(
+    choice_with_aliases(
         "default",
         &[
             "io.aeron.driver.DefaultCongestionControlSupplier",
             "aeron_congestion_control_default_strategy_supplier",
         ],
     ),
-    also(
+    choice_with_aliases(
         "static",
         &["aeron_static_window_congestion_control_strategy_supplier"],
     ),
-    also(
+    choice_with_aliases(
         "cubic",
         &[
             "io.aeron.driver.ext.CubicCongestionControlSupplier",
@@ -65,7 +69,7 @@ pub(super) const CONGESTION_CONTROL: &[Choice] = &[
     ),
 ];
 
-pub(super) const UNICAST_FLOW_CONTROL: &[Choice] = &[also(
+pub(super) const UNICAST_FLOW_CONTROL: &[Choice] = &[choice_with_aliases(
     "unicast_max",
     &[
         "aeron_unicast_flow_control_strategy_supplier",
@@ -74,17 +78,17 @@ pub(super) const UNICAST_FLOW_CONTROL: &[Choice] = &[also(
 )];
 
 /// The class of the official Java driver, by its name alone.
-pub(super) const UNICAST_STRATEGY: &[Choice] = &[is("io.aeron.driver.UnicastFlowControl")];
+pub(super) const UNICAST_STRATEGY: &[Choice] = &[choice("io.aeron.driver.UnicastFlowControl")];
 
 /// The same for groups.
 pub(super) const MULTICAST_STRATEGY: &[Choice] = &[
-    is("io.aeron.driver.MaxMulticastFlowControl"),
-    is("io.aeron.driver.MinMulticastFlowControl"),
-    is("io.aeron.driver.TaggedMulticastFlowControl"),
+    choice("io.aeron.driver.MaxMulticastFlowControl"),
+    choice("io.aeron.driver.MinMulticastFlowControl"),
+    choice("io.aeron.driver.TaggedMulticastFlowControl"),
 ];
 
 pub(super) const MULTICAST_FLOW_CONTROL: &[Choice] = &[
-    also(
+    choice_with_aliases(
         "multicast_max",
         &[
             "aeron_max_multicast_flow_control_strategy_supplier",
@@ -92,14 +96,14 @@ pub(super) const MULTICAST_FLOW_CONTROL: &[Choice] = &[
             "io.aeron.driver.MaxMulticastFlowControlSupplier",
         ],
     ),
-    also(
+    choice_with_aliases(
         "multicast_min",
         &[
             "aeron_min_flow_control_strategy_supplier",
             "io.aeron.driver.MinMulticastFlowControlSupplier",
         ],
     ),
-    also(
+    choice_with_aliases(
         "multicast_tagged",
         &[
             "aeron_tagged_flow_control_strategy_supplier",
@@ -108,10 +112,11 @@ pub(super) const MULTICAST_FLOW_CONTROL: &[Choice] = &[
     ),
 ];
 
-pub(super) const FALLBACK_LOGGER: &[Choice] = &[is("stderr"), is("stdout"), is("no_op")];
+pub(super) const FALLBACK_LOGGER: &[Choice] =
+    &[choice("stderr"), choice("stdout"), choice("no_op")];
 
 /// Names of Java's generators.
-pub(super) const RANDOM: &[Choice] = &[also(
+pub(super) const RANDOM: &[Choice] = &[choice_with_aliases(
     "NativePRNGNonBlocking",
     &[
         "NativePRNG",

@@ -52,8 +52,12 @@ impl fmt::Display for OptionError {
             default => format!("for the default {default}"),
         };
         match problem {
-            Problem::Malformed => write!(f, " is not understood: needs {}", option.kind.needed())?,
-            Problem::OutOfRange => write!(f, " is out of range: needs {}", option.kind.needed())?,
+            Problem::Malformed => {
+                write!(f, " is not understood: needs {}", option.kind.requirement())?
+            }
+            Problem::OutOfRange => {
+                write!(f, " is out of range: needs {}", option.kind.requirement())?
+            }
             Problem::Fixed(reason) => {
                 return write!(f, " cannot be: {reason}; remove it {default}");
             }

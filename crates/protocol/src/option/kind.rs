@@ -7,7 +7,7 @@ use taran_core::idle::IdleSpec;
 
 use crate::event::EventSet;
 use crate::uri::value::{
-    Needed, format_duration_ns, format_size, parse_duration_ns, parse_i64, parse_size,
+    Requirement, format_duration_ns, format_size, parse_duration_ns, parse_i64, parse_size,
 };
 
 /// The shape a size must have besides its range.
@@ -111,51 +111,51 @@ const MAX_CORE: i64 = 1023;
 
 impl Kind {
     /// Reads a text.
-    pub(super) fn parse(&self, text: &str) -> Result<Value, Refusal> {
+    pub(super) fn parse(&self, text: &str) -> Result<Value, InvalidValue> {
         match *self {
             Kind::Bool => match text {
                 "true" | "1" | "on" => Ok(Value::Bool(true)),
                 "false" | "0" | "off" => Ok(Value::Bool(false)),
-                _ => Err(Refusal::Malformed),
+                _ => Err(InvalidValue::Malformed),
             },
             Kind::Size { min, max, form } => match parse_size(text)? {
                 n if (min..=max).contains(&n) && form.admits(n) => Ok(Value::Int(n)),
-                _ => Err(Refusal::OutOfRange),
+                _ => Err(InvalidValue::OutOfRange),
             },
             Kind::Duration { min } => Ok(Value::Int(parse_duration_ns(text)?.max(min))),
             Kind::Millis => match parse_i64(text)? {
                 n if n >= 0 => Ok(Value::Int(n)),
-                _ => Err(Refusal::OutOfRange),
+                _ => Err(InvalidValue::OutOfRange),
             },
             Kind::Int { min, max } => match parse_i64(text)? {
                 n if (min..=max).contains(&n) => Ok(Value::Int(n)),
-                _ => Err(Refusal::OutOfRange),
+                _ => Err(InvalidValue::OutOfRange),
             },
-            Kind::Text { max } if text.len() > max => Err(Refusal::OutOfRange),
+            Kind::Text { max } if text.len() > max => Err(InvalidValue::OutOfRange),
             Kind::Text { .. } => Ok(Value::Text(text.to_owned())),
             Kind::Choice(choices) => {
                 let choice = choices
                     .iter()
                     .find(|c| c.name == text || c.aliases.contains(&text))
-                    .ok_or(Refusal::Malformed)?;
+                    .ok_or(InvalidValue::Malformed)?;
                 Ok(Value::Choice(choice.name))
             }
             Kind::Idle => match IdleSpec::parse(text, None) {
                 Ok(_) => Ok(Value::Text(text.to_owned())),
-                Err(_) => Err(Refusal::Malformed),
+                Err(_) => Err(InvalidValue::Malformed),
             },
             Kind::Ports => parse_ports(text),
             Kind::Affinity => parse_affinity(text),
             Kind::Events => match EventSet::parse(text) {
                 Ok(_) => Ok(Value::Text(text.to_owned())),
-                Err(_) => Err(Refusal::Malformed),
+                Err(_) => Err(InvalidValue::Malformed),
             },
         }
     }
 
     /// What a value must be, in words that fit behind "needs".
     #[must_use]
-    pub fn needed(&self) -> Cow<'static, str> {
+    pub fn requirement(&self) -> Cow<'static, str> {
         match *self {
             Kind::Bool => "true or false".into(),
             Kind::Size { min, max, form } => {
@@ -239,34 +239,34 @@ impl fmt::Display for Affinity {
 
 /// Why a text is no value of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum InvalidValue {
     Malformed,
     OutOfRange,
 }
 
-impl From<Needed> for Refusal {
-    fn from(_: Needed) -> Self {
-        Refusal::Malformed
+impl From<Requirement> for InvalidValue {
+    fn from(_: Requirement) -> Self {
+        InvalidValue::Malformed
     }
 }
 
-fn parse_ports(text: &str) -> Result<Value, Refusal> {
+fn parse_ports(text: &str) -> Result<Value, InvalidValue> {
     let mut ports = text.split_whitespace().map(str::parse::<u16>);
     match (ports.next(), ports.next(), ports.next()) {
         (Some(Ok(low)), Some(Ok(high)), None) if low <= high => Ok(Value::Ports(low, high)),
-        (Some(Ok(_)), Some(Ok(_)), None) => Err(Refusal::OutOfRange),
-        _ => Err(Refusal::Malformed),
+        (Some(Ok(_)), Some(Ok(_)), None) => Err(InvalidValue::OutOfRange),
+        _ => Err(InvalidValue::Malformed),
     }
 }
 
-fn parse_affinity(text: &str) -> Result<Value, Refusal> {
+fn parse_affinity(text: &str) -> Result<Value, InvalidValue> {
     if text == "auto" {
         return Ok(Value::Affinity(Affinity::Auto));
     }
     match parse_i64(text)? {
         -1 => Ok(Value::Affinity(Affinity::None)),
         core @ 0..=MAX_CORE => Ok(Value::Affinity(Affinity::Core(core as usize))),
-        _ => Err(Refusal::OutOfRange),
+        _ => Err(InvalidValue::OutOfRange),
     }
 }
 

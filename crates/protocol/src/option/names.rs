@@ -33,7 +33,7 @@ const MAX_EDITS_IN_ENVIRONMENT: usize = 2;
 const MIN_LENGTH_IN_ENVIRONMENT: usize = 14;
 
 /// What belongs to other components, tools and builds; the driver does not know their names.
-const FOREIGN: &[&str] = &[
+const FOREIGN_PREFIXES: &[&str] = &[
     "AERON_AGENT_",
     "AERON_ARCHIVE_",
     "AERON_ATS_",
@@ -59,7 +59,7 @@ const FOREIGN: &[&str] = &[
 ];
 
 /// A byte of a name in the form in which names are compared: that of environment variables.
-fn normal(byte: u8) -> u8 {
+fn normalize(byte: u8) -> u8 {
     if byte == b'.' {
         b'_'
     } else {
@@ -68,17 +68,17 @@ fn normal(byte: u8) -> u8 {
 }
 
 /// Whether two names are the same one, as a property or as a variable.
-pub(super) fn same(a: &str, b: &str) -> bool {
-    a.len() == b.len() && begins(a, b)
+pub(super) fn is_same_name(a: &str, b: &str) -> bool {
+    a.len() == b.len() && has_prefix(a, b)
 }
 
-fn begins(name: &str, prefix: &str) -> bool {
+fn has_prefix(name: &str, prefix: &str) -> bool {
     let (name, prefix) = (name.as_bytes(), prefix.as_bytes());
     name.len() >= prefix.len()
         && name
             .iter()
             .zip(prefix)
-            .all(|(a, b)| normal(*a) == normal(*b))
+            .all(|(a, b)| normalize(*a) == normalize(*b))
 }
 
 /// The option with this name: a property, its variable, or the variable that belongs to the property by the rule
@@ -86,7 +86,7 @@ fn begins(name: &str, prefix: &str) -> bool {
 pub(super) fn find(name: &str) -> Option<&'static OptionSpec> {
     OptionId::ALL
         .iter()
-        .find(|spec| same(spec.variable, name) || same(spec.property, name))
+        .find(|spec| is_same_name(spec.variable, name) || is_same_name(spec.property, name))
 }
 
 /// The option with this name, that of its property or of its environment variable.
@@ -101,29 +101,31 @@ pub fn nearest_option(name: &str) -> Option<&'static str> {
     nearest(name, MAX_EDITS, |spec| spec.property)
 }
 
-/// What `spelled` makes of the option for which that is nearest to `name`, at most `most` edits away.
+/// What `name_of` makes of the option for which that is nearest to `name`, at max_edits `max_edits` edits away.
 fn nearest(
     name: &str,
-    most: usize,
-    spelled: fn(&'static OptionSpec) -> &'static str,
+    max_edits: usize,
+    name_of: fn(&'static OptionSpec) -> &'static str,
 ) -> Option<&'static str> {
-    let known = OptionId::ALL.iter().map(spelled);
+    let known = OptionId::ALL.iter().map(name_of);
     known
         .filter_map(|known| Some((distance(name, known)?, known)))
-        .filter(|(edits, _)| *edits <= most)
+        .filter(|(edits, _)| *edits <= max_edits)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, known)| known)
 }
 
 /// Whether an unknown name concerns this program at all.
-fn is_ours(name: &str) -> bool {
-    (begins(name, "AERON_") || begins(name, "TARAN_"))
-        && !FOREIGN.iter().any(|prefix| begins(name, prefix))
+fn is_in_namespace(name: &str) -> bool {
+    (has_prefix(name, "AERON_") || has_prefix(name, "TARAN_"))
+        && !FOREIGN_PREFIXES
+            .iter()
+            .any(|prefix| has_prefix(name, prefix))
 }
 
 /// Reports a name that [`find`] does not know; `None` if it is none of our business.
 pub(super) fn unknown(name: &str, source: &Source) -> Option<UnknownOption> {
-    if !is_ours(name) {
+    if !is_in_namespace(name) {
         return None;
     }
     let environment = *source == Source::Environment;
@@ -142,7 +144,7 @@ pub(super) fn unknown(name: &str, source: &Source) -> Option<UnknownOption> {
     })
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that make one name the other, if at most [`MAX_EDITS`] do.
+/// Insertions, deletions, replacements and swaps of neighbours that make one name the other, if at max_edits [`MAX_EDITS`] do.
 ///
 /// A file may hold thousands of names that nobody knows, and each is compared with all that there are: only the cells
 /// within that many edits of the diagonal are looked at, and no further than the first row in which all have more.
@@ -172,7 +174,7 @@ fn distance(a: &str, b: &str) -> Option<usize> {
                 row[at] = i.min(FAR);
                 continue;
             }
-            let (x, y) = (normal(a[i - 1]), normal(b[j - 1]));
+            let (x, y) = (normalize(a[i - 1]), normalize(b[j - 1]));
             let mut edits = last[at] + usize::from(x != y);
             if let Some(without_x) = last.get(at + 1) {
                 edits = edits.min(without_x + 1);
@@ -180,7 +182,7 @@ fn distance(a: &str, b: &str) -> Option<usize> {
             if at > 0 {
                 edits = edits.min(row[at - 1] + 1);
             }
-            if i > 1 && j > 1 && x == normal(b[j - 2]) && y == normal(a[i - 2]) {
+            if i > 1 && j > 1 && x == normalize(b[j - 2]) && y == normalize(a[i - 2]) {
                 edits = edits.min(before_last[at] + 1);
             }
             row[at] = edits.min(FAR);
@@ -200,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances() {
+    fn distance_counts_edits() {
         for (a, b, edits) in [
             ("", "", Some(0)),
             ("", "abc", Some(3)),
@@ -229,28 +231,28 @@ mod tests {
         let mut cells = vec![vec![0; b.len() + 1]; a.len() + 1];
         for i in 0..=a.len() {
             for j in 0..=b.len() {
-                let mut ways = Vec::new();
+                let mut candidates = Vec::new();
                 if i > 0 {
-                    ways.push(cells[i - 1][j] + 1);
+                    candidates.push(cells[i - 1][j] + 1);
                 }
                 if j > 0 {
-                    ways.push(cells[i][j - 1] + 1);
+                    candidates.push(cells[i][j - 1] + 1);
                 }
                 if i > 0 && j > 0 {
-                    ways.push(cells[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]));
+                    candidates.push(cells[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]));
                 }
                 if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                    ways.push(cells[i - 2][j - 2] + 1);
+                    candidates.push(cells[i - 2][j - 2] + 1);
                 }
-                cells[i][j] = ways.into_iter().min().unwrap_or(0);
+                cells[i][j] = candidates.into_iter().min().unwrap_or(0);
             }
         }
         cells[a.len()][b.len()]
     }
 
     #[test]
-    fn what_is_near_is_as_near_as_defined() {
-        // All words of up to five letters, each of two kinds: all ways to lose the diagonal and to find it again.
+    fn distance_within_band_equals_full_table() {
+        // All words of up to five letters, each of two kinds: all candidates to lose the diagonal and to find it again.
         let words: Vec<String> = (0..=5)
             .flat_map(|length| {
                 (0..1 << length).map(move |bits: u32| {
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_in_every_spelling() {
+    fn find_accepts_every_spelling() {
         for name in [
             "aeron.name.resolver.threshold",
             "AERON_DRIVER_NAME_RESOLVER_THRESHOLD",
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_from_what_belongs_to_others() {
+    fn unknown_separates_typos_from_foreign_names() {
         let nearest = |name, source: &Source| unknown(name, source).map(|u| u.nearest);
         let line = Source::CommandLine;
         assert_eq!(

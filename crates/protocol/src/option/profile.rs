@@ -16,7 +16,7 @@ pub enum Profile {
     LowFootprint,
 }
 
-const SLEEPY: &str = "1-1-100us-10ms";
+const LONG_PARKS: &str = "1-1-100us-10ms";
 
 impl Profile {
     /// All profiles.
@@ -69,11 +69,11 @@ impl Profile {
             ],
             Profile::LowFootprint => &[
                 (O::ThreadingMode, "SHARED"),
-                (O::ConductorIdleStrategyInitArgs, SLEEPY),
-                (O::SenderIdleStrategyInitArgs, SLEEPY),
-                (O::ReceiverIdleStrategyInitArgs, SLEEPY),
-                (O::SharedNetworkIdleStrategyInitArgs, SLEEPY),
-                (O::SharedIdleStrategyInitArgs, SLEEPY),
+                (O::ConductorIdleStrategyInitArgs, LONG_PARKS),
+                (O::SenderIdleStrategyInitArgs, LONG_PARKS),
+                (O::ReceiverIdleStrategyInitArgs, LONG_PARKS),
+                (O::SharedNetworkIdleStrategyInitArgs, LONG_PARKS),
+                (O::SharedIdleStrategyInitArgs, LONG_PARKS),
                 (O::TermBufferLength, "1m"),
                 (O::IpcTermBufferLength, "1m"),
                 (O::CountersBufferLength, "1m"),

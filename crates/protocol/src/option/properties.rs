@@ -61,7 +61,7 @@ pub fn parse_properties(text: &str) -> Result<Vec<Define>, PropertiesError> {
             })?;
             ((name.to_owned(), String::new()), value)
         };
-        let (part, goes_on) = match part.strip_suffix('\\') {
+        let (part, is_continued) = match part.strip_suffix('\\') {
             Some(part) => (part, true),
             None => (part, false),
         };
@@ -69,7 +69,7 @@ pub fn parse_properties(text: &str) -> Result<Vec<Define>, PropertiesError> {
         if name.len() + value.len() > MAX_LINE_LENGTH {
             return Err(PropertiesError::TooLong { line });
         }
-        if goes_on {
+        if is_continued {
             open = Some(((name, value), line));
         } else {
             defines.push((name, value));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_file() {
+    fn parse_properties_reads_file() {
         let text = "# comment\n! another\n\n  a.b = 1 \nc:d=e\nlong=x \\\n  # still a comment\n\n  y\\\n\tz\r\nempty=\nlast=5";
         assert_eq!(
             parse_properties(text),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_file() {
+    fn parse_properties_malformed_file_fails() {
         for (text, error) in [
             (
                 "a=1\nb\n",
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn defines() {
+    fn parse_define_accepts_equals_and_colon() {
         assert_eq!(parse_define("a.b=c"), Some(define("a.b", "c")));
         assert_eq!(parse_define("a.b:c"), Some(define("a.b", "c")));
         assert_eq!(parse_define("a="), Some(define("a", "")));
@@ -166,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "[ -~\\n\\t\\\\é]{0,200}") {
+        fn parse_random_text_never_panics(text in "[ -~\\n\\t\\\\é]{0,200}") {
             let _ = (parse_properties(&text), parse_define(&text));
         }
     }

@@ -1,7 +1,7 @@
 //! The values of all options, and where each came from.
 
 use super::error::{OptionError, OptionErrors, Problem};
-use super::kind::{Refusal, Value};
+use super::kind::{InvalidValue, Value};
 use super::layers::Source;
 use super::names::{self, UnknownOption};
 use super::profile::Profile;
@@ -88,7 +88,7 @@ impl OptionSet {
                 continue;
             }
             match names::find(name) {
-                Some(spec) if self.reads(spec) => {
+                Some(spec) if self.is_in_scope(spec) => {
                     if let Err(error) = self.set(spec.id, value, source) {
                         errors.push(error);
                     }
@@ -134,7 +134,7 @@ impl OptionSet {
         }
         *present = entry;
         if id == OptionId::Profile {
-            self.take_profile();
+            self.apply_profile();
         }
         Ok(())
     }
@@ -156,7 +156,7 @@ impl OptionSet {
         ];
         let mut changed = Vec::new();
         for (id, value) in replaced {
-            if !self.reads(id.spec()) {
+            if !self.is_in_scope(id.spec()) {
                 continue;
             }
             changed.push((id, self.text(id)));
@@ -169,7 +169,7 @@ impl OptionSet {
         changed
     }
 
-    fn take_profile(&mut self) {
+    fn apply_profile(&mut self) {
         self.profile = Profile::parse(self.profile_name()).unwrap_or_default();
         for (entry, spec) in self.entries.iter_mut().zip(OptionId::ALL) {
             if entry.fallback {
@@ -178,7 +178,7 @@ impl OptionSet {
         }
     }
 
-    fn reads(&self, spec: &OptionSpec) -> bool {
+    fn is_in_scope(&self, spec: &OptionSpec) -> bool {
         spec.scope == self.scope || spec.scope == Scope::Both
     }
 
@@ -251,13 +251,13 @@ fn read(spec: &OptionSpec, text: &str) -> Result<Value, Problem> {
         // What is no value at all is called that.
         return match value {
             Ok(value) if value == spec.default_value() => Ok(value),
-            Ok(_) | Err(Refusal::OutOfRange) => Err(Problem::Fixed(reason)),
-            Err(Refusal::Malformed) => Err(Problem::Malformed),
+            Ok(_) | Err(InvalidValue::OutOfRange) => Err(Problem::Fixed(reason)),
+            Err(InvalidValue::Malformed) => Err(Problem::Malformed),
         };
     }
     value.map_err(|refusal| match refusal {
-        Refusal::Malformed => Problem::Malformed,
-        Refusal::OutOfRange => Problem::OutOfRange,
+        InvalidValue::Malformed => Problem::Malformed,
+        InvalidValue::OutOfRange => Problem::OutOfRange,
     })
 }
 

@@ -18,7 +18,7 @@ pub enum Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It does.
-    Built,
+    Supported,
     /// The option is known, and any value but its default is an error, for this reason.
     Fixed(&'static str),
 }

@@ -218,7 +218,7 @@ macro_rules! options {
             $(getter!($getter $variant $help $kind);)*
         }
     };
-    (@status) => { Status::Built };
+    (@status) => { Status::Supported };
     (@status $reason:expr) => { Status::Fixed($reason) };
 }
 
@@ -531,7 +531,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn names_are_unique_and_belong_together() {
+    fn option_names_are_unique_and_correspond() {
         let mut seen = HashSet::new();
         for (index, spec) in OptionId::ALL.iter().enumerate() {
             assert_eq!(spec.id as usize, index);
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn every_default_is_a_value_of_its_kind() {
+    fn option_defaults_are_valid() {
         for spec in OptionId::ALL {
             if !spec.default.is_empty() {
                 let value = spec.kind.parse(spec.default);

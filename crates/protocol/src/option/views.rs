@@ -182,7 +182,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_profile_has_idle_strategies_that_can_be_built() {
+    fn idle_strategies_of_every_profile_are_valid() {
         for profile in Profile::ALL {
             let mut options = OptionSet::driver();
             options
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flow_control_of_groups_is_chosen_by_supplier_or_by_class() {
+    fn multicast_flow_control_is_chosen_by_supplier_or_class() {
         for (option, value, expected) in [
             (
                 OptionId::MulticastFlowControlSupplier,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_the_spec() {
+    fn defaults_match_specification() {
         let options = OptionSet::driver();
         let publication = options.publication_defaults();
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use super::value::Needed;
+use super::value::Requirement;
 
 /// A host: a literal address, or a name that somebody has to resolve.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ impl Address {
     ///
     /// # Errors
     /// What the value should have been.
-    pub fn parse(text: &str) -> Result<Self, Needed> {
+    pub fn parse(text: &str) -> Result<Self, Requirement> {
         let (host, rest) = split_host(text)?;
         let port = match rest.strip_prefix(':') {
             Some(port) => parse_port(port)?,
@@ -103,7 +103,7 @@ impl Interface {
     ///
     /// # Errors
     /// What the value should have been.
-    pub fn parse(text: &str) -> Result<Self, Needed> {
+    pub fn parse(text: &str) -> Result<Self, Requirement> {
         if let Some(rest) = text.strip_prefix('{') {
             return match rest.split_once('}') {
                 Some(("", _)) | None => Err("{interface name} with an optional :port".into()),
@@ -148,7 +148,7 @@ impl Interface {
 }
 
 /// Splits `host`, or `[v6]` or `[v6%scope]`, from what follows it: nothing, or `:port`.
-fn split_host(text: &str) -> Result<(Host, &str), Needed> {
+fn split_host(text: &str) -> Result<(Host, &str), Requirement> {
     if let Some(rest) = text.strip_prefix('[') {
         let (address, rest) = rest
             .split_once(']')
@@ -158,7 +158,7 @@ fn split_host(text: &str) -> Result<(Host, &str), Needed> {
             .map_or(address, |(address, _scope)| address);
         let ip: Ipv6Addr = address
             .parse()
-            .map_err(|_| Needed::from("an IPv6 address between the brackets"))?;
+            .map_err(|_| Requirement::from("an IPv6 address between the brackets"))?;
         return Ok((Host::Ip(ip.into()), rest));
     }
     let end = text.find(':').unwrap_or(text.len());
@@ -179,7 +179,7 @@ fn split_host(text: &str) -> Result<(Host, &str), Needed> {
     ))
 }
 
-fn parse_optional_port(rest: &str) -> Result<u16, Needed> {
+fn parse_optional_port(rest: &str) -> Result<u16, Requirement> {
     match rest.strip_prefix(':') {
         Some(port) => parse_port(port),
         None if rest.is_empty() => Ok(0),
@@ -187,7 +187,7 @@ fn parse_optional_port(rest: &str) -> Result<u16, Needed> {
     }
 }
 
-fn parse_port(text: &str) -> Result<u16, Needed> {
+fn parse_port(text: &str) -> Result<u16, Requirement> {
     parse_decimal(text)
         .and_then(|n| u16::try_from(n).ok())
         .ok_or_else(|| "a port in 0..65535".into())

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::error::UriError;
+use super::keywords::ControlMode;
 use super::param::{FRAME_ALIGNMENT, Param};
 use super::parse::{ChannelUri, Media, SPY_PREFIX};
 use super::value::format_duration_ns;
-use super::words::ControlMode;
 
 /// Builds the text of a channel.
 ///
@@ -275,7 +275,7 @@ impl ChannelUriBuilder {
             }
             if !value.is_empty() {
                 spec.kind.check(value).map_err(|needed| {
-                    UriError::rejected(super::channel::refusal(spec.param, value, &needed))
+                    UriError::rejected(super::channel::invalid_value(spec.param, value, &needed))
                 })?;
             }
             push_parameter(&mut text, spec.key, value);

@@ -4,11 +4,11 @@
 
 use super::address::{Address, Interface};
 use super::error::UriError;
+use super::keywords::{ControlMode, TimestampOffset};
 use super::param::{Param, Role, parse_ttl};
 use super::parse::{ChannelUri, Media};
 use super::tags::Tags;
-use super::value::{Needed, parse_bool, parse_size};
-use super::words::{ControlMode, TimestampOffset};
+use super::value::{Requirement, parse_bool, parse_size};
 
 /// A channel, ready to be used by a publication, a subscription or a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,13 +209,12 @@ impl IpcChannel {
 impl UdpChannel {
     fn new(uri: ChannelUri) -> Result<Self, UriError> {
         let endpoint = value(&uri, Param::Endpoint, Address::parse)?;
-        let control_mode =
-            match uri.get(Param::ControlMode) {
-                None => None,
-                Some(text) => Some(ControlMode::parse(text).map_err(|needed| {
-                    UriError::invalid(refusal(Param::ControlMode, text, &needed))
-                })?),
-            };
+        let control_mode = match uri.get(Param::ControlMode) {
+            None => None,
+            Some(text) => Some(ControlMode::parse(text).map_err(|needed| {
+                UriError::invalid(invalid_value(Param::ControlMode, text, &needed))
+            })?),
+        };
         let channel = UdpChannel {
             ttl: read_ttl(&uri, endpoint.as_ref())?,
             control: value(&uri, Param::Control, Address::parse)?,
@@ -267,7 +266,7 @@ impl UdpChannel {
 }
 
 /// `invalid <key>, must be <needed>: <key>=<value>`
-pub(super) fn refusal(param: Param, text: &str, needed: &str) -> String {
+pub(super) fn invalid_value(param: Param, text: &str, needed: &str) -> String {
     let key = param.key();
     format!("invalid {key}, must be {needed}: {key}={text}")
 }
@@ -276,13 +275,13 @@ pub(super) fn refusal(param: Param, text: &str, needed: &str) -> String {
 pub(super) fn value<T>(
     uri: &ChannelUri,
     param: Param,
-    parse: impl FnOnce(&str) -> Result<T, Needed>,
+    parse: impl FnOnce(&str) -> Result<T, Requirement>,
 ) -> Result<Option<T>, UriError> {
     match uri.get(param) {
         None => Ok(None),
         Some(text) => parse(text)
             .map(Some)
-            .map_err(|needed| UriError::rejected(refusal(param, text, &needed))),
+            .map_err(|needed| UriError::rejected(invalid_value(param, text, &needed))),
     }
 }
 
@@ -291,7 +290,7 @@ fn read_tags(uri: &ChannelUri) -> Result<Tags, UriError> {
         return Ok(Tags::default());
     };
     Tags::parse(text).map_err(|e| {
-        let text = refusal(Param::Tags, text, &e.needed);
+        let text = invalid_value(Param::Tags, text, &e.needed);
         match e.code {
             crate::error_code::ErrorCode::InvalidChannel => UriError::invalid(text),
             _ => UriError::rejected(text),

@@ -2,9 +2,9 @@
 
 use super::channel::UdpChannel;
 use super::error::UriError;
+use super::keywords::ControlMode;
 use super::param::{Param, Role};
 use super::resolved::check_multicast_data;
-use super::words::ControlMode;
 
 impl UdpChannel {
     pub(super) fn check_addresses(&self) -> Result<(), UriError> {

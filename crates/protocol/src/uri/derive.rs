@@ -1,10 +1,10 @@
 //! Channels made of channels, and what clients ask about them (docs/spec/uri-and-configuration.md §1.13).
 
 use super::error::UriError;
+use super::keywords::ControlMode;
 use super::param::Param;
 use super::parse::ChannelUri;
 use super::tags::Tags;
-use super::words::ControlMode;
 
 /// What stands before the tag in `session-id=tag:7`.
 const TAG_PREFIX: &str = "tag:";
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn one_parameter_changes_and_the_rest_stays() {
+    fn with_changes_one_parameter_only() {
         let channel = uri("aeron:udp?endpoint=a:1|my-key=7|session-id=3");
         let changed = channel.with_session_id(-4).unwrap();
         assert_eq!(
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_filled_in_where_it_was_left_open() {
+    fn with_endpoint_port_fills_port_zero() {
         let resolved = "127.0.0.1:40123";
         for (channel, expected) in [
             (
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_has_the_interface_of_its_channel() {
+    fn destination_takes_interface_of_channel() {
         let channel = uri("aeron:udp?control-mode=manual|interface=127.0.0.1|mtu=8k");
         let destination = channel.destination("a:1").unwrap();
         assert_eq!(
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_and_modes() {
+    fn tags_and_response_mode_are_read() {
         let tags = uri("aeron:udp?tags=1,2|session-id=tag:7|control-mode=response");
         assert_eq!(
             (tags.tags().channel, tags.tags().entity),

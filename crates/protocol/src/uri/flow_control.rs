@@ -1,6 +1,6 @@
 //! The value of `fc`: the flow control of a publication to many receivers (docs/spec/uri-and-configuration.md §1.8).
 
-use super::value::{Needed, parse_duration_ns, parse_i32, parse_i64};
+use super::value::{Requirement, parse_duration_ns, parse_i32, parse_i64};
 
 /// How a publication's limit follows from what its receivers report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub enum FlowControlStrategy {
 
 /// The flow control of one publication, defaults filled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowControlSpec {
+pub struct FlowControlParams {
     /// The strategy.
     pub strategy: FlowControlStrategy,
     /// A receiver that is silent for this long is forgotten, in nanoseconds.
@@ -47,11 +47,11 @@ pub struct FlowControlDefaults {
     pub multicast_window_multiple: i32,
 }
 
-impl FlowControlSpec {
+impl FlowControlParams {
     /// The flow control of a channel with one receiver; it has no parameters of its own.
     #[must_use]
     pub fn unicast(defaults: &FlowControlDefaults) -> Self {
-        FlowControlSpec {
+        FlowControlParams {
             strategy: FlowControlStrategy::Unicast,
             receiver_timeout_ns: defaults.receiver_timeout_ns,
             group_tag: defaults.group_tag,
@@ -64,12 +64,15 @@ impl FlowControlSpec {
     ///
     /// # Errors
     /// What the value should have been.
-    pub fn multicast(text: Option<&str>, defaults: &FlowControlDefaults) -> Result<Self, Needed> {
+    pub fn multicast(
+        text: Option<&str>,
+        defaults: &FlowControlDefaults,
+    ) -> Result<Self, Requirement> {
         let text = match text {
-            Some(text) => FlowControlText::parse(text)?,
-            None => FlowControlText::of(defaults.multicast_strategy),
+            Some(text) => FlowControlValue::parse(text)?,
+            None => FlowControlValue::of(defaults.multicast_strategy),
         };
-        Ok(FlowControlSpec {
+        Ok(FlowControlParams {
             strategy: text.strategy,
             receiver_timeout_ns: text
                 .receiver_timeout_ns
@@ -85,7 +88,7 @@ impl FlowControlSpec {
 
 /// What `fc` says, without defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FlowControlText {
+pub(super) struct FlowControlValue {
     strategy: FlowControlStrategy,
     receiver_timeout_ns: Option<i64>,
     group_tag: Option<i64>,
@@ -93,9 +96,9 @@ pub(super) struct FlowControlText {
     window_multiple: Option<i32>,
 }
 
-impl FlowControlText {
+impl FlowControlValue {
     fn of(strategy: FlowControlStrategy) -> Self {
-        FlowControlText {
+        FlowControlValue {
             strategy,
             receiver_timeout_ns: None,
             group_tag: None,
@@ -104,7 +107,7 @@ impl FlowControlText {
         }
     }
 
-    pub(super) fn parse(text: &str) -> Result<Self, Needed> {
+    pub(super) fn parse(text: &str) -> Result<Self, Requirement> {
         let mut items = text.split(',');
         let mut spec = Self::of(match items.next() {
             Some("max") => FlowControlStrategy::Max,
@@ -136,7 +139,7 @@ impl FlowControlText {
     }
 
     /// `<tag>`, `/<size>` or `<tag>/<size>`
-    fn group(&mut self, text: &str) -> Result<(), Needed> {
+    fn group(&mut self, text: &str) -> Result<(), Requirement> {
         let (tag, size) = match text.split_once('/') {
             Some((tag, size)) => (tag, Some(size)),
             None => (text, None),
@@ -175,8 +178,8 @@ mod tests {
         tag: i64,
         size: i32,
         multiple: i32,
-    ) -> FlowControlSpec {
-        FlowControlSpec {
+    ) -> FlowControlParams {
+        FlowControlParams {
             strategy,
             receiver_timeout_ns: timeout,
             group_tag: tag,
@@ -186,13 +189,13 @@ mod tests {
     }
 
     #[test]
-    fn accepted() {
+    fn parse_valid_flow_control_succeeds() {
         assert_eq!(
-            FlowControlSpec::unicast(&DEFAULTS),
+            FlowControlParams::unicast(&DEFAULTS),
             spec(FlowControlStrategy::Unicast, 5, -1, 0, 16)
         );
         assert_eq!(
-            FlowControlSpec::multicast(None, &DEFAULTS),
+            FlowControlParams::multicast(None, &DEFAULTS),
             Ok(spec(FlowControlStrategy::Max, 5, -1, 0, 4))
         );
         for (text, expected) in [
@@ -213,7 +216,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                FlowControlSpec::multicast(Some(text), &DEFAULTS),
+                FlowControlParams::multicast(Some(text), &DEFAULTS),
                 Ok(expected),
                 "{text}"
             );
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn refused() {
+    fn parse_invalid_flow_control_fails() {
         for text in [
             "",
             "bogus",
@@ -242,14 +245,14 @@ mod tests {
             "tagged,g:/",
             "tagged,x:1",
         ] {
-            assert!(FlowControlText::parse(text).is_err(), "{text}");
+            assert!(FlowControlValue::parse(text).is_err(), "{text}");
         }
     }
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "(max|min|tagged)?,?(t|g|rrwm)?:?\\PC{0,20}") {
-            let _ = FlowControlText::parse(&text);
+        fn parse_random_text_never_panics(text in "(max|min|tagged)?,?(t|g|rrwm)?:?\\PC{0,20}") {
+            let _ = FlowControlValue::parse(&text);
         }
     }
 }

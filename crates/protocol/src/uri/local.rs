@@ -35,7 +35,7 @@ impl UdpChannel {
 }
 
 /// As many of a machine's interfaces are told; some machines have hundreds.
-const KNOWN_MAX: usize = 16;
+const LISTED_MAX: usize = 16;
 
 fn select(
     wanted: Option<&Interface>,
@@ -54,7 +54,7 @@ fn select(
                     UriError::rejected(format!(
                         "unknown interface {name}, must be one of this machine's with an address of the endpoint's \
                          family: {}",
-                        known(interfaces)
+                        list_interfaces(interfaces)
                     ))
                 });
         }
@@ -93,19 +93,19 @@ fn select(
             UriError::rejected(format!(
                 "no interface with an address in {search}/{prefix_length}{}, there are: {}",
                 if multicast { " that can multicast" } else { "" },
-                known(interfaces)
+                list_interfaces(interfaces)
             ))
         })
 }
 
 /// What there is to choose from, for whoever has to.
-fn known(interfaces: &[LocalInterface]) -> String {
+fn list_interfaces(interfaces: &[LocalInterface]) -> String {
     let mut known: Vec<String> = interfaces
         .iter()
-        .take(KNOWN_MAX)
+        .take(LISTED_MAX)
         .map(|i| format!("{} {}/{}", i.name, i.address, i.prefix))
         .collect();
-    if interfaces.len() > KNOWN_MAX {
+    if interfaces.len() > LISTED_MAX {
         known.push("and more ('ip address' lists them)".to_owned());
     }
     known.join(", ")

@@ -15,6 +15,7 @@ mod combination;
 mod derive;
 mod error;
 mod flow_control;
+mod keywords;
 mod local;
 mod param;
 mod parse;
@@ -28,13 +29,13 @@ mod untethered;
 pub mod value;
 #[cfg(any(test, feature = "vectors"))]
 pub mod vectors;
-mod words;
 
 pub use address::{Address, Host, Interface};
 pub use builder::ChannelUriBuilder;
 pub use channel::{Channel, ChannelKind, IpcChannel, UdpChannel};
 pub use error::UriError;
-pub use flow_control::{FlowControlDefaults, FlowControlSpec, FlowControlStrategy};
+pub use flow_control::{FlowControlDefaults, FlowControlParams, FlowControlStrategy};
+pub use keywords::{ControlMode, ResponseCorrelation, TimestampOffset};
 pub use param::{
     FRAME_ALIGNMENT, MAX_MTU, MAX_RESEND, MAX_TERM_LENGTH, MIN_TERM_LENGTH, Param, ParamKind,
     ParamSpec, Role,
@@ -48,4 +49,3 @@ pub use resolved::AddressRoles;
 pub use subscription::{CongestionControl, Group, SubscriptionDefaults, SubscriptionParams};
 pub use tags::Tags;
 pub use untethered::Untethered;
-pub use words::{ControlMode, ResponseCorrelation, TimestampOffset};

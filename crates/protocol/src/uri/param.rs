@@ -1,9 +1,9 @@
 //! The parameters of a channel, declared once (docs/spec/uri-and-configuration.md §1.7).
 
 use super::address::{Address, Interface};
-use super::flow_control::FlowControlText;
-use super::tags::{SessionText, Tags};
-use super::value::{Needed, parse_bool, parse_duration_ns, parse_i32, parse_i64, parse_size};
+use super::flow_control::FlowControlValue;
+use super::tags::{SessionIdValue, Tags};
+use super::value::{Requirement, parse_bool, parse_duration_ns, parse_i32, parse_i64, parse_size};
 use super::{ControlMode, ResponseCorrelation, TimestampOffset};
 
 /// Who uses a parameter.
@@ -80,7 +80,7 @@ impl ParamKind {
     ///
     /// # Errors
     /// What the value should have been.
-    pub fn check(self, text: &str) -> Result<(), Needed> {
+    pub fn check(self, text: &str) -> Result<(), Requirement> {
         match self {
             ParamKind::Text | ParamKind::TriState => Ok(()),
             ParamKind::Address => Address::parse(text).map(drop),
@@ -93,26 +93,26 @@ impl ParamKind {
             ParamKind::TermOffset => parse_term_offset(text).map(drop),
             ParamKind::Int32 => parse_i32(text).map(drop),
             ParamKind::Int64 => parse_i64(text).map(drop),
-            ParamKind::SessionId => SessionText::parse(text).map(drop),
+            ParamKind::SessionId => SessionIdValue::parse(text).map(drop),
             ParamKind::MaxResend => parse_max_resend(text).map(drop),
             ParamKind::Size => parse_size(text).map(drop),
             ParamKind::Duration => parse_duration_ns(text).map(drop),
             ParamKind::Bool => parse_bool(text).map(drop),
             ParamKind::TimestampOffset => TimestampOffset::parse(text).map(drop),
-            ParamKind::FlowControl => FlowControlText::parse(text).map(drop),
+            ParamKind::FlowControl => FlowControlValue::parse(text).map(drop),
             ParamKind::ResponseCorrelationId => ResponseCorrelation::parse(text).map(drop),
         }
     }
 }
 
-pub(super) fn parse_ttl(text: &str) -> Result<u8, Needed> {
+pub(super) fn parse_ttl(text: &str) -> Result<u8, Requirement> {
     parse_i64(text)
         .ok()
         .and_then(|n| u8::try_from(n).ok())
         .ok_or_else(|| "a number of hops in 0..255".into())
 }
 
-pub(super) fn parse_mtu(text: &str) -> Result<usize, Needed> {
+pub(super) fn parse_mtu(text: &str) -> Result<usize, Requirement> {
     match parse_size(text)? {
         mtu if mtu > FRAME_ALIGNMENT && mtu <= MAX_MTU && mtu % FRAME_ALIGNMENT == 0 => {
             Ok(mtu as usize)
@@ -121,7 +121,7 @@ pub(super) fn parse_mtu(text: &str) -> Result<usize, Needed> {
     }
 }
 
-pub(super) fn parse_term_length(text: &str) -> Result<usize, Needed> {
+pub(super) fn parse_term_length(text: &str) -> Result<usize, Requirement> {
     match parse_size(text) {
         Ok(length)
             if (MIN_TERM_LENGTH..=MAX_TERM_LENGTH).contains(&length)
@@ -133,7 +133,7 @@ pub(super) fn parse_term_length(text: &str) -> Result<usize, Needed> {
     }
 }
 
-pub(super) fn parse_term_offset(text: &str) -> Result<usize, Needed> {
+pub(super) fn parse_term_offset(text: &str) -> Result<usize, Requirement> {
     match parse_size(text) {
         Ok(offset) if offset <= MAX_TERM_LENGTH && offset % FRAME_ALIGNMENT == 0 => {
             Ok(offset as usize)
@@ -142,7 +142,7 @@ pub(super) fn parse_term_offset(text: &str) -> Result<usize, Needed> {
     }
 }
 
-pub(super) fn parse_max_resend(text: &str) -> Result<usize, Needed> {
+pub(super) fn parse_max_resend(text: &str) -> Result<usize, Requirement> {
     match parse_i64(text) {
         Ok(n) if (1..=MAX_RESEND).contains(&n) => Ok(n as usize),
         _ => Err("a number in 1..256".into()),
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_forty_and_each_finds_itself() {
+    fn parameter_table_has_forty_consistent_rows() {
         assert_eq!(Param::ALL.len(), 40);
         for (index, spec) in Param::ALL.iter().enumerate() {
             assert_eq!(spec.param as usize, index);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_have_their_ranges() {
+    fn length_out_of_range_is_rejected() {
         for text in ["32", "31", "0", "1400", "65536", "-64", "x"] {
             assert!(parse_mtu(text).is_err(), "{text}");
         }

@@ -210,7 +210,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn takes_a_channel_apart() {
+    fn parse_splits_channel() {
         let uri =
             ChannelUri::parse("aeron:udp?endpoint=localhost:40123|alias=a=b?c|foo=1").unwrap();
         assert_eq!(uri.media(), Media::Udp);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_a_repeated_key_counts() {
+    fn repeated_key_last_value_wins() {
         let uri = ChannelUri::parse("aeron:ipc?mtu=1|alias=x|mtu=2").unwrap();
         assert_eq!(uri.get(Param::Mtu), Some("2"));
         assert_eq!(
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_channel() {
+    fn parse_malformed_channel_fails() {
         for text in [
             "",
             "aeron",
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_that_is_too_long_is_quoted_up_to_the_limit() {
+    fn too_long_channel_error_quotes_prefix() {
         let text = format!("aeron:ipc?alias={}", "x".repeat(MAX_URI_LENGTH));
         let error = ChannelUri::parse(&text).unwrap_err();
         assert!(error.text.contains(&text[..MAX_URI_LENGTH]));
@@ -281,12 +281,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "(aeron-spy:)?(aeron:)?(udp|ipc)?\\PC{0,60}") {
+        fn parse_random_text_never_panics(text in "(aeron-spy:)?(aeron:)?(udp|ipc)?\\PC{0,60}") {
             let _ = ChannelUri::parse(&text);
         }
 
         #[test]
-        fn parts_read_back(pairs in proptest::collection::vec(("[a-z-]{1,8}", "[ -{}~]{1,12}"), 1..6)) {
+        fn parameters_round_trip(pairs in proptest::collection::vec(("[a-z-]{1,8}", "[ -{}~]{1,12}"), 1..6)) {
             let text = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join("|");
             let uri = ChannelUri::parse(&format!("aeron:udp?{text}")).unwrap();
             for (key, _) in &pairs {

@@ -1,14 +1,14 @@
 //! The parameters of a publication, defaults filled in, and how they compare with a live one (docs/spec/uri-and-configuration.md §1.7, §1.9, §1.10).
 
-use super::channel::{Channel, refusal, value};
+use super::channel::{Channel, invalid_value, value};
 use super::error::UriError;
-use super::flow_control::{FlowControlDefaults, FlowControlSpec};
+use super::flow_control::{FlowControlDefaults, FlowControlParams};
+use super::keywords::{ControlMode, ResponseCorrelation};
 use super::param::{Param, parse_max_resend, parse_mtu, parse_term_length, parse_term_offset};
 use super::parse::ChannelUri;
-use super::tags::SessionText;
+use super::tags::SessionIdValue;
 use super::untethered::Untethered;
 use super::value::{parse_bool, parse_duration_ns, parse_i32, parse_size};
-use super::words::{ControlMode, ResponseCorrelation};
 use super::{ChannelKind, MIN_TERM_LENGTH};
 
 /// What holds where a channel says nothing: the driver's options. Lengths in bytes.
@@ -111,7 +111,7 @@ pub struct PublicationParams {
     /// Concurrent retransmits. Unicast always uses one; this is what the channel or the option says.
     pub max_resend: usize,
     /// The flow control. Unicast has no other than its own, whatever `fc` says.
-    pub flow_control: FlowControlSpec,
+    pub flow_control: FlowControlParams,
     /// Whether this publication answers requests (`control-mode=response`).
     pub is_response: bool,
     /// What it is linked to.
@@ -133,7 +133,7 @@ impl PublicationParams {
     ///
     /// # Errors
     /// Code 11 when `fc` is not allowed.
-    pub fn send_to_group(
+    pub fn use_group_flow_control(
         &mut self,
         channel: &Channel,
         defaults: &PublicationDefaults,
@@ -193,7 +193,7 @@ impl PublicationParams {
     ///
     /// # Errors
     /// As [`PublicationParams::new`], and code 11 for another mtu or term length.
-    pub fn of_tagged(
+    pub fn for_tagged(
         channel: &Channel,
         defaults: &PublicationDefaults,
         tagged: &TaggedPublication,
@@ -322,10 +322,10 @@ pub struct LivePublication {
 }
 
 fn read_session(uri: &ChannelUri) -> Result<SessionChoice, UriError> {
-    Ok(match value(uri, Param::SessionId, SessionText::parse)? {
+    Ok(match value(uri, Param::SessionId, SessionIdValue::parse)? {
         None => SessionChoice::Generated,
-        Some(SessionText::Id(id)) => SessionChoice::Id(id),
-        Some(SessionText::Tag(tag)) => SessionChoice::OfTag(tag),
+        Some(SessionIdValue::Id(id)) => SessionChoice::Id(id),
+        Some(SessionIdValue::Tag(tag)) => SessionChoice::OfTag(tag),
     })
 }
 
@@ -348,13 +348,13 @@ fn read_response(uri: &ChannelUri, is_response: bool) -> Result<ResponseCorrelat
 fn read_flow_control(
     channel: &Channel,
     defaults: &PublicationDefaults,
-) -> Result<FlowControlSpec, UriError> {
+) -> Result<FlowControlParams, UriError> {
     let many = matches!(
         channel.kind(),
         ChannelKind::Multicast | ChannelKind::Dynamic | ChannelKind::Manual
     );
     if !many {
-        return Ok(FlowControlSpec::unicast(&defaults.flow_control));
+        return Ok(FlowControlParams::unicast(&defaults.flow_control));
     }
     read_group_flow_control(channel, defaults)
 }
@@ -362,10 +362,10 @@ fn read_flow_control(
 fn read_group_flow_control(
     channel: &Channel,
     defaults: &PublicationDefaults,
-) -> Result<FlowControlSpec, UriError> {
+) -> Result<FlowControlParams, UriError> {
     let text = channel.uri().get(Param::FlowControl);
-    FlowControlSpec::multicast(text, &defaults.flow_control).map_err(|needed| {
-        UriError::rejected(refusal(
+    FlowControlParams::multicast(text, &defaults.flow_control).map_err(|needed| {
+        UriError::rejected(invalid_value(
             Param::FlowControl,
             text.unwrap_or_default(),
             &needed,

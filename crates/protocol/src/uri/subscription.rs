@@ -2,11 +2,11 @@
 
 use super::channel::{Channel, value};
 use super::error::UriError;
+use super::keywords::ControlMode;
 use super::param::Param;
-use super::tags::SessionText;
+use super::tags::SessionIdValue;
 use super::untethered::Untethered;
 use super::value::{parse_bool, parse_duration_ns, parse_i64, parse_size};
-use super::words::ControlMode;
 
 /// Whether a receiver counts itself to a group, which changes the delays of its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -137,10 +137,10 @@ impl SubscriptionParams {
             ),
             nak_delay_ns: value(uri, Param::NakDelay, parse_duration_ns)?
                 .unwrap_or(defaults.nak_delay_ns),
-            session_id: match value(uri, Param::SessionId, SessionText::parse)? {
+            session_id: match value(uri, Param::SessionId, SessionIdValue::parse)? {
                 None => None,
-                Some(SessionText::Id(id)) => Some(id),
-                Some(SessionText::Tag(tag)) => {
+                Some(SessionIdValue::Id(id)) => Some(id),
+                Some(SessionIdValue::Tag(tag)) => {
                     return Err(UriError::rejected(format!(
                         "session-id=tag:{tag} is for publications, a subscription needs a session id"
                     )));

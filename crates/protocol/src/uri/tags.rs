@@ -1,6 +1,6 @@
 //! Tags, by which channels refer to each other (docs/spec/uri-and-configuration.md §1.6).
 
-use super::value::{Needed, parse_i32, parse_i64};
+use super::value::{Requirement, parse_i32, parse_i64};
 use crate::error_code::ErrorCode;
 
 /// `tags=<channel>[,<entity>]`
@@ -16,7 +16,7 @@ pub struct Tags {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TagsError {
     pub(super) code: ErrorCode,
-    pub(super) needed: Needed,
+    pub(super) needed: Requirement,
 }
 
 /// What stands for "no tag".
@@ -61,19 +61,19 @@ impl Tags {
 
 /// The value of `session-id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SessionText {
+pub(super) enum SessionIdValue {
     Id(i32),
     Tag(i64),
 }
 
-impl SessionText {
-    pub(super) fn parse(text: &str) -> Result<Self, Needed> {
+impl SessionIdValue {
+    pub(super) fn parse(text: &str) -> Result<Self, Requirement> {
         match text.strip_prefix("tag:") {
             Some(tag) => parse_i64(tag)
-                .map(SessionText::Tag)
+                .map(SessionIdValue::Tag)
                 .map_err(|_| "tag: with an entity tag that is an integer of 64 bits".into()),
             None => parse_i32(text)
-                .map(SessionText::Id)
+                .map(SessionIdValue::Id)
                 .map_err(|needed| format!("{needed}, or tag: with an entity tag").into()),
         }
     }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags() {
+    fn tags_parse_accepts_and_rejects() {
         for (text, channel, entity) in [
             ("31", Some(31), None),
             ("31,32", Some(31), Some(32)),
@@ -107,12 +107,12 @@ mod tests {
     }
 
     #[test]
-    fn session_ids() {
-        assert_eq!(SessionText::parse("-1"), Ok(SessionText::Id(-1)));
-        assert_eq!(SessionText::parse("0x10"), Ok(SessionText::Id(16)));
-        assert_eq!(SessionText::parse("tag:32"), Ok(SessionText::Tag(32)));
+    fn session_id_parse_accepts_and_rejects() {
+        assert_eq!(SessionIdValue::parse("-1"), Ok(SessionIdValue::Id(-1)));
+        assert_eq!(SessionIdValue::parse("0x10"), Ok(SessionIdValue::Id(16)));
+        assert_eq!(SessionIdValue::parse("tag:32"), Ok(SessionIdValue::Tag(32)));
         for text in ["", "abc", "4294967295", "tag:", "tag:1002a"] {
-            assert!(SessionText::parse(text).is_err(), "{text}");
+            assert!(SessionIdValue::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -14,7 +14,7 @@ const ROLES: [Role; 4] = [
 
 /// What users of the official C driver look for in its refusals.
 #[test]
-fn refusals_have_the_words_of_the_official_driver() {
+fn errors_contain_official_texts() {
     let defaults = OptionSet::driver();
     let refusal = |text: &str, role: Role| {
         let read = Channel::read(text, role).and_then(|channel| match role {
@@ -145,7 +145,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn every_channel_is_read_or_refused(text in some_channel()) {
+    fn read_random_channel_never_panics(text in some_channel()) {
         let options = OptionSet::driver();
         for role in ROLES {
             let Ok(channel) = Channel::read(&text, role) else { continue };
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn a_channel_means_the_same_when_it_is_built_again(text in some_channel()) {
+    fn rebuilt_channel_has_same_meaning(text in some_channel()) {
         let options = OptionSet::driver();
         let Ok(channel) = Channel::for_publication(&text) else { return Ok(()) };
         let Ok(again) = ChannelUriBuilder::from_uri(channel.uri()).build() else { return Ok(()) };
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn every_option_text_is_taken_or_refused(
+    fn apply_random_option_text_never_panics(
         index in 0..crate::option::OptionId::ALL.len(),
         value in some_value(),
         name in "(aeron|taran|AERON)[._][a-zA-Z._]{0,30}",

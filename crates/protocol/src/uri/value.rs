@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 /// What a text that could not be read should have looked like, for example `a size such as 64k, 8m or 1g`.
-pub type Needed = Cow<'static, str>;
+pub type Requirement = Cow<'static, str>;
 
 const SIZE_FORM: &str = "a size in bytes: decimal digits with an optional suffix k, m or g";
 const DURATION_FORM: &str =
@@ -15,9 +15,9 @@ const DURATION_FORM: &str =
 /// Reads a size in bytes: decimal digits with an optional suffix `k`, `m` or `g` in either case.
 ///
 /// A `b` behind the suffix (`64kb`) is accepted because the C driver does; any other text behind it is not.
-pub fn parse_size(text: &str) -> Result<i64, Needed> {
+pub fn parse_size(text: &str) -> Result<i64, Requirement> {
     let digits = digits_prefix(text);
-    let number: i64 = digits.parse().map_err(|_| Needed::from(SIZE_FORM))?;
+    let number: i64 = digits.parse().map_err(|_| Requirement::from(SIZE_FORM))?;
     let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" => 0,
         "k" | "kb" => 10,
@@ -31,7 +31,7 @@ pub fn parse_size(text: &str) -> Result<i64, Needed> {
 }
 
 /// Reads a duration in nanoseconds; what exceeds `i64` saturates.
-pub fn parse_duration_ns(text: &str) -> Result<i64, Needed> {
+pub fn parse_duration_ns(text: &str) -> Result<i64, Requirement> {
     let digits = digits_prefix(text);
     if digits.is_empty() {
         return Err(DURATION_FORM.into());
@@ -57,7 +57,7 @@ pub fn parse_duration_ns(text: &str) -> Result<i64, Needed> {
 /// Reads an integer: decimal with an optional sign, or hexadecimal behind `0x`.
 ///
 /// A leading zero does not make the number octal: the C driver reads it so, clients and the Java driver do not.
-pub fn parse_i64(text: &str) -> Result<i64, Needed> {
+pub fn parse_i64(text: &str) -> Result<i64, Requirement> {
     let (sign, magnitude) = match text.as_bytes().first() {
         Some(b'-') => ("-", &text[1..]),
         Some(b'+') => ("", &text[1..]),
@@ -79,7 +79,7 @@ pub fn parse_i64(text: &str) -> Result<i64, Needed> {
 }
 
 /// Reads an integer of 32 bits, in the forms of [`parse_i64`].
-pub fn parse_i32(text: &str) -> Result<i32, Needed> {
+pub fn parse_i32(text: &str) -> Result<i32, Requirement> {
     parse_i64(text)
         .ok()
         .and_then(|n| i32::try_from(n).ok())
@@ -87,7 +87,7 @@ pub fn parse_i32(text: &str) -> Result<i32, Needed> {
 }
 
 /// Reads a boolean: exactly `true` or `false`.
-pub fn parse_bool(text: &str) -> Result<bool, Needed> {
+pub fn parse_bool(text: &str) -> Result<bool, Requirement> {
     match text {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -134,7 +134,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn sizes() {
+    fn parse_size_accepts_and_rejects() {
         for (text, bytes) in [
             ("0", 0),
             ("1408", 1408),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
+    fn parse_duration_accepts_and_rejects() {
         for (text, nanos) in [
             ("0", 0),
             ("5", 5),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn integers() {
+    fn parse_integer_accepts_and_rejects() {
         for (text, value) in [
             ("-1", -1),
             ("+7", 7),
@@ -215,17 +215,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_written_size_reads_back(bytes in 0..i64::MAX) {
+        fn size_round_trips(bytes in 0..i64::MAX) {
             prop_assert_eq!(parse_size(&format_size(bytes)), Ok(bytes));
         }
 
         #[test]
-        fn a_written_duration_reads_back(nanos in 0..i64::MAX) {
+        fn duration_round_trips(nanos in 0..i64::MAX) {
             prop_assert_eq!(parse_duration_ns(&format_duration_ns(nanos)), Ok(nanos));
         }
 
         #[test]
-        fn no_text_panics(text in "\\PC*") {
+        fn parse_random_text_never_panics(text in "\\PC*") {
             let _ = (parse_size(&text), parse_duration_ns(&text), parse_i64(&text), parse_i32(&text));
         }
     }

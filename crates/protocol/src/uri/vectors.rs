@@ -75,8 +75,8 @@ pub fn all() -> Vec<Vector> {
 
 fn parse(line: usize, text: &'static str) -> Option<Vector> {
     let mut columns = text.split_whitespace();
-    let who = columns.next()?;
-    let here = columns.next()?;
+    let role_column = columns.next()?;
+    let expected = columns.next()?;
     let _official = columns.next()?;
     let needs = match columns.next()? {
         "uri" => Needs::Uri,
@@ -86,15 +86,15 @@ fn parse(line: usize, text: &'static str) -> Option<Vector> {
         _ => return None,
     };
     let template = columns.next()?;
-    let (continues, who) = match who.strip_prefix('+') {
-        Some(who) => (true, who),
-        None => (false, who),
+    let (continues, role_column) = match role_column.strip_prefix('+') {
+        Some(role_column) => (true, role_column),
+        None => (false, role_column),
     };
-    let (who, stream_id) = match who.split_once('@') {
-        Some((who, stream)) => (who, stream.parse().ok()?),
-        None => (who, 10),
+    let (role_column, stream_id) = match role_column.split_once('@') {
+        Some((role_column, stream)) => (role_column, stream.parse().ok()?),
+        None => (role_column, 10),
     };
-    let role = match who {
+    let role = match role_column {
         "P" | "X" => Role::Publication,
         "S" => Role::Subscription,
         "D" => Role::SendDestination,
@@ -105,9 +105,9 @@ fn parse(line: usize, text: &'static str) -> Option<Vector> {
         line,
         continues,
         role,
-        exclusive: who == "X",
+        exclusive: role_column == "X",
         stream_id,
-        refused: match here {
+        refused: match expected {
             "ok" => None,
             code => Some(ErrorCode::from_code(code.parse().ok()?)),
         },
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_alone_decides_as_the_table_says() {
+    fn channel_vectors_match_table() {
         for vector in all() {
             let result = read(&vector);
             let code = result.as_ref().err().map(|e| e.code);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_quote_the_channel() {
+    fn error_text_quotes_channel() {
         for vector in all() {
             if let Err(error) = read(&vector) {
                 let channel = vector.channel(40123, 7);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_whole() {
+    fn channel_table_parses_completely() {
         assert_eq!(
             all().len(),
             TABLE

@@ -50,7 +50,7 @@ impl Owners {
         let is_group = existing.map_or_else(|| resolved.is_group(), Endpoint::is_group);
         if is_group {
             new.params
-                .send_to_group(&new.channel, &self.settings.publication_defaults)
+                .use_group_flow_control(&new.channel, &self.settings.publication_defaults)
                 .map_err(Failure::from)?;
         }
         let send_buffer = self.networking.sockets.send_buffer(wanted);

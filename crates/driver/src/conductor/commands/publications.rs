@@ -86,7 +86,7 @@ impl Owners {
         };
         let publications = &self.networking.publications;
         match publications.find_tagged(tag) {
-            Some(found) => Ok(PublicationParams::of_tagged(
+            Some(found) => Ok(PublicationParams::for_tagged(
                 channel,
                 defaults,
                 &found.terms.tagged(),

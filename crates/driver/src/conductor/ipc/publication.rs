@@ -10,7 +10,7 @@
 mod life;
 
 use taran_core::counters::Counter;
-use taran_protocol::log::Standstill;
+use taran_protocol::log::TailSnapshot;
 use taran_protocol::uri::Untethered;
 
 use super::super::log_files::LogFile;
@@ -83,10 +83,10 @@ pub(crate) struct IpcPublication {
 }
 
 impl Guest for IpcPublication {
-    type Watch = Standstill;
+    type Watch = TailSnapshot;
 
     /// Where everybody has read everything the limit stays as it is until the publisher goes on.
-    fn rest(&self, now_ns: i64) -> Option<Rest<Standstill>> {
+    fn rest(&self, now_ns: i64) -> Option<Rest<TailSnapshot>> {
         let (slowest, _) = self.subscribers.range()?;
         let is_quiet = self.state == State::Active
             && self.references > 0

@@ -269,7 +269,7 @@ fn fill_with_old_frames(log: &LogBuffers, join_position: i64) {
             term.write(offset, &[32, 0, 0, 0, 0, 0xC0, 1, 0]);
         }
     }
-    log.vacate_slot(join_position);
+    log.clear_slot(join_position);
 }
 
 fn geometry() -> TermGeometry {

@@ -26,7 +26,7 @@ fn fill(appender: &SharedAppender, left: i32) {
 const LAST_TERM: i64 = ((1 << 31) - 1) * TERM_LENGTH as i64;
 
 #[test]
-fn an_appended_frame_byte_by_byte() {
+fn append_writes_specified_bytes() {
     let (shared, mut exclusive) = (shared(), exclusive());
     assert_eq!(append(&shared, b"first"), Ok(64));
     assert_eq!(append(&shared, b"hello"), Ok(128));
@@ -51,7 +51,7 @@ fn an_appended_frame_byte_by_byte() {
 }
 
 #[test]
-fn an_empty_message_is_a_header() {
+fn append_empty_message_writes_header_only() {
     let shared = shared();
     assert_eq!(append(&shared, b""), Ok(32));
     assert_eq!(
@@ -72,7 +72,7 @@ fn frames(log: &LogBuffers) -> Vec<(u8, usize)> {
 }
 
 #[test]
-fn long_messages_are_fragmented() {
+fn append_long_message_writes_fragments() {
     let max_payload = 1376;
     for (length, expected, position) in [
         (max_payload, vec![(0xc0, 1376)], 1408),
@@ -112,7 +112,7 @@ fn long_messages_are_fragmented() {
 }
 
 #[test]
-fn parts_are_gathered() {
+fn append_parts_gathers_into_one_message() {
     let bytes: Vec<u8> = (0..4000).map(|index| (index % 251) as u8).collect();
     for cuts in [
         vec![0, 0],
@@ -144,7 +144,7 @@ fn parts_are_gathered() {
 }
 
 #[test]
-fn the_supplier_of_reserved_values_sees_each_frame() {
+fn reserved_value_supplier_is_called_for_each_frame() {
     let mut seen = Vec::new();
     let mut supplier = |frame: LogFrame<'_>| {
         seen.push((
@@ -179,7 +179,7 @@ fn the_supplier_of_reserved_values_sees_each_frame() {
 }
 
 #[test]
-fn the_end_of_a_term_is_padded_and_the_log_turns() {
+fn append_beyond_term_end_pads_and_rotates() {
     let shared = shared();
     fill(&shared, 96);
     assert_eq!(append(&shared, &[2; 100]), Err(AppendError::AdminAction));
@@ -205,7 +205,7 @@ fn the_end_of_a_term_is_padded_and_the_log_turns() {
 }
 
 #[test]
-fn an_exact_fit_needs_no_padding() {
+fn append_exact_fit_writes_no_padding() {
     let shared = shared();
     fill(&shared, 64);
     assert_eq!(append(&shared, b"last"), Ok(i64::from(TERM_LENGTH)));
@@ -215,7 +215,7 @@ fn an_exact_fit_needs_no_padding() {
 }
 
 #[test]
-fn an_appender_with_an_old_tail_does_no_harm() {
+fn append_with_stale_tail_leaves_log_intact() {
     let shared = shared();
     let old = shared.tail().unwrap();
     for term in 0..3 {
@@ -236,7 +236,7 @@ fn an_appender_with_an_old_tail_does_no_harm() {
 }
 
 #[test]
-fn no_tail_while_the_log_turns() {
+fn tail_during_rotation_is_none() {
     let shared = shared();
     shared
         .log()
@@ -247,7 +247,7 @@ fn no_tail_while_the_log_turns() {
 }
 
 #[test]
-fn the_stream_ends_at_its_last_position() {
+fn append_at_max_position_fails() {
     let at_the_end = |kind| new_log(kind, LAST_TERM + i64::from(TERM_LENGTH) - 96);
     let max = i64::from(TERM_LENGTH) << 31;
     let shared = SharedAppender::new(at_the_end(LogKind::Concurrent));
@@ -282,7 +282,7 @@ fn the_stream_ends_at_its_last_position() {
 }
 
 #[test]
-fn claims_are_committed_or_become_padding() {
+fn claim_dropped_becomes_padding() {
     let shared = shared();
     let claim = |length| shared.claim(shared.tail().unwrap(), length);
     let mut first = claim(5).unwrap();
@@ -332,7 +332,7 @@ fn claims_are_committed_or_become_padding() {
 }
 
 #[test]
-fn an_exclusive_appender_turns_and_continues() {
+fn exclusive_appender_rotates_and_resumes() {
     let mut appender = exclusive();
     while appender.term_offset() < TERM_LENGTH - 96 {
         let space = (TERM_LENGTH - 96 - appender.term_offset()).min(1408) as usize;
@@ -364,7 +364,7 @@ fn an_exclusive_appender_turns_and_continues() {
 }
 
 #[test]
-fn padding_can_be_appended() {
+fn append_padding_writes_padding_frame() {
     let mut appender = exclusive();
     assert_eq!(appender.append_padding(100), Ok(160));
     assert_eq!(appender.append_padding(0), Ok(192));
@@ -378,7 +378,7 @@ fn padding_can_be_appended() {
 }
 
 #[test]
-fn blocks_go_in_as_they_are() {
+fn append_block_copies_frames_unchanged() {
     let mut source = exclusive();
     source.append(b"one", None).unwrap();
     source.append(b"two", None).unwrap();
@@ -441,7 +441,7 @@ fn blocks_go_in_as_they_are() {
 }
 
 #[test]
-fn a_block_after_a_full_term_turns_the_log() {
+fn append_block_after_full_term_rotates() {
     let mut appender = exclusive();
     while appender.term_offset() < TERM_LENGTH {
         let space = (TERM_LENGTH - appender.term_offset()).min(1408) as usize;
@@ -457,7 +457,7 @@ fn a_block_after_a_full_term_turns_the_log() {
 }
 
 #[test]
-fn hostile_tails_are_refused() {
+fn append_with_hostile_tail_fails() {
     let shared = shared();
     shared.log().metadata().tails[0].store(RawTail::new(100, 7).0, Ordering::Release);
     assert!(matches!(

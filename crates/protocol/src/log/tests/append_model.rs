@@ -163,7 +163,7 @@ impl World {
         .unwrap();
         self.position += i64::from(polled.offset - offset);
         // The driver cleans behind the subscriber, so that a partition is empty when it is used again.
-        while self.clean < self.position && !log.is_kept_vacant() {
+        while self.clean < self.position && !log.clears_ahead() {
             let clean = log.clean(self.clean, self.position);
             if clean == self.clean {
                 break;
@@ -208,7 +208,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn what_is_appended_is_polled(
+    fn append_random_messages_are_polled_unchanged(
         steps in proptest::collection::vec(step(), 1..400),
         start_term in prop_oneof![Just(0i64), Just(5), Just((1 << 31) - 400)],
         start_offset in 0i64..2048, exclusive in any::<bool>()
@@ -226,7 +226,7 @@ proptest! {
 }
 
 #[test]
-fn many_threads_append_to_one_log() {
+fn append_from_many_threads_keeps_order_per_thread() {
     const THREADS: u8 = 3;
     const MESSAGES: u32 = 20_000;
     let appender = SharedAppender::new(log());

@@ -2,7 +2,7 @@ use super::*;
 use crate::position::RawTail;
 
 #[test]
-fn file_lengths_of_the_specification() {
+fn file_length_of_spec_examples_matches() {
     for (term_length, page_size, expected) in [
         (65_536, 4096, 200_704),
         (16 << 20, 4096, 50_335_744),
@@ -15,7 +15,7 @@ fn file_lengths_of_the_specification() {
 }
 
 #[test]
-fn a_created_log_opens_with_the_same_spec() {
+fn log_created_opens_with_same_spec() {
     let spec = LogSpec {
         correlation_id: 42,
         page_size: 8192,
@@ -62,7 +62,7 @@ fn a_created_log_opens_with_the_same_spec() {
 }
 
 #[test]
-fn metadata_lies_where_the_specification_says() {
+fn metadata_fields_have_specified_offsets() {
     let spec = LogSpec {
         correlation_id: 42,
         max_resend: 16,
@@ -112,7 +112,7 @@ fn metadata_lies_where_the_specification_says() {
 }
 
 #[test]
-fn initial_tails_without_a_start_position() {
+fn initial_tails_without_start_position_are_at_term_starts() {
     let log = log();
     let tails: Vec<_> = (0..3).map(|index| log.raw_tail(index)).collect();
     assert_eq!(
@@ -127,7 +127,7 @@ fn initial_tails_without_a_start_position() {
 }
 
 #[test]
-fn initial_tails_with_a_start_position() {
+fn initial_tails_with_start_position_point_to_it() {
     let position = 4 * i64::from(TERM_LENGTH) + 96;
     let log = new_log(LogKind::Exclusive, position);
     let tails: Vec<_> = (0..3).map(|index| log.raw_tail(index)).collect();
@@ -156,7 +156,7 @@ fn initial_tails_with_a_start_position() {
 }
 
 #[test]
-fn hostile_metadata_is_refused() {
+fn open_with_hostile_metadata_fails() {
     let good = spec(LogKind::Concurrent);
     let refused = |offset: usize, value: i32| {
         let region = Region::anonymous(good.file_length()).unwrap();
@@ -196,7 +196,7 @@ fn hostile_metadata_is_refused() {
 }
 
 #[test]
-fn rotation_is_done_once() {
+fn rotate_repeated_rotates_once() {
     let log = log();
     assert!(log.rotate(0, 100));
     assert!(!log.rotate(0, 100));
@@ -210,7 +210,7 @@ fn rotation_is_done_once() {
 }
 
 #[test]
-fn a_tail_beyond_the_term_is_the_end_of_the_term() {
+fn producer_position_with_tail_beyond_term_is_term_end() {
     let log = log();
     log.metadata().tails[0].store(RawTail::new(100, 70_000).0, Ordering::Relaxed);
     assert_eq!(log.producer_position(), i64::from(TERM_LENGTH));

@@ -30,7 +30,7 @@ fn position() -> impl Strategy<Value = i64> {
 
 proptest! {
     #[test]
-    fn any_metadata_is_a_log_or_an_error(words in proptest::collection::vec((0usize..128, number()), 0..12)) {
+    fn open_with_random_metadata_never_panics(words in proptest::collection::vec((0usize..128, number()), 0..12)) {
         let spec = spec(LogKind::Concurrent);
         let region = Region::anonymous(spec.file_length()).unwrap();
         LogBuffers::create(&region, &spec, 0).unwrap();
@@ -48,7 +48,7 @@ proptest! {
     }
 
     #[test]
-    fn any_frames_are_read_or_refused(
+    fn readers_with_random_frames_never_panic(
         lengths in proptest::collection::vec((0..OFFSETS, number(), any::<bool>()), 1..60),
         offset in number(), limit in number()
     ) {
@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn any_position_is_unblocked_or_cleaned_or_left_alone(
+    fn unblock_and_clean_at_random_position_never_panic(
         lengths in proptest::collection::vec((0usize..3, 0..OFFSETS, number()), 0..20),
         tails in proptest::array::uniform3((number(), any::<u32>())),
         count in number(), from in position(), to in position()

@@ -1,7 +1,7 @@
 use zerocopy::IntoBytes;
 
 use super::*;
-use crate::frame::{Frame, FrameHeader, Walk};
+use crate::frame::{Frame, FrameHeader, ValidatedFrames};
 
 /// A packet of frames with these payload lengths, as the sender would send it; a last padding has only its header.
 fn packet(mut offset: i32, payloads: &[usize], padding: Option<i32>) -> Vec<u8> {
@@ -23,19 +23,19 @@ fn packet(mut offset: i32, payloads: &[usize], padding: Option<i32>) -> Vec<u8> 
     bytes
 }
 
-fn walk(bytes: &[u8]) -> Walk<'_> {
+fn validated(bytes: &[u8]) -> ValidatedFrames<'_> {
     match Frame::parse(bytes).unwrap() {
-        Frame::Data(frame) => frame.walk(TERM_LENGTH).unwrap(),
+        Frame::Data(frame) => frame.validate(TERM_LENGTH).unwrap(),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn packets_arrive_byte_for_byte() {
+fn insert_copies_packet_byte_for_byte() {
     for payloads in [&[0][..], &[5], &[32], &[33], &[1376], &[5, 0, 100, 31]] {
         let log = new_log(LogKind::Image, 0);
         let bytes = packet(320, payloads, None);
-        assert!(insert(log.term(0), &walk(&bytes)));
+        assert!(insert(log.term(0), &validated(&bytes)));
         assert_eq!(log.term(0).bytes(320, bytes.len()), bytes);
         assert_eq!(log.term(0).bytes(0, 320), [0; 320]);
         assert_eq!(length_at(log.term(0), 320 + bytes.len() as i32), 0);
@@ -43,26 +43,26 @@ fn packets_arrive_byte_for_byte() {
 }
 
 #[test]
-fn the_first_copy_wins() {
+fn insert_duplicate_keeps_first_copy() {
     let log = new_log(LogKind::Image, 0);
     let mut bytes = packet(0, &[5], None);
-    assert!(insert(log.term(0), &walk(&bytes)));
+    assert!(insert(log.term(0), &validated(&bytes)));
     bytes[32] = 99;
-    assert!(!insert(log.term(0), &walk(&bytes)));
+    assert!(!insert(log.term(0), &validated(&bytes)));
     assert_eq!(log.term(0).bytes(32, 1), [1]);
 }
 
 #[test]
-fn padding_at_the_end_of_the_term_fits() {
+fn insert_padding_at_term_end_succeeds() {
     let log = new_log(LogKind::Image, 0);
     let bytes = packet(TERM_LENGTH - 128, &[5], Some(64));
-    let packet = walk(&bytes);
+    let packet = validated(&bytes);
     assert_eq!(packet.length_in_term(), 128);
     assert!(insert(log.term(0), &packet));
     let rebuilt = find_gap(log.term(0), TERM_LENGTH - 128, TERM_LENGTH).unwrap();
     assert_eq!(
         rebuilt,
-        Rebuilt {
+        GapScan {
             offset: TERM_LENGTH,
             gap: None
         }
@@ -70,56 +70,59 @@ fn padding_at_the_end_of_the_term_fits() {
 }
 
 #[test]
-fn heartbeats_and_packets_of_a_larger_term_are_not_placed() {
+fn insert_heartbeat_or_oversized_packet_is_rejected() {
     let log = new_log(LogKind::Image, 0);
     let heartbeat = DataHeader::heartbeat(DataHeader::UNFRAGMENTED, SESSION, STREAM, 100, 0);
-    assert!(!insert(log.term(0), &walk(heartbeat.as_bytes())));
+    assert!(!insert(log.term(0), &validated(heartbeat.as_bytes())));
     let bytes = packet(TERM_LENGTH, &[5], None);
     let Ok(Frame::Data(frame)) = Frame::parse(&bytes) else {
         panic!()
     };
-    assert!(!insert(log.term(0), &frame.walk(2 * TERM_LENGTH).unwrap()));
+    assert!(!insert(
+        log.term(0),
+        &frame.validate(2 * TERM_LENGTH).unwrap()
+    ));
 }
 
 #[test]
-fn gaps_are_found_and_close() {
+fn find_gap_reports_gap_until_filled() {
     let log = new_log(LogKind::Image, 0);
     let term = log.term(0);
     let gap = |offset, length| Some(Gap { offset, length });
     assert_eq!(
         find_gap(term, 0, 0),
-        Ok(Rebuilt {
+        Ok(GapScan {
             offset: 0,
             gap: None
         })
     );
     assert_eq!(
         find_gap(term, 0, 96),
-        Ok(Rebuilt {
+        Ok(GapScan {
             offset: 0,
             gap: gap(0, 96)
         })
     );
-    assert!(insert(term, &walk(&packet(64, &[5], None))));
+    assert!(insert(term, &validated(&packet(64, &[5], None))));
     assert_eq!(
         find_gap(term, 0, 128),
-        Ok(Rebuilt {
+        Ok(GapScan {
             offset: 0,
             gap: gap(0, 64)
         })
     );
-    assert!(insert(term, &walk(&packet(0, &[0], None))));
+    assert!(insert(term, &validated(&packet(0, &[0], None))));
     assert_eq!(
         find_gap(term, 0, 128),
-        Ok(Rebuilt {
+        Ok(GapScan {
             offset: 32,
             gap: gap(32, 32)
         })
     );
-    assert!(insert(term, &walk(&packet(32, &[0], None))));
+    assert!(insert(term, &validated(&packet(32, &[0], None))));
     assert_eq!(
         find_gap(term, 0, 128),
-        Ok(Rebuilt {
+        Ok(GapScan {
             offset: 128,
             gap: None
         })
@@ -127,11 +130,11 @@ fn gaps_are_found_and_close() {
     // A high water mark inside padding, as a sender of 1.51 makes one believe.
     assert!(insert(
         term,
-        &walk(&packet(128, &[], Some(TERM_LENGTH - 128)))
+        &validated(&packet(128, &[], Some(TERM_LENGTH - 128)))
     ));
     assert_eq!(
         find_gap(term, 0, 160),
-        Ok(Rebuilt {
+        Ok(GapScan {
             offset: TERM_LENGTH,
             gap: None
         })
@@ -139,7 +142,7 @@ fn gaps_are_found_and_close() {
 }
 
 #[test]
-fn hostile_frames_and_offsets_stop_the_search() {
+fn find_gap_with_hostile_frame_or_offset_fails() {
     let log = new_log(LogKind::Image, 0);
     let term = log.term(0);
     let end = put(term, 0, b"sound");
@@ -168,7 +171,7 @@ fn hostile_frames_and_offsets_stop_the_search() {
 }
 
 #[test]
-fn gaps_are_filled_only_while_nothing_is_in_them() {
+fn fill_gap_with_received_frame_does_nothing() {
     let log = new_log(LogKind::Image, 0);
     let term = log.term(2);
     let end = put(term, 0, b"before");
@@ -191,7 +194,7 @@ fn gaps_are_filled_only_while_nothing_is_in_them() {
     assert_eq!(term.bytes(end as usize, 24), header);
     assert_eq!(
         find_gap(term, 0, 224).unwrap(),
-        Rebuilt {
+        GapScan {
             offset: 224,
             gap: None
         }

@@ -22,7 +22,7 @@ fn padding_at(log: &LogBuffers, partition: usize, offset: i32) -> Option<i32> {
 }
 
 #[test]
-fn a_claim_that_was_never_committed_becomes_padding() {
+fn unblock_uncommitted_claim_becomes_padding() {
     let log = log();
     let end = put(log.term(0), 0, b"before");
     put_length(log.term(0), end, -37);
@@ -33,7 +33,7 @@ fn a_claim_that_was_never_committed_becomes_padding() {
 }
 
 #[test]
-fn a_claim_that_was_never_begun_is_covered_up_to_the_next_frame() {
+fn unblock_claim_without_header_pads_to_next_frame() {
     let log = log();
     set_tail(&log, 0, 100, 256);
     assert!(!log.unblock(0), "whoever claimed it may still come");
@@ -44,7 +44,7 @@ fn a_claim_that_was_never_begun_is_covered_up_to_the_next_frame() {
 }
 
 #[test]
-fn nothing_to_unblock() {
+fn unblock_without_blocked_claim_does_nothing() {
     let log = log();
     assert!(!log.unblock(0));
     let end = put(log.term(0), 0, b"committed");
@@ -54,7 +54,7 @@ fn nothing_to_unblock() {
 }
 
 #[test]
-fn a_claim_to_the_end_of_the_term_is_padded_and_the_log_rotated() {
+fn unblock_claim_to_term_end_pads_and_rotates() {
     let log = log();
     let at = TERM_LENGTH - 96;
     set_tail(&log, 0, 100, TERM_LENGTH + 64);
@@ -67,7 +67,7 @@ fn a_claim_to_the_end_of_the_term_is_padded_and_the_log_rotated() {
 }
 
 #[test]
-fn a_rotation_that_was_left_undone_is_done() {
+fn unblock_unfinished_rotation_completes_it() {
     let log = log();
     set_tail(&log, 0, 100, TERM_LENGTH + 32);
     assert!(log.unblock(i64::from(TERM_LENGTH)));
@@ -86,7 +86,7 @@ fn a_rotation_that_was_left_undone_is_done() {
 }
 
 #[test]
-fn a_full_term_behind_which_nobody_came_is_not_blocked() {
+fn unblock_full_term_without_overrun_does_nothing() {
     let log = log();
     set_tail(&log, 0, 100, TERM_LENGTH);
     assert!(!log.unblock(i64::from(TERM_LENGTH)));
@@ -94,7 +94,7 @@ fn a_full_term_behind_which_nobody_came_is_not_blocked() {
 }
 
 #[test]
-fn hostile_lengths_and_positions_are_left_alone() {
+fn unblock_with_hostile_length_or_position_does_nothing() {
     let log = log();
     set_tail(&log, 0, 100, 256);
     for length in [-1, -31, -TERM_LENGTH - 1, i32::MIN, 1, i32::MAX] {
@@ -108,7 +108,7 @@ fn hostile_lengths_and_positions_are_left_alone() {
 }
 
 #[test]
-fn cleaning_goes_to_the_end_of_a_term_in_one_step() {
+fn clean_stops_at_term_end() {
     let log = log();
     let term_length = i64::from(TERM_LENGTH);
     for partition in 0..3 {

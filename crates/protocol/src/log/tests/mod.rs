@@ -3,13 +3,13 @@
 mod append;
 mod append_model;
 mod buffers;
+mod clear_ahead;
 mod hostile;
 mod insert;
 mod maintenance;
 mod poll;
 mod scan;
-mod standstill;
-mod vacate;
+mod tail_snapshot;
 
 use taran_core::memory::Region;
 use taran_core::sync::Ordering;
@@ -48,7 +48,7 @@ fn fill_with_old_frames(log: &LogBuffers, position: i64) {
             put_length(log.term(partition), offset, 32);
         }
     }
-    log.vacate_slot(position);
+    log.clear_slot(position);
 }
 
 /// A committed frame with this payload; returns the offset after it.

@@ -24,7 +24,7 @@ fn texts(term: &Region, offset: i32, limit: usize) -> (Vec<Vec<u8>>, Polled) {
 }
 
 #[test]
-fn frames_are_delivered_in_order_and_padding_is_skipped() {
+fn poll_delivers_frames_in_order_and_skips_padding() {
     let log = filled();
     let (all, polled) = texts(log.term(0), 0, 10);
     assert_eq!(all, [&b"one"[..], b"two", b"", b"four"]);
@@ -61,7 +61,7 @@ fn frames_are_delivered_in_order_and_padding_is_skipped() {
 }
 
 #[test]
-fn a_frame_shows_its_header() {
+fn poll_frame_exposes_header() {
     let log = filled();
     let polled = poll(log.term(0), 64, 1, |frame| {
         assert_eq!(
@@ -87,7 +87,7 @@ fn a_frame_shows_its_header() {
 }
 
 #[test]
-fn a_bounded_poll_starts_no_frame_at_its_limit() {
+fn poll_bounded_stops_before_frame_at_limit() {
     let log = filled();
     let bounded = |limit| poll_bounded(log.term(0), 0, limit, 10, |_| {}).unwrap();
     assert_eq!(
@@ -143,7 +143,7 @@ fn controlled(actions: &[Action]) -> (Polled, Vec<i32>) {
 }
 
 #[test]
-fn a_handler_steers_a_controlled_poll() {
+fn poll_controlled_follows_handler_actions() {
     use Action::{Abort, Break, Commit, Continue};
     let polled = |fragments, offset| Polled { fragments, offset };
     assert_eq!(controlled(&[]), (polled(4, 320), vec![]));
@@ -162,7 +162,7 @@ fn a_handler_steers_a_controlled_poll() {
 }
 
 #[test]
-fn a_peek_ends_on_a_message_boundary() {
+fn peek_ends_on_message_boundary() {
     let log = filled();
     let seen = Cell::new(0);
     let peek_until = |stop: usize, action| {
@@ -186,7 +186,7 @@ fn a_peek_ends_on_a_message_boundary() {
 }
 
 #[test]
-fn blocks_are_runs_of_whole_frames() {
+fn poll_block_returns_whole_frames() {
     let log = filled();
     let block = |offset, limit| {
         poll_block(log.term(0), offset, limit)
@@ -206,7 +206,7 @@ fn blocks_are_runs_of_whole_frames() {
 }
 
 #[test]
-fn hostile_frames_and_offsets_stop_readers() {
+fn readers_with_hostile_frame_or_offset_fail() {
     let log = log();
     let term = log.term(0);
     let end = put(term, 0, b"sound");

@@ -5,7 +5,7 @@ use super::*;
 const MTU: i32 = 1408;
 
 fn ready(length: i32, segment: i32, padding: i32) -> Result<Scan, CorruptFrame> {
-    Ok(Scan::Ready(Run {
+    Ok(Scan::Ready(SegmentRun {
         length,
         segment,
         padding,
@@ -22,7 +22,7 @@ fn limit(window: i32) -> RunLimit {
 }
 
 #[test]
-fn one_datagram_takes_what_fits() {
+fn scan_returns_frames_that_fit_one_datagram() {
     let log = log();
     let term = log.term(0);
     assert_eq!(scan(term, 0, MTU), Ok(Scan::Empty));
@@ -38,7 +38,7 @@ fn one_datagram_takes_what_fits() {
 }
 
 #[test]
-fn only_the_header_of_padding_is_sent() {
+fn scan_padding_returns_header_only() {
     let log = log();
     let term = log.term(0);
     let at = TERM_LENGTH - 192;
@@ -54,7 +54,7 @@ fn only_the_header_of_padding_is_sent() {
 }
 
 #[test]
-fn a_frame_that_is_being_written_ends_the_datagram() {
+fn scan_stops_at_uncommitted_frame() {
     let log = log();
     let term = log.term(0);
     let end = put(term, 0, b"hello");
@@ -65,7 +65,7 @@ fn a_frame_that_is_being_written_ends_the_datagram() {
 }
 
 #[test]
-fn datagrams_of_equal_length_make_a_run() {
+fn scan_run_joins_datagrams_of_equal_length() {
     let log = log();
     let term = log.term(0);
     for index in 0..21 {
@@ -111,7 +111,7 @@ fn datagrams_of_equal_length_make_a_run() {
     assert_eq!(scan_run(term, 0, &limit(700)), ready(640, 640, 0));
     assert_eq!(scan_run(term, 0, &limit(100)), Ok(Scan::OverLimit));
     assert_eq!(
-        Run {
+        SegmentRun {
             length: 21 * 320,
             segment: 1280,
             padding: 0
@@ -122,7 +122,7 @@ fn datagrams_of_equal_length_make_a_run() {
 }
 
 #[test]
-fn a_longer_datagram_starts_the_next_run() {
+fn scan_run_stops_before_longer_datagram() {
     let log = log();
     let term = log.term(0);
     let mut at = put(term, 0, &[7; 1000]);
@@ -142,7 +142,7 @@ fn a_longer_datagram_starts_the_next_run() {
 }
 
 #[test]
-fn padding_ends_a_run_and_counts_in_its_advance() {
+fn scan_run_ends_after_padding_and_advances_over_it() {
     let log = log();
     let term = log.term(0);
     let at = TERM_LENGTH - 3 * 1408;
@@ -154,7 +154,7 @@ fn padding_ends_a_run_and_counts_in_its_advance() {
     };
     assert_eq!(
         run,
-        Run {
+        SegmentRun {
             length: 2848,
             segment: 1408,
             padding: 1376
@@ -164,7 +164,7 @@ fn padding_ends_a_run_and_counts_in_its_advance() {
 }
 
 #[test]
-fn hostile_frames_stop_the_sender() {
+fn scan_with_hostile_frame_fails() {
     let log = log();
     let term = log.term(0);
     let end = put(term, 0, b"sound");
@@ -188,7 +188,7 @@ fn hostile_frames_stop_the_sender() {
 proptest! {
     /// A run is what single scans would send one after the other, as long as they are of equal length.
     #[test]
-    fn a_run_is_a_sequence_of_scans(
+    fn scan_run_equals_sequence_of_scans(
         runs in proptest::collection::vec((prop_oneof![Just(288usize), Just(32), 0usize..1376], 1usize..100), 1..12),
         oddities in proptest::collection::vec((0usize..100, any::<bool>()), 0..3),
         window in 32i32..80_000, datagrams in 1i32..20, pad in any::<bool>()

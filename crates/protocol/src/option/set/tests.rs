@@ -5,7 +5,7 @@ fn file() -> Source {
 }
 
 #[test]
-fn stronger_sources_win_in_any_order() {
+fn stronger_source_wins_in_any_order() {
     let mut options = OptionSet::driver();
     options
         .apply(&Source::CommandLine, [("aeron.mtu.length", "4k")])
@@ -31,7 +31,7 @@ fn stronger_sources_win_in_any_order() {
 }
 
 #[test]
-fn an_empty_value_takes_weaker_ones_away() {
+fn empty_value_overrides_weaker_sources() {
     let mut options = OptionSet::driver();
     options
         .apply(&Source::Environment, [("AERON_MTU_LENGTH", "8k")])
@@ -48,7 +48,7 @@ fn an_empty_value_takes_weaker_ones_away() {
 }
 
 #[test]
-fn profiles_lie_below_every_other_source() {
+fn profile_is_weaker_than_every_other_source() {
     let mut options = OptionSet::driver();
     assert_eq!(options.sender_idle_strategy(), Some("adaptive"));
     assert_eq!(
@@ -79,7 +79,7 @@ fn profiles_lie_below_every_other_source() {
 }
 
 #[test]
-fn the_options_of_every_profile_are_read() {
+fn profile_options_are_valid() {
     for profile in Profile::ALL {
         for (id, text) in profile.options() {
             assert!(read(id.spec(), text).is_ok(), "{profile} {id:?}");
@@ -93,7 +93,7 @@ fn the_options_of_every_profile_are_read() {
 }
 
 #[test]
-fn refusals_say_what_to_do() {
+fn invalid_value_error_says_what_to_do() {
     let mut options = OptionSet::driver();
     let errors = options
         .apply(
@@ -123,7 +123,7 @@ fn refusals_say_what_to_do() {
 }
 
 #[test]
-fn under_a_debugger_time_is_patient() {
+fn debug_timeout_replaces_liveness_timeouts() {
     let mut options = OptionSet::driver();
     assert_eq!(options.use_debug_timeout(), []);
     options
@@ -145,7 +145,7 @@ fn under_a_debugger_time_is_patient() {
 }
 
 #[test]
-fn names_of_official_parts_mean_ours_or_are_refused_with_the_reason() {
+fn official_class_names_map_or_are_rejected_with_reason() {
     let mut options = OptionSet::driver();
     for (name, text) in [
         (
@@ -220,11 +220,11 @@ fn names_of_official_parts_mean_ours_or_are_refused_with_the_reason() {
 }
 
 #[test]
-fn what_cannot_be_chosen_takes_its_default() {
+fn fixed_option_accepts_only_default() {
     let mut options = OptionSet::driver();
     for spec in OptionId::ALL
         .iter()
-        .filter(|spec| spec.status != Status::Built)
+        .filter(|spec| spec.status != Status::Supported)
     {
         assert!(
             options.set(spec.id, spec.default, &Source::Code).is_ok(),
@@ -250,7 +250,7 @@ fn what_cannot_be_chosen_takes_its_default() {
 }
 
 #[test]
-fn others_names_are_passed_over() {
+fn names_of_other_components_are_ignored() {
     let mut options = OptionSet::driver();
     let unknown = options
         .apply(
@@ -280,7 +280,7 @@ fn others_names_are_passed_over() {
 }
 
 #[test]
-fn explain_lists_what_belongs_to_the_program() {
+fn explain_lists_options_of_scope() {
     let options = OptionSet::client();
     let all: Vec<_> = options.explain().collect();
     assert!(all.iter().any(|e| e.option.id == OptionId::ClientName));

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn addresses() {
+fn address_parse_accepts_and_rejects() {
     let address = Address::parse("localhost:40123").unwrap();
     assert_eq!(
         (address.host, address.port),
@@ -45,7 +45,7 @@ fn addresses() {
 }
 
 #[test]
-fn interfaces() {
+fn interface_parse_accepts_and_rejects() {
     let network = |host: &str, port, prefix_length| Interface::Network {
         host: host
             .parse()
@@ -98,7 +98,7 @@ fn interfaces() {
 
 proptest! {
     #[test]
-    fn no_text_panics(text in "\\PC{0,30}", tail in "[\\[\\]{}:/%.0-9a-f]{0,30}") {
+    fn parse_random_text_never_panics(text in "\\PC{0,30}", tail in "[\\[\\]{}:/%.0-9a-f]{0,30}") {
         let _ = (Address::parse(&text), Interface::parse(&text), Address::parse(&tail), Interface::parse(&tail));
     }
 }

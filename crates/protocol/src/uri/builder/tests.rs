@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn writes_in_the_order_of_the_official_builder() {
+fn build_writes_in_order_of_official_builder() {
     let uri = ChannelUriBuilder::udp()
         .linger(std::time::Duration::from_secs(5))
         .session_id(-7)
@@ -32,7 +32,7 @@ fn writes_in_the_order_of_the_official_builder() {
 }
 
 #[test]
-fn positions_become_term_and_offset() {
+fn initial_position_sets_term_and_offset() {
     let uri = ChannelUriBuilder::ipc()
         .initial_position(65536 * 3 + 64, i32::MAX, 65536)
         .build()
@@ -53,7 +53,7 @@ fn positions_become_term_and_offset() {
 }
 
 #[test]
-fn values_are_checked() {
+fn build_with_invalid_value_fails() {
     let udp = || ChannelUriBuilder::udp().endpoint("a:1");
     for builder in [
         ChannelUriBuilder::udp(),
@@ -73,7 +73,7 @@ fn values_are_checked() {
 }
 
 #[test]
-fn every_parameter_of_the_official_builder_has_a_setter() {
+fn every_official_parameter_has_setter() {
     let second = std::time::Duration::from_secs(1);
     let uri = ChannelUriBuilder::udp()
         .endpoint("a:1")
@@ -135,7 +135,7 @@ fn every_parameter_of_the_official_builder_has_a_setter() {
 
 proptest! {
     #[test]
-    fn what_is_built_reads_back(
+    fn build_then_parse_round_trips(
         endpoint in "[a-z]{1,9}:[1-9][0-9]{0,3}",
         alias in proptest::option::of("[ -{}~]{1,20}"),
         session in proptest::option::of(any::<i32>()),

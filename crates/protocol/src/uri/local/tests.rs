@@ -25,7 +25,7 @@ fn interface(name: &str, address: &str, prefix: u8, loopback: bool) -> LocalInte
 }
 
 #[test]
-fn local_addresses() {
+fn select_local_chooses_matching_interface() {
     let interfaces = [
         interface("lo", "127.0.0.1", 8, true),
         interface("lo", "::1", 128, true),
@@ -96,7 +96,7 @@ fn local_addresses() {
 }
 
 #[test]
-fn of_interfaces_that_fit_as_well_the_first_is_taken() {
+fn select_local_with_equal_matches_chooses_first() {
     let interfaces = [
         interface("lo", "127.0.0.1", 8, true),
         interface("eth0", "10.1.2.3", 24, false),
@@ -111,7 +111,7 @@ fn of_interfaces_that_fit_as_well_the_first_is_taken() {
 }
 
 #[test]
-fn one_that_is_down_or_cannot_multicast_is_not_chosen() {
+fn select_local_skips_down_or_non_multicast_interface() {
     let mut interfaces = [
         interface("lo", "127.0.0.1", 8, true),
         interface("eth0", "10.1.2.3", 16, false),

@@ -34,7 +34,7 @@ fn params(text: &str) -> Result<PublicationParams, String> {
 }
 
 #[test]
-fn defaults_depend_on_the_media() {
+fn publication_defaults_depend_on_media() {
     let udp = params("aeron:udp?endpoint=a:1").unwrap();
     assert_eq!(
         (udp.mtu, udp.term_length, udp.window),
@@ -52,7 +52,7 @@ fn defaults_depend_on_the_media() {
 }
 
 #[test]
-fn everything_is_read() {
+fn publication_params_are_all_read() {
     let p = params(
         "aeron:udp?endpoint=224.0.1.1:5|mtu=2K|term-length=1M|init-term-id=2147483647|term-id=-2147483648|\
          term-offset=64|session-id=-7|linger=1S|eos=false|sparse=false|ssc=true|max-resend=256|pub-wnd=4k|\
@@ -83,7 +83,7 @@ fn everything_is_read() {
 }
 
 #[test]
-fn a_prototype_has_the_shortest_terms() {
+fn response_prototype_has_minimum_term_length() {
     let p = params(
         "aeron:udp?control-mode=response|control=localhost:5|response-correlation-id=prototype|term-length=1m",
     )
@@ -93,7 +93,7 @@ fn a_prototype_has_the_shortest_terms() {
 }
 
 #[test]
-fn refusals_name_key_and_value() {
+fn invalid_value_error_names_key_and_value() {
     for (text, parts) in [
         ("aeron:ipc?mtu=1400", ["mtu=1400", "multiple of 32"]),
         (
@@ -132,7 +132,7 @@ fn refusals_name_key_and_value() {
 }
 
 #[test]
-fn a_shared_publication_must_agree_with_what_is_named() {
+fn check_shared_mismatch_is_rejected() {
     let live = LivePublication {
         session_id: 7,
         mtu: 1408,
@@ -173,7 +173,7 @@ fn a_shared_publication_must_agree_with_what_is_named() {
 }
 
 #[test]
-fn the_mtu_must_fit_the_send_buffer() {
+fn check_send_buffer_smaller_than_mtu_is_rejected() {
     let channel = Channel::for_publication("aeron:udp?endpoint=a:1").unwrap();
     let params = PublicationParams::new(&channel, &DEFAULTS).unwrap();
     assert!(params.check_send_buffer(1408, &channel).is_ok());

@@ -13,7 +13,7 @@ fn at(text: &str) -> SocketAddr {
 }
 
 #[test]
-fn roles_and_canonical_forms() {
+fn roles_and_canonical_form_match_specification() {
     let any = at("0.0.0.0:0");
     let form = |text: &str, endpoint: Option<&str>, control: Option<&str>, local: SocketAddr| {
         let channel = channel(text);
@@ -67,7 +67,7 @@ fn roles_and_canonical_forms() {
 }
 
 #[test]
-fn a_name_that_turns_out_to_be_an_even_group_is_refused() {
+fn roles_with_even_multicast_group_is_rejected() {
     assert!(
         channel("aeron:udp?endpoint=group:5")
             .roles(Some(at("224.0.1.2:5")), None, at("0.0.0.0:0"))
@@ -76,7 +76,7 @@ fn a_name_that_turns_out_to_be_an_even_group_is_refused() {
 }
 
 #[test]
-fn a_tag_must_agree_with_what_it_names() {
+fn check_tag_match_mismatch_is_rejected() {
     let any = at("0.0.0.0:0");
     let existing = channel("aeron:udp?control-mode=dynamic|control=127.0.0.1:5|tags=200");
     let existing_roles = existing.roles(None, Some(at("127.0.0.1:5")), any).unwrap();

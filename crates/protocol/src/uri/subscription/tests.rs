@@ -26,7 +26,7 @@ fn params(text: &str) -> Result<SubscriptionParams, String> {
 }
 
 #[test]
-fn everything_is_read() {
+fn subscription_params_are_all_read() {
     let p = params(
         "aeron:udp?endpoint=a:0|reliable=false|rejoin=false|tether=false|group=true|gtag=0x10|sparse=false|\
          rcv-wnd=100|cc=cubic|nak-delay=2ms|session-id=-3|control-mode=response|control=b:1|\
@@ -61,7 +61,7 @@ fn everything_is_read() {
 }
 
 #[test]
-fn refusals_name_key_and_value() {
+fn invalid_value_error_names_key_and_value() {
     for (text, part) in [
         (
             "aeron:udp?endpoint=a:1|session-id=tag:2",
@@ -80,7 +80,7 @@ fn refusals_name_key_and_value() {
 }
 
 #[test]
-fn subscriptions_on_one_stream_must_agree() {
+fn check_compatible_mismatch_is_rejected() {
     let channel = |text| Channel::for_subscription(text).unwrap();
     let (a, b) = (
         channel("aeron:udp?endpoint=a:1|reliable=false"),

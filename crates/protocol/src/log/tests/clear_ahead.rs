@@ -20,13 +20,13 @@ fn die_at(appender: &ExclusiveAppender, end: i32) {
     let term_id = appender.term_id();
     appender
         .log()
-        .vacate_slot(i64::from(end.min(TERM_LENGTH)) & !31);
+        .clear_slot(i64::from(end.min(TERM_LENGTH)) & !31);
     appender.log().metadata().tails[0]
         .store(RawTail::new(term_id, end as u32).0, Ordering::Release);
 }
 
 #[test]
-fn slots_are_emptied_over_terms() {
+fn clear_range_across_terms_zeroes_every_slot() {
     let term_length = 1 << 20;
     let spec = LogSpec::new(LogKind::Image, SESSION, STREAM, 100, term_length);
     let region = Region::anonymous(spec.file_length()).unwrap();
@@ -37,7 +37,7 @@ fn slots_are_emptied_over_terms() {
         }
     }
     let (from, to) = (i64::from(term_length) - 64, 2 * i64::from(term_length) + 32);
-    assert_eq!(log.vacate_range(from, to), to);
+    assert_eq!(log.clear_range(from, to), to);
     for position in (0..3 * i64::from(term_length)).step_by(32) {
         let expected = if position > from && position <= to {
             0
@@ -49,14 +49,14 @@ fn slots_are_emptied_over_terms() {
 }
 
 #[test]
-fn readers_find_nothing_behind_the_last_position() {
+fn clear_slot_at_max_position_is_zero() {
     let end = new_log(LogKind::Image, 0).geometry().max_position();
     let log = new_log(LogKind::Image, 0);
     fill_with_old_frames(&log, 32);
-    log.vacate_slot(end);
+    log.clear_slot(end);
     assert_eq!(slot(&log, end), 0);
     fill_with_old_frames(&log, 32);
-    assert_eq!(log.vacate_range(end - 64, end), end);
+    assert_eq!(log.clear_range(end - 64, end), end);
     assert_eq!((slot(&log, end - 32), slot(&log, end)), (0, 0));
 
     let mut appender = appender_at(end - 64);
@@ -68,7 +68,7 @@ fn readers_find_nothing_behind_the_last_position() {
 }
 
 #[test]
-fn nothing_is_found_behind_whatever_is_appended() {
+fn exclusive_append_clears_next_slot() {
     let mut appender = appender_at(64);
     let log = appender.log().clone();
     for length in [0, 1, 31, 32, 1376, 1377, 8192] {
@@ -82,7 +82,7 @@ fn nothing_is_found_behind_whatever_is_appended() {
 }
 
 #[test]
-fn nothing_is_found_in_the_term_that_the_log_turns_to() {
+fn exclusive_rotation_clears_first_slot_of_next_term() {
     let term_length = i64::from(TERM_LENGTH);
     // The term ends with a frame, and with padding.
     for (start, length) in [(term_length - 64, 32), (term_length - 64, 100)] {
@@ -93,7 +93,7 @@ fn nothing_is_found_in_the_term_that_the_log_turns_to() {
 }
 
 #[test]
-fn space_that_was_taken_and_not_begun_is_padded_to_the_tail() {
+fn unblock_reserved_space_without_frame_pads_to_tail() {
     let appender = appender_at(0);
     let log = appender.log();
     die_at(&appender, 256);
@@ -103,7 +103,7 @@ fn space_that_was_taken_and_not_begun_is_padded_to_the_tail() {
 }
 
 #[test]
-fn space_that_was_begun_is_padded_to_the_tail() {
+fn unblock_started_frame_pads_to_tail() {
     let appender = appender_at(0);
     let log = appender.log();
     // Of three fragments one was committed and one begun.
@@ -116,7 +116,7 @@ fn space_that_was_begun_is_padded_to_the_tail() {
 }
 
 #[test]
-fn a_claim_that_was_given_up_costs_nothing_of_what_follows_it() {
+fn unblock_abandoned_claim_keeps_following_frames() {
     let mut appender = appender_at(0);
     std::mem::forget(appender.claim(40).unwrap());
     let end = appender.append(&[1; 40], None).unwrap();
@@ -126,7 +126,7 @@ fn a_claim_that_was_given_up_costs_nothing_of_what_follows_it() {
 }
 
 #[test]
-fn the_bytes_that_align_a_frame_are_zero() {
+fn exclusive_append_zeroes_alignment_bytes() {
     let mut appender = appender_at(0);
     let log = appender.log().clone();
     for partition in 0..3 {
@@ -146,18 +146,18 @@ fn the_bytes_that_align_a_frame_are_zero() {
 }
 
 #[test]
-fn nobody_keeps_a_shared_log_vacant() {
+fn clears_ahead_of_shared_log_is_false() {
     let log = log();
-    log.set_kept_vacant();
-    assert!(!log.is_kept_vacant());
+    log.set_clears_ahead();
+    assert!(!log.clears_ahead());
 }
 
 #[test]
-fn a_publisher_that_dies_where_the_term_ends_leaves_an_empty_one() {
+fn unblock_at_term_end_rotates_to_empty_term() {
     let appender = appender_at(0);
     let log = appender.log();
     let blocked = i64::from(TERM_LENGTH) - 96;
-    log.vacate_slot(blocked);
+    log.clear_slot(blocked);
     die_at(&appender, TERM_LENGTH + 64);
     assert!(log.unblock(blocked));
     assert_eq!(
@@ -168,7 +168,7 @@ fn a_publisher_that_dies_where_the_term_ends_leaves_an_empty_one() {
 }
 
 #[test]
-fn a_hostile_tail_unblocks_nothing() {
+fn unblock_with_hostile_tail_does_nothing() {
     let appender = appender_at(64);
     for tail in [0, 32, 64, 65, 97] {
         die_at(&appender, tail);

@@ -1,6 +1,6 @@
 //! Values that are words or have a word among them: control mode, timestamp offset, response correlation.
 
-use super::value::{Needed, parse_i32, parse_i64};
+use super::value::{Requirement, parse_i32, parse_i64};
 
 /// Who decides on a channel's destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,7 +14,7 @@ pub enum ControlMode {
 }
 
 impl ControlMode {
-    pub(super) fn parse(text: &str) -> Result<Self, Needed> {
+    pub(super) fn parse(text: &str) -> Result<Self, Requirement> {
         match text {
             "manual" => Ok(ControlMode::Manual),
             "dynamic" => Ok(ControlMode::Dynamic),
@@ -50,7 +50,7 @@ const TIMESTAMP_LENGTH: i64 = 8;
 
 impl TimestampOffset {
     /// `None` for −1, which means no timestamp.
-    pub(super) fn parse(text: &str) -> Result<Option<Self>, Needed> {
+    pub(super) fn parse(text: &str) -> Result<Option<Self>, Requirement> {
         if text == "reserved" {
             return Ok(Some(TimestampOffset::Reserved));
         }
@@ -91,7 +91,7 @@ pub enum ResponseCorrelation {
 }
 
 impl ResponseCorrelation {
-    pub(super) fn parse(text: &str) -> Result<Self, Needed> {
+    pub(super) fn parse(text: &str) -> Result<Self, Requirement> {
         match (text, parse_i64(text)) {
             ("prototype", _) => Ok(ResponseCorrelation::Prototype),
             (_, Ok(-1)) => Ok(ResponseCorrelation::None),
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timestamps_need_eight_bytes_each() {
+    fn timestamp_offsets_within_eight_bytes_overlap() {
         let at = |text| TimestampOffset::parse(text).unwrap().unwrap();
         assert_eq!(TimestampOffset::parse("-1"), Ok(None));
         assert_eq!(at("-8"), TimestampOffset::Reserved);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn response_correlations() {
+    fn response_correlation_parse_accepts_and_rejects() {
         assert_eq!(
             ResponseCorrelation::parse("-1"),
             Ok(ResponseCorrelation::None)

@@ -8,12 +8,12 @@
 
 use taran_core::sync::Ordering;
 
-use super::frame::vacate;
+use super::frame::clear_length;
 use super::{LogBuffers, LogKind};
 use crate::position::FRAME_ALIGNMENT;
 
 /// Most bytes that are zeroed in one go: as many as the longest message has, which takes milliseconds.
-const VACATE_MAX: i64 = 16 << 20;
+const CLEAR_MAX: i64 = 16 << 20;
 
 impl LogBuffers {
     /// Zeroes everything behind the slot at `from` up to and including the one at `to`, both frame offsets; where that is
@@ -21,9 +21,9 @@ impl LogBuffers {
     ///
     /// Nobody may read there any more, or yet: whoever publishes a frame before them does so with release.
     #[must_use]
-    pub fn vacate_range(&self, from: i64, to: i64) -> i64 {
+    pub fn clear_range(&self, from: i64, to: i64) -> i64 {
         let geometry = self.geometry();
-        let last = to.min(from.saturating_add(VACATE_MAX));
+        let last = to.min(from.saturating_add(CLEAR_MAX));
         let end = last + i64::from(FRAME_ALIGNMENT);
         let mut at = from + i64::from(FRAME_ALIGNMENT);
         while at < end {
@@ -38,22 +38,22 @@ impl LogBuffers {
     /// Whether its publisher, which is alone, empties the slot behind each frame: then nobody has to clean it, and what
     /// lies beyond the tail may be old.
     #[must_use]
-    pub fn is_kept_vacant(&self) -> bool {
+    pub fn clears_ahead(&self) -> bool {
         // Acquire: pairs with the release below, though all that follows is ordered by tail and frame lengths.
         self.kind() == LogKind::Exclusive
-            && self.metadata().is_kept_vacant.load(Ordering::Acquire) == 1
+            && self.metadata().clears_ahead.load(Ordering::Acquire) == 1
     }
 
     /// Publisher: it empties the slot behind each frame before it reserves the space for it.
-    pub(super) fn set_kept_vacant(&self) {
-        self.metadata().is_kept_vacant.store(1, Ordering::Release);
+    pub(super) fn set_clears_ahead(&self) {
+        self.metadata().clears_ahead.store(1, Ordering::Release);
     }
 
     /// Empties the slot at a position, where the next frame will be looked for: also behind the last one that there can
     /// be.
     #[inline]
-    pub fn vacate_slot(&self, position: i64) {
-        vacate(
+    pub fn clear_slot(&self, position: i64) {
+        clear_length(
             self.term_at(position),
             self.geometry().term_offset(position),
         );
