@@ -1,31 +1,31 @@
-//! Where the datagrams of a send endpoint go.
+//! Destinations of the datagrams of a send endpoint.
 
 use std::net::SocketAddr;
 
 use taran_core::counters::Counter;
 
-/// Where a send endpoint's datagrams go (docs/spec/wire.md §2.5, §2.9).
+/// Destinations of a send endpoint (docs/spec/wire.md §2.5, §2.9).
 #[derive(Clone, Debug)]
 pub enum Destination {
-    /// The one peer the socket is connected to.
+    /// The single peer that the socket is connected to.
     Connected,
-    /// One peer, named on each send, for a socket that is not connected.
+    /// A single peer, passed on each send; the socket is not connected.
     Address(SocketAddr),
-    /// As many as commands add; their number is in this counter, `mdc-num-dest`.
+    /// Destinations that commands add and remove; the counter `mdc-num-dest` holds their number.
     Manual(Counter),
-    /// The receivers that announce themselves; their number is in this counter, `mdc-num-dest`.
+    /// Receivers that send status messages to the control address; the counter `mdc-num-dest` holds their number.
     Dynamic(Counter),
-    /// Each publication has a peer of its own, which it learns from who asks for its SETUP (`control-mode=response`).
+    /// A peer per publication, learned from the setup-eliciting status message (`control-mode=response`).
     Learned,
 }
 
-/// A destination that a command adds.
+/// A destination added by a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendDestination {
-    /// Registration id of the command.
+    /// Registration id: the correlation id of the command.
     pub id: i64,
-    /// Where it is; `None` as long as its name has no address.
+    /// The address; `None` while the host name is unresolved.
     pub address: Option<SocketAddr>,
-    /// It was given by name, so that it may move: to be asked for again when it is silent.
+    /// True if the destination was given by host name, so that the name is resolved again after a silent interval.
     pub is_named: bool,
 }

@@ -8,24 +8,24 @@ use super::{EndpointId, ImageId, PublicationId, SendDestination, SubscriberPosit
 use crate::receiver::{ReceiveEndpoint, ReceiveTransport, ReceiverImage};
 use crate::sender::{SendEndpoint, SenderPublication};
 
-/// Conductor to sender. Taken one per duty cycle, in order; a command about something unknown is ignored.
+/// Commands to the sender. One is taken per poll, in order; a command that names an unknown object is ignored.
 #[derive(Debug)]
 pub enum SenderCommand {
-    /// A new endpoint, before any publication on it.
+    /// Adds an endpoint. Sent before any publication on it.
     AddEndpoint(Box<SendEndpoint>),
-    /// Take an endpoint out; answered by [`super::ConductorEvent::SendEndpointReleased`]. Publications still on it are
+    /// Removes an endpoint; answered by [`super::ConductorEvent::SendEndpointReleased`]. Publications still on it are
     /// released first.
     RemoveEndpoint(EndpointId),
-    /// A new publication; its spec names the endpoint.
+    /// Adds a publication to the endpoint named in its spec.
     AddPublication(Box<SenderPublication>),
-    /// Take a publication out; answered by [`super::ConductorEvent::PublicationReleased`].
+    /// Removes a publication; answered by [`super::ConductorEvent::PublicationReleased`].
     RemovePublication {
         /// The endpoint it was added to.
         endpoint: EndpointId,
-        /// Which one.
+        /// The publication.
         publication: PublicationId,
     },
-    /// A spy reads the publication. Its position moves the sender when the publication simulates connections for spies.
+    /// Adds a spy to a publication. The spy's position advances the sender when spies simulate a connection (`ssc`).
     AddSpy {
         /// The endpoint of the publication.
         endpoint: EndpointId,
@@ -34,7 +34,7 @@ pub enum SenderCommand {
         /// The spy's `sub-pos`.
         position: Counter,
     },
-    /// A spy is gone.
+    /// Removes a spy.
     RemoveSpy {
         /// The endpoint of the publication.
         endpoint: EndpointId,
@@ -43,79 +43,80 @@ pub enum SenderCommand {
         /// Counter id of its `sub-pos`.
         counter_id: i32,
     },
-    /// One more destination of an endpoint under manual control.
+    /// Adds a destination to an endpoint with `control-mode=manual`.
     AddDestination {
         /// The endpoint.
         endpoint: EndpointId,
         /// The destination.
         destination: SendDestination,
     },
-    /// A destination is not wanted any more.
+    /// Removes a destination.
     RemoveDestination {
         /// The endpoint.
         endpoint: EndpointId,
         /// Registration id of the destination.
         destination: i64,
     },
-    /// The name behind the endpoint, or behind one of its destinations, resolved to another address.
+    /// Changes the address of the endpoint, or of one of its destinations, after re-resolution.
     ChangeDestination {
         /// The endpoint.
         endpoint: EndpointId,
-        /// Registration id of the destination; `None` for the one peer of an endpoint that has no others.
+        /// Registration id of the destination; `None` for the single peer of an endpoint without destinations.
         destination: Option<i64>,
-        /// The peer from now on.
+        /// The new address.
         address: SocketAddr,
     },
 }
 
-/// Conductor to receiver. Taken one per duty cycle, in order; a command about something unknown is ignored.
+/// Commands to the receiver. One is taken per poll, in order; a command that names an unknown object is ignored.
 #[derive(Debug)]
 pub enum ReceiverCommand {
-    /// A new endpoint, before any subscription on it.
+    /// Adds an endpoint. Sent before any subscription on it.
     AddEndpoint(Box<ReceiveEndpoint>),
-    /// Take an endpoint out; answered by [`super::ConductorEvent::ReceiveEndpointReleased`]. Images still on it are
+    /// Removes an endpoint; answered by [`super::ConductorEvent::ReceiveEndpointReleased`]. Images still on it are
     /// released first.
     RemoveEndpoint(EndpointId),
-    /// Somebody wants a stream. Sets, not counts: the conductor counts references.
+    /// Adds interest in a stream. The receiver keeps a set; the conductor counts references.
     AddSubscription {
         /// The endpoint.
         endpoint: EndpointId,
         /// The stream.
         stream_id: i32,
-        /// One session only, or every session.
+        /// The session, or `None` for every session.
         session_id: Option<i32>,
     },
-    /// The last subscription of a stream (or of one session of it) is gone. Images nobody wants any more take no
-    /// further data and begin to say goodbye (docs/spec/wire.md §5.1).
+    /// Removes interest in a stream, or in one session of it, when the last subscription ends. Images without
+    /// subscription accept no more data and send status messages with EOS (docs/spec/wire.md §5.1).
     RemoveSubscription {
         /// The endpoint.
         endpoint: EndpointId,
         /// The stream.
         stream_id: i32,
-        /// As it was added.
+        /// The session given with `AddSubscription`.
         session_id: Option<i32>,
     },
-    /// The answer to [`super::ConductorEvent::CreateImage`].
+    /// Adds an image: the positive answer to [`super::ConductorEvent::CreateImage`].
     AddImage(Box<ReceiverImage>),
-    /// The other answer to [`super::ConductorEvent::CreateImage`]: no image; the next SETUP may ask again.
+    /// No image was created: the negative answer to [`super::ConductorEvent::CreateImage`]. The next SETUP requests one
+    /// again.
     ImageRefused {
         /// The endpoint.
         endpoint: EndpointId,
-        /// Session asked for.
+        /// The requested session.
         session_id: i32,
-        /// Stream asked for.
+        /// The requested stream.
         stream_id: i32,
     },
-    /// One more subscriber reads the image.
+    /// Adds a subscriber to an image.
     AddSubscriber {
         /// The endpoint of the image.
         endpoint: EndpointId,
         /// The image.
         image: ImageId,
-        /// Its position, already set to the join position.
+        /// Its position counter, already set to the join position.
         subscriber: SubscriberPosition,
     },
-    /// A subscriber of the image is gone (or rests, when untethered).
+    /// Removes a subscriber from an image, also when an untethered one starts to rest.
     RemoveSubscriber {
         /// The endpoint of the image.
         endpoint: EndpointId,
@@ -124,7 +125,7 @@ pub enum ReceiverCommand {
         /// Counter id of its `sub-pos`.
         counter_id: i32,
     },
-    /// A receiver of responses waits for a stream: ask for its SETUP at the explicit control addresses.
+    /// Elicits a SETUP for a response stream at the explicit control addresses.
     RequestSetup {
         /// The endpoint.
         endpoint: EndpointId,
@@ -133,32 +134,32 @@ pub enum ReceiverCommand {
         /// Its session.
         session_id: i32,
     },
-    /// Tell the sender of the image under which session its requests are answered (docs/spec/wire.md §2.10), or do so no longer.
+    /// Sets or clears the session id that the image sends in RESPONSE_SETUP frames (docs/spec/wire.md §2.10).
     AnnounceResponse {
         /// The endpoint of the image.
         endpoint: EndpointId,
         /// The image.
         image: ImageId,
-        /// The session of the response publication.
+        /// The session of the response publication; `None` stops the frames.
         session_id: Option<i32>,
     },
-    /// Answer with error frames instead of status messages until the image times out (docs/spec/wire.md §5.6).
+    /// Sends error frames instead of status messages until the image times out (docs/spec/wire.md §5.6).
     RejectImage {
         /// The endpoint of the image.
         endpoint: EndpointId,
         /// The image.
         image: ImageId,
-        /// Told to the publisher; ASCII, cut at 1023 bytes.
+        /// The reason sent to the publisher; ASCII, truncated to 1023 bytes.
         reason: Box<str>,
     },
-    /// The image reached LINGER: take it out; answered by [`super::ConductorEvent::ImageReleased`].
+    /// Removes an image that reached LINGER; answered by [`super::ConductorEvent::ImageReleased`].
     RemoveImage {
         /// The endpoint of the image.
         endpoint: EndpointId,
         /// The image.
         image: ImageId,
     },
-    /// A session that timed out may come back (docs/spec/wire.md §5.10).
+    /// Ends the cool-down of a session that timed out, so that it may be set up again (docs/spec/wire.md §5.10).
     RemoveCoolDown {
         /// The endpoint.
         endpoint: EndpointId,
@@ -167,28 +168,27 @@ pub enum ReceiverCommand {
         /// The stream.
         stream_id: i32,
     },
-    /// The name behind an explicit control address resolved to another address.
+    /// Changes an explicit control address after re-resolution.
     ChangeControl {
         /// The endpoint.
         endpoint: EndpointId,
-        /// Which of its transports.
+        /// The transport of the endpoint.
         transport: TransportId,
-        /// Where setup-eliciting status messages, and those of images, go from now on.
+        /// The new address for status messages, both setup-eliciting ones and those of images.
         address: SocketAddr,
     },
-    /// A destination was added: one more socket that brings streams to the endpoint.
+    /// Adds the socket of a new destination to the endpoint.
     AddTransport {
         /// The endpoint.
         endpoint: EndpointId,
         /// The socket.
         transport: Box<ReceiveTransport>,
     },
-    /// A destination was removed: take its socket out; answered by
-    /// [`super::ConductorEvent::ReceiveTransportReleased`].
+    /// Removes the socket of a destination; answered by [`super::ConductorEvent::ReceiveTransportReleased`].
     RemoveTransport {
         /// The endpoint.
         endpoint: EndpointId,
-        /// Which of its transports.
+        /// The transport of the endpoint.
         transport: TransportId,
     },
 }

@@ -1,4 +1,4 @@
-//! The system counters that the network agents touch.
+//! System counters that the network agents update.
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::SystemCounter;
@@ -15,7 +15,7 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// Takes each counter from `lookup`.
+            /// Creates the set from the counters that `lookup` returns.
             pub fn new(mut lookup: impl FnMut(SystemCounter) -> Counter) -> Self {
                 Self { $($field: lookup(SystemCounter::$counter),)* }
             }

@@ -6,100 +6,103 @@ use super::{EndpointId, PublicationId, TransportId};
 use crate::receiver::{ReceiveEndpoint, ReceiveTransport, ReceiverImage};
 use crate::sender::{SendEndpoint, SenderPublication};
 
-/// What a network agent tells the conductor.
+/// An event sent by a network agent to the conductor.
 ///
-/// The `…Released` events answer a remove command and are never lost; dropping the box closes sockets and lets go of
-/// the log, which is why it travels to the conductor. The others are dropped, and counted, when the queue is full: what
-/// matters among them is repeated by its cause.
+/// The `…Released` events answer a remove command and are never lost. They carry the released object, so that the
+/// conductor, not the agent, closes sockets and unmaps logs by dropping it. Other events are dropped and counted when
+/// the queue is full; those that matter are sent again while their cause persists.
 #[derive(Debug)]
 pub enum ConductorEvent {
-    /// A SETUP asks for an image. Answer with `AddImage` or `ImageRefused`; until then the session is ignored.
+    /// A SETUP frame requests an image. Answered by `AddImage` or `ImageRefused`; until then the session is ignored.
     CreateImage(CreateImage),
-    /// The sender no longer uses this publication or its log.
+    /// The sender has stopped using this publication and its log.
     PublicationReleased(Box<SenderPublication>),
-    /// The sender no longer uses this endpoint.
+    /// The sender has stopped using this endpoint.
     SendEndpointReleased(Box<SendEndpoint>),
-    /// The receiver no longer uses this image or its log.
+    /// The receiver has stopped using this image and its log.
     ImageReleased(Box<ReceiverImage>),
-    /// The receiver no longer uses this endpoint.
+    /// The receiver has stopped using this endpoint.
     ReceiveEndpointReleased(Box<ReceiveEndpoint>),
-    /// The receiver no longer uses this transport of an endpoint.
+    /// The receiver has stopped using this transport of an endpoint.
     ReceiveTransportReleased {
         /// The endpoint.
         endpoint: EndpointId,
-        /// What was one of its transports.
+        /// The removed transport.
         transport: Box<ReceiveTransport>,
     },
-    /// A receiver sent an error frame for a publication (docs/spec/wire.md §3.7). To be recorded and told to the clients.
+    /// A receiver sent an error frame for a publication (docs/spec/wire.md §3.7). The conductor records it and sends it
+    /// to the clients.
     PublicationError(PublicationError),
-    /// Nothing was heard from the peer of a send endpoint for five seconds: resolve its name again (docs/spec/wire.md §2.14).
+    /// The peer of a send endpoint was silent for five seconds: its name is to be resolved again
+    /// (docs/spec/wire.md §2.14).
     SendEndpointUnheard(EndpointId),
-    /// Nothing was heard for five seconds from a destination that was given by name: resolve it again.
+    /// A destination given by name was silent for five seconds: its name is to be resolved again.
     DestinationUnheard {
         /// The endpoint.
         endpoint: EndpointId,
         /// Registration id of the destination.
         destination: i64,
     },
-    /// Nothing was heard on a transport with an explicit control address for five seconds: resolve it again.
+    /// A transport with an explicit control address received nothing for five seconds: the name is to be resolved
+    /// again.
     ReceiveTransportUnheard {
         /// The endpoint.
         endpoint: EndpointId,
-        /// Which of its transports.
+        /// The transport of the endpoint.
         transport: TransportId,
     },
-    /// The receiver of a publication answers it under this session (docs/spec/wire.md §2.10). Repeated until the answers are
-    /// received.
+    /// A RESPONSE_SETUP frame names the session of the response stream (docs/spec/wire.md §2.10). Sent again until the
+    /// response stream is received.
     ResponseSetup {
-        /// The publication, which asked for a response.
+        /// The publication that requested the response channel.
         publication: PublicationId,
-        /// The session of the answers.
+        /// The session of the response publication.
         session_id: i32,
     },
-    /// A stream has as many images as `aeron.driver.stream.session.limit` allows and a SETUP asks for one more.
+    /// A SETUP was ignored because the stream already has `aeron.driver.stream.session.limit` images.
     SessionLimitReached {
         /// The endpoint.
         endpoint: EndpointId,
-        /// The session that was turned away.
+        /// The session without an image.
         session_id: i32,
         /// The stream.
         stream_id: i32,
     },
 }
 
-/// The facts of a SETUP frame and of where it came from. The fields passed docs/spec/wire.md §1.14 rule 2; window checks and
-/// everything about subscriptions are the conductor's.
+/// The contents and the origin of a SETUP frame. The receiver has checked the fields (docs/spec/wire.md §1.14 rule 2);
+/// the conductor checks the window and the subscriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateImage {
     /// The endpoint it arrived on.
     pub endpoint: EndpointId,
     /// The transport it arrived on.
     pub transport: TransportId,
-    /// Session of the stream.
+    /// Session id.
     pub session_id: i32,
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// First term of the stream.
+    /// Initial term id.
     pub initial_term_id: i32,
-    /// Term of the join position.
+    /// Term id of the join position.
     pub active_term_id: i32,
-    /// Offset of the join position in it, bytes.
+    /// Term offset of the join position, bytes.
     pub term_offset: i32,
-    /// Bytes; a power of two in 64 KiB ..= 1 GiB.
+    /// Term length, bytes; a power of two from 64 KiB to 1 GiB.
     pub term_length: i32,
     /// Sender's MTU, bytes.
     pub mtu: i32,
-    /// Sender's multicast TTL, 0 when not set.
+    /// Multicast TTL of the sender; 0 when not set.
     pub ttl: i32,
-    /// The TTL of what the receiver answers; 0 where it does not answer to a group.
+    /// Multicast TTL of the receiver's own frames; 0 where it does not send to a group.
     pub own_ttl: u8,
-    /// The publication has group semantics.
+    /// True if the publication has group semantics.
     pub is_group: bool,
-    /// The publication asks for a response channel (docs/spec/wire.md §2.10).
+    /// True if the publication requests a response channel (docs/spec/wire.md §2.10).
     pub wants_response: bool,
-    /// Where the SETUP came from: the image's source identity.
+    /// Source address of the SETUP; the source identity of the image.
     pub source: SocketAddr,
-    /// Where status messages and NAKs go.
+    /// Destination of status messages and NAKs.
     pub control: SocketAddr,
 }
 
@@ -108,15 +111,15 @@ pub struct CreateImage {
 pub struct PublicationError {
     /// The publication.
     pub publication: PublicationId,
-    /// Registration id of the destination it came from; -1 when not known.
+    /// Registration id of the destination that the frame came from; -1 when unknown.
     pub destination_id: i64,
     /// Session of the publication.
     pub session_id: i32,
     /// Stream of the publication.
     pub stream_id: i32,
-    /// The receive endpoint that complains.
+    /// Receiver id of the endpoint that sent the frame.
     pub receiver_id: i64,
-    /// Its group tag, when the frame had one.
+    /// Its group tag, if the frame has one.
     pub group_tag: Option<i64>,
     /// Its address.
     pub source: SocketAddr,

@@ -1,17 +1,17 @@
-//! Identities that cross the boundary.
+//! Identifiers used in commands and events.
 
-/// A send or receive endpoint: the registration id of the command that created it.
+/// Id of a send or receive endpoint: the registration id of the command that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndpointId(pub i64);
 
-/// A network publication: its registration id.
+/// Id of a network publication: its registration id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PublicationId(pub i64);
 
-/// A publication image: its correlation id.
+/// Id of a publication image: its correlation id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ImageId(pub i64);
 
-/// One socket of a receive endpoint: the registration id of its destination, or of the endpoint that has no other.
+/// Id of a socket of a receive endpoint: the registration id of its destination, or of the endpoint if it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TransportId(pub i64);

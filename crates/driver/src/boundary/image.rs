@@ -3,19 +3,19 @@
 use taran_core::memory::prefetch_value;
 use taran_core::sync::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, Ordering};
 
-/// Life of an image (docs/spec/wire.md §5.10). The conductor decides; the receiver looks at it once per duty cycle.
+/// State of an image (docs/spec/wire.md §5.10). Set by the conductor; the receiver reads it once per poll of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ImageState {
-    /// Built, not yet known to the dispatcher.
+    /// Created, not yet registered with the dispatcher.
     Init = 0,
-    /// Takes data, sends status messages.
+    /// Accepts data and sends status messages.
     Active = 1,
-    /// The subscribers read what is left; status messages carry EOS.
+    /// Subscribers read the remaining data; status messages carry EOS.
     Draining = 2,
-    /// Gone for the clients; `RemoveImage` is on its way to the receiver.
+    /// Removed from the clients; `RemoveImage` is on its way to the receiver.
     Linger = 3,
-    /// No client reads it any more, or it has lingered for long enough. Freed once the receiver has given it back too.
+    /// No client reads the image, or it has lingered long enough. Freed after the receiver has released it too.
     Done = 4,
 }
 
@@ -31,11 +31,11 @@ impl ImageState {
     }
 }
 
-/// What the two halves of an image see of each other, besides its log. Its counters are in memory that clients
-/// write: they are to be looked at, and neither half believes them.
+/// State shared by the two halves of an image, besides its log. The position counters of the image lie in memory that
+/// clients can write; they are for observation only, and neither half reads them back.
 ///
-/// Setters named `receiver_*` are called by the receiver only, `conductor_*` by the conductor only. All loads acquire
-/// and all stores release.
+/// Methods named `receiver_*` are called by the receiver only, `conductor_*` by the conductor only. All loads are
+/// Acquire and all stores are Release.
 #[derive(Debug)]
 pub struct ImageShared {
     receiver: ReceiverSide,
@@ -43,7 +43,7 @@ pub struct ImageShared {
     freeing: Freeing,
 }
 
-/// Written by the receiver. On cache lines of its own.
+/// Fields written by the receiver, on their own cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 struct ReceiverSide {
@@ -55,14 +55,14 @@ struct ReceiverSide {
     is_revoked: AtomicBool,
 }
 
-/// Written by the conductor, rarely; read by the receiver in each turn of the image. On cache lines of its own.
+/// Written rarely by the conductor, read by the receiver on each poll of the image. On its own cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Life {
     state: AtomicU8,
 }
 
-/// Written by the conductor, often; read by the receiver when it schedules a status message. On cache lines of its own.
+/// Written often by the conductor, read by the receiver when it schedules a status message. On its own cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Freeing {
@@ -70,7 +70,8 @@ struct Freeing {
 }
 
 impl ImageShared {
-    /// An image that joins at `join_position`, where its log is empty, with `window` bytes of receiver window.
+    /// Creates the shared state of an image with an empty log that joins at `join_position`; `window` is the receiver
+    /// window in bytes.
     #[must_use]
     pub fn new(join_position: i64, window: i32) -> Self {
         Self {
@@ -91,75 +92,76 @@ impl ImageShared {
         }
     }
 
-    /// Everything before it has arrived.
+    /// Returns the rebuild position: all data before it has been received.
     #[must_use]
     pub fn rebuild_position(&self) -> i64 {
         self.receiver.rebuild_position.load(Ordering::Acquire)
     }
 
-    /// The lowest subscriber position when the last status message was scheduled. The conductor frees the log up to one
-    /// term behind it; status messages wait for that.
+    /// Returns the lowest subscriber position at the time the last status message was scheduled. The conductor frees
+    /// the log up to one term behind it; the next status message waits for that.
     #[must_use]
     pub fn status_position(&self) -> i64 {
         self.receiver.status_position.load(Ordering::Acquire)
     }
 
-    /// Receiver window of the last scheduled status message, bytes.
+    /// Returns the receiver window of the last scheduled status message, bytes.
     #[must_use]
     pub fn window(&self) -> i32 {
         self.receiver.window.load(Ordering::Acquire)
     }
 
-    /// The stream ended and everything up to its end is in the log: time to drain.
+    /// Returns true if the stream ended and its data is complete up to the end, so that draining can start.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.receiver.is_complete.load(Ordering::Acquire)
     }
 
-    /// Nothing was accepted for the image liveness timeout. The receiver already ignores the session; unless the
-    /// stream had ended it is on cool-down until `RemoveCoolDown`.
+    /// Returns true if no frame was accepted for the image liveness timeout. The receiver then ignores the session;
+    /// unless the stream had ended, the session is in cool-down until `RemoveCoolDown`.
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
         self.receiver.is_timed_out.load(Ordering::Acquire)
     }
 
-    /// The publisher revoked the stream; also set in the log's metadata.
+    /// Returns true if the publisher revoked the stream. The log metadata records it as well.
     #[must_use]
     pub fn is_revoked(&self) -> bool {
         self.receiver.is_revoked.load(Ordering::Acquire)
     }
 
-    /// Nothing more will arrive.
+    /// Returns true if no more data will arrive.
     pub(crate) fn has_ended(&self) -> bool {
         self.is_complete() || self.is_timed_out() || self.is_revoked()
     }
 
-    /// Asks for the memory that the receiver writes.
+    /// Prefetches the cache line that the receiver writes.
     pub(crate) fn prefetch_receiver_side(&self) {
         prefetch_value(&self.receiver.status_position);
     }
 
-    /// Nobody reads below this position any more: up to three terms ahead of it the log may be written.
+    /// Returns the free position: all subscribers have passed it. The receiver may write up to three terms beyond it.
     #[must_use]
     pub fn free_position(&self) -> i64 {
         self.freeing.free_position.load(Ordering::Acquire)
     }
 
-    /// Where the image stands in its life.
+    /// Returns the state of the image.
     #[must_use]
     pub fn state(&self) -> ImageState {
         ImageState::from_u8(self.life.state.load(Ordering::Acquire))
     }
 
-    /// Conductor: nobody reads below `position` any more.
+    /// Called by the conductor: all subscribers have passed `position`.
     pub fn conductor_free_position(&self, position: i64) {
         self.freeing
             .free_position
             .store(position, Ordering::Release);
     }
 
-    /// Conductor: the image enters `state`. That wakes nobody: the receiver may notice with its next status message only, if
-    /// it has nothing else to do, which is in time for images that have ended or lost their subscribers: it knows of both.
+    /// Called by the conductor: sets the state. This does not wake an idle receiver, which may read the new state only
+    /// with its next status message. That is soon enough, because the receiver itself detects the end of an image and
+    /// the removal of its last subscriber.
     pub fn conductor_state(&self, state: ImageState) {
         self.life.state.store(state as u8, Ordering::Release);
     }

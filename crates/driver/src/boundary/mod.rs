@@ -1,14 +1,14 @@
-//! What the conductor and the two network agents say to each other.
+//! Interface between the conductor and the two network agents.
 //!
-//! The conductor opens and closes the road of a message; the sender and the receiver are on it. They meet in three
-//! places only, all of them here:
+//! The conductor creates and removes endpoints, publications and images; the sender and the receiver move the data.
+//! They communicate in three ways:
 //!
-//! * **commands** ([`SenderCommand`], [`ReceiverCommand`]) go down a bounded in-process queue. They move whole halves,
-//!   built by the conductor from a spec, into the agent that owns them from then on;
-//! * **events** ([`ConductorEvent`]) come back up another queue. A half that was removed travels back in one, so that
-//!   sockets are closed and logs unmapped by the conductor and never on the road;
-//! * **shared atomics** ([`PublicationShared`], [`ImageShared`]) carry what both sides read all the time. Each field
-//!   says who writes it, and only that side can.
+//! * **commands** ([`SenderCommand`], [`ReceiverCommand`]) pass through a bounded queue to the agent. A command can
+//!   carry a whole half of a publication or image, built by the conductor from a spec; the agent then owns it;
+//! * **events** ([`ConductorEvent`]) pass through another queue to the conductor. A removed half is returned in an
+//!   event, so that the conductor closes sockets and unmaps logs, never an agent on the data path;
+//! * **shared atomics** ([`PublicationShared`], [`ImageShared`]) hold what both sides read continuously. Each field has
+//!   one writer, named in its documentation.
 
 mod address;
 mod command;

@@ -1,7 +1,7 @@
-//! Models of what the conductor hands to sender and receiver and back: positions, and the memory behind them.
+//! Loom models of the positions shared by conductor, sender and receiver, and of the log memory that they guard.
 //!
-//! `cargo xtask loom`. Each model says which edge it guards.
-//! Memory is a log of the smallest kind, so that loom sees a byte that is written while it is read or zeroed.
+//! Run with `cargo xtask loom`. Each model names the release/acquire pair that it checks. The memory is a region of one
+//! frame, so that loom detects a byte that is written while another thread reads or zeroes it.
 
 #![allow(clippy::unwrap_used)] // all of this is tests
 
@@ -14,7 +14,7 @@ use taran_core::sync::Arc;
 
 use super::{ImageShared, ImageState, PublicationShared};
 
-/// Bytes of a frame in these models.
+/// Length of a frame in these models, bytes.
 const FRAME: i64 = 32;
 
 fn explore(model: impl Fn() + Sync + Send + 'static) {
@@ -24,14 +24,14 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// One frame of memory, opened for all threads before they begin.
+/// Returns memory for one frame, touched before the threads start.
 fn memory() -> Region {
     let region = Region::anonymous(FRAME as usize).unwrap();
     region.zero(0, FRAME as usize);
     region
 }
 
-/// A counter as clients see it, opened for all threads before they begin.
+/// Returns a counter, touched before the threads start.
 fn counter() -> Counter {
     let metadata = Region::anonymous(METADATA_LENGTH).unwrap();
     let values = Region::anonymous(VALUES_LENGTH).unwrap();
@@ -39,8 +39,8 @@ fn counter() -> Counter {
     table.allocate_with(&CounterSpec::default(), 0).unwrap()
 }
 
-/// A subscriber reads and moves its position; the conductor frees what is behind it; the receiver writes there.
-/// Guards `conductor_free_position` → `free_position`, and the counter before it.
+/// A subscriber reads and advances its position, the conductor frees the log behind it, and the receiver overwrites it.
+/// Checks `conductor_free_position` → `free_position`, and the subscriber's counter before it.
 #[test]
 fn the_receiver_writes_only_what_was_read() {
     explore(|| {
@@ -71,7 +71,7 @@ fn the_receiver_writes_only_what_was_read() {
     });
 }
 
-/// The window that the conductor finds belongs to the position that it found. Guards `receiver_status` →
+/// The window that the conductor reads belongs to the status position that it read. Checks `receiver_status` →
 /// `status_position`.
 #[test]
 fn a_status_position_brings_its_window() {
@@ -90,7 +90,8 @@ fn a_status_position_brings_its_window() {
     });
 }
 
-/// What was rebuilt is there for whoever joins at the position. Guards `receiver_rebuilt` → `rebuild_position`.
+/// Data below the rebuild position is readable for a joining subscriber. Checks `receiver_rebuilt` →
+/// `rebuild_position`.
 #[test]
 fn what_is_rebuilt_can_be_read() {
     explore(|| {
@@ -110,7 +111,8 @@ fn what_is_rebuilt_can_be_read() {
     });
 }
 
-/// An image ends with all that came before. Guards `receiver_complete`, `receiver_timed_out` and `receiver_revoked`.
+/// An end flag implies that all data before it is visible. Checks `receiver_complete`, `receiver_timed_out` and
+/// `receiver_revoked`.
 #[test]
 fn an_image_that_has_ended_has_all_its_data() {
     for end in [
@@ -143,8 +145,8 @@ fn an_image_that_has_ended_has_all_its_data() {
     }
 }
 
-/// The sender reads frames and moves its position; the conductor zeroes them and raises the limit; the publisher writes
-/// there again. Guards `sender_position` → `position`, and the limit counter behind it.
+/// The sender reads frames and advances its position, the conductor zeroes them and raises the limit, and the publisher
+/// writes there again. Checks `sender_position` → `position`, and the limit counter after it.
 #[test]
 fn a_publisher_writes_only_what_was_sent_and_cleaned() {
     explore(|| {
@@ -177,8 +179,8 @@ fn a_publisher_writes_only_what_was_sent_and_cleaned() {
     });
 }
 
-/// The sender sees that a stream was revoked whenever it sees that it has ended by that, and the conductor sees the
-/// required receivers whenever it sees receivers. Guards the order of the two stores in `conductor_revoke` and in
+/// A sender that reads the end of a revoked stream also reads the revocation, and a conductor that reads
+/// `has_receivers` also reads `has_required_receivers`. Checks the store order in `conductor_revoke` and
 /// `sender_receivers`.
 #[test]
 fn of_two_flags_the_second_brings_the_first() {

@@ -1,4 +1,4 @@
-//! An agent's end of the event queue.
+//! Sending side of an agent's event queue.
 
 use std::collections::VecDeque;
 
@@ -7,11 +7,11 @@ use taran_core::queue;
 
 use super::ConductorEvent;
 
-/// Most commands of the conductor that an agent takes in one duty cycle: each is a matter of moments, and with many streams
-/// a cycle is not.
+/// Maximum number of conductor commands that an agent takes in one duty cycle. A command is cheap compared with a duty
+/// cycle over many streams.
 const COMMANDS_PER_CYCLE: usize = 4;
 
-/// Takes what the conductor asks for in one duty cycle, one by one as long as that gives 1. How much it was.
+/// Polls commands one by one until `poll_one` returns 0 or the limit is reached. Returns the number taken.
 pub(crate) fn take_commands(mut take_one: impl FnMut() -> usize) -> usize {
     let mut taken = 0;
     while taken < COMMANDS_PER_CYCLE && take_one() == 1 {
@@ -20,8 +20,8 @@ pub(crate) fn take_commands(mut take_one: impl FnMut() -> usize) -> usize {
     taken
 }
 
-/// Sends events to the conductor. Events that must arrive wait here while the queue is full; an agent takes no further
-/// command while some do, which bounds how many there can be.
+/// Sends events to the conductor. Events that must not be lost are buffered while the queue is full. An agent takes no
+/// command while events are buffered, which bounds the buffer.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     queue: queue::Sender<ConductorEvent>,
@@ -38,12 +38,13 @@ impl Outbox {
         }
     }
 
-    /// Nothing waits.
+    /// Returns true if no event is buffered.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Sends an event that its cause repeats. False: there was no room, the event is gone and counted.
+    /// Sends an event that is sent again if it is lost. Returns false if the queue is full; the event is then dropped
+    /// and counted.
     #[must_use]
     pub(crate) fn offer(&mut self, event: ConductorEvent) -> bool {
         let accepted = self.waiting.is_empty() && self.queue.try_send(event).is_ok();
@@ -53,18 +54,18 @@ impl Outbox {
         accepted
     }
 
-    /// Sends an event that must arrive, sooner or later, in order.
+    /// Sends an event that must not be lost, in order; buffers it while the queue is full.
     pub(crate) fn post(&mut self, event: ConductorEvent) {
         self.waiting.push_back(event);
         self.flush();
     }
 
-    /// The next command for the agent, if everything that it may have to answer can be told.
+    /// Returns the next command for the agent; `None` while events are buffered.
     pub(crate) fn next_command<T>(&mut self, commands: &mut queue::Receiver<T>) -> Option<T> {
         self.flush().then(|| commands.try_recv()).flatten()
     }
 
-    /// Moves what waits into the queue, as far as there is room. True when nothing waits any more.
+    /// Moves buffered events to the queue. Returns true if none is left.
     pub(crate) fn flush(&mut self) -> bool {
         while let Some(event) = self.waiting.pop_front() {
             if let Err(event) = self.queue.try_send(event) {

@@ -3,18 +3,18 @@
 use taran_core::memory::prefetch_value;
 use taran_core::sync::{AtomicBool, AtomicI64, Ordering};
 
-/// What the two halves of a network publication see of each other, besides its log. Its counters are in memory that
-/// clients write: they are to be looked at, and neither half believes them.
+/// State shared by the two halves of a network publication, besides its log. The position counters of the publication
+/// lie in memory that clients can write; they are for observation only, and neither half reads them back.
 ///
-/// Setters named `sender_*` are called by the sender only, `conductor_*` by the conductor only. All loads acquire and
-/// all stores release, so that whatever was done before a flag was raised is visible to whoever saw it.
+/// Methods named `sender_*` are called by the sender only, `conductor_*` by the conductor only. All loads are Acquire
+/// and all stores are Release: what was written before a flag was set is visible to a reader of the flag.
 #[derive(Debug, Default)]
 pub struct PublicationShared {
     sender: SenderSide,
     conductor: ConductorSide,
 }
 
-/// Written by the sender. On cache lines of its own.
+/// Fields written by the sender, on their own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct SenderSide {
@@ -24,7 +24,7 @@ struct SenderSide {
     unicast_end_of_stream_received: AtomicBool,
 }
 
-/// Written by the conductor. On cache lines of its own.
+/// Fields written by the conductor, on their own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct ConductorSide {
@@ -33,7 +33,7 @@ struct ConductorSide {
 }
 
 impl PublicationShared {
-    /// Nobody connected, not ended, nothing sent of what lies from `start_position` on.
+    /// Creates the state of an open publication without receivers; data from `start_position` on is unsent.
     #[must_use]
     pub fn new(start_position: i64) -> Self {
         let shared = Self::default();
@@ -41,37 +41,37 @@ impl PublicationShared {
         shared
     }
 
-    /// Up to where the stream was sent.
+    /// Returns the sender position: all data before it has been sent.
     #[must_use]
     pub fn position(&self) -> i64 {
         self.sender.position.load(Ordering::Acquire)
     }
 
-    /// At least one receiver sent a status message within the connection timeout.
+    /// Returns true if a receiver sent a status message within the connection timeout.
     #[must_use]
     pub fn has_receivers(&self) -> bool {
         self.sender.has_receivers.load(Ordering::Acquire)
     }
 
-    /// Flow control has the receivers it requires. The publication is connected when this and
-    /// [`Self::has_receivers`] hold, or when it has spies and simulates a connection for them (docs/spec/wire.md §3.6).
+    /// Returns true if flow control has the receivers it requires. The publication is connected when this and
+    /// [`Self::has_receivers`] are true, or when it has spies that simulate a connection (docs/spec/wire.md §3.6).
     #[must_use]
     pub fn has_required_receivers(&self) -> bool {
         self.sender.has_required_receivers.load(Ordering::Acquire)
     }
 
-    /// Receivers are there, and those that are required.
+    /// Returns true if there are receivers, including the required ones.
     pub(crate) fn is_received(&self) -> bool {
         self.has_receivers() && self.has_required_receivers()
     }
 
-    /// Asks for the memory that the sender writes.
+    /// Prefetches the cache line that the sender writes.
     pub(crate) fn prefetch_sender_side(&self) {
         prefetch_value(&self.sender.position);
     }
 
-    /// The one receiver of a unicast publication said that it has everything or leaves, and nobody has spoken since:
-    /// linger may end early.
+    /// Returns true if the last status message of the only receiver of a unicast publication carried EOS: linger may
+    /// end early.
     #[must_use]
     pub fn is_unicast_end_of_stream_received(&self) -> bool {
         self.sender
@@ -79,26 +79,26 @@ impl PublicationShared {
             .load(Ordering::Acquire)
     }
 
-    /// Everything published was sent and nothing will follow: heartbeats carry EOS.
+    /// Returns true if all data was sent and no more will follow: heartbeats carry EOS.
     #[must_use]
     pub fn is_end_of_stream(&self) -> bool {
         self.conductor.is_end_of_stream.load(Ordering::Acquire)
     }
 
-    /// The publication was revoked: heartbeats carry EOS and REVOKED.
+    /// Returns true if the publication was revoked: heartbeats carry EOS and REVOKED.
     #[must_use]
     pub fn is_revoked(&self) -> bool {
         self.conductor.is_revoked.load(Ordering::Acquire)
     }
 
-    /// Conductor: the stream has ended (docs/spec/wire.md §3.10).
+    /// Called by the conductor: the stream has ended (docs/spec/wire.md §3.10).
     pub fn conductor_end_of_stream(&self) {
         self.conductor
             .is_end_of_stream
             .store(true, Ordering::Release);
     }
 
-    /// Conductor: the publication was revoked. Implies the end of the stream.
+    /// Called by the conductor: the publication was revoked, which also ends the stream.
     pub fn conductor_revoke(&self) {
         self.conductor.is_revoked.store(true, Ordering::Release);
         self.conductor

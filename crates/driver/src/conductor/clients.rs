@@ -1,4 +1,4 @@
-//! Who is attached: one entry per client id, kept alive by a heartbeat counter that the client writes.
+//! Connected clients: one entry per client id, kept alive by a heartbeat counter that the client writes.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,20 @@ use taran_core::counters::Counter;
 
 use crate::boundary::PublicationId;
 
-/// What one client holds. Resources themselves live with their owners; here are the names by which to find them.
+/// The publications of one client. The publications themselves are kept elsewhere and referenced by id.
 #[derive(Debug)]
 pub(crate) struct Client {
     heartbeat: Counter,
-    /// What the heartbeat said when it last changed, and when that was.
+    /// Value of the heartbeat counter at its last change, and the time of that change.
     sign: i64,
     since_ns: i64,
     closed: bool,
-    /// One per add command: several may name the same shared publication. By its id, and how many have had that before.
+    /// One per add command, since several may share a publication. The key is the id of the command and its number of
+    /// earlier uses.
     links: BTreeMap<(i64, u32), Publication>,
 }
 
-/// Which publication, by the registration id of the command that made it.
+/// Reference to a publication by its registration id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Publication {
     Ipc(i64),
@@ -26,7 +27,7 @@ pub(crate) enum Publication {
 }
 
 impl Publication {
-    /// What its log, its counters and those who read it without the network call it.
+    /// Returns the registration id, which names the log, the counters and the image of local subscribers.
     pub(crate) fn registration_id(self) -> i64 {
         match self {
             Self::Ipc(id) | Self::Network(PublicationId(id)) => id,
@@ -34,11 +35,11 @@ impl Publication {
     }
 }
 
-/// A client that has to go.
+/// A client that is to be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Departure {
     pub(crate) client_id: i64,
-    /// It did not say goodbye.
+    /// False if the client sent CLIENT_CLOSE.
     pub(crate) timed_out: bool,
 }
 
@@ -47,12 +48,12 @@ impl Client {
         &self.heartbeat
     }
 
-    /// All that it holds, one for each of its add commands.
+    /// Returns its publications, one for each add command.
     pub(crate) fn into_publications(self) -> impl Iterator<Item = Publication> {
         self.links.into_values()
     }
 
-    /// The last link with an id: an id should name one, but clients choose it.
+    /// Returns the newest link with an id. Ids should be unique, but clients choose them.
     fn last_link(&self, id: i64) -> Option<(i64, u32)> {
         let mut links = self.links.range((id, 0)..=(id, u32::MAX));
         links.next_back().map(|(&key, _)| key)
@@ -74,7 +75,7 @@ impl Clients {
         self.entries.contains_key(&client_id)
     }
 
-    /// Enters a client whose heartbeat counter has just been allocated.
+    /// Adds a client whose heartbeat counter has just been allocated.
     pub(crate) fn enter(&mut self, client_id: i64, heartbeat: Counter, now_ns: i64) {
         let client = Client {
             sign: heartbeat.get(),
@@ -86,7 +87,7 @@ impl Clients {
         self.entries.insert(client_id, client);
     }
 
-    /// Notes that a client holds a publication under the id of its command.
+    /// Links a client to a publication under the id of its command.
     pub(crate) fn link(&mut self, client_id: i64, link_id: i64, publication: Publication) {
         if let Some(client) = self.entries.get_mut(&client_id) {
             let last = client.last_link(link_id);
@@ -95,21 +96,21 @@ impl Clients {
         }
     }
 
-    /// Forgets that link; the publication it named is returned.
+    /// Removes the newest link with this id and returns the publication.
     pub(crate) fn unlink(&mut self, client_id: i64, link_id: i64) -> Option<Publication> {
         let client = self.entries.get_mut(&client_id)?;
         let link = client.last_link(link_id)?;
         client.links.remove(&link)
     }
 
-    /// The client sent a keepalive command. An unknown one is no client of ours yet.
+    /// Handles a keepalive command. Unknown clients are ignored.
     pub(crate) fn keep_alive(&self, client_id: i64, now_epoch_ms: i64) {
         if let Some(client) = self.entries.get(&client_id) {
             client.heartbeat.set(now_epoch_ms);
         }
     }
 
-    /// The client said goodbye: it goes with the next timer.
+    /// Handles CLIENT_CLOSE: the next timer removes the client.
     pub(crate) fn close(&mut self, client_id: i64) {
         if let Some(client) = self.entries.get_mut(&client_id) {
             client.closed = true;
@@ -117,8 +118,9 @@ impl Clients {
         }
     }
 
-    /// Clients that said goodbye or were silent for longer than `timeout_ns`. A heartbeat is a time of day, but it is not
-    /// compared with ours: a clock that is set must kill nobody, nor keep a dead client alive.
+    /// Returns the clients that closed, or whose heartbeat has not changed for more than `timeout_ns`. The heartbeat is
+    /// a wall-clock time, but only its changes count: setting a clock must neither time out a client nor keep a dead
+    /// one alive.
     pub(crate) fn departures(&mut self, now_ns: i64, timeout_ns: i64) -> Vec<Departure> {
         self.entries
             .iter_mut()

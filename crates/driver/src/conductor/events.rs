@@ -1,4 +1,4 @@
-//! What sender and receiver tell the conductor.
+//! Handlers for events from the sender and the receiver.
 
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::event::EventCode;
@@ -12,7 +12,7 @@ use super::publication_terms::PublicationTerms;
 use crate::boundary::{ConductorEvent, PublicationError};
 use crate::event_log::{EventLog, Fact};
 
-/// Logs the end of a publication, over the network or not.
+/// Logs the removal of an IPC or network publication.
 pub(crate) fn publication_ends(events: &EventLog, terms: &PublicationTerms) {
     events.log(
         EventCode::RemovePublicationCleanup,
@@ -24,7 +24,7 @@ pub(crate) fn publication_ends(events: &EventLog, terms: &PublicationTerms) {
     );
 }
 
-/// Logs that a publication was revoked, over the network or not.
+/// Logs the revocation of an IPC or network publication.
 pub(crate) fn publication_revoked(
     events: &EventLog,
     terms: &PublicationTerms,
@@ -49,7 +49,7 @@ impl Owners {
             }
             ConductorEvent::PublicationReleased(publication) => {
                 let id = publication.id();
-                // Its views of the log go first, then the log itself.
+                // The sender's view of the log is dropped before the log itself.
                 drop(publication);
                 if let Some(publication) = self.networking.publications.remove(id) {
                     let endpoint = publication.endpoint;
@@ -125,9 +125,9 @@ impl Owners {
         }
     }
 
-    /// A receiver complained about a publication: recorded here, and told to the publication's clients.
+    /// Records an error frame for a publication and sends it to the clients.
     pub(crate) fn on_publication_error(&mut self, error: &PublicationError) {
-        // In the words of the official drivers, whose users look for them.
+        // The wording of the official drivers, which users search for.
         let cause = format!(
             "onPublicationError: registrationId={}, streamId={}",
             error.publication.0, error.stream_id
@@ -150,7 +150,7 @@ impl Owners {
         });
     }
 
-    /// A log file was made, or not. Gives it back if it is not for an image.
+    /// Handles a created log file, or the failure to create it. Returns it if it is not for an image.
     pub(crate) fn on_file(
         &mut self,
         ticket: u64,

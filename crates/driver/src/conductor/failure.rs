@@ -1,17 +1,18 @@
-//! A command that cannot be done, in the form its client is told.
+//! Failure of a command, as sent to the client.
 
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::UriError;
 
-/// The code and text of an `ON_ERROR` answer (docs/spec/shared-memory.md §9.3, C column of docs/spec/uri-and-configuration.md §1).
+/// Error code and text of an `ON_ERROR` response (docs/spec/shared-memory.md §9.3, C column of
+/// docs/spec/uri-and-configuration.md §1).
 ///
-/// Every failure is also recorded in the distinct error log and counted, by whoever sends it.
+/// The caller that sends a failure also counts it and records it in the distinct error log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub(crate) struct Failure {
-    /// The code of the answer.
+    /// Error code of the response.
     pub(crate) code: ErrorCode,
-    /// What was wrong, with the value found and the value needed.
+    /// The error, with the actual and the required value.
     pub(crate) text: String,
 }
 
@@ -23,7 +24,7 @@ impl Failure {
         }
     }
 
-    /// Anything that has no code of its own.
+    /// Creates a failure with `GENERIC_ERROR`.
     pub(crate) fn generic(text: impl Into<String>) -> Self {
         Self::new(ErrorCode::GenericError, text)
     }

@@ -1,7 +1,7 @@
-//! Making and deleting log files, which takes long enough to be done elsewhere.
+//! Asynchronous creation and deletion of log files.
 //!
-//! Reserving the pages of a log of 192 MiB takes tens of milliseconds, and giving them back nearly as long: on the
-//! conductor that would hold up every publisher that waits for its limit.
+//! Reserving the pages of a 192 MiB log takes tens of milliseconds, and releasing them nearly as long. Done by the
+//! conductor, this would stall every publisher that waits for its limit.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -11,66 +11,66 @@ use std::sync::Arc;
 
 use taran_core::memory::{CreateOptions, MemoryError, Region, Storage};
 
-/// A file to be made.
+/// Request to create a file.
 #[derive(Debug)]
 pub(crate) struct FileRequest {
-    /// Where.
+    /// Path of the file.
     pub(crate) path: PathBuf,
-    /// How long, in bytes.
+    /// Length in bytes.
     pub(crate) length: u64,
-    /// What of its pages is to be there at once.
+    /// Whether pages are reserved and populated at creation.
     pub(crate) options: CreateOptions,
-    /// Who waits for it.
+    /// Origin of the request.
     pub(crate) asked_by: AskedBy,
 }
 
-/// Who waits for a file.
+/// Origin of a file request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AskedBy {
-    /// A client, with its command: served first.
+    /// A client command: served first.
     Client,
-    /// A peer, that sends a few bytes and asks for much: served when there is nothing else to do.
+    /// A remote peer, which needs only a small frame to request a large file: served when no client request is queued.
     Peer,
 }
 
-/// What became of a request.
+/// Completion of a request.
 #[derive(Debug)]
 pub(crate) enum FileResult {
-    /// The file was made, or not.
+    /// The file was created, or creation failed.
     Created {
-        /// Which request.
+        /// Ticket of the request.
         ticket: u64,
-        /// Where.
+        /// Path of the file.
         path: PathBuf,
-        /// How long it was to be, in bytes.
+        /// Requested length in bytes.
         length: u64,
         /// The mapped file.
         result: Result<Region, MemoryError>,
     },
-    /// The file was unmapped; its name was removed, or not.
+    /// The file was unmapped, and its name was removed or could not be.
     Deleted {
-        /// Where.
+        /// Path of the file.
         path: PathBuf,
-        /// Bytes that were unmapped; zero when only the name was left.
+        /// Unmapped bytes; zero if only the name was to be removed.
         length: u64,
-        /// Why the name could not be removed.
+        /// The error if the name could not be removed.
         result: io::Result<()>,
     },
 }
 
-/// Makes and deletes files without ever making its caller wait.
+/// Creates and deletes files without blocking the caller.
 pub(crate) trait FileWorker: Send + Debug {
-    /// Begins to make a file. The result comes out of [`poll`](Self::poll) under the same ticket.
+    /// Starts to create a file. [`poll`](Self::poll) returns the result under the same ticket.
     fn create(&mut self, ticket: u64, request: FileRequest);
 
-    /// Begins to unmap a file, if it is mapped, and to remove its name.
+    /// Starts to unmap a file, if it is mapped, and to remove its name.
     fn delete(&mut self, path: PathBuf, region: Option<Region>);
 
-    /// A result that has come in.
+    /// Returns the next completion, if there is one.
     fn poll(&mut self) -> Option<FileResult>;
 }
 
-/// Makes a file now.
+/// Creates a file synchronously.
 pub(crate) fn create_now(storage: &dyn Storage, ticket: u64, request: FileRequest) -> FileResult {
     let FileRequest {
         path,
@@ -87,7 +87,7 @@ pub(crate) fn create_now(storage: &dyn Storage, ticket: u64, request: FileReques
     }
 }
 
-/// Unmaps and removes a file now.
+/// Unmaps and removes a file synchronously.
 pub(crate) fn delete_now(
     storage: &dyn Storage,
     path: PathBuf,
@@ -95,7 +95,7 @@ pub(crate) fn delete_now(
 ) -> FileResult {
     let length = region.as_ref().map_or(0, |region| region.len() as u64);
     let result = remove(storage, &path);
-    // The last view of the mapping: here the pages go back to the system.
+    // Dropping the last view unmaps the file and releases its pages.
     drop(region);
     FileResult::Deleted {
         path,
@@ -106,13 +106,13 @@ pub(crate) fn delete_now(
 
 fn remove(storage: &dyn Storage, path: &Path) -> io::Result<()> {
     match storage.remove(path) {
-        // Somebody else's deletion serves as well.
+        // Already removed.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
 }
 
-/// Does everything at once, for storage that takes no time: memory, in tests and simulation.
+/// File worker that completes each request at once. For storage without latency: memory, in tests and simulation.
 #[derive(Debug)]
 pub(crate) struct InlineFiles {
     storage: Arc<dyn Storage>,
@@ -120,7 +120,7 @@ pub(crate) struct InlineFiles {
 }
 
 impl InlineFiles {
-    /// Files of `storage`.
+    /// Creates a worker for the files of `storage`.
     pub(crate) fn new(storage: Arc<dyn Storage>) -> Self {
         Self {
             storage,

@@ -1,4 +1,4 @@
-//! Which flow control a publication gets (docs/spec/wire.md §4.1).
+//! Selection of the flow control of a publication (docs/spec/wire.md §4.1).
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::sender::{FlowControlRequest, FlowControlSupplier, StreamLog};
 /// Owner id of counters that belong to no client.
 const NO_CLIENT: i64 = -1;
 
-/// The strategies of whoever embeds the driver, if there are any, and those of the driver.
+/// Creates flow control strategies: supplied by the embedding application, else built in.
 pub(crate) struct FlowControls {
     supplier: Option<FlowControlSupplier>,
 }
@@ -27,7 +27,7 @@ impl FlowControls {
         Self { supplier }
     }
 
-    /// A strategy from outside, if there is one for this publication.
+    /// Returns the supplied strategy for this publication, if there is one.
     fn supplied(&mut self, request: &FlowControlRequest<'_>) -> Option<FlowControlSpec> {
         let supplier = self.supplier.as_mut()?;
         supplier(request).map(FlowControlSpec::Custom)
@@ -35,7 +35,7 @@ impl FlowControls {
 }
 
 impl Owners {
-    /// The strategy of a new publication, and its `fc-receivers` where receivers are counted.
+    /// Returns the strategy of a new publication, and its `fc-receivers` counter if the strategy has one.
     pub(crate) fn flow_control(
         &mut self,
         terms: &PublicationTerms,
@@ -68,7 +68,7 @@ impl Owners {
         Ok((own(asked, Some(told)), Some(receivers)))
     }
 
-    /// The event log, for the sender's half of a publication.
+    /// Returns the event log context for the sender's half of a publication.
     pub(crate) fn stream_log(&self, terms: &PublicationTerms) -> StreamLog {
         StreamLog {
             events: self.events.clone(),
@@ -79,7 +79,7 @@ impl Owners {
     }
 }
 
-/// The strategy counts its receivers in `fc-receivers`.
+/// Returns true if the strategy counts its receivers in `fc-receivers`.
 fn counts_receivers(asked: &Asked) -> bool {
     match asked.strategy {
         FlowControlStrategy::Min | FlowControlStrategy::Tagged => true,
@@ -87,7 +87,7 @@ fn counts_receivers(asked: &Asked) -> bool {
     }
 }
 
-/// One of the driver's own; `receivers` is there where they are counted.
+/// Returns a built-in strategy; `receivers` is set if the strategy counts receivers.
 fn own(asked: &Asked, receivers: Option<(Counter, StreamLog)>) -> FlowControlSpec {
     let retransmit_window_multiple = asked.retransmit_receiver_window_multiple;
     match receivers {
@@ -96,7 +96,7 @@ fn own(asked: &Asked, receivers: Option<(Counter, StreamLog)>) -> FlowControlSpe
         },
         Some((receivers, log)) => FlowControlSpec::Slowest(SlowestSpec {
             group_tag: (asked.strategy == FlowControlStrategy::Tagged).then_some(asked.group_tag),
-            // The parser and the option allow nothing below zero.
+            // The parser and the option reject negative values.
             min_size: usize::try_from(asked.group_min_size).unwrap_or(0),
             timeout_ns: asked.receiver_timeout_ns,
             retransmit_window_multiple,

@@ -1,33 +1,33 @@
-//! Log files that are made before the commands run that need them.
+//! Preallocation of log files for queued commands.
 //!
-//! Commands of a client run one after the other. Where one of them waits for its log file, those behind it have theirs made
-//! meanwhile, so that who adds a thousand publications does not wait a thousand times for another thread.
+//! Commands of one client run in order. While one of them waits for its log file, the files of the commands behind it
+//! are created as well, so that adding a thousand publications does not wait a thousand times for the file worker.
 //!
-//! Contract: `expect` a file that was asked for; `made` brings it; `take` it when its command runs, or `forget` it with
-//! the command. What is foreseen is a guess: a command gets what it needs without it, too.
+//! Contract: `add` a requested file; `on_created` delivers it; `take` it when its command runs, or `remove` it with the
+//! command. A preallocation is a guess: a command also gets its file without one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::log_files::LogFile;
 
-/// Most bytes of files that are foreseen at a time: one log of the longest usual terms, or a thousand of the shortest.
+/// Maximum bytes of preallocated files: one log with 64 MiB terms, or a thousand with 64 KiB terms.
 const BYTES: usize = 256 * 1024 * 1024;
 
-/// A log file that a command is going to need.
+/// A log file requested for a queued command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Foreseen {
-    /// Under which the file was asked for.
+    /// Ticket of the file request.
     pub(crate) ticket: u64,
     pub(crate) stream_id: i32,
     pub(crate) length: usize,
 }
 
-/// What there is of a file that was foreseen.
+/// Status of a preallocated file.
 #[derive(Debug)]
 pub(crate) enum Outlook {
     Made(LogFile),
     UnderWay,
-    /// It could not be made, or nobody has foreseen it.
+    /// Creation failed, or the file was not preallocated.
     Nothing,
 }
 
@@ -37,7 +37,7 @@ struct Expected {
     made: Option<LogFile>,
 }
 
-/// All files that are foreseen.
+/// All preallocated files.
 #[derive(Debug, Default)]
 pub(crate) struct Foresight {
     files: BTreeMap<u64, Expected>,
@@ -46,7 +46,8 @@ pub(crate) struct Foresight {
 }
 
 impl Foresight {
-    /// Whether a file of so many bytes may be asked for. One for each stream: further commands are likely to share it.
+    /// Returns true if a file of `length` bytes may be preallocated. One per stream, since further commands for the
+    /// stream are likely to share the publication.
     pub(crate) fn has_room(&self, stream_id: i32, length: usize) -> bool {
         self.bytes + length <= BYTES && !self.streams.contains(&stream_id)
     }
@@ -57,7 +58,7 @@ impl Foresight {
         self.files.insert(of.ticket, Expected { of, made: None });
     }
 
-    /// A file was made, if there is one. Gives it back if nobody has foreseen it.
+    /// Handles a created file, or the failure to create it. Returns the file if it was not preallocated.
     pub(crate) fn made(&mut self, ticket: u64, file: Option<LogFile>) -> Option<LogFile> {
         match (self.files.get_mut(&ticket), file) {
             (Some(expected), Some(file)) => expected.made.replace(file),
@@ -66,7 +67,7 @@ impl Foresight {
         }
     }
 
-    /// For the command that needs it.
+    /// Returns the file for the command that needs it, or its status.
     pub(crate) fn take(&mut self, ticket: u64) -> Outlook {
         match self.files.get(&ticket) {
             None => Outlook::Nothing,
@@ -75,7 +76,7 @@ impl Foresight {
         }
     }
 
-    /// Nobody needs it from here: what there is of it is given back.
+    /// Removes a preallocation and returns its file if it was created.
     pub(crate) fn forget(&mut self, ticket: u64) -> Option<LogFile> {
         let Expected { of, made } = self.files.remove(&ticket)?;
         self.bytes -= of.length;

@@ -1,4 +1,4 @@
-//! Commands of clients: out of the ring, in order for each client, run or set aside until they can be run.
+//! Reads client commands from the ring, keeps those of a client in order, and runs or defers them.
 
 use taran_core::ring::Action;
 use taran_core::ring::many_to_one::Consumer;
@@ -14,11 +14,11 @@ use super::owners::Owners;
 use super::stop::Stop;
 use super::waiting::{Answers, Need, Queue, Share, StoredCommand, WaitingRoom};
 
-/// Most commands taken from the ring in one duty cycle, and most of those that waited, so that limits are moved in
-/// between.
+/// Maximum number of commands taken per duty cycle from the ring, and likewise from the deferred commands, so that
+/// publisher limits are updated in between.
 const COMMANDS_PER_CYCLE: usize = 4;
 
-/// The to-driver ring and the commands that were taken from it and wait.
+/// The to-driver ring and the commands deferred from it.
 #[derive(Debug)]
 pub(crate) struct Intake {
     ring: Consumer,
@@ -26,7 +26,7 @@ pub(crate) struct Intake {
     watch: RingWatch,
 }
 
-/// Notices a command that its writer never finished.
+/// Detects a command that its writer never completed.
 #[derive(Debug)]
 struct RingWatch {
     head: i64,
@@ -45,25 +45,25 @@ impl Intake {
         }
     }
 
-    /// Whether a client has asked for something.
+    /// Returns true if the ring holds a command.
     pub(crate) fn has_next(&self) -> bool {
         self.ring.has_next()
     }
 
-    /// Takes commands from the ring.
+    /// Reads and runs commands from the ring. Returns the amount of work done.
     pub(crate) fn take(&mut self, owners: &mut Owners) -> usize {
         let Self { ring, waiting, .. } = self;
         let taken = ring.controlled_read(COMMANDS_PER_CYCLE, |type_id, payload| {
             take_one(owners, waiting, type_id, payload)
         });
         taken.unwrap_or_else(|corrupt| {
-            // The ring was emptied and goes on; who wrote what is lost finds out by its own deadline.
+            // The ring was emptied and continues; the clients of the lost commands time out.
             owners.record(ErrorCode::MalformedCommand, &corrupt.to_string());
             1
         })
     }
 
-    /// Goes on with commands that have what they waited for.
+    /// Resumes deferred commands whose prerequisites are resolved. Returns the number of commands run.
     pub(crate) fn resume(&mut self, owners: &mut Owners) -> usize {
         let Some(mut ready) = self.waiting.poll() else {
             return 0;
@@ -91,13 +91,14 @@ impl Intake {
                     .wait(ready.client_id, ready.commands, answers, Some(need), names);
                 break;
             }
-            // The next command may mean the same name, but at another time.
+            // The result of a lookup is valid for one command only.
             answers = Answers::default();
         }
         work
     }
 
-    /// Hands a command the log file that was made for it, if there is one; a need to wait for it if it is under way.
+    /// Moves a preallocated log file to the prerequisites of its command; returns the prerequisite to wait for if it is
+    /// still being created.
     fn foreseen(&mut self, ticket: Option<u64>, answers: &mut Answers) -> Option<Need> {
         let ticket = ticket.filter(|_| answers.log.is_none())?;
         match self.waiting.foresight.take(ticket) {
@@ -108,12 +109,12 @@ impl Intake {
         None
     }
 
-    /// What was found out about a host that a command names.
+    /// Handles the result of a host lookup for a command.
     pub(crate) fn on_answer(&mut self, answer: Answer) {
         self.waiting.answered(answer);
     }
 
-    /// A log file was made, or not. Gives it back if no command waits for it.
+    /// Handles a created log file, or the failure to create it. Returns it if no command waits for it.
     pub(crate) fn on_file(
         &mut self,
         ticket: u64,
@@ -122,7 +123,7 @@ impl Intake {
         self.waiting.log_made(ticket, file)
     }
 
-    /// A client is gone, and what it waited for is of no interest.
+    /// Discards the deferred commands of a removed client.
     pub(crate) fn forget(&mut self, owners: &mut Owners, client_id: i64) {
         forget(&mut self.waiting, owners, client_id);
     }
@@ -131,7 +132,7 @@ impl Intake {
         self.ring.set_heartbeat_ms(epoch_ms);
     }
 
-    /// A client that died while it wrote a command must not stop the others (docs/spec/shared-memory.md §3.5).
+    /// Unblocks the ring when a client died while it wrote a command (docs/spec/shared-memory.md §3.5).
     pub(crate) fn check_blocked(&mut self, owners: &Owners) {
         let now_ns = owners.now.nanos;
         let head = self.ring.head();
@@ -149,7 +150,7 @@ impl Intake {
     }
 }
 
-/// Decides about one record of the ring: run it, keep it in the ring, or set it aside.
+/// Handles one record of the ring: runs it, defers it, or leaves it in the ring.
 fn take_one(
     owners: &mut Owners,
     waiting: &mut WaitingRoom,
@@ -157,7 +158,7 @@ fn take_one(
     payload: &[u8],
 ) -> Action {
     if !owners.networking.flush_lines() {
-        // The agents are behind: what is in the ring stays there.
+        // The agents' queues are full: the command stays in the ring.
         return Action::Abort;
     }
     owners.events.command(type_id, payload);
@@ -171,9 +172,9 @@ fn take_one(
     let client_id = command.client_id();
     if waiting.is_waiting(client_id) {
         match command {
-            // A client that leaves takes what it waits for along.
+            // A closing client abandons its deferred commands.
             Command::ClientClose { .. } => forget(waiting, owners, client_id),
-            // Signs of life do not wait.
+            // Keepalives are not deferred.
             Command::ClientKeepalive { .. } => {}
             _ if !waiting.has_room(client_id, payload.len(), share(&command)) => {
                 owners.fail(command.correlation_id(), &crowded());
@@ -208,11 +209,11 @@ fn take_one(
         }
         Some(_) => owners.fail(command.correlation_id(), &crowded()),
     }
-    // Consumed one by one, so that a handler that does not come back would not repeat the commands before.
+    // Committed one by one, so that a panicking handler does not cause earlier commands to run again.
     Action::Commit
 }
 
-/// Runs a command; what it needs if it has to wait.
+/// Runs a command. Returns its missing prerequisite if it has to be deferred.
 fn run(owners: &mut Owners, command: &Command<'_>, answers: &mut Answers) -> Option<Need> {
     match owners.execute(command, answers) {
         Ok(()) => {}
@@ -231,7 +232,7 @@ fn forget(waiting: &mut WaitingRoom, owners: &mut Owners, client_id: i64) {
     }
 }
 
-/// What gives something back has a reserve.
+/// Returns the quota of a command: commands that release resources may use the reserve.
 fn share(command: &Command<'_>) -> Share {
     match command {
         Command::RemovePublication { .. }
@@ -244,7 +245,7 @@ fn share(command: &Command<'_>) -> Share {
     }
 }
 
-/// Limits on what waits keep one client from filling the driver's memory.
+/// Returns the failure for a command that exceeds the quota, which bounds the driver's memory per client.
 fn crowded() -> Failure {
     Failure::new(
         ErrorCode::ResourceTemporarilyUnavailable,
@@ -252,7 +253,7 @@ fn crowded() -> Failure {
     )
 }
 
-/// A record that is no command: logged and counted, not answered, since its ids cannot be trusted.
+/// Records and counts an invalid command. No response is sent, since its ids cannot be trusted.
 fn refuse(owners: &Owners, error: &CommandError) {
     let code = match error {
         CommandError::Unknown(_) => ErrorCode::UnknownCommandTypeId,

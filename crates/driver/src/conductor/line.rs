@@ -1,4 +1,4 @@
-//! The conductor's end of a command queue to a network agent.
+//! Sending side of a command queue to a network agent.
 
 use std::collections::VecDeque;
 
@@ -6,8 +6,8 @@ use taran_core::agent::Doorbell;
 use taran_core::counters::Counter;
 use taran_core::queue;
 
-/// Sends commands in order. What does not fit waits here, and while something waits the conductor takes no command of a
-/// client, which bounds how much it can be.
+/// Sends commands in order. Commands are buffered while the queue is full. The conductor takes no client command while
+/// commands are buffered, which bounds the buffer.
 #[derive(Debug)]
 pub(crate) struct Line<T> {
     queue: queue::Sender<T>,
@@ -26,13 +26,13 @@ impl<T> Line<T> {
         }
     }
 
-    /// Sends a command, now or as soon as there is room.
+    /// Sends a command, or buffers it until the queue has room.
     pub(crate) fn post(&mut self, command: T) {
         self.waiting.push_back(command);
         self.flush();
     }
 
-    /// Moves what waits, as far as there is room. True if nothing waits any more.
+    /// Moves buffered commands to the queue. Returns true if none is left.
     pub(crate) fn flush(&mut self) -> bool {
         let before = self.waiting.len();
         while let Some(command) = self.waiting.pop_front() {
@@ -43,7 +43,7 @@ impl<T> Line<T> {
             }
         }
         if self.waiting.len() < before {
-            // Whoever had nothing to do may be parked for long.
+            // An idle agent may be parked for a long time.
             self.doorbell.ring();
         }
         self.waiting.is_empty()

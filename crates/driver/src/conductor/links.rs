@@ -1,4 +1,4 @@
-//! Joining subscriptions to logs, and telling clients that an image is there or gone.
+//! Linking of subscriptions to logs, and notification of clients about images.
 
 use taran_protocol::response::Response;
 
@@ -12,13 +12,13 @@ use super::replies::Replies;
 use super::subscribers::Subscriber;
 use super::subscriptions::Subscription;
 
-/// Who sends what is read without the network.
+/// Source identity of images that are read without the network.
 const LOCAL_SOURCE: &str = "aeron:ipc";
 
-/// A log that can be read, as clients are told of it.
+/// Descriptor of a readable log, as sent to clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Readable<'a> {
-    /// Correlation id of the image, or registration id of the publication that is read without the network.
+    /// Correlation id of the image, or registration id of a publication that is read locally.
     image_id: i64,
     session_id: i32,
     stream_id: i32,
@@ -41,17 +41,17 @@ impl<'a> Readable<'a> {
         self.image_id
     }
 
-    /// For subscriptions over IPC.
+    /// Returns the descriptor for IPC subscriptions.
     pub(crate) fn ipc(publication: &'a IpcPublication) -> Self {
         Self::local(&publication.terms, &publication.log)
     }
 
-    /// For spies.
+    /// Returns the descriptor for spies.
     pub(crate) fn spied(publication: &'a NetworkPublication) -> Self {
         Self::local(&publication.terms, &publication.log)
     }
 
-    /// For subscriptions to the network.
+    /// Returns the descriptor for network subscriptions.
     pub(crate) fn image(image: &'a Image) -> Self {
         Self {
             image_id: image.id.0,
@@ -64,7 +64,7 @@ impl<'a> Readable<'a> {
 }
 
 impl Replies {
-    /// Tells the client of a subscription that an image is there to be read.
+    /// Sends ON_AVAILABLE_IMAGE to the client of a subscription.
     pub(crate) fn image_available(
         &mut self,
         readable: &Readable<'_>,
@@ -92,7 +92,7 @@ impl Replies {
     }
 }
 
-/// Gives a subscription a position at `join_position` of the log of `image_id`, not yet attached.
+/// Creates a subscriber position at `join_position` of the log of `image_id`. The caller attaches it.
 pub(crate) fn join(
     counters: &mut Counters,
     image_id: i64,

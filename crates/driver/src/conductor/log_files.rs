@@ -1,8 +1,9 @@
-//! The log buffer files of the Aeron directory: checked for space, made reserved, deleted in small portions.
+//! Log buffer files of the Aeron directory.
 //!
-//! `request` asks for a file, `poll` brings it, `retire` takes it back when nobody in the driver uses it any more, and
-//! `free_some` (once each duty cycle) sends a few of those to be deleted. Bytes mapped are counted (system counter 35),
-//! failed deletions too (17); a failed deletion is tried again with the next timer.
+//! `request` starts the creation of a file after a check of the usable space, `poll` returns the created file, `retire`
+//! takes it back when the driver has stopped using it, and `delete_retired` (once per duty cycle) starts the deletion
+//! of a few retired files. Counted are mapped bytes (system counter 35) and failed deletions (17); the next timer tick
+//! retries a failed deletion.
 
 mod room;
 
@@ -18,7 +19,7 @@ use super::failure::Failure;
 use super::file_worker::{AskedBy, FileRequest, FileResult, FileWorker};
 use super::storage_space;
 
-/// Which folder of the Aeron directory a log lives in.
+/// Subfolder of the Aeron directory for a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogFolder {
     Publications,
@@ -34,19 +35,19 @@ impl LogFolder {
     }
 }
 
-/// A log file to be made.
+/// Request to create a log file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogRequest {
     pub(crate) folder: LogFolder,
-    /// Registration id of the publication, correlation id of the image.
+    /// Registration id of the publication or correlation id of the image.
     pub(crate) id: i64,
-    /// Of the file, in bytes.
+    /// Length of the file in bytes.
     pub(crate) length: usize,
-    /// Whether the pages are touched when they are first used (true) or at once. They are reserved in any case.
+    /// True if pages are populated on first use, false if at creation. They are reserved in both cases.
     pub(crate) sparse: bool,
 }
 
-/// A mapped log file. Goes back through [`LogFiles::retire`], so that it is counted and deleted.
+/// A mapped log file. Returned with [`LogFiles::retire`], which keeps the byte count and deletes the file.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     path: PathBuf,
@@ -55,7 +56,7 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    /// Of no file, for tests.
+    /// Creates a log file without a file, for tests.
     #[cfg(test)]
     pub(crate) fn detached() -> Self {
         Self {
@@ -69,17 +70,17 @@ impl LogFile {
         &self.region
     }
 
-    /// The path as clients are told.
+    /// Returns the path as sent to clients.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// How log files are made.
+/// Settings of log file creation.
 #[derive(Debug, Clone)]
 pub(crate) struct LogFileSettings {
     pub(crate) directory: PathBuf,
-    /// Compare the length with the usable space first.
+    /// True if the usable space is checked before creation.
     pub(crate) check_storage: bool,
     /// Usable space, in bytes, at or below which a warning is recorded.
     pub(crate) low_storage_warning: u64,
@@ -92,19 +93,19 @@ pub(crate) struct LogFiles {
     worker: Box<dyn FileWorker>,
     settings: LogFileSettings,
     next_ticket: u64,
-    /// Results that are still to come from the worker.
+    /// Requests that the worker has not completed.
     under_way: usize,
-    /// Bytes of files that were asked for and are not made yet: the file system may not miss them so far.
+    /// Bytes of files whose creation is in flight; the file system may not report them as used yet.
     promised: u64,
     retired: VecDeque<LogFile>,
-    /// Files that are unmapped and could not be removed.
+    /// Files that are unmapped but could not be removed.
     stuck: Vec<PathBuf>,
     bytes_mapped: Counter,
     failed_frees: Counter,
     errors: ErrorHandler,
 }
 
-/// The counters that log files move.
+/// Counters updated by [`LogFiles`].
 #[derive(Debug)]
 pub(crate) struct LogFileCounters {
     pub(crate) bytes_mapped: Counter,
@@ -134,8 +135,8 @@ impl LogFiles {
         }
     }
 
-    /// Asks for `<folder>/<id>.logbuffer`, zeroed, its pages reserved. The file comes out of `poll` under the ticket
-    /// that is returned.
+    /// Starts to create `<folder>/<id>.logbuffer`, zeroed and with its pages reserved. Returns the ticket under which
+    /// `poll` returns the file.
     pub(crate) fn request(
         &mut self,
         request: &LogRequest,
@@ -158,7 +159,7 @@ impl LogFiles {
             path: directory.join(format!("{}.logbuffer", request.id)),
             length,
             options: CreateOptions {
-                // Where the operator has switched the checks off, a log that may be sparse takes the pages that it uses.
+                // With storage checks disabled, a sparse log allocates only the pages that it uses.
                 reserve: self.settings.check_storage || !request.sparse,
                 populate: !request.sparse,
             },
@@ -168,12 +169,12 @@ impl LogFiles {
         Ok(ticket)
     }
 
-    /// Whether files are being made or deleted.
+    /// Returns true if creations or deletions are in flight.
     pub(crate) fn is_under_way(&self) -> bool {
         self.under_way > 0
     }
 
-    /// A file that was asked for, or why there is none.
+    /// Returns the next created file, or the reason why it could not be created.
     pub(crate) fn poll(&mut self) -> Option<(u64, Result<LogFile, Failure>)> {
         while self.under_way > 0 {
             let result = self.worker.poll()?;
@@ -215,12 +216,12 @@ impl LogFiles {
         Ok(LogFile { path, name, region })
     }
 
-    /// Takes a log back. The file goes with one of the next calls of `free_some`.
+    /// Takes a log file back. A later call of `delete_retired` deletes it.
     pub(crate) fn retire(&mut self, file: LogFile) {
         self.retired.push_back(file);
     }
 
-    /// Sends up to `limit` retired files to be deleted; returns how many.
+    /// Starts the deletion of up to `limit` retired files; returns their number.
     pub(crate) fn free_some(&mut self, limit: usize) -> usize {
         let count = limit.min(self.retired.len());
         for file in self.retired.drain(..count) {
@@ -230,7 +231,7 @@ impl LogFiles {
         count
     }
 
-    /// Once per timer interval: tries again what could not be removed.
+    /// Retries failed deletions. Called once per timer interval.
     pub(crate) fn retry_stuck(&mut self) {
         for path in self.stuck.drain(..) {
             self.under_way += 1;
@@ -241,7 +242,7 @@ impl LogFiles {
 
 fn creation_failure(path: &Path, error: &MemoryError) -> Failure {
     match error {
-        // The same text for each log of a directory, so that the error log counts it instead of filling up.
+        // The text is the same for every log of a directory, so that the distinct error log counts one entry.
         MemoryError::StorageFull { shortage, .. } => {
             storage_space::exhausted(path.parent().unwrap_or(path), shortage)
         }

@@ -1,13 +1,13 @@
-//! The conductor: opens and closes the roads of messages, and is on none of them.
+//! The conductor: creates and removes endpoints, publications and images, and moves no data itself.
 //!
-//! It takes commands of clients from the to-driver ring and events of sender and receiver from a queue, routes each to
-//! the owner of the resource concerned, and answers through the to-clients broadcast buffer. Once per timer interval it
-//! looks after lives: its own heartbeat, clients, publications, images. Every cycle it moves limits of publishers that
-//! publish and cleans terms before they are written again; at those that do not it looks in turn (`rounds`).
+//! It reads client commands from the to-driver ring and events of sender and receiver from two queues, and answers
+//! through the to-clients broadcast buffer. Once per timer interval it updates its own heartbeat and checks the
+//! lifetime of clients, publications and images. In every duty cycle it updates the limits of active publishers and
+//! cleans terms before they are reused; idle publications are checked by the poll schedule.
 //!
-//! Contract: `do_work(now)` as often as possible. Time comes in as an argument, sockets, files, names and chance through
-//! what [`Conductor`] was built from; the conductor reads no clock. It waits for no name and for no log file. Short calls
-//! of the system it makes itself: opening and closing sockets, listing interfaces, asking how much space is left.
+//! Contract: call `do_work(now)` as often as possible. Time is an argument; sockets, files, name lookups and randomness
+//! come from what [`Conductor`] was built with. The conductor reads no clock and does not block on name lookups or log
+//! files. It makes short system calls itself: opening and closing sockets, listing interfaces, querying free space.
 
 mod clients;
 mod commands;
@@ -70,19 +70,19 @@ use crate::boundary::ConductorEvent;
 use crate::park::WATCH;
 use crate::rounds::Tempo;
 
-/// Most events of sender and receiver taken in one duty cycle.
+/// Maximum number of events taken per agent in one duty cycle.
 const EVENTS_PER_CYCLE: usize = 16;
 
-/// What a conductor is built from.
+/// Everything a conductor is built from.
 pub(crate) struct ConductorSpec {
-    /// The whole of `cnc.dat`, to be written out at the end.
+    /// The whole of `cnc.dat`, flushed at the end.
     pub(crate) cnc: Region,
     pub(crate) commands: Consumer,
     pub(crate) events: [queue::Receiver<ConductorEvent>; 2],
     pub(crate) owners: OwnersSpec,
 }
 
-/// The agent that routes commands to the owners of the driver's resources.
+/// The conductor agent.
 #[derive(Debug)]
 pub struct Conductor {
     cnc: Region,
@@ -101,7 +101,7 @@ struct Timer {
 }
 
 impl Conductor {
-    /// A conductor that nobody has spoken to yet.
+    /// Creates a conductor without clients.
     pub(crate) fn new(spec: ConductorSpec) -> Self {
         let owners = Owners::new(spec.owners);
         let (timers, now) = (&owners.settings.timers, owners.now);
@@ -130,8 +130,8 @@ impl Conductor {
         }
     }
 
-    /// Nobody has asked it for anything, and it waits for nothing that it asked for itself: what is left is to look around,
-    /// at positions that move, at the clock.
+    /// Returns true if no command, event, file operation or name lookup is outstanding, so that the only remaining work
+    /// is to poll positions and timers.
     pub(crate) fn is_at_leisure(&self) -> bool {
         !self.intake.has_next()
             && self.events.iter().all(queue::Receiver::is_empty)
@@ -139,7 +139,7 @@ impl Conductor {
             && !self.owners.names.is_asking()
     }
 
-    /// Log files that have been made, or not.
+    /// Handles created log files. Returns their number.
     fn take_files(&mut self) -> usize {
         let mut work = 0;
         while let Some((ticket, file)) = self.owners.logs.poll() {
@@ -147,14 +147,14 @@ impl Conductor {
             if let Some(file) = self.owners.on_file(ticket, file)
                 && let Some(Ok(unclaimed)) = self.intake.on_file(ticket, file)
             {
-                // Whoever asked for it is gone.
+                // The requester is gone.
                 self.owners.logs.retire(unclaimed);
             }
         }
         work
     }
 
-    /// What was found out about hosts.
+    /// Runs name resolution and handles its results. Returns the amount of work done.
     fn take_answers(&mut self) -> usize {
         let mut work = self.owners.look_around();
         while let Some(answer) = self.owners.next_answer() {
@@ -197,7 +197,7 @@ impl Agent for Conductor {
         self.owners.at(now);
         let free_limit = self.owners.settings.timers.resource_free_limit;
         let pace = self.tempo.pace(now.nanos);
-        // What had no room in an earlier turn goes on, whether clients speak or not.
+        // Commands that had no room in an earlier cycle are flushed even if no client sends a command.
         self.owners.networking.flush_lines();
         let work = self.on_timer()
             + self.take_files()
@@ -216,8 +216,8 @@ impl Agent for Conductor {
         "conductor"
     }
 
-    /// What clients ask for does not end a park: they write to memory. Without any, nobody waits for an answer; the first
-    /// one to come does so for a moment.
+    /// Clients write commands to memory, which does not end a park. Without clients no latency is at stake, except for
+    /// the first command of the first client.
     fn patience(&self) -> u32 {
         if self.owners.clients.is_empty() {
             WATCH
@@ -230,10 +230,10 @@ impl Agent for Conductor {
         self.cycles.pause();
     }
 
-    /// Leaves the sign of an orderly end: clients see it and stop.
+    /// Marks the driver as stopped for clients: heartbeat -1.
     fn on_close(&mut self) {
         self.intake.set_heartbeat_ms(-1);
-        // Best effort: where the file is not on a disk there is nothing to write.
+        // Best effort: the file may not be on a disk.
         let _ = self.cnc.flush();
     }
 }

@@ -1,20 +1,20 @@
-//! What a look at a publication found.
+//! Outcome of a limit update.
 
 use crate::rounds::{Guest, Pace, Rounds};
 
-/// Whether something moved, and what came of it.
+/// Outcome of an update of a publisher limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Motion {
-    /// Nothing did.
+    /// Neither the publisher nor the limit moved.
     Still,
-    /// Its publisher went on.
+    /// The publisher advanced.
     Published,
-    /// Its publisher may go on.
+    /// The limit was raised.
     Raised,
 }
 
 impl Motion {
-    /// A limit that was raised, or a publisher that moved; the former is what has become of a look.
+    /// Returns the outcome; a raised limit takes precedence over an advanced publisher.
     pub(crate) fn of(published: bool, raised: bool) -> Self {
         match (published, raised) {
             (_, true) => Self::Raised,
@@ -23,18 +23,18 @@ impl Motion {
         }
     }
 
-    /// As duty cycles count it.
+    /// Returns the amount of work for the duty cycle: 1 if the limit was raised.
     pub(crate) fn work(self) -> usize {
         usize::from(self == Self::Raised)
     }
 
-    /// Whether it is likely to move again soon.
+    /// Returns true if the publication is likely to move again soon.
     pub(crate) fn is_busy(self) -> bool {
         self != Self::Still
     }
 }
 
-/// A turn for publications, of which `look` tells what it found: how many limits were raised.
+/// Polls the scheduled publications with `update`. Returns the number of limits raised.
 pub(crate) fn turn<T: Guest>(
     rounds: &mut Rounds<T>,
     now_ns: i64,

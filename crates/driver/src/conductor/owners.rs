@@ -1,7 +1,7 @@
-//! The owners of the driver's resources side by side, and the tools they share.
+//! State of the conductor: all resources of the driver, side by side, and the tools they share.
 //!
-//! No state of a resource is here: each lives with its owner. The handlers in `commands`, `timer` and `events` fetch what
-//! a task needs from several owners; an owner never knows another.
+//! Each field keeps the state of one kind of resource and knows no other field. The handlers in `commands`, `timer` and
+//! `events` combine them.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ use crate::context::Settings;
 use crate::event_log::EventLog;
 use crate::sender::FlowControlSupplier;
 
-/// The system counters, by their ids.
+/// System counters, indexed by id.
 #[derive(Debug, Clone)]
 pub(crate) struct SystemCounters(pub(crate) Vec<Counter>);
 
@@ -54,7 +54,7 @@ impl SystemCounters {
     }
 }
 
-/// Everything a command may touch.
+/// State that commands, events and timers operate on.
 #[derive(Debug)]
 pub(crate) struct Owners {
     pub(crate) settings: Arc<Settings>,
@@ -72,7 +72,7 @@ pub(crate) struct Owners {
     pub(crate) names: Names,
     pub(crate) termination: Termination,
     pub(crate) flow_controls: FlowControls,
-    /// Hands out ids for images; clients take theirs from the same counter.
+    /// Generates image ids, from the counter that clients use for their correlation ids.
     pub(crate) correlation_ids: Producer,
     pub(crate) random: fastrand::Rng,
     pub(crate) events: EventLog,
@@ -80,7 +80,7 @@ pub(crate) struct Owners {
     peer_details: PeerDetails,
 }
 
-/// What the owners are made from.
+/// Everything that [`ConductorState`] is built from.
 pub(crate) struct OwnersSpec {
     pub(crate) settings: Arc<Settings>,
     pub(crate) now: Now,
@@ -96,7 +96,7 @@ pub(crate) struct OwnersSpec {
     pub(crate) limits: BufferLimits,
     pub(crate) sender: queue::Sender<SenderCommand>,
     pub(crate) receiver: queue::Sender<ReceiverCommand>,
-    /// Those of sender and receiver.
+    /// The wakers of sender and receiver.
     pub(crate) doorbells: [Doorbell; 2],
     pub(crate) validator: TerminationValidator,
     pub(crate) hook: TerminationHook,
@@ -192,20 +192,19 @@ impl Owners {
         }
     }
 
-    /// A duty cycle begins.
+    /// Starts a duty cycle at `now`.
     pub(crate) fn at(&mut self, now: Now) {
         self.now = now;
         self.counters.at(now);
     }
 
-    /// Records an error for whoever looks after the driver.
+    /// Records an error in the distinct error log.
     pub(crate) fn record(&self, code: ErrorCode, text: &str) {
         self.errors
             .on_error(self.now.epoch_millis, code.code(), &code.record(text));
     }
 
-    /// Records trouble that somebody else's packets make: in detail while there is room for details, then under its
-    /// `cause` only.
+    /// Records an error caused by packets of a peer: `details` while the budget allows it, then only `cause`.
     pub(crate) fn record_of_peer(&mut self, code: ErrorCode, cause: &str, details: &str) {
         if self.peer_details.take(details.len(), self.now.nanos) {
             self.record(code, details);
@@ -214,7 +213,7 @@ impl Owners {
         }
     }
 
-    /// Records a failed command and tells its client.
+    /// Records a failed command and sends ON_ERROR to its client.
     pub(crate) fn fail(&mut self, correlation_id: i64, failure: &Failure) {
         self.record(failure.code, &failure.text);
         self.replies.send(&Response::Error {
@@ -229,7 +228,7 @@ impl Owners {
             .send(&Response::OperationSuccess { correlation_id });
     }
 
-    /// The first command of a client makes it one: its heartbeat counter is allocated and announced.
+    /// Registers the client of its first command: allocates its heartbeat counter and announces it.
     pub(crate) fn ensure_client(&mut self, client_id: i64) -> Result<(), Failure> {
         if !self.clients.contains(client_id) {
             let heartbeat = self.counters.heartbeat(client_id)?;
@@ -247,7 +246,7 @@ impl Owners {
         self.system.get(counter).increment();
     }
 
-    /// A session id that no publication of the stream uses.
+    /// Returns a session id that no publication of the stream uses.
     pub(crate) fn next_session_id(&mut self, stream_id: i32) -> i32 {
         let Self {
             ipc,

@@ -1,14 +1,14 @@
-//! How much is recorded of the trouble that peers make.
+//! Budget for error details caused by peers.
 //!
-//! Details differ from packet to packet, and each of them is a record of its own in a log of limited length: some at
-//! once, then one a minute, and together at most half of the log.
+//! Details differ from packet to packet, and each distinct text takes a record of the error log, whose length is
+//! limited. The budget is a burst of records, then one per minute, and together at most half of the log.
 
-/// How many at once. The longest takes 1.5 KiB.
+/// Maximum number of records in a burst. The longest takes 1.5 KiB.
 const AT_ONCE: u32 = 100;
 
 const REFILL_NS: i64 = 60_000_000_000;
 
-/// What is left for details.
+/// Remaining budget.
 #[derive(Debug)]
 pub(crate) struct PeerDetails {
     records: u32,
@@ -17,7 +17,7 @@ pub(crate) struct PeerDetails {
 }
 
 impl PeerDetails {
-    /// For an error log of `log_length` bytes.
+    /// Creates the budget for an error log of `log_length` bytes.
     pub(crate) fn new(log_length: usize, now_ns: i64) -> Self {
         Self {
             records: AT_ONCE,
@@ -26,7 +26,7 @@ impl PeerDetails {
         }
     }
 
-    /// Takes the room for a text of so many bytes. False if there is none.
+    /// Consumes the budget for a text of `length` bytes. Returns false if it does not suffice.
     pub(crate) fn take(&mut self, length: usize, now_ns: i64) -> bool {
         let refill = (now_ns - self.refilled_ns) / REFILL_NS;
         self.refilled_ns += refill * REFILL_NS;

@@ -1,19 +1,19 @@
-//! What those may take who ask over the network.
+//! Quotas for resources that remote peers can request.
 //!
-//! A frame of 40 bytes has a log and some counters made for whoever sends it, and nobody signs it. Most of what is
-//! limited is theirs for the asking, so that many streams can be received; the rest is kept for clients.
+//! An unauthenticated SETUP frame of 40 bytes causes the allocation of a log and several counters. Peers may use most
+//! of the available resources, so that many streams can be received; the rest is reserved for clients.
 
-/// Clients keep one part of so many.
+/// Clients have a reserve of one part in this many.
 const KEPT: u64 = 8;
 
-/// Bytes of a file system of `capacity` that images leave free. On a large one, or one that does not tell its size, what
-/// some publications need will do: four times the space at which the driver warns that it is running low.
+/// Returns the bytes that images must leave free on a file system of `capacity` bytes: one eighth, at most four times
+/// the threshold of the low-storage warning, which is also used if the capacity is unknown.
 pub(crate) fn kept_space(capacity: Option<u64>, low_storage_warning: u64) -> u64 {
     let enough = low_storage_warning.saturating_mul(4);
     capacity.map_or(enough, |capacity| enough.min(capacity / KEPT))
 }
 
-/// Of so many counters, those that images leave free.
+/// Returns how many of `capacity` counters images must leave free.
 pub(crate) fn kept_counters(capacity: usize) -> usize {
     capacity / KEPT as usize
 }

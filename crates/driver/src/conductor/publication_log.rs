@@ -1,4 +1,4 @@
-//! The log of a publication as the conductor sees it: how far the publisher is, what is clean, what is blocked.
+//! Conductor's view of the log of a publication: producer position, clean position, blocked publishers.
 
 use taran_core::memory::prefetch_value;
 use taran_protocol::log::{LogBuffers, TailSnapshot};
@@ -6,7 +6,7 @@ use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
 use super::log_files::LogFile;
 
-/// A log that clients publish into. Shared by IPC and network publications.
+/// A log that clients publish into. Used for IPC and network publications.
 #[derive(Debug)]
 pub(crate) struct PublicationLog {
     file: LogFile,
@@ -16,7 +16,7 @@ pub(crate) struct PublicationLog {
     watch: BlockedWatch,
 }
 
-/// When the consumer of the log last moved.
+/// Last consumer position and the time when it changed.
 #[derive(Debug, Clone, Copy)]
 struct BlockedWatch {
     position: i64,
@@ -43,7 +43,7 @@ impl PublicationLog {
         }
     }
 
-    /// The path as clients are told.
+    /// Returns the path as sent to clients.
     pub(crate) fn name(&self) -> &str {
         self.file.name()
     }
@@ -60,20 +60,19 @@ impl PublicationLog {
         self.geometry
     }
 
-    /// Where the next frame will be published. Comes from shared memory, yet never below zero nor beyond the last
-    /// position of the log.
+    /// Returns the position of the next frame. It is read from shared memory and clamped to the range of the log.
     pub(crate) fn producer_position(&self) -> i64 {
         self.buffers
             .producer_position()
             .clamp(0, self.geometry.max_position())
     }
 
-    /// If the publisher stands at this position.
+    /// Returns a snapshot of the tail if the publisher is at this position.
     pub(crate) fn stands_at(&self, position: i64) -> Option<TailSnapshot> {
         self.buffers.snapshot_if_drained(position)
     }
 
-    /// Asks for the memory that says where the publisher is, and who reads.
+    /// Prefetches the tails and the connection flag of the log metadata.
     pub(crate) fn fetch_ahead(&self) {
         let metadata = self.buffers.metadata();
         prefetch_value(&metadata.tails);
@@ -102,12 +101,13 @@ impl PublicationLog {
         self.clean_position
     }
 
-    /// Zeroes what lies below `position` and is not yet clean (docs/spec/shared-memory.md §7.8); true if all of it is clean now.
+    /// Zeroes the log below `position` as far as it is not clean yet (docs/spec/shared-memory.md §7.8). Returns true if
+    /// all of it is clean.
     ///
-    /// What is cleaned lies behind every reader, and publishers get there only when their limit allows, which is raised
-    /// after this. One call cleans the rest of a term and the next one at most: more than that can only be asked for by
-    /// a broken subscriber, and must not hold up the conductor. Where the publisher keeps the log vacant nothing is to be
-    /// done.
+    /// All readers have passed the cleaned range, and publishers reach it only after the limit is raised, which happens
+    /// after this call. One call cleans at most the rest of a term and the next one: only a broken subscriber can cause
+    /// a larger range, and it must not stall the conductor. A log whose publisher clears ahead itself needs no
+    /// cleaning.
     pub(crate) fn clean_to(&mut self, position: i64) -> bool {
         let target = position & !i64::from(FRAME_ALIGNMENT - 1);
         if self.buffers.clears_ahead() {
@@ -123,13 +123,13 @@ impl PublicationLog {
         self.clean_position >= target
     }
 
-    /// Pads over a frame that its publisher left unfinished at `position`; true if there was one.
+    /// Pads over an unfinished frame at `position`. Returns true if there was one.
     pub(crate) fn unblock(&self, position: i64) -> bool {
         self.buffers.unblock(position)
     }
 
-    /// Called once per timer tick: unblocks when the consumer has been stuck at `consumer` for longer than the timeout
-    /// although the publisher went on. True if something was unblocked.
+    /// Unblocks the log if the consumer has stayed at `consumer` for longer than the timeout although the publisher
+    /// advanced. Called once per timer tick. Returns true if a frame was unblocked.
     pub(crate) fn check_blocked(
         &mut self,
         consumer: i64,

@@ -1,4 +1,4 @@
-//! On what terms a publication was made: what a later add command is compared with, and what its log says.
+//! Identity and parameters of a publication: compared with later add commands and written to its log metadata.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use taran_protocol::uri::{
     InitialPosition, LivePublication, PublicationParams, ResponseCorrelation, TaggedPublication,
 };
 
-/// The identity and the parameters of one publication.
+/// Identity and parameters of one publication.
 #[derive(Debug, Clone)]
 pub(crate) struct PublicationTerms {
     pub(crate) registration_id: i64,
@@ -21,17 +21,17 @@ pub(crate) struct PublicationTerms {
 }
 
 impl PublicationTerms {
-    /// Publisher window in bytes.
+    /// Returns the publication window in bytes.
     pub(crate) fn window(&self) -> i64 {
         self.params.window as i64
     }
 
-    /// Term length in bytes; the parser allows 64 KiB to 1 GiB.
+    /// Returns the term length in bytes; the parser allows 64 KiB to 1 GiB.
     pub(crate) fn term_length(&self) -> i32 {
         self.params.term_length as i32
     }
 
-    /// Where the publication starts.
+    /// Returns the start position.
     pub(crate) fn start_position(&self) -> i64 {
         let count = self
             .position
@@ -40,7 +40,7 @@ impl PublicationTerms {
         i64::from(count) * i64::from(self.term_length()) + self.position.term_offset as i64
     }
 
-    /// What an add command that would share this publication is compared with. IPC does not compare
+    /// Returns the values that an add command must match to share this publication. IPC does not compare
     /// `spies_simulate_connection`.
     pub(crate) fn live(&self, is_network: bool) -> LivePublication {
         LivePublication {
@@ -52,7 +52,7 @@ impl PublicationTerms {
         }
     }
 
-    /// What a publication takes that refers to this one by its tag.
+    /// Returns the values that a publication inherits when it refers to this one by tag.
     pub(crate) fn tagged(&self) -> TaggedPublication {
         TaggedPublication {
             session_id: self.session_id,
@@ -61,7 +61,7 @@ impl PublicationTerms {
         }
     }
 
-    /// The metadata of its log.
+    /// Returns the metadata of the log.
     pub(crate) fn log_spec(
         &self,
         page_size: i32,
@@ -104,14 +104,14 @@ impl PublicationTerms {
     }
 }
 
-/// Lengths of socket buffers as a log's metadata tells them.
+/// Lengths of socket buffers for the log metadata.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LogSocketBuffers {
     pub(crate) send: SocketBufferLengths,
     pub(crate) receive: SocketBufferLengths,
 }
 
-/// The number of a response correlation in metadata; −1 for none.
+/// Returns the metadata value of a response correlation; -1 for none.
 pub(crate) fn response_id(response: ResponseCorrelation) -> i64 {
     match response {
         ResponseCorrelation::None => -1,
@@ -120,7 +120,7 @@ pub(crate) fn response_id(response: ResponseCorrelation) -> i64 {
     }
 }
 
-/// Where a publication begins: as its channel says, else at the start of a random term.
+/// Returns the initial position: from the channel, else the start of a random term.
 pub(crate) fn initial_position(
     params: &PublicationParams,
     random: &mut fastrand::Rng,

@@ -1,11 +1,11 @@
-//! What the driver says to its clients, through the broadcast buffer.
+//! Responses and notifications to clients through the broadcast buffer.
 
 use taran_core::broadcast::Transmitter;
 use taran_protocol::response::Response;
 
 use crate::event_log::EventLog;
 
-/// The one writer of the to-clients buffer. Each message is encoded into a buffer that is used again.
+/// The only writer of the to-clients buffer. Messages are encoded into a reused buffer.
 #[derive(Debug)]
 pub(crate) struct Replies {
     transmitter: Transmitter,
@@ -13,7 +13,7 @@ pub(crate) struct Replies {
     events: EventLog,
 }
 
-/// Longest error text sent, in bytes (docs/spec/uri-and-configuration.md §4.1).
+/// Maximum length of an error text, in bytes (docs/spec/uri-and-configuration.md §4.1).
 const ERROR_TEXT_MAX: usize = 8192;
 
 impl Replies {
@@ -40,7 +40,7 @@ impl Replies {
         );
     }
 
-    /// An error text that fits into a message.
+    /// Returns the error text, truncated to the maximum length.
     pub(crate) fn error_text(text: &str) -> &str {
         let mut end = text.len().min(ERROR_TEXT_MAX);
         while !text.is_char_boundary(end) {

@@ -1,5 +1,4 @@
-//! Peers that fell silent: their names are looked up again, and what they mean by now is told to whoever sends to them
-//! (docs/spec/wire.md §2.14).
+//! Re-resolution of the names of silent peers; changed addresses are sent to the agents (docs/spec/wire.md §2.14).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,12 +10,12 @@ use super::names::{Answer, Asker, Found, literal, preferred};
 use super::owners::Owners;
 use crate::boundary::{EndpointId, ReceiverCommand, SenderCommand, TransportId};
 
-/// Peers that are silent for so long may have moved.
+/// Time of silence after which a peer may have moved.
 const UNHEARD_TIMEOUT_NS: i64 = 5_000_000_000;
 
 impl Owners {
-    /// After which silence the name in this address is to be looked up again; never where there is no name, or where the
-    /// options say so.
+    /// Returns the time of silence after which the name in this address is resolved again; `None` for a literal
+    /// address, or if re-resolution is disabled.
     pub(crate) fn unheard_timeout(&self, address: Option<&Address>) -> Option<i64> {
         let is_wanted = self.settings.timers.reresolution_check_interval_ns > 0;
         address
@@ -25,12 +24,12 @@ impl Owners {
             .map(|_| UNHEARD_TIMEOUT_NS)
     }
 
-    /// What is due about names.
+    /// Runs name resolution.
     pub(crate) fn look_around(&mut self) -> usize {
         self.names.do_work(self.now, &mut self.counters)
     }
 
-    /// The next answer for a command; those about silent peers are acted on.
+    /// Returns the next lookup result for a command; results of re-resolution are applied here.
     pub(crate) fn next_answer(&mut self) -> Option<Answer> {
         loop {
             let answer = self.names.poll(&mut self.counters)?;
@@ -47,7 +46,7 @@ impl Owners {
         }
     }
 
-    /// No status message has come from the peer of a send endpoint for a while.
+    /// Starts the re-resolution of the peer of a send endpoint.
     pub(crate) fn on_send_endpoint_unheard(&mut self, id: EndpointId) {
         let address = self.networking.send_endpoints.get(id).and_then(|endpoint| {
             let is_unicast = !endpoint.closing && !endpoint.resolved.roles.multicast;
@@ -59,7 +58,7 @@ impl Owners {
         }
     }
 
-    /// Nothing has come from behind an explicit control address for a while.
+    /// Starts the re-resolution of an explicit control address.
     pub(crate) fn on_receive_transport_unheard(&mut self, id: EndpointId, transport: TransportId) {
         let address = self
             .networking
@@ -98,7 +97,7 @@ impl Owners {
         }
     }
 
-    /// No status message has come from a destination for a while, or its name had no address yet.
+    /// Starts the re-resolution of a destination that was silent, or whose name had no address.
     pub(crate) fn on_destination_unheard(&mut self, endpoint: EndpointId, destination: i64) {
         let known = self.networking.send_destinations.get(endpoint, destination);
         if let Some(name) = known.and_then(|known| name_of(&known.asked)) {
@@ -145,7 +144,7 @@ impl Owners {
             Ok(None) => {}
             Ok(Some(address)) => {
                 resolved.control = Some(address);
-                // Whoever asks for the same by tag means the address of today, too.
+                // Later channels that refer to this one by tag use the new address, too.
                 if resolved.roles.local == present {
                     resolved.roles.local = address;
                 }
@@ -163,19 +162,19 @@ impl Owners {
     }
 }
 
-/// The name in an address; none where it means the same for ever.
+/// Returns the host name in an address; `None` for a literal address.
 fn name_of(address: &Address) -> Option<&str> {
     literal(&address.host).err()
 }
 
-/// The address of a name that had none so far; that it still has none was told when it was first asked for.
+/// Returns the first address of a name that had none. Failures are not recorded again.
 fn first(address: &Address, found: &Found) -> Option<SocketAddr> {
     let ip = preferred(found.as_ref().ok()?)?;
     Some(SocketAddr::new(ip, address.port))
 }
 
-/// The address that a name means now, if it is another one of the same family than at `present`; a socket cannot reach the
-/// other family.
+/// Returns the new address of a name; `None` if `present` is still one of its addresses. Only addresses of the same
+/// family are considered, since the socket cannot reach the other one.
 fn changed(
     key: &str,
     address: &Address,

@@ -1,15 +1,15 @@
-//! Requests and the channels of their answers (docs/spec/wire.md §2.10).
+//! Response channels (docs/spec/wire.md §2.10).
 //!
 //! ```text
-//! requester                                            server
-//! subscription, waits for a session
-//! publication, names it ──SETUP, asks for a response──► image, remembers that
-//!                       ◄──response setup, repeated──── publication, names the image
-//! subscription gets the session ──asks for SETUP──────► publication learns where it goes
-//!                       ◄──────────answers──────────────
+//! requester                                              server
+//! 1. subscription (control-mode=response)
+//! 2. publication, names 1.  ──SETUP, asks for response──► image
+//!                           ◄──RESPONSE_SETUP, repeated── 3. publication, names the image
+//! 4. 1. gets the session    ──setup-eliciting SM────────► 3. learns its destination
+//!                           ◄──────────data──────────────
 //! ```
 //!
-//! Over IPC nothing has to be told: the subscription gets its session when the publication of the answers is made.
+//! Over IPC no frames are needed: the subscription gets its session when the response publication is added.
 
 use taran_protocol::uri::ResponseCorrelation;
 
@@ -19,7 +19,7 @@ use super::owners::Owners;
 use super::subscriptions::Source;
 use crate::boundary::{EndpointId, ImageId, PublicationId, ReceiverCommand};
 
-/// A publication of answers that its image tells the requester of, until that receives it.
+/// A response publication whose session the image sends to the requester until the requester receives it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Announcement {
     publication: PublicationId,
@@ -28,8 +28,8 @@ pub(crate) struct Announcement {
 }
 
 impl Owners {
-    /// What a publication to the network names must be there: the image that asked for answers, or the subscription
-    /// that waits for them.
+    /// Checks the response correlation of a network publication: the image that requested a response, or the
+    /// subscription that waits for it, must exist.
     pub(crate) fn check_response(
         &self,
         is_response: bool,
@@ -57,7 +57,7 @@ impl Owners {
         }
     }
 
-    /// A publication of answers is there: its requester has to know.
+    /// Makes the image of the requests send RESPONSE_SETUP frames for a new response publication.
     pub(crate) fn announce_response(&mut self, id: PublicationId) {
         let Some(publication) = self.networking.publications.get(id) else {
             return;
@@ -87,7 +87,7 @@ impl Owners {
         });
     }
 
-    /// Every duty cycle: what the requester receives, or what is over, is announced no longer.
+    /// Stops the RESPONSE_SETUP frames of publications that are received or have ended. Called in every duty cycle.
     pub(crate) fn settle_responses(&mut self) {
         let networking = &mut self.networking;
         if networking.announcements.is_empty() {
@@ -109,7 +109,7 @@ impl Owners {
         });
     }
 
-    /// The requests of a publication are answered under this session.
+    /// Handles the session of the response to the requests of a publication.
     pub(crate) fn on_response_setup(&mut self, publication: PublicationId, session_id: i32) {
         let publication = self.networking.publications.get(publication);
         let Some(ResponseCorrelation::Id(id)) = publication.map(|p| p.terms.params.response) else {
@@ -135,7 +135,7 @@ impl Owners {
                         session_id,
                     });
             }
-            // The answers of before still come.
+            // The previous response stream is still received.
             Some(present)
                 if self
                     .networking
@@ -145,7 +145,7 @@ impl Owners {
         }
     }
 
-    /// A subscription for answers gets its session, or another one where whoever answers began anew.
+    /// Assigns a session to a response subscription. The server may have replaced its response publication.
     fn move_subscription(
         &mut self,
         id: i64,
@@ -178,7 +178,7 @@ impl Owners {
         }
     }
 
-    /// A publication over IPC answers the requests of another one.
+    /// Assigns the session of an IPC response publication to the response subscription.
     pub(crate) fn link_ipc_response(&mut self, response: ResponseCorrelation, session_id: i32) {
         let ResponseCorrelation::Id(request) = response else {
             return;

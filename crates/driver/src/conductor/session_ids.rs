@@ -1,8 +1,8 @@
-//! Session ids for publications that do not choose their own (docs/spec/shared-memory.md §9.4, docs/spec/wire.md §7.2).
+//! Session ids for publications without `session-id` (docs/spec/shared-memory.md §9.4, docs/spec/wire.md §7.2).
 
 use std::ops::RangeInclusive;
 
-/// Hands out session ids: counting up by one from a random start, outside the reserved range, never one in use.
+/// Generator of session ids: counts up from a random start, and skips the reserved range and ids in use.
 #[derive(Debug)]
 pub(crate) struct SessionIds {
     next: i32,
@@ -17,9 +17,9 @@ impl SessionIds {
         }
     }
 
-    /// The next free id, where `in_use` knows the ids of the stream concerned.
+    /// Returns the next free id; `in_use` tests the ids of the stream.
     ///
-    /// It ends, because a stream cannot hold as many publications as there are session ids.
+    /// Terminates, because a stream cannot have as many publications as there are session ids.
     pub(crate) fn take(&mut self, mut in_use: impl FnMut(i32) -> bool) -> i32 {
         loop {
             let id = if self.reserved.contains(&self.next) {

@@ -1,14 +1,14 @@
-//! Why a command did not run to its end.
+//! Outcome of a command that did not complete.
 
 use super::failure::Failure;
 use super::waiting::Need;
 
-/// Either the command cannot be done, or it cannot be done yet.
+/// Outcome of a command that did not complete.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Failed(Failure),
-    /// It runs again from its start when it has this. Nothing has been changed that a second run would not find as it
-    /// is.
+    /// The command is deferred and runs again from its start when this is resolved. The first run has made no change
+    /// that affects the second.
     Waits(Need),
 }
 

@@ -1,4 +1,4 @@
-//! What is told when the file system has no room for a log.
+//! Error texts for logs that do not fit into the file system.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use taran_protocol::position::{TERM_LENGTH_MAX, TERM_LENGTH_MIN};
 
 use super::failure::Failure;
 
-/// Refuses a log of which `shortage` says how much of it does not fit into the directory.
+/// Returns the failure for a log that does not fit into the directory.
 pub(crate) fn exhausted(directory: &Path, shortage: &Shortage) -> Failure {
     let fits = match longest_term(shortage.available) {
         Some(length) => format!("term-length={length} fits"),
@@ -24,7 +24,7 @@ pub(crate) fn exhausted(directory: &Path, shortage: &Shortage) -> Failure {
     )
 }
 
-/// Refuses a log that a peer asks for, as it would leave less than what is `kept` for clients.
+/// Returns the failure for an image log that would leave less than `reserved` bytes to clients.
 pub(crate) fn kept_for_clients(directory: &Path, kept: u64, shortage: &Shortage) -> Failure {
     Failure::new(
         ErrorCode::StorageSpace,
@@ -37,9 +37,9 @@ pub(crate) fn kept_for_clients(directory: &Path, kept: u64, shortage: &Shortage)
     )
 }
 
-/// The longest terms with which a log takes `available` bytes at most.
+/// Returns the longest term length with which a log fits into `available` bytes.
 fn longest_term(available: u64) -> Option<i32> {
-    // Larger pages are rare, and add less than a term.
+    // Pages larger than the minimum are rare and add less than a term.
     let fits = |length: &i32| file_length(*length, PAGE_SIZE_MIN) as u64 <= available;
     (TERM_LENGTH_MIN.ilog2()..=TERM_LENGTH_MAX.ilog2())
         .rev()

@@ -1,18 +1,17 @@
-//! Where publications are found by their streams, instead of by looking at each.
+//! Index of publications by stream, session and channel.
 
 use std::collections::BTreeSet;
 
-/// The ids of publications, by what they are looked for. `C` is the channel that they share a stream on: an endpoint, or
-/// nothing where there is but one.
+/// Publication ids by stream. `C` is the channel on which publications are shared: the endpoint, or `()` for IPC.
 #[derive(Debug)]
 pub(crate) struct Streams<C> {
     /// Stream id, session id, registration id.
     sessions: BTreeSet<(i32, i32, i64)>,
-    /// Those that several clients may share: channel, stream id, registration id.
+    /// Publications that several clients may share: channel, stream id, registration id.
     shared: BTreeSet<(C, i32, i64)>,
 }
 
-/// What a publication is found by. It stays the same for as long as there is the publication.
+/// Key of a publication. It is constant for the lifetime of the publication.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Whereabouts<C> {
     pub(crate) registration_id: i64,
@@ -46,19 +45,19 @@ impl<C: Ord + Copy> Streams<C> {
         self.shared.remove(&(of.channel, of.stream_id, id));
     }
 
-    /// Those that may be shared, oldest first.
+    /// Returns the shareable publications, oldest first.
     pub(crate) fn shared(&self, channel: C, stream_id: i32) -> impl Iterator<Item = i64> {
         let range = (channel, stream_id, i64::MIN)..=(channel, stream_id, i64::MAX);
         self.shared.range(range).map(|&(_, _, id)| id)
     }
 
-    /// Those of a session of a stream, oldest first.
+    /// Returns the publications of a session of a stream, oldest first.
     pub(crate) fn of_session(&self, stream_id: i32, session_id: i32) -> impl Iterator<Item = i64> {
         let range = (stream_id, session_id, i64::MIN)..=(stream_id, session_id, i64::MAX);
         self.sessions.range(range).map(|&(_, _, id)| id)
     }
 
-    /// Those of a stream, oldest first; of one session, if that is asked for.
+    /// Returns the publications of a stream, or of one session of it, oldest first.
     pub(crate) fn of(&self, stream_id: i32, session_id: Option<i32>) -> Vec<i64> {
         let (first, last) = match session_id {
             Some(session_id) => (session_id, session_id),

@@ -1,12 +1,11 @@
-//! Where the subscribers of one log are: IPC publications, network publications for their spies, and images each hold
-//! one such list.
+//! Subscribers of a log. IPC publications, network publications (for their spies) and images each have one list.
 //!
-//! A position is a counter that its client writes, so what is read here may be anything; users of the minimum and
-//! maximum clamp them to what the log can hold.
+//! A position is a counter that a client writes and may hold any value; users of the minimum and maximum clamp them to
+//! the range of the log.
 //!
-//! Untethered subscribers (`tether=false`, docs/spec/shared-memory.md §9.6, docs/spec/wire.md §5.9) that stay behind the limit are told that the
-//! image is unavailable, linger, rest, and then join again. `tick` moves them through these states and returns what
-//! has to be done about it; tethered subscribers are never touched.
+//! Untethered subscribers (`tether=false`, docs/spec/shared-memory.md §9.6, docs/spec/wire.md §5.9) that stay behind
+//! the limit get the image reported as unavailable, linger, rest, and then rejoin. `tick` advances these states and
+//! returns the events to handle; tethered subscribers are not affected.
 
 mod tether;
 
@@ -20,7 +19,7 @@ pub(crate) use tether::{Subscriber, TetherEvent};
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
     list: Vec<Subscriber>,
-    /// Subscriptions that lagged and said that they do not come back.
+    /// Subscriptions that were dropped for lagging and do not rejoin.
     dropped: Vec<i64>,
 }
 
@@ -29,7 +28,7 @@ impl Subscribers {
         self.list.push(subscriber);
     }
 
-    /// Takes a subscription out. Its counter is for the caller to free.
+    /// Removes a subscription. The caller frees its counter.
     pub(crate) fn remove(&mut self, subscription_id: i64) -> Option<Subscriber> {
         self.dropped.retain(|dropped| *dropped != subscription_id);
         let index = self
@@ -39,12 +38,12 @@ impl Subscribers {
         Some(self.list.swap_remove(index))
     }
 
-    /// Takes all out, for the end of the log.
+    /// Removes all subscribers at the end of the log.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Subscriber> + '_ {
         self.list.drain(..)
     }
 
-    /// Subscriptions that believe the image is available.
+    /// Returns the subscriptions to which the image is reported as available.
     pub(crate) fn with_image(&self) -> impl Iterator<Item = i64> + '_ {
         self.list
             .iter()
@@ -52,34 +51,34 @@ impl Subscribers {
             .map(|s| s.subscription_id)
     }
 
-    /// All of them.
+    /// Returns all subscribers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Subscriber> + '_ {
         self.list.iter()
     }
 
-    /// Subscription and counter id of each.
+    /// Returns the subscription id and the counter id of each subscriber.
     pub(crate) fn positions(&self) -> impl Iterator<Item = (i64, i32)> + '_ {
         self.list
             .iter()
             .map(|s| (s.subscription_id, s.position.id()))
     }
 
-    /// Nobody is attached, not even a resting subscriber.
+    /// Returns true if there is no subscriber, not even a resting one.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether a subscription was dropped for good.
+    /// Returns true if the subscription was dropped and does not rejoin.
     pub(crate) fn has_dropped(&self, subscription_id: i64) -> bool {
         self.dropped.contains(&subscription_id)
     }
 
-    /// Whether any position counts for the limit.
+    /// Returns true if a position is tracked for the limit.
     pub(crate) fn any_counts(&self) -> bool {
         self.list.iter().any(Subscriber::counts)
     }
 
-    /// Lowest and highest position that counts; `None` without subscribers.
+    /// Returns the lowest and the highest tracked position; `None` if there is none.
     pub(crate) fn range(&self) -> Option<(i64, i64)> {
         let mut range: Option<(i64, i64)> = None;
         for subscriber in self.list.iter().filter(|s| s.counts()) {
@@ -92,25 +91,25 @@ impl Subscribers {
         range
     }
 
-    /// Where a new subscriber joins: not ahead of anybody, nor of `end`, nor in what is free already.
+    /// Returns the join position of a new subscriber: at most that of the slowest subscriber and `end`, at least
+    /// `free`.
     pub(crate) fn join_position(&self, free: i64, end: i64) -> i64 {
         let slowest = self.range().map_or(end, |(min, _)| min);
         slowest.min(end).max(free) & !i64::from(FRAME_ALIGNMENT - 1)
     }
 
-    /// Where one that was told that the image is gone joins again: where a new one would, but not behind where it has read up
-    /// to itself.
+    /// Returns the position at which a rested subscriber rejoins: that of a new subscriber, but not before the position
+    /// that it has read up to.
     pub(crate) fn rejoin_position(join: i64, position: &Counter, end: i64) -> i64 {
         join.max(Self::believable(position.get(), end))
     }
 
-    /// What of a claim can be true: clients write positions, and nobody can have read what lies behind `end`, nor a part of a
-    /// frame.
+    /// Clamps a position written by a client to `end` and to a frame boundary.
     pub(crate) fn believable(claimed: i64, end: i64) -> i64 {
         claimed.min(end) & !i64::from(FRAME_ALIGNMENT - 1)
     }
 
-    /// Whether every subscriber has consumed up to `position`. One that was told that the image is gone reads no more.
+    /// Returns true if all subscribers with the image have consumed it up to `position`.
     pub(crate) fn all_reached(&self, position: i64) -> bool {
         self.list
             .iter()
@@ -118,7 +117,7 @@ impl Subscribers {
             .all(|s| s.position.get() >= position)
     }
 
-    /// A rested subscriber, whose position has been set, counts again.
+    /// Tracks a rested subscriber again. The caller has set its position.
     pub(crate) fn rejoin(&mut self, subscription_id: i64, now_ns: i64) {
         let mut list = self.list.iter_mut();
         if let Some(subscriber) = list.find(|s| s.subscription_id == subscription_id) {
@@ -126,7 +125,7 @@ impl Subscribers {
         }
     }
 
-    /// Moves untethered subscribers on. `limit` is the position below or at which one counts as left behind.
+    /// Advances the states of untethered subscribers. A subscriber at or below `limit` is lagging.
     pub(crate) fn tick(
         &mut self,
         limit: i64,

@@ -1,4 +1,4 @@
-//! Who wants which stream: the subscriptions of all clients, and which of them match a stream that appears.
+//! Subscriptions of all clients, and their matching with streams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,58 +8,58 @@ use taran_protocol::uri::{Channel, SubscriptionParams};
 use super::failure::Failure;
 use crate::boundary::EndpointId;
 
-/// Where a subscription takes its streams from.
+/// Origin of the streams of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Ipc,
-    /// Publications of this driver to the network, read without it.
+    /// Network publications of this driver, read locally.
     Spy(SpiedChannel),
     Network(EndpointId),
 }
 
-/// Whose publications a spy reads: those on the endpoint with this form, or with this tag.
+/// Publications that a spy reads: those on the endpoint with this canonical form or this tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SpiedChannel {
     pub(crate) canonical: Arc<str>,
     pub(crate) tag: Option<i64>,
 }
 
-/// A stream of a publication to the network, as spies find it.
+/// Stream of a network publication, as matched with spies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SpiedStream<'a> {
-    /// The endpoint's canonical form.
+    /// Canonical form of the endpoint.
     pub(crate) canonical: &'a str,
-    /// The endpoint's tag.
+    /// Channel tag of the endpoint.
     pub(crate) tag: Option<i64>,
     pub(crate) stream_id: i32,
     pub(crate) session_id: i32,
 }
 
-/// One subscription of one client, or one source of a subscription whose sources are added and removed one by one.
+/// A subscription of a client, or one local destination of a multi-destination subscription.
 #[derive(Debug, Clone)]
 pub(crate) struct Subscription {
-    /// Correlation id of the command that added it, be it a subscription or a source of one.
+    /// Correlation id of the command that added the subscription or destination.
     pub(crate) id: i64,
-    /// What its client knows it by: the id of the subscription.
+    /// Id of the subscription as known to its client.
     pub(crate) registration_id: i64,
     pub(crate) client_id: i64,
     pub(crate) source: Source,
     pub(crate) stream_id: i32,
-    /// The channel's text.
+    /// URI of the channel.
     pub(crate) text: Arc<str>,
     pub(crate) channel: Channel,
     pub(crate) params: SubscriptionParams,
-    /// It is for answers, and whoever gives them has not said yet under which session.
+    /// True for a response subscription whose session is still unknown.
     pub(crate) awaits_session: bool,
 }
 
 impl Subscription {
-    /// The session of the answers, if it is known.
+    /// Returns the session of a response subscription, if it is known.
     pub(crate) fn answered_session(&self) -> Option<i32> {
         self.params.session_id.filter(|_| !self.awaits_session)
     }
 
-    /// Whether it takes that stream.
+    /// Returns true if the subscription matches the stream.
     fn matches(&self, source: &Source, stream_id: i32, session_id: i32) -> bool {
         self.source == *source && self.stream_id == stream_id && self.wants_session(session_id)
     }
@@ -72,7 +72,8 @@ impl Subscription {
                 .is_none_or(|wanted| wanted == session_id)
     }
 
-    /// Whether it is a spy that reads that stream (docs/spec/wire.md §2.12): who names the tag gets every session.
+    /// Returns true if the subscription is a spy on the stream (docs/spec/wire.md §2.12). A match by tag includes every
+    /// session.
     pub(crate) fn spies_on(&self, stream: &SpiedStream<'_>) -> bool {
         let Source::Spy(channel) = &self.source else {
             return false;
@@ -88,9 +89,9 @@ impl Subscription {
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     entries: BTreeMap<i64, Subscription>,
-    /// Stream id and id of each.
+    /// Stream id and entry id.
     streams: BTreeSet<(i32, i64)>,
-    /// Registration id and id of each.
+    /// Registration id and entry id.
     registrations: BTreeSet<(i64, i64)>,
 }
 
@@ -99,7 +100,7 @@ impl Subscriptions {
         self.entries.get(&id)
     }
 
-    /// Refuses a subscription whose id is taken, or that contradicts one that shares its images.
+    /// Rejects a subscription whose id is in use, or which conflicts with one that shares its images.
     pub(crate) fn check(&self, subscription: &Subscription) -> Result<(), Failure> {
         if self.entries.contains_key(&subscription.id) {
             return Err(Failure::generic(format!(
@@ -124,7 +125,7 @@ impl Subscriptions {
         }
     }
 
-    /// The session of the answers that a subscription waits for.
+    /// Sets the session of a response subscription.
     pub(crate) fn answer(&mut self, id: i64, session_id: i32) {
         if let Some(subscription) = self.entries.get_mut(&id) {
             subscription.params.session_id = Some(session_id);
@@ -147,7 +148,7 @@ impl Subscriptions {
         Some(removed)
     }
 
-    /// Those of a stream on whatever channel, oldest first.
+    /// Returns the subscriptions of a stream on any channel, oldest first.
     fn of_stream(&self, stream_id: i32) -> impl Iterator<Item = &Subscription> {
         let ids = self
             .streams
@@ -155,7 +156,7 @@ impl Subscriptions {
         ids.filter_map(|(_, id)| self.entries.get(id))
     }
 
-    /// The subscriptions that take a stream, oldest first.
+    /// Returns the subscriptions that match a stream, oldest first.
     pub(crate) fn matching(
         &self,
         source: &Source,
@@ -166,19 +167,19 @@ impl Subscriptions {
             .filter(move |s| s.matches(source, stream_id, session_id))
     }
 
-    /// The spies that read a stream, oldest first.
+    /// Returns the spies on a stream, oldest first.
     pub(crate) fn spying(&self, stream: SpiedStream<'_>) -> impl Iterator<Item = &Subscription> {
         self.of_stream(stream.stream_id)
             .filter(move |s| s.spies_on(&stream))
     }
 
-    /// Ids of what was added to a subscription: itself, and its sources.
+    /// Returns the ids of a subscription and its local destinations.
     pub(crate) fn of_registration(&self, registration_id: i64) -> Vec<i64> {
         let parts = (registration_id, i64::MIN)..=(registration_id, i64::MAX);
         self.registrations.range(parts).map(|&(_, id)| id).collect()
     }
 
-    /// The oldest source of a subscription that was added with this text and needs no network.
+    /// Returns the oldest local destination of a subscription with this URI.
     pub(crate) fn local_source(&self, registration_id: i64, text: &str) -> Option<i64> {
         let mut parts = self.of_registration(registration_id).into_iter();
         parts.find(|id| {
@@ -187,13 +188,13 @@ impl Subscriptions {
         })
     }
 
-    /// Whether somebody still subscribes on an endpoint.
+    /// Returns true if an endpoint has subscriptions.
     pub(crate) fn use_endpoint(&self, endpoint: EndpointId) -> bool {
         let mut entries = self.entries.values();
         entries.any(|subscription| subscription.source == Source::Network(endpoint))
     }
 
-    /// How many subscriptions on an endpoint want a stream in exactly this way.
+    /// Returns the number of subscriptions on an endpoint with exactly this stream and session.
     pub(crate) fn count(
         &self,
         endpoint: EndpointId,
@@ -209,7 +210,7 @@ impl Subscriptions {
             .count()
     }
 
-    /// Ids of the subscriptions of a client.
+    /// Returns the ids of the subscriptions of a client.
     pub(crate) fn of_client(&self, client_id: i64) -> Vec<i64> {
         self.entries
             .values()

@@ -1,15 +1,15 @@
-//! Whether a client may stop the driver, and how the driver learns of it.
+//! Termination of the driver by clients.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Decides about a request to terminate, given the driver's directory and the client's token.
+/// Validates a request to terminate, given the driver's directory and the client's token.
 pub type TerminationValidator = Box<dyn FnMut(&Path, &[u8]) -> bool + Send>;
 
-/// Called when a request to terminate was accepted. It must return at once: it runs on the conductor.
+/// Called when a request to terminate is accepted. It runs on the conductor and must return at once.
 pub type TerminationHook = Box<dyn FnMut() + Send>;
 
-/// Requests of clients to stop the driver.
+/// Handler of requests to terminate the driver.
 pub(crate) struct Termination {
     directory: PathBuf,
     validator: TerminationValidator,
@@ -29,7 +29,7 @@ impl Termination {
         }
     }
 
-    /// A client asks the driver to stop. Denied requests leave no trace (docs/spec/uri-and-configuration.md §5.4).
+    /// Handles a request to terminate. Rejected requests leave no trace (docs/spec/uri-and-configuration.md §5.4).
     pub(crate) fn request(&mut self, token: &[u8]) {
         if (self.validator)(&self.directory, token) {
             (self.hook)();

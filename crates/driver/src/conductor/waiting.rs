@@ -1,9 +1,9 @@
-//! Commands that wait: for host names to be looked up, or for a log file to be made.
+//! Deferred commands: those that wait for host lookups or for a log file.
 //!
-//! A command that needs either is first run without it; it stops, saying what it needs, and is stored here with
-//! everything its client sends afterwards. `poll` is asked once each duty cycle, and hands back a client's commands when
-//! the first one has all it waited for. It runs again from its start then. Other clients go on meanwhile, and the commands
-//! of one client stay in order.
+//! A handler that lacks a prerequisite returns `Pending(prerequisite)` without side effects; the command is stored
+//! here, and later commands of the same client queue behind it. `poll`, called once per duty cycle, returns the
+//! commands of a client when the first of them has all its prerequisites. That command then runs again from its start.
+//! Other clients proceed, and the commands of one client stay in order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -13,17 +13,17 @@ use super::foresight::Foresight;
 use super::log_files::LogFile;
 use super::names::{Answer, Asker, Found, Names};
 
-/// A command as it came from its client.
+/// An encoded command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredCommand {
     pub(crate) type_id: i32,
     pub(crate) payload: Vec<u8>,
-    /// The log file that is made for it meanwhile.
+    /// Ticket of its preallocated log file.
     pub(crate) foreseen: Option<u64>,
 }
 
 impl StoredCommand {
-    /// Bytes of memory that it takes while it waits.
+    /// Returns the memory it occupies, in bytes.
     fn cost(&self) -> usize {
         cost(self.payload.len())
     }
@@ -33,7 +33,7 @@ impl StoredCommand {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     commands: VecDeque<StoredCommand>,
-    /// What they cost together.
+    /// Sum of their memory, in bytes.
     bytes: usize,
 }
 
@@ -50,7 +50,7 @@ impl Queue {
         Some(command)
     }
 
-    /// Makes it the next one again.
+    /// Puts a command back to the front.
     pub(crate) fn put_back(&mut self, command: StoredCommand) {
         self.bytes += command.cost();
         self.commands.push_front(command);
@@ -66,53 +66,53 @@ fn cost(payload_length: usize) -> usize {
     size_of::<StoredCommand>() + payload_length
 }
 
-/// Which share of the memory for commands that wait one may use.
+/// Memory quota for deferred commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// It asks for something: it can be refused, and asked again.
+    /// Commands that acquire resources: if rejected, the client can retry.
     Ordinary,
-    /// It gives something back: refused, what it names would be there until its client goes, so there is room for it
-    /// when there is none for others.
+    /// Commands that release resources: if rejected, the resource would remain until its client ends, so they may use a
+    /// reserve beyond the ordinary quota.
     Reserve,
 }
 
-/// What a command has waited for and got.
+/// Prerequisites that have been resolved for a command.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     hosts: BTreeMap<String, Found>,
-    /// The log file it asked for; taken out by whoever uses it.
+    /// The requested log file; taken by the handler that uses it.
     pub(crate) log: Option<Result<LogFile, Failure>>,
 }
 
 impl Answers {
-    /// What the resolver said of `host`, if it was asked.
+    /// Returns the result of the lookup of `host`, if it was looked up.
     pub(crate) fn host(&self, host: &str) -> Option<&Found> {
         self.hosts.get(host)
     }
 }
 
-/// What a command waits for.
+/// A prerequisite that a command waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// These hosts are to be looked up.
+    /// Lookups of these hosts.
     Names(Vec<String>),
-    /// The log file that was asked for under this ticket.
+    /// The log file requested under this ticket.
     Log(u64),
 }
 
-/// Most bytes of commands that one client may have waiting: two rings of the usual length full, so that a client that
-/// adds all it has at its start is never refused. The reserve is as much again.
+/// Maximum bytes of deferred commands per client: two full rings of the default length, so that a client that adds all
+/// its resources at start is never rejected. The reserve is equally large.
 const BYTES_PER_CLIENT: usize = 2 * 1024 * 1024;
-/// Most bytes of commands that all clients may have waiting, reserve not counted.
+/// Maximum bytes of deferred commands of all clients, without the reserve.
 const BYTES: usize = 16 * BYTES_PER_CLIENT;
-/// Most clients that may wait; what is beyond is refused.
+/// Maximum number of clients with deferred commands; others are rejected.
 const CLIENTS: usize = 1024;
 
 #[derive(Debug)]
 struct Waiting {
     commands: Queue,
     answers: Answers,
-    /// Tickets of the hosts that were asked about and not answered.
+    /// Tickets of lookups without a result yet.
     hosts: Vec<u64>,
     log: Option<u64>,
 }
@@ -123,7 +123,7 @@ impl Waiting {
     }
 }
 
-/// Commands whose turn has come.
+/// Commands of a client whose prerequisites are resolved.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) client_id: i64,
@@ -131,13 +131,13 @@ pub(crate) struct Ready {
     pub(crate) answers: Answers,
 }
 
-/// All commands that wait, by client.
+/// Deferred commands of all clients.
 #[derive(Debug)]
 pub(crate) struct WaitingRoom {
     clients: BTreeMap<i64, Waiting>,
-    /// What all commands cost together.
+    /// Sum of the memory of all commands, in bytes.
     bytes: usize,
-    /// The client whose turn was last.
+    /// The client served last.
     last: i64,
     pub(crate) foresight: Foresight,
 }
@@ -152,12 +152,12 @@ impl WaitingRoom {
         }
     }
 
-    /// Whether commands of this client have to queue behind one that waits.
+    /// Returns true if commands of this client have to queue behind a deferred one.
     pub(crate) fn is_waiting(&self, client_id: i64) -> bool {
         self.clients.contains_key(&client_id)
     }
 
-    /// Whether another command of this client, of so many bytes, may wait.
+    /// Returns true if a command with this payload length may be deferred.
     pub(crate) fn has_room(&self, client_id: i64, payload_length: usize, share: Share) -> bool {
         let waiting = self.clients.get(&client_id);
         if waiting.is_none() && self.clients.len() >= CLIENTS {
@@ -172,7 +172,7 @@ impl WaitingRoom {
             && self.bytes + cost <= BYTES * times
     }
 
-    /// Stores a command behind the one that waits.
+    /// Queues a command behind the deferred one.
     pub(crate) fn push(&mut self, client_id: i64, command: StoredCommand) {
         if let Some(waiting) = self.clients.get_mut(&client_id) {
             self.bytes += command.cost();
@@ -180,7 +180,7 @@ impl WaitingRoom {
         }
     }
 
-    /// Stores `commands`, of which the first has `answers` and still needs `need`; without a need, only its turn.
+    /// Defers `commands`, of which the first has `prerequisites` and lacks `missing`. With `None` it is ready at once.
     pub(crate) fn wait(
         &mut self,
         client_id: i64,
@@ -207,7 +207,8 @@ impl WaitingRoom {
         self.clients.insert(client_id, waiting);
     }
 
-    /// A log file was made, or not. Gives it back if nobody waits for it any more, nor is going to.
+    /// Handles a created log file, or the failure to create it. Returns the file if neither a deferred nor a queued
+    /// command needs it.
     pub(crate) fn log_made(
         &mut self,
         ticket: u64,
@@ -224,12 +225,12 @@ impl WaitingRoom {
                 self.foresight.forget(ticket);
                 None
             }
-            // A command whose file could not be made foresightedly asks for it again in its turn.
+            // If a preallocation failed, the command requests its file when it runs.
             None => self.foresight.made(ticket, file.ok()).map(Ok),
         }
     }
 
-    /// The commands of one client that need wait no longer.
+    /// Returns the commands of one client that are ready to run.
     pub(crate) fn poll(&mut self) -> Option<Ready> {
         let client_id = self.next_ready()?;
         self.last = client_id;
@@ -244,7 +245,7 @@ impl WaitingRoom {
         })
     }
 
-    /// One after the other, so that a client with many commands does not keep the others from theirs.
+    /// Serves clients round-robin, so that one with many commands does not delay the others.
     fn next_ready(&self) -> Option<i64> {
         let after = (Bound::Excluded(self.last), Bound::Unbounded);
         self.clients
@@ -254,7 +255,7 @@ impl WaitingRoom {
             .map(|(&client_id, _)| client_id)
     }
 
-    /// What was found out about a host.
+    /// Handles the result of a host lookup.
     pub(crate) fn answered(&mut self, answer: Answer) {
         for waiting in self.clients.values_mut() {
             let asked = waiting.hosts.iter().position(|open| *open == answer.ticket);
@@ -266,7 +267,7 @@ impl WaitingRoom {
         }
     }
 
-    /// The client is gone: what it waited for is of no interest. Log files that were made for it are given back.
+    /// Removes the deferred commands of a client. Returns their log files.
     pub(crate) fn forget(&mut self, client_id: i64, names: &mut Names) -> Vec<LogFile> {
         let Some(waiting) = self.clients.remove(&client_id) else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Counters that clients add and remove.
+//! Commands that add and remove counters of clients.
 
 use taran_protocol::response::Response;
 
@@ -55,7 +55,7 @@ impl Owners {
         Ok(())
     }
 
-    /// Tells everybody that a counter of a client goes, then frees it.
+    /// Announces that a client counter is unavailable, then frees it.
     pub(in crate::conductor) fn end_counter(&mut self, registration_id: i64, counter_id: i32) {
         self.replies.send(&Response::UnavailableCounter {
             registration_id,

@@ -1,4 +1,4 @@
-//! Commands about images, sessions and destinations.
+//! Commands about session ids and image rejection.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -10,7 +10,7 @@ use super::super::failure::Failure;
 use super::super::owners::Owners;
 use crate::boundary::{ImageId, PublicationError, PublicationId};
 
-/// Longest reason for a rejection, in bytes (docs/spec/shared-memory.md §9.4).
+/// Maximum length of a rejection reason, in bytes (docs/spec/shared-memory.md §9.4).
 const REASON_MAX: usize = 1023;
 
 impl Owners {
@@ -22,7 +22,8 @@ impl Owners {
         });
     }
 
-    /// A subscriber does not want an image: its publisher is told, and nobody reads it for a while.
+    /// Rejects an image: its publisher gets the reason, and subscribers cannot read the image until its liveness
+    /// timeout.
     pub(super) fn reject_image(
         &mut self,
         correlation_id: i64,

@@ -1,4 +1,4 @@
-//! What commands that have to wait are going to need.
+//! Preallocation of log files for queued commands.
 
 use taran_protocol::command::Command;
 use taran_protocol::uri::{Channel, SessionChoice};
@@ -7,7 +7,7 @@ use super::super::foresight::{Foreseen, Foresight};
 use super::super::owners::Owners;
 
 impl Owners {
-    /// Asks for the log file of a command whose turn has not come, if it is likely to need one.
+    /// Requests the log file of a queued command, if the command is likely to need one.
     pub(in crate::conductor) fn foresee(
         &mut self,
         foresight: &Foresight,
@@ -34,7 +34,7 @@ impl Owners {
             return None;
         }
         let channel = Channel::for_publication(channel).ok()?;
-        // What a tag stands for may be another thing when the turn has come.
+        // The tag may refer to another publication when the command runs.
         if let SessionChoice::OfTag(_) = SessionChoice::of(&channel).ok()? {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Adding IPC publications.
+//! Commands that add IPC publications.
 
 use taran_protocol::counter::StreamCounter;
 
@@ -13,7 +13,7 @@ use super::publications::{
     NewPublication, PublicationNotice, identity, publisher_position, session_clash,
 };
 
-/// Status counter id that says "none": IPC has no channel of its own.
+/// Status counter id for "none": IPC has no channel status.
 const NO_STATUS: i32 = -1;
 
 impl Owners {

@@ -1,4 +1,4 @@
-//! Subscriptions that read publications of this driver without the network: over IPC, and as spies.
+//! Local subscriptions: over IPC, and spies on network publications of this driver.
 
 use taran_protocol::response::Response;
 use taran_protocol::uri::UdpChannel;
@@ -15,10 +15,10 @@ use super::super::waiting::Answers;
 use super::subscriptions::NewSubscription;
 use crate::boundary::SenderCommand;
 
-/// Status counter id that says "none": what is read without the network has no channel of its own.
+/// Status counter id for "none": local subscriptions have no channel status.
 const NO_STATUS: i32 = -1;
 
-/// Where a subscription can begin to read a publication.
+/// A publication that a subscription joins, and its join position.
 #[derive(Debug, Clone, Copy)]
 struct Start {
     publication: Publication,
@@ -42,7 +42,7 @@ impl Owners {
         Ok(self.add_local_subscription(new.entry(source), &ready(new))?)
     }
 
-    /// Whose publications a spy on this channel reads.
+    /// Returns the source of a spy on this channel.
     pub(super) fn spied(&mut self, resolved: &ResolvedChannel) -> Source {
         let canonical = self.networking.send_endpoints.canonical(resolved);
         Source::Spy(SpiedChannel {
@@ -51,7 +51,7 @@ impl Owners {
         })
     }
 
-    /// Enters a subscription, or a source of one. The answer is sent before its images are announced.
+    /// Adds a subscription, or a local destination of one. The response is sent before images are announced.
     pub(super) fn add_local_subscription(
         &mut self,
         subscription: Subscription,
@@ -68,7 +68,7 @@ impl Owners {
         Ok(())
     }
 
-    /// A position on every publication that the subscription reads; all or none.
+    /// Creates a position for every publication that the subscription reads; all or none.
     pub(super) fn local_positions(
         &mut self,
         subscription: &Subscription,
@@ -87,7 +87,7 @@ impl Owners {
         Ok(positions)
     }
 
-    /// The publications that a subscription may join now.
+    /// Returns the publications that a subscription can join now.
     fn starts(&mut self, subscription: &Subscription) -> Vec<Start> {
         match &subscription.source {
             Source::Ipc if subscription.awaits_session => Vec::new(),
@@ -151,7 +151,7 @@ impl Owners {
         )
     }
 
-    /// Attaches a subscriber to a publication, then tells its client.
+    /// Attaches a subscriber to a publication and announces the image to its client.
     pub(super) fn attach_local(&mut self, publication: Publication, subscriber: Subscriber) {
         let Self {
             ipc,
@@ -189,7 +189,7 @@ impl Owners {
         }
     }
 
-    /// Every subscription that wants its stream joins a publication, without the network.
+    /// Joins all matching local subscriptions to a publication.
     pub(in crate::conductor) fn join_subscriptions(&mut self, publication: Publication) {
         for id in self.wanting(publication) {
             let Some(start) = self.start(publication) else {
@@ -200,13 +200,13 @@ impl Owners {
             };
             match self.join_local(&start, &subscription) {
                 Ok(subscriber) => self.attach_local(publication, subscriber),
-                // The publisher is not at fault, and the subscription's command was answered long ago.
+                // The command of the subscription was answered earlier, and the publisher is not at fault.
                 Err(failure) => self.record(failure.code, &failure.text),
             }
         }
     }
 
-    /// Ids of the subscriptions that want the stream of a publication.
+    /// Returns the ids of the local subscriptions that match a publication.
     fn wanting(&self, publication: Publication) -> Vec<i64> {
         match publication {
             Publication::Ipc(id) => {
@@ -231,7 +231,7 @@ impl Owners {
         }
     }
 
-    /// Ids of the publications that a subscription reads without the network, as far as its client knows.
+    /// Returns the ids of the local publications whose images the client of the subscription knows as available.
     pub(super) fn read_locally_by(&self, subscription: &Subscription) -> Vec<i64> {
         let stream_id = subscription.stream_id;
         let is_reader =
@@ -247,7 +247,7 @@ impl Owners {
             .collect()
     }
 
-    /// Takes a subscription off the publications that it reads without the network.
+    /// Removes a subscription from the publications that it reads locally.
     pub(super) fn end_local(&mut self, subscription: &Subscription) {
         match subscription.source {
             Source::Ipc => {

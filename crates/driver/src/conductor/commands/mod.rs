@@ -1,7 +1,7 @@
-//! What each command of a client does (docs/spec/shared-memory.md §9.4). One file for each kind of resource.
+//! Handlers of client commands (docs/spec/shared-memory.md §9.4). One file for each kind of resource.
 //!
-//! A handler returns `Ok` when the command is done and answered, or says why it stopped. What a command that stopped may
-//! leave behind is its client, known from now on, and a log file that was asked for; all else it takes back.
+//! A handler returns `Ok` when the command is done and answered, otherwise the reason why it did not complete. An
+//! incomplete command may leave its client registered and a log file requested; all other effects are undone.
 
 mod counters;
 mod driver;
@@ -24,17 +24,17 @@ use super::owners::Owners;
 use super::stop::Stop;
 use super::waiting::Answers;
 
-/// What a command says about a destination.
+/// Arguments of a destination command.
 #[derive(Debug, Clone, Copy)]
 struct DestinationCommand<'a> {
     correlation_id: i64,
-    /// The publication's, or the subscription's.
+    /// Registration id of the publication or subscription.
     registration_id: i64,
     channel: &'a str,
 }
 
 impl Owners {
-    /// Runs one command to its end, if it can be done now.
+    /// Runs a command, if it can run now.
     pub(crate) fn execute(
         &mut self,
         command: &Command<'_>,

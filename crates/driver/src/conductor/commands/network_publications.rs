@@ -1,4 +1,4 @@
-//! Adding network publications.
+//! Commands that add network publications.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Owners {
         let wanted =
             existing.map_or_else(|| self.networking.sockets.wanted(&resolved), |e| e.buffers);
         let endpoint_id = existing.map(|endpoint| endpoint.id);
-        // A channel that is only a tag is what the endpoint with the tag is.
+        // A channel that is only a tag has the group semantics of the endpoint with that tag.
         let is_group = existing.map_or_else(|| resolved.is_group(), Endpoint::is_group);
         if is_group {
             new.params
@@ -111,7 +111,7 @@ impl Owners {
         Ok(())
     }
 
-    /// Addresses for the names of a channel.
+    /// Resolves the host names of a channel.
     pub(super) fn resolve_channel(
         &mut self,
         udp: &UdpChannel,
@@ -178,7 +178,7 @@ impl Owners {
         Ok(())
     }
 
-    /// All counters of a new publication; all or none.
+    /// Allocates all counters of a new publication; all or none.
     fn publication_counters(
         &mut self,
         new: &NewPublication,

@@ -1,4 +1,4 @@
-//! Adding and removing network subscriptions.
+//! Commands that add and remove network subscriptions.
 
 use taran_protocol::response::Response;
 
@@ -42,7 +42,7 @@ impl Owners {
             Some(id) => id,
             None => self.open_receive_endpoint(new, resolved, canonical)?,
         };
-        // Only an endpoint that was there before can have images, so a failure here leaves no new one behind.
+        // Only an existing endpoint has images, so a failure here leaves no unused new endpoint behind.
         let positions = self.image_positions(endpoint_id, &subscription)?;
         self.join_endpoint(endpoint_id, subscription);
         let status_counter_id = self
@@ -60,7 +60,7 @@ impl Owners {
         Ok(())
     }
 
-    /// Enters a subscription, and tells the receiver if it is the first that wants its stream in this way.
+    /// Adds a subscription to an endpoint, and informs the receiver if it is the first with this stream and session.
     fn join_endpoint(&mut self, endpoint: EndpointId, subscription: Subscription) {
         let (stream_id, session_id) = (subscription.stream_id, subscription.params.session_id);
         let is_first = !subscription.awaits_session
@@ -78,7 +78,7 @@ impl Owners {
         }
     }
 
-    /// A position on every image that the subscription reads; all or none.
+    /// Creates a position for every image that the subscription reads; all or none.
     fn image_positions(
         &mut self,
         endpoint: EndpointId,
@@ -118,7 +118,7 @@ impl Owners {
         Ok(positions)
     }
 
-    /// A subscription that was given its session reads what is there of it.
+    /// Joins a response subscription to the existing images of its session.
     pub(in crate::conductor) fn join_answers(&mut self, id: i64, endpoint: EndpointId) {
         let Some(subscription) = self.subscriptions.find(id).cloned() else {
             return;
@@ -129,12 +129,12 @@ impl Owners {
                     self.attach_image(image_id, subscriber);
                 }
             }
-            // Its command was answered long ago.
+            // The command of the subscription was answered earlier.
             Err(failure) => self.record(failure.code, &failure.text),
         }
     }
 
-    /// Attaches a subscriber to an image that is there already, then tells its client.
+    /// Attaches a subscriber to an existing image and announces the image to its client.
     fn attach_image(&mut self, image_id: ImageId, subscriber: Subscriber) {
         let Self {
             networking,
@@ -157,7 +157,7 @@ impl Owners {
         });
     }
 
-    /// Takes a subscription off its images and its endpoint.
+    /// Removes a subscription from its images and its endpoint.
     pub(super) fn end_network_subscription(
         &mut self,
         endpoint: EndpointId,

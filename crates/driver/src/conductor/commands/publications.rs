@@ -1,4 +1,4 @@
-//! Adding and removing publications.
+//! Commands that add and remove publications.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::super::publication_terms::{LogSocketBuffers, PublicationTerms, initia
 use super::super::stop::Stop;
 use super::super::waiting::{Answers, Need};
 
-/// An add command, its channel read.
+/// An add command with its parsed channel.
 #[derive(Debug)]
 pub(super) struct NewPublication {
     pub(super) client_id: i64,
@@ -32,7 +32,7 @@ pub(super) struct NewPublication {
     pub(super) session_id: Option<i32>,
 }
 
-/// What a client is told of its publication.
+/// Contents of the response to an add command.
 #[derive(Debug, Clone)]
 pub(super) struct PublicationNotice {
     pub(super) registration_id: i64,
@@ -74,8 +74,8 @@ impl Owners {
         }
     }
 
-    /// What the channel says, with what it takes from the publication that its `session-id=tag:` names: one to the
-    /// network, as the C driver has it, whatever the channel itself goes to.
+    /// Returns the parameters of a channel. With `session-id=tag:` some come from the tagged publication, which must be
+    /// a network publication, as in the C driver, even if the channel is IPC.
     pub(super) fn publication_params(
         &self,
         channel: &Channel,
@@ -99,7 +99,7 @@ impl Owners {
         }
     }
 
-    /// Registration ids name files and counters: two publications cannot have the same.
+    /// Checks that no publication has this registration id, which names files and counters.
     pub(super) fn check_registration(&self, id: i64) -> Result<(), Failure> {
         let network_id = crate::boundary::PublicationId(id);
         if self.ipc.contains(id) || self.networking.publications.contains(network_id) {
@@ -110,7 +110,7 @@ impl Owners {
         Ok(())
     }
 
-    /// Identity and parameters of a publication that is about to be made.
+    /// Returns the identity and parameters of a new publication.
     pub(super) fn terms(&mut self, new: &NewPublication) -> PublicationTerms {
         let session_id = new
             .session_id
@@ -127,8 +127,8 @@ impl Owners {
         }
     }
 
-    /// The file for the log of a new publication: to be asked for before anything is changed, because a first run of the
-    /// command stops here and waits for it.
+    /// Returns the log file of a new publication. Called before any state is changed, since on its first run the
+    /// command stops here and waits for the file.
     pub(super) fn log_file(
         &mut self,
         new: &NewPublication,
@@ -151,7 +151,7 @@ impl Owners {
         }
     }
 
-    /// Writes the log of a new publication into its file.
+    /// Initializes the log of a new publication in its file.
     pub(super) fn make_log(
         &mut self,
         terms: &PublicationTerms,
@@ -173,7 +173,7 @@ impl Owners {
         }
     }
 
-    /// Links the client to its publication, and tells it.
+    /// Links the client to its publication and sends the response.
     pub(super) fn finish_publication(
         &mut self,
         new: &NewPublication,

@@ -1,4 +1,5 @@
-//! Sources of subscriptions under manual control: added and removed one by one (docs/spec/shared-memory.md §9.4, docs/spec/wire.md §2.11).
+//! Commands that add and remove destinations of multi-destination subscriptions (docs/spec/shared-memory.md §9.4,
+//! docs/spec/wire.md §2.11).
 
 use std::sync::Arc;
 
@@ -36,8 +37,8 @@ impl Owners {
         }
     }
 
-    /// A source without a socket is an entry of its own among the subscriptions, which its client knows by the one it
-    /// was added to.
+    /// Adds a destination without a socket (IPC or spy): an entry among the subscriptions that carries the registration
+    /// id of the subscription it belongs to.
     fn add_local_source(
         &mut self,
         command: DestinationCommand<'_>,
@@ -66,7 +67,7 @@ impl Owners {
         self.add_local_subscription(entry, &answer)
     }
 
-    /// Removes a source without a socket. One that is not there is an error (docs/spec/shared-memory.md §9.4).
+    /// Removes a destination without a socket. An unknown one is an error (docs/spec/shared-memory.md §9.4).
     fn remove_local_source(&mut self, command: DestinationCommand<'_>) -> Result<(), Failure> {
         let found = self
             .subscriptions
@@ -92,12 +93,12 @@ impl Owners {
         Ok(())
     }
 
-    /// The endpoint of a subscription whose sources are given by command.
+    /// Returns the endpoint of a subscription with `control-mode=manual`.
     fn endpoint_of_sources(&self, registration_id: i64) -> Result<EndpointId, Failure> {
         let Some(subscription) = self.subscriptions.find(registration_id) else {
             return Err(unknown(registration_id));
         };
-        // One that shares an endpoint by tag need not say under what control it is.
+        // A subscription that shares the endpoint by tag need not repeat the control mode.
         let is_manual = |id| {
             let endpoint = self.networking.receive_endpoints.get(id);
             endpoint.is_some_and(|e| e.resolved.channel.kind() == ChannelKind::Manual)
@@ -178,14 +179,15 @@ impl Owners {
         Ok(())
     }
 
-    /// Whether a source like this one is about to go: its socket is with the receiver still, as long as images need it.
+    /// Returns true if an equivalent destination is closing: the receiver keeps its socket while images need it.
     fn source_is_leaving(&self, resolved: &ResolvedChannel) -> bool {
         let is_unused = |endpoint| !self.subscriptions.use_endpoint(endpoint);
         let sources = &self.networking.receive_destinations;
         sources.is_leaving(resolved, is_unused)
     }
 
-    /// The source with this channel. The same text needs no addresses: its names may not be known any more.
+    /// Returns the destination with this channel. Destinations with the same URI are found without resolving host
+    /// names, which may be unresolvable by now.
     fn source_on(
         &mut self,
         endpoint: EndpointId,
@@ -202,7 +204,7 @@ impl Owners {
         Ok(known.like(endpoint, &resolved))
     }
 
-    /// Removes a source by its channel. One that is not there, as it was removed before, is no error.
+    /// Removes a destination by its channel. An unknown network destination is not an error.
     pub(super) fn remove_receive_destination(
         &mut self,
         command: DestinationCommand<'_>,

@@ -1,4 +1,4 @@
-//! Opening the sockets of network subscriptions.
+//! Opening of receive endpoints.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::receiver::ReceiveEndpoint;
 use crate::timestamps::ReceiveTimestamps;
 
 impl Owners {
-    /// Opens the endpoint of a channel and hands it to the receiver. Nobody uses it yet.
+    /// Opens the endpoint of a channel and passes it to the receiver. It has no references yet.
     pub(super) fn open_receive_endpoint(
         &mut self,
         new: &NewSubscription,
@@ -28,7 +28,7 @@ impl Owners {
         let id = EndpointId(new.id);
         self.check_new_receive_endpoint(id, &resolved)?;
         let has_destinations = resolved.channel.kind() == ChannelKind::Manual;
-        // With sources by command there is no socket yet.
+        // With manual destinations there is no socket yet.
         let transport = if has_destinations {
             None
         } else {

@@ -1,4 +1,5 @@
-//! Destinations of publications under manual control: added, removed, removed by id (docs/spec/uri-and-configuration.md §1.11).
+//! Commands that add and remove destinations of multi-destination publications
+//! (docs/spec/uri-and-configuration.md §1.11).
 
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::{Channel, ChannelKind, UdpChannel};
@@ -21,7 +22,7 @@ impl Owners {
         let Some(asked) = &destination.endpoint else {
             return Err(Failure::generic("a destination needs an endpoint").into());
         };
-        // A name without an address is no failure: it may have one later.
+        // An unresolved name is not an error: it may get an address later.
         let address = resolve_endpoint(&destination, answers)?;
         self.networking.send_destinations.add(
             endpoint,
@@ -43,7 +44,8 @@ impl Owners {
         Ok(())
     }
 
-    /// Takes the newest destination with this text, or else at this address. That there is none is no failure.
+    /// Removes the newest destination with this endpoint text, or else with this address. An unknown one is not an
+    /// error.
     pub(super) fn remove_send_destination(
         &mut self,
         command: DestinationCommand<'_>,
@@ -96,7 +98,7 @@ impl Owners {
         }
     }
 
-    /// What a command names, and the endpoint that it is for.
+    /// Returns the endpoint of a destination command, and the destination.
     fn destination_of(
         &self,
         command: DestinationCommand<'_>,
@@ -108,7 +110,7 @@ impl Owners {
         Ok((endpoint, destination))
     }
 
-    /// The endpoint of a publication to the network.
+    /// Returns the send endpoint of a network publication.
     fn sending_endpoint(&self, registration_id: i64, verb: &str) -> Result<EndpointId, Failure> {
         let id = PublicationId(registration_id);
         match self.networking.publications.get(id) {
@@ -123,7 +125,7 @@ impl Owners {
         }
     }
 
-    /// Destinations of this endpoint are a matter of commands.
+    /// Checks that the destinations of the endpoint are controlled by commands.
     fn check_manual(
         &self,
         endpoint: EndpointId,

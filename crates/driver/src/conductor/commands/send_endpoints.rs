@@ -1,4 +1,4 @@
-//! Opening the sockets of network publications.
+//! Opening of send endpoints.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::event_log::Fact;
 use crate::sender::SendEndpoint;
 
 impl Owners {
-    /// Refuses what can be known to fail before anything is made.
+    /// Rejects a new endpoint that cannot be opened, before resources are allocated.
     pub(super) fn check_new_send_endpoint(
         &self,
         new: &NewPublication,
@@ -38,7 +38,7 @@ impl Owners {
         Ok(())
     }
 
-    /// Opens the endpoint of a channel and hands it to the sender. Nobody uses it yet.
+    /// Opens the endpoint of a channel and passes it to the sender. It has no references yet.
     pub(super) fn open_send_endpoint(
         &mut self,
         new: &NewPublication,

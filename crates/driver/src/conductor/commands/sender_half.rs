@@ -1,4 +1,4 @@
-//! What the sender is told of a new network publication.
+//! Specification of the sender's half of a network publication.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::boundary::{
 };
 use crate::timestamps::SendTimestamp;
 
-/// What an endpoint says about those who receive a publication.
+/// Group parameters of a send endpoint.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Group {
     pub(super) is_group: bool,
     pub(super) ttl: u8,
 }
 
-/// What the sender's half of a publication is told besides its terms.
+/// Parameters of the sender's half that are not part of the publication configuration.
 #[derive(Debug)]
 pub(super) struct Half {
     pub(super) endpoint: EndpointId,
@@ -79,7 +79,7 @@ impl Owners {
             spies_simulate_connection: params.spies_simulate_connection,
             flow_control,
             retransmit: RetransmitSpec {
-                // One receiver has one gap at a time.
+                // A single receiver NAKs one gap at a time.
                 max_actions: if group.is_group { params.max_resend } else { 1 },
                 delay_ns: settings.retransmit_delay_ns,
                 linger_ns: settings.retransmit_linger_ns,

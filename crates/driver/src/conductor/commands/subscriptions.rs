@@ -1,4 +1,4 @@
-//! Adding and removing subscriptions.
+//! Commands that add and remove subscriptions.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::super::subscriptions::{Source, Subscription};
 use super::super::waiting::Answers;
 use crate::event_log::Fact;
 
-/// An add command, its channel read.
+/// An add command with its parsed channel.
 #[derive(Debug)]
 pub(super) struct NewSubscription {
     pub(super) client_id: i64,
@@ -24,7 +24,7 @@ pub(super) struct NewSubscription {
 }
 
 impl NewSubscription {
-    /// The entry for the books.
+    /// Returns the entry for the subscriptions of the driver.
     pub(super) fn entry(&self, source: Source) -> Subscription {
         Subscription {
             id: self.id,
@@ -81,7 +81,7 @@ impl Owners {
         Ok(())
     }
 
-    /// Takes a subscription off everything it reads, without a word to its client; false if there is none.
+    /// Removes a subscription and its local destinations without a response. Returns false if it does not exist.
     pub(in crate::conductor) fn end_subscription(&mut self, id: i64) -> bool {
         if self
             .subscriptions

@@ -1,4 +1,4 @@
-//! The counters of channels that are open (docs/spec/shared-memory.md §5.9): status, the address that was bound, the number of destinations.
+//! Counters of endpoints: channel status, bound address, number of destinations (docs/spec/shared-memory.md §5.9).
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::{ChannelKey, SocketKey, channel_label, socket_label, type_id};
@@ -6,14 +6,14 @@ use taran_protocol::counter::{ChannelKey, SocketKey, channel_label, socket_label
 use super::super::failure::Failure;
 use super::{Counters, Holder};
 
-/// Which way a channel goes.
+/// Direction of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Send,
     Receive,
 }
 
-/// Whose channel a counter is about.
+/// The channel that a counter belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndpointIdentity<'a> {
     pub(crate) direction: Direction,
@@ -21,7 +21,7 @@ pub(crate) struct EndpointIdentity<'a> {
     pub(crate) channel: &'a str,
 }
 
-/// All of one endpoint.
+/// Counters of one endpoint.
 #[derive(Debug)]
 pub(crate) struct EndpointCounters {
     pub(crate) status: Counter,
@@ -37,7 +37,8 @@ impl EndpointCounters {
 }
 
 impl Counters {
-    /// All counters of a new endpoint; all or none. The label of one without a socket ends in a blank (docs/spec/wire.md §2.15).
+    /// Allocates the counters of a new endpoint; all or none. Without a socket the label ends in a blank
+    /// (docs/spec/wire.md §2.15).
     pub(crate) fn endpoint(
         &mut self,
         of: EndpointIdentity<'_>,
@@ -87,7 +88,7 @@ impl Counters {
         self.of_channel(type_id, of, &label)
     }
 
-    /// An address that a channel is bound to.
+    /// Allocates the counter of a bound address.
     pub(crate) fn local_address(
         &mut self,
         of: EndpointIdentity<'_>,
@@ -112,7 +113,7 @@ impl Counters {
         )
     }
 
-    /// How many destinations a channel has.
+    /// Allocates the counter for the number of destinations.
     fn destination_count(&mut self, of: EndpointIdentity<'_>) -> Result<Counter, Failure> {
         let label = channel_label("mdc-num-dest", of.channel, None);
         self.of_channel(type_id::MDC_DESTINATIONS, of, &label)

@@ -1,4 +1,4 @@
-//! The counters file: allocation for the driver's own streams and for clients, and what clients own in it.
+//! Counters file: allocation for the driver's streams and for clients, and the counters that clients own.
 
 mod endpoint;
 mod names;
@@ -21,10 +21,11 @@ use super::peers_share::kept_counters;
 /// Owner id of counters that belong to no client.
 const NO_OWNER: i64 = -1;
 
-/// By then an agent has taken the command to look at a counter no more; whatever `aeron.counters.free.to.reuse.timeout`.
+/// Minimum delay before the id of a tracked position is reused, whatever `aeron.counters.free.to.reuse.timeout` is.
+/// Within this time the agent has taken the command that stops tracking.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// What a counter starts with, besides its type and key.
+/// Initial fields of a counter, besides type, key and label.
 #[derive(Debug, Clone, Copy, Default)]
 struct Holder {
     owner_id: i64,
@@ -38,7 +39,7 @@ struct ClientCounter {
     client_id: i64,
 }
 
-/// Allocates and frees counters, and knows which of them clients added.
+/// Allocates and frees counters, and records which of them clients added.
 #[derive(Debug)]
 pub(crate) struct Counters {
     table: CounterTable,
@@ -47,7 +48,7 @@ pub(crate) struct Counters {
     now: Now,
 }
 
-/// Which counters there are, in the driver's own memory: the file is long, and clients can write to it.
+/// Index of the allocated counters in private memory: the file is large, and clients can write to it.
 #[derive(Debug, Default)]
 struct Known {
     /// Type id, registration id, counter id.
@@ -69,7 +70,7 @@ impl Known {
         }
     }
 
-    /// The first counter with this type and registration id, and its owner.
+    /// Returns the first counter with this type and registration id, and its owner.
     fn find(&self, type_id: i32, registration_id: i64) -> Option<(i32, i64)> {
         let names = (type_id, registration_id, i32::MIN)..=(type_id, registration_id, i32::MAX);
         let &(_, _, id) = self.names.range(names).next()?;
@@ -92,12 +93,12 @@ impl Counters {
         }
     }
 
-    /// Tells what time it is: ids that were freed are used again after a while only.
+    /// Sets the time, which delays the reuse of freed ids.
     pub(crate) fn at(&mut self, now: Now) {
         self.now = now;
     }
 
-    /// The heartbeat of a client, alive as of now.
+    /// Allocates the heartbeat counter of a client, set to the current time.
     pub(crate) fn heartbeat(&mut self, client_id: i64) -> Result<Counter, Failure> {
         let key = HeartbeatKey { client_id }.encode();
         let holder = Holder {
@@ -114,7 +115,7 @@ impl Counters {
         )
     }
 
-    /// A counter that a client adds under `registration_id`.
+    /// Allocates a counter that a client adds under `registration_id`.
     pub(crate) fn add_of_client(
         &mut self,
         client_id: i64,
@@ -145,7 +146,7 @@ impl Counters {
         Ok(counter_id)
     }
 
-    /// The counter that outlives clients with this type and registration id: an existing one, or a new one.
+    /// Returns the static counter with this type and registration id; allocates it if it does not exist.
     pub(crate) fn static_counter(
         &mut self,
         registration_id: i64,
@@ -172,7 +173,7 @@ impl Counters {
             .id())
     }
 
-    /// Takes a client's counter out of the books; it still has to be freed.
+    /// Removes a counter from the counters of its client. The caller frees it.
     pub(crate) fn remove_of_client(
         &mut self,
         client_id: i64,
@@ -193,7 +194,7 @@ impl Counters {
         }
     }
 
-    /// Takes all counters of a client out of the books: registration id and counter id of each.
+    /// Removes all counters of a client; returns registration id and counter id of each. The caller frees them.
     pub(crate) fn take_all_of_client(&mut self, client_id: i64) -> Vec<(i64, i32)> {
         let gone: Vec<(i64, i32)> = self
             .of_clients
@@ -207,7 +208,7 @@ impl Counters {
         gone
     }
 
-    /// Whether a peer may have so many counters made: clients keep some.
+    /// Checks that a peer may cause the allocation of `count` counters, some being reserved for clients.
     pub(crate) fn check_room_for_peers(&self, count: usize) -> Result<(), Failure> {
         let (capacity, in_use) = (self.table.capacity(), self.known.counters.len());
         let kept = kept_counters(capacity);
@@ -224,8 +225,8 @@ impl Counters {
         self.table.free(counter_id, self.now.epoch_millis);
     }
 
-    /// Frees the position of a reader whom an agent follows until it takes the command that says otherwise. Another counter
-    /// under the same id would be taken for that position.
+    /// Frees a position counter that an agent tracks until it takes the command to stop. Reusing the id earlier would
+    /// make the agent read another counter as that position.
     pub(crate) fn free_followed(&mut self, counter_id: i32) {
         self.known.remove(counter_id);
         self.table

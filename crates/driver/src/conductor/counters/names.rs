@@ -1,4 +1,4 @@
-//! The counters of name resolution (docs/spec/shared-memory.md §5.7).
+//! Counters of name resolution (docs/spec/shared-memory.md §5.7).
 
 use std::net::SocketAddr;
 
@@ -9,31 +9,31 @@ use super::super::failure::Failure;
 use super::{Counters, Holder};
 
 impl Counters {
-    /// How many neighbours the resolver has.
+    /// Allocates the counter for the number of neighbors.
     pub(crate) fn resolver_neighbors(&mut self, bound: SocketAddr) -> Result<Counter, Failure> {
         let label = format!("Resolver neighbors: bound {bound}");
         self.of_resolver(type_id::RESOLVER_NEIGHBORS, &[], &label)
     }
 
-    /// How many names the resolver knows.
+    /// Allocates the counter for the number of cached names.
     pub(crate) fn resolver_cache_entries(&mut self, name: &str) -> Result<Counter, Failure> {
         let label = format!("Resolver cache entries: name={name}");
         self.of_resolver(type_id::RESOLVER_CACHE_ENTRIES, &[], &label)
     }
 
-    /// Whether a driver to start from is a neighbour. Its address is not known yet.
+    /// Allocates the counter that is 1 while a bootstrap driver is a neighbor. Its address is still unknown.
     pub(crate) fn bootstrap_neighbor(
         &mut self,
         index: usize,
         name: &str,
     ) -> Result<Counter, Failure> {
-        // The options take 20 of them at most.
+        // The options allow at most 20.
         let key = (index as i32).to_le_bytes();
         let label = bootstrap_label(name, None);
         self.of_resolver(type_id::RESOLVER_BOOTSTRAP_NEIGHBOR, &key, &label)
     }
 
-    /// The address of a driver to start from is known now, or no longer.
+    /// Updates the address in the label of a bootstrap counter.
     pub(crate) fn bootstrap_resolved(
         &mut self,
         counter_id: i32,
@@ -44,7 +44,7 @@ impl Counters {
             .set_label(counter_id, &bootstrap_label(name, resolved));
     }
 
-    /// What a name of the table stands for: -1 nothing, 0 the first host, 1 the other.
+    /// Allocates the counter that selects the target of a name: -1 none, 0 the first host, 1 the other.
     pub(crate) fn name_entry(
         &mut self,
         name: &str,

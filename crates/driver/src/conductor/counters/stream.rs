@@ -1,4 +1,4 @@
-//! The counters of streams: keys and labels by which readers in other processes find them (docs/spec/shared-memory.md §5.8).
+//! Counters of streams, with the keys and labels by which other processes find them (docs/spec/shared-memory.md §5.8).
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::{
@@ -8,7 +8,7 @@ use taran_protocol::counter::{
 use super::super::failure::Failure;
 use super::{Counters, Holder};
 
-/// Whose stream a counter is about: its key and the middle of its label.
+/// The stream that a counter belongs to: its key and part of its label.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StreamIdentity<'a> {
     pub(crate) registration_id: i64,
@@ -18,7 +18,7 @@ pub(crate) struct StreamIdentity<'a> {
 }
 
 impl Counters {
-    /// One stream counter per kind, all set to `start`; all or none.
+    /// Allocates one counter per kind, all set to `start`; all or none.
     pub(crate) fn stream<const N: usize>(
         &mut self,
         kinds: [StreamCounter; N],
@@ -53,7 +53,7 @@ impl Counters {
             .map_err(|_| Failure::generic("counters were lost"))
     }
 
-    /// The position of a subscriber that joins a log at `join_position`.
+    /// Allocates the position counter of a subscriber that joins a log at `join_position`.
     pub(crate) fn subscriber_position(
         &mut self,
         identity: &StreamIdentity<'_>,

@@ -1,4 +1,4 @@
-//! The IPC publications: found by id and by stream, given turns for limits and life cycles.
+//! IPC publications: lookup by id and by stream, polling of limits.
 
 mod publication;
 
@@ -18,7 +18,7 @@ pub(crate) struct IpcPublications {
     rounds: Rounds<IpcPublication>,
     /// By registration id.
     seats: BTreeMap<i64, Seat>,
-    /// All are on one channel.
+    /// All are on the same channel.
     streams: Streams<()>,
 }
 
@@ -30,7 +30,7 @@ impl IpcPublications {
             .insert(id, self.rounds.enter(Box::new(publication)));
     }
 
-    /// The publication, which has a turn soon: something about it changes.
+    /// Returns the publication for modification, and schedules it once.
     pub(crate) fn find(&mut self, registration_id: i64) -> Option<&mut IpcPublication> {
         self.rounds.rouse(*self.seats.get(&registration_id)?)
     }
@@ -50,7 +50,7 @@ impl IpcPublications {
         Some(publication)
     }
 
-    /// The publication that a shared add gets instead of a new one.
+    /// Returns the publication that a new shared publication is mapped to, if there is one.
     pub(crate) fn find_shared(
         &mut self,
         stream_id: i32,
@@ -63,12 +63,12 @@ impl IpcPublications {
         self.find(id)
     }
 
-    /// Whether a shared add on a stream may get a publication that is there.
+    /// Returns true if the stream has a publication that a new shared one may be mapped to.
     pub(crate) fn may_share(&self, stream_id: i32) -> bool {
         self.streams.shared((), stream_id).next().is_some()
     }
 
-    /// Whether a session id is taken on a stream.
+    /// Returns true if a session id is in use on a stream.
     pub(crate) fn uses_session(&self, stream_id: i32, session_id: i32) -> bool {
         self.streams
             .of_session(stream_id, session_id)
@@ -76,7 +76,7 @@ impl IpcPublications {
             .any(|p| matches!(p.state(), State::Active | State::Draining))
     }
 
-    /// The publications that a subscriber may join now, oldest first.
+    /// Returns the publications that a subscriber can join now, oldest first.
     pub(crate) fn joinable(
         &self,
         stream_id: i32,
@@ -87,12 +87,12 @@ impl IpcPublications {
             .filter(|p| p.accepts_subscribers())
     }
 
-    /// Ids of the publications of a stream, oldest first.
+    /// Returns the ids of the publications of a stream, oldest first.
     pub(crate) fn of_stream(&self, stream_id: i32) -> Vec<i64> {
         self.streams.of(stream_id, None)
     }
 
-    /// For the timer: some of them, and where to go on.
+    /// Returns up to `count` publications for the timer, and the position at which to continue.
     pub(crate) fn portion(
         &mut self,
         from: usize,
@@ -101,7 +101,7 @@ impl IpcPublications {
         self.rounds.portion(from, count)
     }
 
-    /// Every duty cycle: how many limits moved.
+    /// Updates limits; returns how many were raised. Called in every duty cycle.
     pub(crate) fn update_limits(&mut self, now_ns: i64, pace: Pace) -> usize {
         motion::turn(&mut self.rounds, now_ns, pace, IpcPublication::update_limit)
     }

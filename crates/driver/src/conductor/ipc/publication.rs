@@ -1,11 +1,12 @@
-//! One IPC publication: its limit, its subscribers and its life (docs/spec/shared-memory.md §7.8 and §9.6).
+//! An IPC publication: limit, subscribers and state (docs/spec/shared-memory.md §7.8 and §9.6).
 //!
 //! ```text
-//! ACTIVE ──last reference gone──► DRAINING ──all read──► LINGER ──no reference──► done
-//!    └────────────── revoked ─────────────────────────────┘
+//! ACTIVE ──last reference removed──► DRAINING ──all read──► LINGER ──no references──► DONE
+//!    └──────────────── revoked ────────────────────────────────┘
 //! ```
 //!
-//! `update_limit` is called in each of its turns, `tick` once per timer interval; what they return is for the owner to do.
+//! Contract: `update_limit` is called on each poll, `tick` once per timer interval; the caller handles the returned
+//! events.
 
 mod life;
 
@@ -20,7 +21,7 @@ use super::super::publication_terms::PublicationTerms;
 use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
 use crate::rounds::{Guest, Rest};
 
-/// Where a publication stands in its life.
+/// State of a publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Active,
@@ -29,18 +30,18 @@ pub(crate) enum State {
     Done,
 }
 
-/// What a tick found out. The owner tells the clients.
+/// Result of a tick. The caller notifies the clients.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Every subscriber has to be told that the image is gone. `revoked` if that is why.
+    /// The image has ended for all subscribers; `revoked` if the publication was revoked.
     Ended { revoked: bool },
     /// An unfinished frame was padded over.
     Unblocked,
-    /// The time without subscribers after a rejection is over: they may join again.
+    /// The cool-down after a rejection is over: subscribers may join again.
     CoolDownOver,
-    /// An untethered subscriber moved on.
+    /// An untethered subscriber changed its state.
     Tether(TetherEvent),
-    /// Nothing refers to the publication any more: give back log and counters.
+    /// The publication has no references: its log and counters can be freed.
     Done,
 }
 
@@ -51,14 +52,14 @@ pub(crate) struct PublisherCounters {
     pub(crate) limit: Counter,
 }
 
-/// How long things take.
+/// Timeouts of a publication.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
     pub(crate) unblock_ns: i64,
     pub(crate) untethered: Untethered,
 }
 
-/// A publication between processes of this machine.
+/// A publication between processes of one machine.
 #[derive(Debug)]
 pub(crate) struct IpcPublication {
     pub(crate) registration_id: i64,
@@ -70,22 +71,22 @@ pub(crate) struct IpcPublication {
     state: State,
     references: usize,
     cool_down_until_ns: Option<i64>,
-    /// Positions of those who were taken out by a rejection.
+    /// Position counters of subscribers that were detached by a rejection.
     set_aside: Vec<Counter>,
     window: i64,
-    /// The limit is raised only when it would pass this, so that cleaning comes in useful portions.
+    /// The limit is raised only beyond this value, so that cleaning happens in steps of useful size.
     trip_limit: i64,
-    /// Highest position any subscriber has reached.
+    /// Highest position reached by a subscriber.
     consumer_position: i64,
-    /// Nobody reads, and the publisher has come to its limit: its log need not be looked at, but once per timer interval,
-    /// for who was just about to publish.
+    /// True if there are no subscribers and the publisher has reached its limit. The log is then sampled only once per
+    /// timer interval, for a publisher that was just about to publish.
     is_shut: bool,
 }
 
 impl Guest for IpcPublication {
     type Watch = TailSnapshot;
 
-    /// Where everybody has read everything the limit stays as it is until the publisher goes on.
+    /// While all subscribers have consumed everything, the limit stays as it is until the publisher advances.
     fn rest(&self, now_ns: i64) -> Option<Rest<TailSnapshot>> {
         let (slowest, _) = self.subscribers.range()?;
         let is_quiet = self.state == State::Active
@@ -130,7 +131,7 @@ impl IpcPublication {
         self.state
     }
 
-    /// Whether an add command may get it instead of a new one.
+    /// Returns true if an add command may share this publication.
     pub(crate) fn is_shareable(&self) -> bool {
         self.state == State::Active
             && !self.terms.exclusive
@@ -138,12 +139,12 @@ impl IpcPublication {
             && !self.log.is_revoked()
     }
 
-    /// Another add command got this publication.
+    /// Adds a reference for another add command.
     pub(crate) fn add_reference(&mut self) {
         self.references += 1;
     }
 
-    /// A client let go of it. The last one ends the stream where the publisher stands.
+    /// Removes a reference. The last one ends the stream at the producer position.
     pub(crate) fn remove_reference(&mut self) {
         self.references = self.references.saturating_sub(1);
         if self.references > 0 || self.state != State::Active {
@@ -152,13 +153,13 @@ impl IpcPublication {
         let end = self.log.producer_position();
         self.counters.limit.set(end);
         self.log.end_at(end);
-        // A revoked one goes straight to LINGER with the next tick.
+        // A revoked publication enters LINGER with the next tick.
         if !self.log.is_revoked() {
             self.state = State::Draining;
         }
     }
 
-    /// Whether a subscriber may join now.
+    /// Returns true if a subscriber can join now.
     pub(crate) fn accepts_subscribers(&self) -> bool {
         self.cool_down_until_ns.is_none()
             && match self.state {
@@ -168,7 +169,7 @@ impl IpcPublication {
             }
     }
 
-    /// Where a new subscriber starts to read.
+    /// Returns the join position of a new subscriber.
     pub(crate) fn join_position(&self) -> i64 {
         self.subscribers
             .join_position(self.log.clean_position(), self.consumer_position)
@@ -179,7 +180,7 @@ impl IpcPublication {
         self.connect();
     }
 
-    /// A rested subscriber comes back.
+    /// Rejoins a rested subscriber.
     pub(crate) fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
         let (join, end) = (self.join_position(), self.log.producer_position());
         position.set(Subscribers::rejoin_position(join, position, end));
@@ -187,13 +188,14 @@ impl IpcPublication {
         self.connect();
     }
 
-    /// The limit first, so that whoever sees the connection can publish at once.
+    /// Sets the connection flag. The limit is updated first, so that a publisher that sees the flag can publish at
+    /// once.
     fn connect(&mut self) {
         self.update_limit();
         self.log.set_connected(true);
     }
 
-    /// Takes a subscription out; its position counter is for the caller to free.
+    /// Removes a subscription. The caller frees its position counter.
     pub(crate) fn remove_subscriber(&mut self, subscription_id: i64) -> Option<Counter> {
         let removed = self.subscribers.remove(subscription_id)?;
         self.consumed(removed.position.get());
@@ -203,8 +205,8 @@ impl IpcPublication {
         Some(removed.position)
     }
 
-    /// Takes all subscribers out. Until their clients hear of it they read on: their positions are kept, so that who joins
-    /// after the rejection gets nothing twice.
+    /// Detaches all subscribers. Their clients read on until they are notified: the positions are kept, so that a
+    /// subscriber that joins after the rejection gets no message twice.
     pub(crate) fn set_subscribers_aside(&mut self) {
         let positions = self
             .subscribers
@@ -214,7 +216,7 @@ impl IpcPublication {
         self.log.set_connected(false);
     }
 
-    /// Takes in how far those have read who were set aside, and hands their counters over to be freed.
+    /// Takes the positions of detached subscribers into account and returns their counters to be freed.
     pub(crate) fn release_set_aside(&mut self) -> Vec<Counter> {
         let positions = std::mem::take(&mut self.set_aside);
         for position in &positions {
@@ -223,7 +225,7 @@ impl IpcPublication {
         positions
     }
 
-    /// At the end of its life: the log, and all counters that go with it.
+    /// Returns the log and all counters to be freed.
     pub(crate) fn into_parts(mut self) -> (LogFile, Vec<Counter>) {
         let mut counters = vec![self.counters.position.clone(), self.counters.limit.clone()];
         counters.extend(self.subscribers.drain().map(|s| s.position));
@@ -231,7 +233,8 @@ impl IpcPublication {
         (self.log.into_file(), counters)
     }
 
-    /// A subscriber rejected the stream: nobody is connected until `until_ns`. True if subscribers have to be unlinked.
+    /// Disconnects the publication until `until_ns` after a rejection. Returns true if the subscribers are to be
+    /// detached.
     pub(crate) fn reject_until(&mut self, until_ns: i64) -> bool {
         let first = self.cool_down_until_ns.replace(until_ns).is_none();
         if first {
@@ -240,7 +243,7 @@ impl IpcPublication {
         first
     }
 
-    /// Samples the publisher's position and moves its limit. Cheap when nothing changed.
+    /// Samples the producer position and updates the limit. Cheap when nothing changed.
     pub(crate) fn update_limit(&mut self) -> Motion {
         if self.state != State::Active || self.references == 0 {
             return Motion::Still;
@@ -258,7 +261,7 @@ impl IpcPublication {
         Motion::of(has_published, has_moved)
     }
 
-    /// Where the publisher is, and whether it has moved since the last look.
+    /// Samples the producer position. Returns it, and true if it has changed.
     fn sample_publisher(&mut self) -> (i64, bool) {
         let producer = self.log.producer_position();
         let has_published = self.counters.position.get_plain() != producer;
@@ -268,7 +271,7 @@ impl IpcPublication {
         (producer, has_published)
     }
 
-    /// With subscribers the limit follows the slowest, in steps.
+    /// With subscribers, the limit follows the slowest one, in steps.
     fn move_limit(&mut self, (min, max): (i64, i64), producer: i64) -> bool {
         self.consumed(max);
         let min = min.min(producer);
@@ -284,7 +287,7 @@ impl IpcPublication {
         true
     }
 
-    /// Without subscribers nothing may be published.
+    /// Without subscribers, publishing is stopped.
     fn close_limit(&mut self) -> bool {
         if self.counters.limit.get_plain() <= self.consumer_position {
             return false;
@@ -295,7 +298,7 @@ impl IpcPublication {
         true
     }
 
-    /// Notes how far a subscriber says that it came.
+    /// Records a position reported by a subscriber.
     fn consumed(&mut self, position: i64) {
         let position = Subscribers::believable(position, self.log.producer_position());
         self.consumer_position = self.consumer_position.max(position);

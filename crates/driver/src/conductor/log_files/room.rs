@@ -1,4 +1,4 @@
-//! Whether there is room for a log.
+//! Storage checks before a log file is created.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ impl LogFiles {
         now_epoch_ms: i64,
     ) -> Result<(), Failure> {
         let Ok(available) = self.storage.available(directory) else {
-            // A file system that cannot tell is no reason to refuse; reserving the pages decides.
+            // A file system that does not report its space is accepted; reserving the pages will show.
             return Ok(());
         };
         if available < length {
@@ -38,7 +38,7 @@ impl LogFiles {
                 &ErrorCode::StorageSpace.record(&format!(
                     "WARNING: space is running low: threshold={} usable below {} path={}",
                     self.settings.low_storage_warning,
-                    // Coarse, as each number would be another record.
+                    // Rounded to a power of two, since each distinct text takes a record in the error log.
                     available
                         .saturating_add(1)
                         .checked_next_power_of_two()
@@ -50,7 +50,7 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Whoever reaches a socket can have logs made: they may not take what clients need.
+    /// Checks that an image log leaves the space that is reserved for clients: remote peers can request logs.
     fn check_room_for_peers(
         &self,
         directory: &Path,

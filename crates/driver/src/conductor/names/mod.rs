@@ -1,8 +1,8 @@
-//! Names of hosts: who knows them, and who waits for them.
+//! Resolution of host names.
 //!
-//! Contract: [`Names::ask`] begins a lookup, whose answer comes out of [`Names::poll`], or that there is none when its time
-//! is over. Lookups go on side by side. [`Names::do_work`] once in each turn. A name is looked for among the drivers that
-//! were heard of, then in the table, then by the system; each where the options ask for it.
+//! Contract: [`HostLookups::start_lookup`] starts a lookup; [`HostLookups::poll`] returns its result, or an error after
+//! a timeout. Lookups are concurrent. Call [`HostLookups::do_work`] once per duty cycle. A name is searched among the
+//! drivers known by gossip, then in the name table, then by the system resolver; the first two only if configured.
 
 mod gossip;
 mod resolver;
@@ -26,25 +26,25 @@ use crate::boundary::{EndpointId, TransportId};
 use crate::event_log::{EventLog, Fact};
 use table::Redirection;
 
-/// How long is waited for the answer about a name. Clients wait ten seconds for an answer to a command.
+/// Timeout of a lookup. Clients wait ten seconds for the response to a command.
 const TIMEOUT_NS: i64 = 5_000_000_000;
 
-/// Who wants to know.
+/// Requester of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// A command that waits.
+    /// A deferred command.
     Command,
     /// A send endpoint whose peer is silent.
     SendEndpoint(EndpointId),
-    /// A destination of a send endpoint, by its registration id, that is silent.
+    /// A silent destination of a send endpoint, by its registration id.
     Destination(EndpointId, i64),
     /// A transport of a receive endpoint whose control address is silent.
     ReceiveTransport(EndpointId, TransportId),
-    /// A driver to start from, by its number.
+    /// A bootstrap neighbor, by its index.
     Neighbor(usize),
 }
 
-/// What came of a question.
+/// Result of a lookup.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) ticket: u64,
@@ -61,22 +61,22 @@ struct Question {
 }
 
 impl Question {
-    /// About a peer that had an address, and fell silent.
+    /// Returns true if a peer that had an address is resolved again.
     fn is_again(&self) -> bool {
         !matches!(self.asker, Asker::Command | Asker::Neighbor(_))
     }
 }
 
-/// All that know names, and the questions that are open.
+/// Resolvers, and the lookups in progress.
 #[derive(Debug)]
 pub(crate) struct Names {
     gossip: Option<Gossip>,
     table: Table,
     system: Box<dyn NameResolver>,
-    /// How long lookups take (system counters 32 and 33).
+    /// Tracks the duration of lookups (system counters 32 and 33).
     watch: DutyCycle,
     open: BTreeMap<u64, Question>,
-    /// Found at once; they come out by `poll` all the same.
+    /// Results that were available at once; `poll` returns them.
     found: VecDeque<(u64, Found)>,
     next_ticket: u64,
     now: Now,
@@ -104,12 +104,12 @@ impl Names {
         }
     }
 
-    /// Logs what is looked up where, and what comes of it, from now on.
+    /// Sets the event log for lookups and their results.
     pub(crate) fn log_to(&mut self, events: EventLog) {
         self.events = events;
     }
 
-    /// What is due: neighbours are heard and told, answers about them taken in.
+    /// Runs gossip and the lookups that it needs. Returns the amount of work done.
     pub(crate) fn do_work(&mut self, now: Now, counters: &mut Counters) -> usize {
         self.now = now;
         let Some(gossip) = &mut self.gossip else {
@@ -135,31 +135,31 @@ impl Names {
         work
     }
 
-    /// Begins to look up a name; the ticket under which its answer will come.
+    /// Starts a lookup; returns the ticket of its result.
     pub(crate) fn ask(&mut self, asker: Asker, host: &str) -> u64 {
         let ticket = self.open(asker, host);
         self.look_up(ticket, host, true);
         ticket
     }
 
-    /// The same, unless this asker has a question open.
+    /// Starts a lookup unless this requester has one in progress.
     pub(crate) fn ask_again(&mut self, asker: Asker, host: &str) {
         if !self.open.values().any(|open| open.asker == asker) {
             self.ask(asker, host);
         }
     }
 
-    /// Nobody wants this answer any more.
+    /// Cancels a lookup whose result is not needed any more.
     pub(crate) fn cancel(&mut self, ticket: u64) {
         if self.open.remove(&ticket).is_some() {
             self.system.cancel(ticket);
         }
     }
 
-    /// The next answer for somebody else than the neighbours.
+    /// Returns the next result; those for bootstrap neighbors are handled here.
     pub(crate) fn poll(&mut self, counters: &mut Counters) -> Option<Answer> {
         while let Some((ticket, found)) = self.next_found() {
-            // Answers come late too, to questions that nobody has any more.
+            // The lookup was cancelled or has timed out.
             let Some(question) = self.open.remove(&ticket) else {
                 continue;
             };
@@ -182,7 +182,7 @@ impl Names {
         None
     }
 
-    /// Whether an answer is awaited.
+    /// Returns true if a lookup is in progress.
     pub(crate) fn is_asking(&self) -> bool {
         !self.open.is_empty()
     }
@@ -191,7 +191,7 @@ impl Names {
         if let Some(found) = self.found.pop_front() {
             return Some(found);
         }
-        // Tickets are given in order of time: the first is the oldest. Where nothing is open nobody waits for the system.
+        // Tickets ascend with time: the first is the oldest. Without pending lookups the system resolver is not polled.
         let (&ticket, question) = self.open.first_key_value()?;
         if let Some(found) = self.system.poll() {
             return Some(found);
@@ -245,7 +245,7 @@ impl Names {
         }
     }
 
-    /// Who answers for a name, and for which other name it stands there. Both are known at once: it takes no time.
+    /// Logs which resolver handles a name, and the name it is mapped to. Both are known at once: the duration is 0.
     fn log_lookup(&self, ticket: u64, resolver: &str, host: &str, stands_for: &str) {
         let question = self.open.get(&ticket);
         let is_again = question.is_some_and(Question::is_again);
@@ -284,7 +284,7 @@ fn log_answer(events: &EventLog, question: &Question, taken_ns: i64, found: &Fou
     );
 }
 
-/// An address that needs no lookup, or the name that does.
+/// Returns the address if no lookup is needed, else the host name.
 pub(crate) fn literal(host: &Host) -> Result<IpAddr, &str> {
     match host {
         Host::Ip(ip) => Ok(*ip),
@@ -293,7 +293,7 @@ pub(crate) fn literal(host: &Host) -> Result<IpAddr, &str> {
     }
 }
 
-/// IPv4 if there is one, as the official drivers prefer it.
+/// Returns the preferred address: IPv4 if there is one, as in the official drivers.
 pub(crate) fn preferred(found: &[IpAddr]) -> Option<IpAddr> {
     found
         .iter()

@@ -1,19 +1,20 @@
-//! The outermost resolver, which is handed in: the system's, or that of a simulated network.
+//! The last resolver of the chain, supplied by the environment: that of the system, or of a simulated network.
 
 use std::fmt::Debug;
 use std::net::IpAddr;
 
-/// What a look-up found: at least one address, or why there is none.
+/// Outcome of a lookup: at least one address, or the reason of the failure.
 pub(crate) type Found = Result<Vec<IpAddr>, String>;
 
-/// Looks up host names without ever making its caller wait.
+/// Looks up host names without blocking the caller.
 pub trait NameResolver: Send + Debug {
-    /// Begins to look up `host`. Its answer comes out of [`poll`](Self::poll) under the same ticket.
+    /// Starts to look up `host`. [`poll`](Self::poll) returns the result under the same ticket.
     fn start(&mut self, ticket: u64, host: &str);
 
-    /// Nobody waits for this answer any more. It may come all the same.
+    /// Cancels a lookup. Its result may still be returned.
     fn cancel(&mut self, _ticket: u64) {}
 
-    /// An answer that has come in; asked for in each turn as long as one is awaited. At least one address, or why there is none.
+    /// Returns the next result: at least one address, or the reason of the failure. Called in each duty cycle while a
+    /// lookup is in progress.
     fn poll(&mut self) -> Option<(u64, Result<Vec<IpAddr>, String>)>;
 }

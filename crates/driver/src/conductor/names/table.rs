@@ -1,5 +1,5 @@
-//! Names that a table redirects to other names or addresses, with a counter for each row by which a test or an operator
-//! moves it (docs/spec/uri-and-configuration.md §2.9: `csv_table`).
+//! Name table: maps names to other names or addresses. Each row has a counter by which a test or an operator selects
+//! its target (docs/spec/uri-and-configuration.md §2.9: `csv_table`).
 
 use taran_core::counters::Counter;
 
@@ -7,23 +7,23 @@ use super::super::counters::Counters;
 use super::super::failure::Failure;
 use crate::context::TableRow;
 
-/// What a row's counter says: the name is unknown, means the first host, or the other one.
+/// Values of a row's counter: unresolvable, first host, other host.
 const UNKNOWN: i64 = -1;
 const FIRST: i64 = 0;
 const OTHER: i64 = 1;
 
-/// The rows, each with its counter.
+/// The rows with their counters.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<(TableRow, Counter)>,
 }
 
-/// What a table says of a host.
+/// Mapping of a host.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Redirection<'a> {
-    /// It stands for this one.
+    /// Mapped to this host.
     To(&'a str),
-    /// It is as good as unknown for now.
+    /// Treated as unresolvable.
     Nowhere,
 }
 
@@ -39,7 +39,7 @@ impl Table {
         })
     }
 
-    /// What the host stands for now; `None` where no row is about it.
+    /// Returns the current mapping of the host; `None` if no row has this name.
     pub(crate) fn redirect(&self, host: &str) -> Option<Redirection<'_>> {
         let (row, counter) = self.rows.iter().find(|(row, _)| row.name == host)?;
         match counter.get() {

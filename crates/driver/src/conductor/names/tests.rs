@@ -8,7 +8,7 @@ use super::*;
 use crate::context::TableRow;
 use crate::testing::at;
 
-/// A system that is asked, and answers when it is told to.
+/// Fake system resolver that answers on request.
 #[derive(Clone, Debug, Default)]
 struct System(Arc<Mutex<SystemState>>);
 
@@ -196,7 +196,7 @@ fn who_is_asked_and_what_came_of_it_is_logged() {
     );
 }
 
-/// What a line says of its event.
+/// Returns the fields of an event log line.
 fn facts(line: &str) -> String {
     line.split_once("]: ").unwrap().1.to_owned()
 }

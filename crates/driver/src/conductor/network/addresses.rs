@@ -1,4 +1,4 @@
-//! From the texts of a channel to socket addresses.
+//! Resolution of channels to socket addresses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,24 +11,24 @@ use super::super::names::{literal, preferred};
 use super::super::stop::Stop;
 use super::super::waiting::{Answers, Need};
 
-/// A channel whose names have become addresses.
+/// A channel with resolved host names.
 #[derive(Debug, Clone)]
 pub(crate) struct ResolvedChannel {
     pub(crate) channel: UdpChannel,
     pub(crate) roles: AddressRoles,
-    /// `control`, resolved.
+    /// Resolved `control` address.
     pub(crate) control: Option<SocketAddr>,
-    /// The system's number of the interface that a group is joined on; zero where none was looked for.
+    /// System index of the local interface for a group; zero if none was looked up.
     pub(crate) interface_index: u32,
 }
 
 impl ResolvedChannel {
-    /// A publication to it has many receivers: a multicast group, or several destinations.
+    /// Returns true if a publication to it can have many receivers: a multicast group, or several destinations.
     pub(crate) fn is_group(&self) -> bool {
         self.roles.multicast || self.has_destinations()
     }
 
-    /// A publication to it sends to destinations that come and go.
+    /// Returns true if a publication to it sends to multiple destinations.
     pub(crate) fn has_destinations(&self) -> bool {
         matches!(
             self.channel.kind(),
@@ -36,28 +36,29 @@ impl ResolvedChannel {
         )
     }
 
-    /// Answers go this way, to whoever asks for them.
+    /// Returns true for `control-mode=response`: data is sent to the peer that elicits a SETUP.
     pub(crate) fn is_response(&self) -> bool {
         self.channel.kind() == ChannelKind::Response
     }
 
-    /// The text as the client gave it.
+    /// Returns the URI as given by the client.
     pub(crate) fn text(&self) -> &str {
         self.channel.uri.as_str()
     }
 
-    /// Where receivers of a group speak to its sender.
+    /// Returns the group to which receivers of a multicast channel send control frames.
     pub(crate) fn control_group(&self) -> Option<SocketAddr> {
         self.roles.multicast.then_some(self.roles.remote_control)
     }
 
-    /// Where a sender is asked for SETUPs. One that sends to a group hears of its receivers there.
+    /// Returns the address from which SETUPs are elicited. A multicast sender needs none: it listens to its control
+    /// group.
     pub(crate) fn explicit_control(&self) -> Option<SocketAddr> {
         self.control.filter(|_| !self.roles.multicast)
     }
 }
 
-/// Resolves all names of a channel, or says which have to be looked up first.
+/// Resolves all host names of a channel, or returns those to look up first as the missing prerequisite.
 pub(crate) fn resolve(
     channel: UdpChannel,
     answers: &Answers,
@@ -80,7 +81,7 @@ pub(crate) fn resolve(
     if !names.missing.is_empty() {
         return Err(Stop::Waits(Need::Names(names.missing)));
     }
-    // Only a chosen interface, or a group to join on one, needs to know what there is.
+    // The interfaces are needed only to select one, or to join a group.
     let needs_interfaces =
         channel.interface.is_some() || endpoint.is_some_and(|e| e.ip().is_multicast());
     let interfaces = if needs_interfaces {
@@ -108,7 +109,7 @@ pub(crate) fn resolve(
     })
 }
 
-/// The address of a destination's endpoint; `None` if its name has none.
+/// Returns the address of a destination's endpoint; `None` if its name cannot be resolved.
 pub(crate) fn resolve_endpoint(
     destination: &UdpChannel,
     answers: &Answers,
@@ -128,7 +129,7 @@ pub(crate) fn resolve_endpoint(
     }
 }
 
-/// Looks names up among the answers, and notes those that are not there.
+/// Resolves names from completed lookups and collects those without a lookup.
 struct Names<'a> {
     channel: &'a str,
     answers: &'a Answers,

@@ -1,4 +1,4 @@
-//! The destinations of send endpoints under manual control, as commands name them.
+//! Destinations of send endpoints with manual control, in the order of their commands.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,18 +7,18 @@ use taran_protocol::uri::Address;
 
 use crate::boundary::EndpointId;
 
-/// A destination that a command added.
+/// A destination added by a command.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownDestination {
-    /// Registration id of the command.
+    /// Registration id: the correlation id of the command.
     pub(crate) id: i64,
-    /// Its endpoint, as it was given.
+    /// The endpoint as given.
     pub(crate) asked: Address,
-    /// `None` as long as its name has no address.
+    /// `None` while the host name is unresolved.
     pub(crate) address: Option<SocketAddr>,
 }
 
-/// All of them, by endpoint, in the order in which they were added.
+/// Destinations by endpoint, in the order in which they were added.
 #[derive(Debug, Default)]
 pub(crate) struct SendDestinations {
     endpoints: BTreeMap<EndpointId, Vec<KnownDestination>>,
@@ -32,12 +32,12 @@ impl SendDestinations {
             .push(destination);
     }
 
-    /// The newest that was given with this text.
+    /// Returns the newest destination with this endpoint text.
     pub(crate) fn by_text(&self, endpoint: EndpointId, text: &str) -> Option<i64> {
         self.newest(endpoint, |known| known.asked.text == text)
     }
 
-    /// The newest at this address.
+    /// Returns the newest destination with this address.
     pub(crate) fn by_address(&self, endpoint: EndpointId, address: SocketAddr) -> Option<i64> {
         self.newest(endpoint, |known| known.address == Some(address))
     }
@@ -66,7 +66,7 @@ impl SendDestinations {
         known.find(|known| known.id == id)
     }
 
-    /// True if it was there.
+    /// Removes a destination; returns true if it existed.
     pub(crate) fn remove(&mut self, endpoint: EndpointId, id: i64) -> bool {
         let Some(known) = self.endpoints.get_mut(&endpoint) else {
             return false;
@@ -76,7 +76,7 @@ impl SendDestinations {
         known.len() != before
     }
 
-    /// The endpoint is gone, and its destinations with it.
+    /// Removes the destinations of an endpoint.
     pub(crate) fn forget(&mut self, endpoint: EndpointId) {
         self.endpoints.remove(&endpoint);
     }

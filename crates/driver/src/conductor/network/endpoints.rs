@@ -1,5 +1,4 @@
-//! The sockets that channels share: one endpoint per canonical form, for sending and for receiving apart
-//! (docs/spec/uri-and-configuration.md §1.6).
+//! Endpoints shared by channels: one per canonical form and direction (docs/spec/uri-and-configuration.md §1.6).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,51 +16,51 @@ pub(crate) mod status {
     pub(crate) const CLOSING: i64 = 2;
 }
 
-/// Lengths of socket buffers that a channel or an option asks for, bytes; `None`: the system's.
+/// Socket buffer lengths requested by a channel or an option, in bytes; `None`: the system default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct WantedBuffers {
     pub(crate) send: Option<usize>,
     pub(crate) receive: Option<usize>,
-    /// Not a buffer, but asked for and inherited like one: the time at which each datagram arrived.
+    /// Not a buffer length, but requested and inherited like one: receive timestamps.
     pub(crate) arrival_times: bool,
 }
 
-/// One open endpoint, as the conductor knows it. The sockets are with the sender or the receiver.
+/// Conductor's view of an open endpoint. The sender or the receiver owns the sockets.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) id: EndpointId,
     pub(crate) resolved: ResolvedChannel,
     pub(crate) canonical: String,
     pub(crate) buffers: WantedBuffers,
-    /// For sending to a group: the hops told in SETUP, 0 where neither channel nor option says any (docs/spec/wire.md §2.7).
+    /// Send endpoint of a group: the TTL for SETUP; 0 if neither channel nor option sets one (docs/spec/wire.md §2.7).
     pub(crate) ttl: u8,
-    /// For sending to several destinations: their number.
+    /// Send endpoint with destinations: counter of their number.
     pub(crate) destination_count: Option<Counter>,
-    /// For receiving: what the subscription that opened it says about images.
+    /// Receive endpoint: image parameters of the subscription that opened it.
     pub(crate) receive_params: Option<SubscriptionParams>,
     pub(crate) status: Counter,
-    /// Where receivers or senders find it. None without a socket of its own (`control-mode=manual` of a subscription).
+    /// Port that peers send to. `None` without a socket of its own (subscription with `control-mode=manual`).
     pub(crate) port: Option<u16>,
-    /// As `port`.
+    /// Counter of the bound address; `None` as for `port`.
     pub(crate) local_address: Option<Counter>,
-    /// Publications, or subscriptions and images, that use it.
+    /// Number of publications, or of subscriptions and images, that use the endpoint.
     pub(crate) references: usize,
     pub(crate) closing: bool,
 }
 
-/// The open endpoints of one direction.
+/// Open endpoints of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Endpoints {
     entries: BTreeMap<EndpointId, Endpoint>,
-    /// Those of a canonical form.
+    /// Endpoints by canonical form.
     forms: BTreeMap<String, BTreeSet<EndpointId>>,
-    /// Channel tags, and who has them.
+    /// Channel tag and endpoint id.
     tags: BTreeSet<(i64, EndpointId)>,
     uniques: u64,
 }
 
 impl Endpoints {
-    /// The canonical form of a channel, with a number of its own where it cannot be shared.
+    /// Returns the canonical form of a channel, made unique by a number if it cannot be shared.
     pub(crate) fn canonical(&mut self, resolved: &ResolvedChannel) -> String {
         let uniques = &mut self.uniques;
         resolved.channel.canonical_form(&resolved.roles, false, || {
@@ -70,7 +69,7 @@ impl Endpoints {
         })
     }
 
-    /// The endpoint that a channel shares: by tag, then by canonical form.
+    /// Returns the endpoint that a channel shares: by tag, then by canonical form.
     pub(crate) fn matching(
         &self,
         resolved: &ResolvedChannel,
@@ -107,7 +106,7 @@ impl Endpoints {
         self.entries.contains_key(&id)
     }
 
-    /// The ports of all of them, as long as their sockets are open.
+    /// Returns the ports of all open endpoints.
     pub(crate) fn ports(&self) -> impl Iterator<Item = u16> {
         self.entries.values().filter_map(|endpoint| endpoint.port)
     }
@@ -152,7 +151,7 @@ impl Endpoints {
         }
     }
 
-    /// One user less; true if that was the last, and the endpoint has to be taken from its agent.
+    /// Removes a reference. Returns true if it was the last, so that the endpoint must be removed from its agent.
     pub(crate) fn remove_reference(&mut self, id: EndpointId) -> bool {
         let Some(endpoint) = self.entries.get_mut(&id) else {
             return false;
@@ -161,7 +160,7 @@ impl Endpoints {
         self.close_if_unused(id)
     }
 
-    /// Marks an endpoint that nobody uses as closing; true if it was not before.
+    /// Marks an unused endpoint as closing. Returns true if it was not closing before.
     pub(crate) fn close_if_unused(&mut self, id: EndpointId) -> bool {
         let Some(endpoint) = self.entries.get_mut(&id) else {
             return false;
@@ -174,7 +173,7 @@ impl Endpoints {
         closes
     }
 
-    /// Its agent gave it back: the counters are for the caller to free.
+    /// Removes an endpoint released by its agent. The caller frees the returned counters.
     pub(crate) fn released(&mut self, id: EndpointId) -> Option<Vec<Counter>> {
         let endpoint = self.remove(id)?;
         let mut counters = vec![endpoint.status];
@@ -185,12 +184,12 @@ impl Endpoints {
 }
 
 impl Endpoint {
-    /// Publications on it have many receivers (docs/spec/wire.md §3.3).
+    /// Returns true if publications on it have group semantics (docs/spec/wire.md §3.3).
     pub(crate) fn is_group(&self) -> bool {
         self.resolved.is_group()
     }
 
-    /// Refuses a channel whose timestamps go elsewhere: an endpoint treats all its streams alike.
+    /// Rejects a channel with other timestamp offsets: an endpoint has the same ones for all its streams.
     fn check_timestamps(&self, asked: &ResolvedChannel) -> Result<(), Failure> {
         let (asks, has) = (&asked.channel, &self.resolved.channel);
         let (who, offsets) = if self.receive_params.is_some() {
@@ -229,7 +228,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Refuses a channel that asks for other buffers, or that comes while the endpoint closes.
+    /// Rejects a channel with other buffer lengths, or any channel while the endpoint is closing.
     fn usable(&self, asked: &ResolvedChannel) -> Result<&Self, Failure> {
         if self.closing {
             return Err(Failure::new(

@@ -1,11 +1,11 @@
-//! The conductor's half of one image: who reads what, and its life (docs/spec/wire.md §5.10).
+//! The conductor's half of an image: subscribers and state (docs/spec/wire.md §5.10).
 //!
 //! ```text
-//! INIT, ACTIVE ──ended, timed out, revoked or nobody reads──► DRAINING ──all read──► LINGER ──► DONE
+//! INIT, ACTIVE ──ended, timed out, revoked or no subscribers──► DRAINING ──all read──► LINGER ──► DONE
 //! ```
 //!
-//! `update` is called in each of its turns, `tick` once per timer interval; what they return is for the owner to do. The
-//! receiver's half puts data in until it is taken back.
+//! Contract: `update` is called on each poll, `tick` once per timer interval; the caller handles the returned events.
+//! The receiver's half inserts data until it is released.
 
 use std::sync::Arc;
 
@@ -24,22 +24,22 @@ use crate::rounds::{Guest, Rest};
 #[cfg(test)]
 mod tests;
 
-/// What a tick found out. The owner tells clients and receiver.
+/// Result of a tick. The caller notifies clients and receiver.
 #[derive(Debug)]
 pub(crate) enum ImageEvent {
-    /// Everything was read: subscribers are told, and the receiver gives it back.
+    /// All data was read: subscribers lose the image, and the receiver is to release it.
     Ended,
-    /// An untethered subscriber moved on.
+    /// An untethered subscriber changed its state.
     Tether(TetherEvent),
 }
 
-/// All counters of an image but those of its subscribers.
+/// Counters of an image, without those of its subscribers.
 #[derive(Debug)]
 pub(crate) struct ImageCounters {
     pub(crate) high_water_mark: Counter,
     pub(crate) rebuild_position: Counter,
     pub(crate) naks_sent: Counter,
-    /// Those of its congestion control.
+    /// Counters of the congestion control.
     pub(crate) congestion: Vec<Counter>,
 }
 
@@ -55,7 +55,7 @@ impl ImageCounters {
     }
 }
 
-/// How long things take.
+/// Timeouts of an image.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ImageTimeouts {
     pub(crate) status_message_ns: i64,
@@ -63,7 +63,7 @@ pub(crate) struct ImageTimeouts {
     pub(crate) untethered: Untethered,
 }
 
-/// A stream that arrives from the network.
+/// A stream received from the network.
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) id: ImageId,
@@ -72,7 +72,7 @@ pub(crate) struct Image {
     pub(crate) stream_id: i32,
     pub(crate) source_identity: String,
     pub(crate) rejoin: bool,
-    /// Its publication waits for answers.
+    /// True if its publication requests a response channel.
     pub(crate) wants_response: bool,
     pub(crate) subscribers: Subscribers,
     pub(crate) counters: ImageCounters,
@@ -86,7 +86,7 @@ pub(crate) struct Image {
     released: bool,
 }
 
-/// What a new image is made of.
+/// Parts of a new image.
 #[derive(Debug)]
 pub(crate) struct ImageParts {
     pub(crate) id: ImageId,
@@ -107,7 +107,7 @@ pub(crate) struct ImageParts {
 impl Guest for Image {
     type Watch = ReceiverWatch;
 
-    /// Where nothing can be freed, nothing can before the receiver says so.
+    /// While nothing can be freed, nothing changes until the receiver schedules a status message or the stream ends.
     fn rest(&self, now_ns: i64) -> Option<Rest<ReceiverWatch>> {
         let status_position = self.shared.status_position();
         let is_quiet = self.state == ImageState::Active
@@ -122,7 +122,7 @@ impl Guest for Image {
 }
 
 impl Image {
-    /// An image that takes data from now on.
+    /// Creates an active image.
     pub(crate) fn new(parts: ImageParts, join_position: i64, now_ns: i64) -> Self {
         parts.shared.conductor_state(ImageState::Active);
         Self {
@@ -146,12 +146,12 @@ impl Image {
         }
     }
 
-    /// The path of the log as clients are told.
+    /// Returns the path of the log as sent to clients.
     pub(crate) fn log_name(&self) -> &str {
         self.file.name()
     }
 
-    /// Whether a subscriber may join now.
+    /// Returns true if a subscriber can join now.
     pub(crate) fn accepts_subscribers(&self) -> bool {
         let has_subscribers = !self.subscribers.is_empty();
         match self.state {
@@ -161,18 +161,18 @@ impl Image {
         }
     }
 
-    /// Whether it takes data for somebody: then its session needs no other image.
+    /// Returns true if it accepts data for a subscriber, so that its session needs no other image.
     pub(crate) fn is_followed(&self) -> bool {
         self.state <= ImageState::Active && !self.subscribers.is_empty() && !self.shared.has_ended()
     }
 
-    /// Where a new subscriber starts to read.
+    /// Returns the join position of a new subscriber.
     pub(crate) fn join_position(&self) -> i64 {
         self.subscribers
             .join_position(self.free_position, self.rebuild_position())
     }
 
-    /// A rested subscriber comes back.
+    /// Rejoins a rested subscriber.
     pub(crate) fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
         let (join, end) = (self.join_position(), self.rebuild_position());
         position.set(Subscribers::rejoin_position(join, position, end));
@@ -187,8 +187,8 @@ impl Image {
         self.subscribers.all_reached(self.rebuild_position())
     }
 
-    /// Frees what nobody needs any more, and notices at once when the stream has ended; true if there was
-    /// something to do. Cheap when nothing changed.
+    /// Advances the free position, and starts draining when the stream has ended. Returns true if something changed.
+    /// Cheap when nothing changed.
     pub(crate) fn update(&mut self, now_ns: i64) -> bool {
         let mut work = false;
         if self.state == ImageState::Active && self.shared.has_ended() {
@@ -198,8 +198,8 @@ impl Image {
         work | self.free()
     }
 
-    /// Frees up to one term behind the last status message. The receiver hears late of a subscriber that joins, and goes
-    /// on without it until then, so that nothing a subscriber has yet to read is freed either.
+    /// Advances the free position to at most one term behind the last status message. The receiver takes a joining
+    /// subscriber into account with a delay, so the slowest position is checked here as well.
     fn free(&mut self) -> bool {
         let term_length = i64::from(self.buffers.term_length());
         let position = self.shared.status_position() - term_length;
@@ -207,7 +207,7 @@ impl Image {
             return false;
         }
         let slowest = self.subscribers.range().map_or(i64::MAX, |(min, _)| min);
-        // Clients write where they are: it may be anywhere in a frame.
+        // Clients write positions, which may lie within a frame.
         let position =
             position.min(slowest.saturating_sub(term_length)) & !i64::from(FRAME_ALIGNMENT - 1);
         let moved = position > self.free_position;
@@ -218,12 +218,12 @@ impl Image {
         moved
     }
 
-    /// Whether its publication was revoked.
+    /// Returns true if its publication was revoked.
     pub(crate) fn is_revoked(&self) -> bool {
         self.shared.is_revoked()
     }
 
-    /// Where the stream ends; `i64::MAX` while it goes on.
+    /// Returns the end of the stream; `i64::MAX` while it is open.
     pub(crate) fn end_of_stream_position(&self) -> i64 {
         self.buffers.end_of_stream_position()
     }
@@ -234,7 +234,7 @@ impl Image {
         self.shared.conductor_state(state);
     }
 
-    /// Once per timer interval.
+    /// Advances the state. Called once per timer interval.
     pub(crate) fn tick(&mut self, now_ns: i64) -> Vec<ImageEvent> {
         match self.state {
             ImageState::Init | ImageState::Active => {
@@ -270,24 +270,24 @@ impl Image {
         events.into_iter().map(ImageEvent::Tether).collect()
     }
 
-    /// Everything was read, and the sender had time to learn that it was received.
+    /// Returns true if all data was read, and the sender had time to learn that it was received.
     fn may_linger(&self, now_ns: i64) -> bool {
         let drained_ns = now_ns.saturating_sub(self.since_ns);
         self.shared.is_revoked()
             || (self.is_drained() && drained_ns > self.timeouts.status_message_ns.saturating_mul(5))
     }
 
-    /// The receiver no longer has it.
+    /// Records that the receiver has released the image.
     pub(crate) fn set_released(&mut self) {
         self.released = true;
     }
 
-    /// Nobody needs it any more.
+    /// Returns true if the image can be freed.
     pub(crate) fn is_done(&self) -> bool {
         self.released && self.state == ImageState::Done
     }
 
-    /// At the end of its life: the log, and all counters that go with it.
+    /// Returns the log and all counters to be freed.
     pub(crate) fn into_parts(mut self) -> (LogFile, Vec<Counter>) {
         let counters = self.counters;
         let mut all = vec![

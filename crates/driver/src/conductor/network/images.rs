@@ -1,4 +1,4 @@
-//! The images: found for subscribers that join, looked at for what is free and for their life cycles.
+//! Images of the driver: lookup for joining subscribers, polling of free positions and states.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::image::Image;
 use crate::boundary::{EndpointId, ImageId};
 use crate::rounds::{LONG_LAP_NS, Pace, Rounds, Seat};
 
-/// Where an image is found: endpoint, stream, session. There may be several, while one takes the place of another.
+/// Index key: endpoint, stream, session, image. A session can have several images while one replaces another.
 type Session = (EndpointId, i32, i32, ImageId);
 
 /// All images of the driver.
@@ -17,7 +17,7 @@ pub(crate) struct Images {
     sessions: BTreeSet<Session>,
 }
 
-/// The receiver goes on by itself for two terms; who was calm does not wait for the conductor at once.
+/// The long sweep period: the receiver fills two terms before it depends on the conductor, so an idle image can wait.
 impl Default for Images {
     fn default() -> Self {
         Self {
@@ -39,7 +39,7 @@ impl Images {
         self.rounds.get(*self.seats.get(&id)?)
     }
 
-    /// The image, which has a turn soon: something about it changes.
+    /// Returns the image for modification, and schedules it once.
     pub(crate) fn get_mut(&mut self, id: ImageId) -> Option<&mut Image> {
         self.rounds.rouse(*self.seats.get(&id)?)
     }
@@ -52,7 +52,7 @@ impl Images {
         self.rounds.iter_mut()
     }
 
-    /// The images that a subscriber may join now, the oldest first.
+    /// Returns the images that a subscriber can join now, oldest first.
     pub(crate) fn joinable(
         &self,
         endpoint: EndpointId,
@@ -67,7 +67,7 @@ impl Images {
         images.into_iter()
     }
 
-    /// Whether somebody follows a stream already.
+    /// Returns true if a session has an image that accepts data.
     pub(crate) fn is_followed(
         &self,
         endpoint: EndpointId,
@@ -78,7 +78,7 @@ impl Images {
             .any(Image::is_followed)
     }
 
-    /// The images of a stream, of one session or of all.
+    /// Returns the images of a stream, or of one session of it.
     fn of_stream(
         &self,
         endpoint: EndpointId,
@@ -92,7 +92,7 @@ impl Images {
         sessions.filter_map(|&(_, _, _, id)| self.get(id))
     }
 
-    /// Every duty cycle, a turn for those that move and some of the others: how many had something to do.
+    /// Updates the active images and some of the idle ones; returns how many changed. Called in every duty cycle.
     pub(crate) fn update(&mut self, now_ns: i64, pace: Pace) -> usize {
         let mut work = 0;
         self.rounds.turn(now_ns, pace, |_, image, _| {
@@ -103,7 +103,7 @@ impl Images {
         work
     }
 
-    /// Takes out the images that nobody needs any more, the oldest first.
+    /// Removes the images that can be freed, oldest first.
     pub(crate) fn take_done(&mut self) -> Vec<Image> {
         let rounds = &self.rounds;
         let is_done = |seat: Seat| rounds.get(seat).is_some_and(Image::is_done);

@@ -1,5 +1,4 @@
-//! Everything that leaves or enters the machine, seen from the conductor: endpoints, publications, images, and the lines
-//! to the agents that do the work.
+//! Conductor's view of the network: endpoints, publications, images, and the command queues of the agents.
 
 mod addresses;
 mod destinations;
@@ -38,7 +37,7 @@ use crate::boundary::{
 };
 use crate::congestion::Supplier;
 
-/// The network side of the driver.
+/// Network state of the driver.
 #[derive(Debug)]
 pub(crate) struct Networking {
     pub(crate) sockets: Sockets,
@@ -50,22 +49,22 @@ pub(crate) struct Networking {
     pub(crate) receive_destinations: ReceiveDestinations,
     pub(crate) publications: NetworkPublications,
     pub(crate) images: Images,
-    /// Images that are not there yet.
+    /// Images that are not created yet.
     pub(crate) image_queue: ImageQueue,
-    /// Publications of answers that their requesters do not receive yet.
+    /// Response publications that are not received yet.
     pub(crate) announcements: Vec<Announcement>,
-    /// Told in status messages of the next receive endpoint.
+    /// Receiver id of the next receive endpoint.
     pub(crate) next_receiver_id: i64,
-    /// A user's own congestion control.
+    /// Congestion control supplied by the embedding application.
     pub(crate) congestion_control: Option<Supplier>,
-    /// The time that is written into messages.
+    /// Clock for timestamps in messages.
     pub(crate) wall_clock: Arc<dyn WallClock>,
 }
 
 impl Networking {
-    /// Moves commands on to agents that had no room for them; true if all are through.
+    /// Flushes buffered commands to both agents. Returns true if none is left.
     pub(crate) fn flush_lines(&mut self) -> bool {
-        // Both are flushed, whatever the first says.
+        // Both are flushed, whatever the result of the first.
         let sender = self.sender.flush();
         self.receiver.flush() && sender
     }
@@ -90,7 +89,7 @@ impl Networking {
         self.sockets.open_receiver(resolved, in_use)
     }
 
-    /// Opens the socket of one of several sources of a subscription, whose buffers are those of the subscription.
+    /// Opens the socket of a destination of a subscription, with the buffer lengths of the subscription.
     pub(crate) fn open_source(
         &mut self,
         resolved: &ResolvedChannel,
@@ -101,14 +100,14 @@ impl Networking {
         self.sockets.open_source(resolved, wanted, in_use)
     }
 
-    /// The channel of a receive endpoint as text.
+    /// Returns the channel URI of a receive endpoint.
     pub(crate) fn receive_channel(&self, id: EndpointId) -> &str {
         self.receive_endpoints
             .get(id)
             .map_or("", |endpoint| endpoint.resolved.text())
     }
 
-    /// The stream of a publication, as spies find it.
+    /// Returns the stream of a publication, as matched with spies.
     pub(crate) fn spied_stream(&self, publication: &NetworkPublication) -> Option<SpiedStream<'_>> {
         let endpoint = self.send_endpoints.get(publication.endpoint)?;
         Some(SpiedStream {
@@ -129,29 +128,29 @@ impl Networking {
         }
     }
 
-    /// One user less on a send endpoint; the last one closes it.
+    /// Removes a reference to a send endpoint; closes it with the last one.
     pub(crate) fn leave_send_endpoint(&mut self, id: EndpointId) {
         if self.send_endpoints.remove_reference(id) {
             self.sender.post(SenderCommand::RemoveEndpoint(id));
         }
     }
 
-    /// A send endpoint that was opened for a publication which then could not be made.
+    /// Closes a send endpoint whose first publication could not be created.
     pub(crate) fn abandon_send_endpoint(&mut self, id: EndpointId) {
         if self.send_endpoints.close_if_unused(id) {
             self.sender.post(SenderCommand::RemoveEndpoint(id));
         }
     }
 
-    /// One user less on a receive endpoint; the last one closes it.
+    /// Removes a reference to a receive endpoint; closes it with the last one.
     pub(crate) fn leave_receive_endpoint(&mut self, id: EndpointId) {
         if self.receive_endpoints.remove_reference(id) {
             self.receiver.post(ReceiverCommand::RemoveEndpoint(id));
         }
     }
 
-    /// The channel of a socket that is received on: that of a source, or of an endpoint that has none; nothing when it
-    /// closes.
+    /// Returns the channel of a receive transport: that of its destination, or of an endpoint without destinations;
+    /// `None` while it closes.
     pub(crate) fn receiving_channel(
         &mut self,
         endpoint: EndpointId,
@@ -166,7 +165,7 @@ impl Networking {
         }
     }
 
-    /// Takes a source from a subscription's endpoint, if it is there.
+    /// Removes a destination from a subscription's endpoint; returns true if it existed.
     pub(crate) fn remove_source(&mut self, endpoint: EndpointId, id: TransportId) -> bool {
         let is_there = self.receive_destinations.leave(endpoint, id);
         if is_there {

@@ -1,4 +1,4 @@
-//! Ports that channels leave to the driver (docs/spec/wire.md §2.13), and addresses that cannot be had.
+//! Ports chosen by the driver (docs/spec/wire.md §2.13), and failures to open a socket.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,12 +9,12 @@ use taran_net::{NetError, Network, SocketSpec, Transport};
 
 use super::super::failure::Failure;
 
-/// Why there is no socket.
+/// Failure to open a socket.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// What its client is told.
+    /// The failure sent to the client.
     pub(crate) failure: Failure,
-    /// Somebody has the address, or all ports that may be had: that can change.
+    /// True if the address or all ports of the range are in use, which may change.
     pub(crate) is_in_use: bool,
 }
 
@@ -24,7 +24,7 @@ impl From<Refused> for Failure {
     }
 }
 
-/// Ports for channels that leave the choice to the driver; none: the system chooses.
+/// Ports for channels without a port; `None`: the system chooses.
 #[derive(Debug, Clone)]
 pub(super) struct PortRange {
     range: Option<RangeInclusive<u16>>,
@@ -37,8 +37,8 @@ impl PortRange {
         Self { range, next }
     }
 
-    /// Opens a socket on the port asked for, or on the next free one of the range. Those that are `in_use` by this driver
-    /// are not tried: each attempt costs the conductor some system calls.
+    /// Opens a socket on the requested port, or on the next free one of the range. Ports `in_use` by this driver are
+    /// skipped, since each attempt costs the conductor several system calls.
     pub(super) fn open(
         &mut self,
         network: &mut dyn Network,
@@ -65,7 +65,7 @@ impl PortRange {
                 bind,
                 ..spec.clone()
             }) {
-                // Another process has it.
+                // Another process uses the port.
                 Err(error) if error.is_address_in_use() => {}
                 other => return other.map_err(|error| refused(&error, channel)),
             }
@@ -83,7 +83,7 @@ impl PortRange {
     }
 }
 
-/// An address that cannot be had, with what to do.
+/// Returns the failure for a socket that cannot be opened, with a remedy.
 pub(super) fn refused(error: &NetError, channel: &str) -> Refused {
     Refused {
         failure: Failure::generic(format!("{error}{}: channel={channel}", advice(error))),
@@ -91,7 +91,7 @@ pub(super) fn refused(error: &NetError, channel: &str) -> Refused {
     }
 }
 
-/// What to do about an address that cannot be had.
+/// Returns the remedy for an address that cannot be bound.
 fn advice(error: &NetError) -> String {
     let NetError::Bind { address, source } = error else {
         return String::new();

@@ -1,7 +1,7 @@
-//! The conductor's half of one network publication: limit, cleaning and life (docs/spec/wire.md §3.9, §3.10).
+//! The conductor's half of a network publication: limit, cleaning and state (docs/spec/wire.md §3.9, §3.10).
 //!
-//! `update_limit` is called in each of its turns, `tick` once per timer interval; what they return is for the owner to do.
-//! The sender's half goes on sending in every state until it is taken back.
+//! Contract: `update_limit` is called on each poll, `tick` once per timer interval; the caller handles the returned
+//! events. The sender's half sends in every state until it is released.
 
 mod life;
 
@@ -19,30 +19,30 @@ use super::watch::SenderWatch;
 use crate::boundary::{EndpointId, PublicationId, PublicationShared};
 use crate::rounds::{Guest, Rest};
 
-/// Where a publication stands in its life.
+/// State of a publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Active,
     Draining,
     Linger,
-    /// The sender has been asked to give it back.
+    /// The sender has been requested to release it.
     Done,
 }
 
-/// What a tick found out. The owner tells clients and sender.
+/// Result of a tick. The caller notifies clients and sender.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Every spy has to be told that the stream is gone. `revoked` if that is why.
+    /// The image has ended for all spies; `revoked` if the publication was revoked.
     Ended { revoked: bool },
     /// An unfinished frame was padded over.
     Unblocked,
-    /// An untethered spy moved on.
+    /// An untethered spy changed its state.
     Tether(TetherEvent),
-    /// Take it from the sender.
+    /// The publication is to be removed from the sender.
     Done,
 }
 
-/// All counters of a network publication.
+/// Counters of a network publication, without those of its spies.
 #[derive(Debug)]
 pub(crate) struct PublicationCounters {
     pub(crate) publisher_position: Counter,
@@ -51,7 +51,7 @@ pub(crate) struct PublicationCounters {
     pub(crate) sender_limit: Counter,
     pub(crate) back_pressure_events: Counter,
     pub(crate) naks_received: Counter,
-    /// Where flow control counts receivers.
+    /// `fc-receivers`, if flow control counts receivers.
     pub(crate) receivers: Option<Counter>,
 }
 
@@ -70,7 +70,7 @@ impl PublicationCounters {
     }
 }
 
-/// A publication that is sent to the network.
+/// A publication sent to the network.
 #[derive(Debug)]
 pub(crate) struct NetworkPublication {
     pub(crate) id: PublicationId,
@@ -78,7 +78,7 @@ pub(crate) struct NetworkPublication {
     pub(crate) terms: PublicationTerms,
     pub(crate) log: PublicationLog,
     pub(crate) counters: PublicationCounters,
-    /// Who reads it here, without the network.
+    /// Local subscribers.
     pub(crate) spies: Subscribers,
     shared: Arc<PublicationShared>,
     unblock_timeout_ns: i64,
@@ -87,17 +87,17 @@ pub(crate) struct NetworkPublication {
     window: i64,
     limit: i64,
     linger_since_ns: i64,
-    /// Nobody receives, and the publisher has come to its limit: its log need not be looked at, but once per timer
-    /// interval, for who was just about to publish.
+    /// True if there are no receivers and the publisher has reached its limit. The log is then sampled only once per
+    /// timer interval, for a publisher that was just about to publish.
     is_shut: bool,
 }
 
 impl Guest for NetworkPublication {
     type Watch = SenderWatch;
 
-    /// Where spies have read what was sent, the limit stays as it is until the sender goes on.
+    /// While spies have consumed what was sent, the limit stays as it is until the sender advances.
     fn rest(&self, now_ns: i64) -> Option<Rest<SenderWatch>> {
-        // What changes from here on is seen by who watches.
+        // The snapshot comes first: later changes are detected by the wake condition.
         let watch = SenderWatch::new(&self.shared);
         let position = watch.position();
         let is_quiet = self.state == State::Active
@@ -142,7 +142,7 @@ impl NetworkPublication {
         }
     }
 
-    /// Whether an add command on this endpoint and stream may get it instead of a new one.
+    /// Returns true if an add command on this endpoint and stream may share this publication.
     pub(crate) fn is_shareable(&self) -> bool {
         self.state == State::Active
             && !self.terms.exclusive
@@ -154,7 +154,7 @@ impl NetworkPublication {
         self.references += 1;
     }
 
-    /// A client let go of it. The last one ends the stream where the publisher stands.
+    /// Removes a reference. The last one ends the stream at the producer position.
     pub(crate) fn remove_reference(&mut self) {
         self.references = self.references.saturating_sub(1);
         if self.references > 0 || self.state != State::Active {
@@ -164,7 +164,7 @@ impl NetworkPublication {
         self.set_limit(end);
         self.counters.publisher_position.set(end);
         self.log.end_at(end);
-        // A revoked one goes straight to LINGER with the next tick.
+        // A revoked publication enters LINGER with the next tick.
         if !self.log.is_revoked() {
             if self.sender_position() >= end {
                 self.shared.conductor_end_of_stream();
@@ -173,7 +173,7 @@ impl NetworkPublication {
         }
     }
 
-    /// Whether a spy may join now: one that comes after the last spy has read everything would find nothing.
+    /// Returns true if a spy can join now. While draining, only if other spies are attached and unsent data is left.
     pub(crate) fn accepts_spies(&self) -> bool {
         match self.state {
             State::Active => true,
@@ -184,7 +184,7 @@ impl NetworkPublication {
         }
     }
 
-    /// Where a new spy starts to read: what was sent before is not for it.
+    /// Returns the join position of a new spy: data sent earlier is not available to it.
     pub(crate) fn join_position(&self) -> i64 {
         self.sender_position()
     }
@@ -193,21 +193,21 @@ impl NetworkPublication {
         self.spies.add(spy);
     }
 
-    /// A rested spy comes back, where a new one would start.
+    /// Rejoins a rested spy at the join position of a new one.
     pub(crate) fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
         position.set(self.join_position());
         self.spies.rejoin(subscription_id, now_ns);
     }
 
-    /// Takes a spy out; its position counter is for the caller to free.
+    /// Removes a spy. The caller frees its position counter.
     pub(crate) fn remove_spy(&mut self, subscription_id: i64) -> Option<Counter> {
         Some(self.spies.remove(subscription_id)?.position)
     }
 
-    /// Samples the publisher's position and moves its limit. Cheap when nothing changed.
+    /// Samples the producer position and updates the limit. Cheap when nothing changed.
     pub(crate) fn update_limit(&mut self) -> Motion {
         if self.state == State::Draining && self.sender_position() >= self.log.producer_position() {
-            // Said at once, so that the receiver need not wait for the next tick to learn that it has everything.
+            // Set here, so that the receiver learns of the end before the next timer tick.
             self.shared.conductor_end_of_stream();
         }
         if self.state != State::Active || self.references == 0 {
@@ -223,7 +223,7 @@ impl NetworkPublication {
         Motion::of(has_published, has_moved)
     }
 
-    /// Where the publisher is, and whether it has moved since the last look.
+    /// Samples the producer position. Returns it, and true if it has changed.
     fn sample_publisher(&mut self) -> (i64, bool) {
         let producer = self.log.producer_position();
         let has_published = self.counters.publisher_position.get_plain() != producer;
@@ -236,7 +236,7 @@ impl NetworkPublication {
     fn move_limit(&mut self, producer: i64, has_subscribers: bool) -> bool {
         let sender = self.sender_position().min(producer);
         let slowest_spy = self.spies.range().map_or(sender, |(min, _)| min);
-        // Clients write where their spies are.
+        // Clients write the positions of their spies.
         let consumed = sender.min(slowest_spy).max(0);
         let one_term = i64::from(self.log.geometry().term_length());
         if !has_subscribers {
@@ -255,13 +255,13 @@ impl NetworkPublication {
         if is_raised {
             self.set_limit(limit);
         }
-        // The limit first, so that whoever sees the connection can publish at once.
+        // The limit is set first, so that a publisher that sees the connection can publish at once.
         self.log.set_connected(true);
         is_raised
     }
 
-    /// Whether everything that publishers reach with this limit is clean: at most two terms on from what was cleaned,
-    /// and that only from within a term (docs/spec/shared-memory.md §7.8).
+    /// Returns true if the log is clean up to this limit: at most two terms beyond the clean position, and two only if
+    /// the clean position is inside a term (docs/spec/shared-memory.md §7.8).
     fn has_clean_room(&self, limit: i64) -> bool {
         let geometry = self.log.geometry();
         let clean = self.log.clean_position();
@@ -278,7 +278,7 @@ impl NetworkPublication {
         self.shared.position()
     }
 
-    /// Whether it is open and nobody has received it yet.
+    /// Returns true if it is open and has had no receiver yet.
     pub(crate) fn awaits_receiver(&self) -> bool {
         self.state == State::Active && !self.log.is_revoked() && !self.shared.has_receivers()
     }
@@ -288,7 +288,7 @@ impl NetworkPublication {
             || (self.terms.params.spies_simulate_connection && self.spies.any_counts())
     }
 
-    /// At the end of its life: the log, and all counters that go with it.
+    /// Returns the log and all counters to be freed.
     pub(crate) fn into_parts(mut self) -> (LogFile, Vec<Counter>) {
         let mut counters = self.counters.all();
         counters.extend(self.spies.drain().map(|spy| spy.position));

@@ -1,4 +1,4 @@
-//! The network publications: found by id, stream and tag, given turns for limits and life cycles.
+//! Network publications: lookup by id, stream and tag, polling of limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,11 @@ pub(crate) struct NetworkPublications {
     rounds: Rounds<NetworkPublication>,
     seats: BTreeMap<PublicationId, Seat>,
     streams: Streams<EndpointId>,
-    /// Entity tags, and ids of who has them.
+    /// Entity tag and registration id.
     tags: BTreeSet<(i64, i64)>,
 }
 
-/// A publisher that was calm has a whole window before it waits for the conductor.
+/// The long sweep period: an idle publisher has a whole window before it depends on the conductor.
 impl Default for NetworkPublications {
     fn default() -> Self {
         Self {
@@ -47,7 +47,7 @@ impl NetworkPublications {
         self.rounds.get(*self.seats.get(&id)?)
     }
 
-    /// The publication, which has a turn soon: something about it changes.
+    /// Returns the publication for modification, and schedules it once.
     pub(crate) fn get_mut(&mut self, id: PublicationId) -> Option<&mut NetworkPublication> {
         self.rounds.rouse(*self.seats.get(&id)?)
     }
@@ -66,7 +66,7 @@ impl NetworkPublications {
         Some(publication)
     }
 
-    /// The publication that a shared add on an endpoint gets instead of a new one.
+    /// Returns the publication that a new shared one on an endpoint is mapped to, if there is one.
     pub(crate) fn find_shared(
         &mut self,
         endpoint: EndpointId,
@@ -81,19 +81,19 @@ impl NetworkPublications {
         self.get_mut(id)
     }
 
-    /// Whether a shared add on a stream, of whatever channel, may get a publication that is there.
+    /// Returns true if the stream, on any channel, has a publication that a new shared one may be mapped to.
     pub(crate) fn may_share(&self, stream_id: i32) -> bool {
         self.of_stream(stream_id).any(|p| !p.terms.exclusive)
     }
 
-    /// The oldest publication with an entity tag.
+    /// Returns the oldest publication with an entity tag.
     pub(crate) fn find_tagged(&self, entity_tag: i64) -> Option<&NetworkPublication> {
         let range = (entity_tag, i64::MIN)..=(entity_tag, i64::MAX);
         let &(_, id) = self.tags.range(range).next()?;
         self.get(PublicationId(id))
     }
 
-    /// Whether a session id is taken on a stream of an endpoint.
+    /// Returns true if a session id is in use on a stream of an endpoint.
     pub(crate) fn endpoint_uses_session(
         &self,
         endpoint: EndpointId,
@@ -106,19 +106,19 @@ impl NetworkPublications {
             .any(|p| p.endpoint == endpoint)
     }
 
-    /// Whether a session id is taken on a stream of any endpoint.
+    /// Returns true if a session id is in use on a stream of any endpoint.
     pub(crate) fn uses_session(&self, stream_id: i32, session_id: i32) -> bool {
         let mut users = self.streams.of_session(stream_id, session_id);
         users.next().is_some()
     }
 
-    /// Those of a stream, oldest first.
+    /// Returns the publications of a stream, oldest first.
     pub(crate) fn of_stream(&self, stream_id: i32) -> impl Iterator<Item = &NetworkPublication> {
         let ids = self.streams.of(stream_id, None).into_iter();
         ids.filter_map(|id| self.get(PublicationId(id)))
     }
 
-    /// Ids of those of a stream, oldest first.
+    /// Returns the ids of the publications of a stream, oldest first.
     pub(crate) fn ids_of_stream(
         &self,
         stream_id: i32,
@@ -127,7 +127,7 @@ impl NetworkPublications {
         ids.map(PublicationId)
     }
 
-    /// For the timer: some of them, and where to go on.
+    /// Returns up to `count` publications for the timer, and the position at which to continue.
     pub(crate) fn portion(
         &mut self,
         from: usize,
@@ -136,7 +136,7 @@ impl NetworkPublications {
         self.rounds.portion(from, count)
     }
 
-    /// Every duty cycle: how many limits moved.
+    /// Updates limits; returns how many were raised. Called in every duty cycle.
     pub(crate) fn update_limits(&mut self, now_ns: i64, pace: Pace) -> usize {
         motion::turn(
             &mut self.rounds,

@@ -1,4 +1,4 @@
-//! The sockets of subscriptions under manual control, as the conductor knows them (docs/spec/wire.md §2.11).
+//! Conductor's view of the destinations of multi-destination subscriptions (docs/spec/wire.md §2.11).
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use super::addresses::ResolvedChannel;
 use super::endpoints::status;
 use crate::boundary::{EndpointId, TransportId};
 
-/// A source that was added to a subscription. The socket is with the receiver.
+/// A destination of a subscription. The receiver owns its socket.
 #[derive(Debug)]
 pub(crate) struct ReceiveDestination {
     pub(crate) endpoint: EndpointId,
     pub(crate) resolved: ResolvedChannel,
     pub(crate) local_address: Counter,
     port: u16,
-    /// The receiver was asked for it.
+    /// True after the receiver was requested to release it.
     is_leaving: bool,
 }
 
@@ -36,7 +36,7 @@ impl ReceiveDestination {
     }
 }
 
-/// All of them, by the ids of the commands that added them.
+/// Destinations by the correlation ids of the commands that added them.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveDestinations {
     entries: BTreeMap<TransportId, ReceiveDestination>,
@@ -47,14 +47,14 @@ impl ReceiveDestinations {
         self.entries.contains_key(&id)
     }
 
-    /// One that is of use still.
+    /// Returns a destination that is not closing.
     pub(crate) fn get_mut(&mut self, id: TransportId) -> Option<&mut ReceiveDestination> {
         self.entries
             .get_mut(&id)
             .filter(|source| !source.is_leaving)
     }
 
-    /// The ports of all of them, as long as their sockets are open.
+    /// Returns the ports of all open destinations.
     pub(crate) fn ports(&self) -> impl Iterator<Item = u16> {
         self.entries.values().map(|destination| destination.port)
     }
@@ -63,12 +63,12 @@ impl ReceiveDestinations {
         self.entries.insert(id, destination);
     }
 
-    /// The oldest of an endpoint that was added with this text.
+    /// Returns the oldest destination of an endpoint with this URI.
     pub(crate) fn with_text(&self, endpoint: EndpointId, text: &str) -> Option<TransportId> {
         self.first(endpoint, |destination| destination.resolved.text() == text)
     }
 
-    /// The oldest of an endpoint that is the same as this one in other words.
+    /// Returns the oldest destination of an endpoint with the same canonical form.
     pub(crate) fn like(
         &self,
         endpoint: EndpointId,
@@ -80,7 +80,7 @@ impl ReceiveDestinations {
         })
     }
 
-    /// Whether one that is the same in other words is about to go, by itself or with its endpoint.
+    /// Returns true if a destination with the same canonical form is closing, by itself or with its endpoint.
     pub(crate) fn is_leaving(
         &self,
         resolved: &ResolvedChannel,
@@ -105,7 +105,7 @@ impl ReceiveDestinations {
             .map(|(&id, _)| id)
     }
 
-    /// It is of no use to anybody from now on; true if it was before.
+    /// Marks a destination as closing; returns true if it was open.
     pub(crate) fn leave(&mut self, endpoint: EndpointId, id: TransportId) -> bool {
         let Some(destination) = self.entries.get_mut(&id) else {
             return false;
@@ -118,12 +118,12 @@ impl ReceiveDestinations {
         true
     }
 
-    /// The receiver gave its socket back: the counter is for the caller to free.
+    /// Removes a destination released by the receiver. The caller frees its counter.
     pub(crate) fn released(&mut self, id: TransportId) -> Option<Counter> {
         Some(self.entries.remove(&id)?.local_address)
     }
 
-    /// The receiver gave the whole endpoint back: the counters are for the caller to free.
+    /// Removes the destinations of an endpoint released by the receiver. The caller frees their counters.
     pub(crate) fn released_with(&mut self, endpoint: EndpointId) -> Vec<Counter> {
         self.entries
             .extract_if(.., |_, destination| destination.endpoint == endpoint)
@@ -133,6 +133,6 @@ impl ReceiveDestinations {
 }
 
 fn canonical(resolved: &ResolvedChannel) -> String {
-    // A destination needs nothing unique.
+    // The form of a destination needs no unique number.
     resolved.channel.canonical_form(&resolved.roles, true, || 0)
 }

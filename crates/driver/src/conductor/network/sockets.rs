@@ -1,4 +1,4 @@
-//! Opening sockets for channels.
+//! Opening of sockets for channels.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,32 +12,32 @@ use super::endpoints::WantedBuffers;
 use super::ports::{PortRange, Refused, refused};
 use crate::context::SocketSettings;
 
-/// The sockets of a send endpoint.
+/// Sockets of a send endpoint.
 #[derive(Debug)]
 pub(crate) struct SenderSockets {
-    /// Sends everything; hears receivers unless `control` is there.
+    /// Sends all frames; receives control frames unless `control` is set.
     pub(crate) data: Box<dyn Transport>,
-    /// Hears the receivers of a multicast group.
+    /// Receives the control frames of a multicast group.
     pub(crate) control: Option<Box<dyn Transport>>,
 }
 
 impl SenderSockets {
-    /// The address at which receivers are heard.
+    /// Returns the address at which control frames are received.
     pub(crate) fn bound(&self) -> SocketAddr {
         self.control.as_ref().unwrap_or(&self.data).local_address()
     }
 }
 
-/// Opens sockets, and knows what lengths their buffers have.
+/// Opens sockets and determines the lengths of their buffers.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     pub(crate) network: Box<dyn Network>,
     limits: BufferLimits,
-    /// What options ask for, where channels say nothing.
+    /// Buffer lengths from options, used where channels set none.
     defaults: WantedBuffers,
     pub(crate) connect: bool,
     receive_buffers_grow: bool,
-    /// Hops of what is sent to groups, where channels say nothing; `None`: the system's.
+    /// Multicast TTL where channels set none; `None`: the system default.
     multicast_ttl: Option<u8>,
     sender_ports: PortRange,
     receiver_ports: PortRange,
@@ -65,7 +65,7 @@ impl Sockets {
         }
     }
 
-    /// What a new endpoint for a channel will ask for.
+    /// Returns the buffer lengths to request for a new endpoint.
     pub(crate) fn wanted(&self, resolved: &ResolvedChannel) -> WantedBuffers {
         WantedBuffers {
             send: resolved.channel.send_buffer.or(self.defaults.send),
@@ -74,22 +74,22 @@ impl Sockets {
         }
     }
 
-    /// The length that a send buffer can be relied on to have.
+    /// Returns the guaranteed length of a send buffer.
     pub(crate) fn send_buffer(&self, wanted: WantedBuffers) -> usize {
         wanted.send.unwrap_or(self.limits.default.send)
     }
 
-    /// The length that a receive buffer can be relied on to have.
+    /// Returns the guaranteed length of a receive buffer.
     pub(crate) fn receive_buffer(&self, wanted: WantedBuffers) -> usize {
         wanted.receive.unwrap_or(self.limits.default.receive)
     }
 
-    /// Whether the receive buffer of a channel's socket may be longer than it is at first.
+    /// Returns true if the receive buffer of a channel may grow beyond its initial length.
     pub(crate) fn grows(&self, resolved: &ResolvedChannel) -> bool {
         self.receive_buffers_grow && resolved.channel.receive_buffer.is_none()
     }
 
-    /// What the metadata of a log says about the buffers of its endpoint; `None` for IPC, which has none.
+    /// Returns the buffer lengths for the metadata of a log; `None` for IPC.
     pub(crate) fn log_buffers(&self, wanted: Option<WantedBuffers>) -> LogSocketBuffers {
         let wanted = wanted.unwrap_or_default();
         let lengths = |socket: Option<usize>, default: usize, max: usize| SocketBufferLengths {
@@ -104,7 +104,7 @@ impl Sockets {
         }
     }
 
-    /// The sockets of a publication. `in_use` are the ports of those that are there.
+    /// Opens the sockets of a publication. `in_use` returns the ports of open endpoints.
     pub(crate) fn open_sender(
         &mut self,
         resolved: &ResolvedChannel,
@@ -120,7 +120,7 @@ impl Sockets {
         })
     }
 
-    /// One socket sends to the data group, the other listens to the control group (docs/spec/wire.md §2.5).
+    /// Opens a socket that sends to the data group and one that listens to the control group (docs/spec/wire.md §2.5).
     fn open_group_sender(&mut self, resolved: &ResolvedChannel) -> Result<SenderSockets, Refused> {
         let roles = &resolved.roles;
         let refused = |error: NetError| refused(&error, resolved.text());
@@ -137,7 +137,7 @@ impl Sockets {
         })
     }
 
-    /// Hops that a channel or the option asks for.
+    /// Returns the TTL set by the channel or the option.
     pub(crate) fn multicast_ttl(&self, resolved: &ResolvedChannel) -> Option<u8> {
         resolved
             .channel
@@ -156,7 +156,7 @@ impl Sockets {
             spec.connect = Some(resolved.roles.remote_data);
         }
         match resolved.control {
-            // Only a sender that receivers have to find gets a port of the range.
+            // Only a sender with a control address, which receivers must find, gets a port of the range.
             Some(_) => {
                 let (ports, network) = (&mut self.sender_ports, self.network.as_mut());
                 ports.open(network, &spec, resolved.text(), in_use)
@@ -168,7 +168,7 @@ impl Sockets {
         }
     }
 
-    /// The socket that a channel is received on. `in_use` are the ports of those that are there.
+    /// Opens the socket of a subscription. `in_use` returns the ports of open endpoints.
     pub(crate) fn open_receiver(
         &mut self,
         resolved: &ResolvedChannel,
@@ -178,7 +178,7 @@ impl Sockets {
         self.open_source(resolved, wanted, in_use)
     }
 
-    /// The socket of one of several sources of a subscription, whose buffers are those of the subscription.
+    /// Opens the socket of a destination of a subscription, with the buffer lengths of the subscription.
     pub(crate) fn open_source(
         &mut self,
         resolved: &ResolvedChannel,
@@ -201,7 +201,7 @@ impl Sockets {
         ports.open(network, &spec, resolved.text(), in_use)
     }
 
-    /// A socket at the port of a channel's group, beside others that may be there (docs/spec/wire.md §2.5).
+    /// Returns the specification of a socket on a group's port, which other sockets may share (docs/spec/wire.md §2.5).
     fn group_spec(&self, resolved: &ResolvedChannel, join: Option<IpAddr>) -> SocketSpec {
         let roles = &resolved.roles;
         let any = match roles.remote_data.ip() {
@@ -230,7 +230,7 @@ impl Sockets {
     }
 }
 
-/// An address that means something on one link only says on which.
+/// Sets the scope id of a link-local address.
 fn scoped(address: SocketAddr, interface_index: u32) -> SocketAddr {
     match address {
         SocketAddr::V6(mut v6) if v6.ip().is_unicast_link_local() => {

@@ -1,11 +1,11 @@
-//! What the conductor waits for while it leaves a publication or an image alone: that its other half goes on.
+//! Wake conditions of idle publications and images: progress of the other half.
 
 use std::sync::Arc;
 
 use crate::boundary::{ImageShared, PublicationShared};
 use crate::rounds::Watch;
 
-/// The sender stands, and has receivers or none as before.
+/// Unchanged while the sender position and the presence of receivers are.
 #[derive(Debug)]
 pub(crate) struct SenderWatch {
     shared: Arc<PublicationShared>,
@@ -22,7 +22,7 @@ impl SenderWatch {
         }
     }
 
-    /// Where the sender stands.
+    /// Returns the sender position of the snapshot.
     pub(super) fn position(&self) -> i64 {
         self.position
     }
@@ -38,7 +38,7 @@ impl Watch for SenderWatch {
     }
 }
 
-/// The receiver has told its sender of no further position, and of no end of the stream.
+/// Unchanged while the receiver schedules no status message with a new position and the stream has not ended.
 #[derive(Debug)]
 pub(crate) struct ReceiverWatch {
     shared: Arc<ImageShared>,

@@ -1,4 +1,5 @@
-//! The congestion control of a new image (docs/spec/wire.md §5.7): a user's own, or the one its channel or the options name.
+//! Congestion control of a new image (docs/spec/wire.md §5.7): supplied by the application, or named by the channel or
+//! the options.
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::StreamCounter;
@@ -11,7 +12,7 @@ use super::plan::Plan;
 use crate::boundary::{CreateImage, ImageId};
 use crate::congestion::{CongestionControl, Cubic, CubicSpec, StaticWindow, Stream};
 
-/// A congestion control, and the counters that go when its image goes.
+/// A congestion control and the counters to be freed with its image.
 pub(super) struct Made {
     pub(super) control: Box<dyn CongestionControl>,
     pub(super) counters: Vec<Counter>,
@@ -85,7 +86,7 @@ impl Owners {
     }
 }
 
-/// What is wrong with the name of a congestion control.
+/// Returns the error text for an unknown congestion control.
 pub(super) fn unknown(name: &str) -> String {
     format!("unknown congestion control, must be static or cubic: cc={name}")
 }

@@ -1,4 +1,4 @@
-//! The counters of a new image, and the positions of those who read it.
+//! Counters of a new image, and the positions of its subscribers.
 
 use taran_protocol::counter::StreamCounter;
 
@@ -12,7 +12,7 @@ use super::plan::Plan;
 use crate::boundary::{CreateImage, ImageId};
 
 impl Owners {
-    /// All counters of a new image and its subscribers; all or none.
+    /// Allocates the counters of a new image and its subscribers; all or none.
     pub(super) fn image_counters(
         &mut self,
         id: ImageId,
@@ -57,7 +57,7 @@ impl Owners {
         }
     }
 
-    /// A position at the start of the image for everybody; all or none.
+    /// Creates a position at the start of the image for every subscription; all or none.
     fn join_all(
         &mut self,
         id: ImageId,

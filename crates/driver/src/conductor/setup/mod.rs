@@ -1,8 +1,8 @@
-//! From a SETUP to an image (docs/spec/wire.md §5.2).
+//! Creation of images from SETUP frames (docs/spec/wire.md §5.2).
 //!
-//! The receiver asks; the plan is checked; a file is asked for, which takes its time; then the plan is made again, as
-//! everything may have changed, and the image with it. Whatever goes wrong, the receiver is told that there will be no
-//! image, so that the next SETUP may ask again.
+//! The receiver requests an image. The SETUP is validated and a log file requested, which takes time. When the file is
+//! created, the SETUP is validated again, since everything may have changed, and the image is created. On any failure
+//! the receiver is informed that there is no image, so that the next SETUP requests one again.
 
 mod congestion;
 mod counters;
@@ -33,13 +33,13 @@ pub(crate) use queue::ImageQueue;
 pub(crate) struct PendingImage {
     ticket: u64,
     id: ImageId,
-    /// Of the file, in bytes.
+    /// Length of the file in bytes.
     length: usize,
     request: CreateImage,
 }
 
 impl Owners {
-    /// Begins the next image that a SETUP asked for, if there is one.
+    /// Starts the creation of the next requested image. Returns the number of images started.
     pub(crate) fn begin_image(&mut self) -> usize {
         let page_size = self.settings.file_page_size;
         let length = |request: &CreateImage| file_length(request.term_length, page_size);
@@ -54,7 +54,8 @@ impl Owners {
 
     fn on_image_requested(&mut self, request: CreateImage) {
         if self.networking.image_queue.awaits(&request) {
-            // The receiver gets the answer to the first request, which it forgot when all subscriptions were gone.
+            // The receiver gets the answer to the first request, which it discarded when the last subscription was
+            // removed.
             return;
         }
         match self.request_image_file(&request) {
@@ -88,7 +89,7 @@ impl Owners {
         }))
     }
 
-    /// The file of an image was made, or not.
+    /// Handles the created log file of an image, or the failure to create it.
     pub(crate) fn on_image_file(&mut self, pending: PendingImage, file: Result<LogFile, Failure>) {
         let PendingImage { id, request, .. } = pending;
         let file = match file {
@@ -122,7 +123,7 @@ impl Owners {
             let details = if failure.text.starts_with("no image for SETUP") {
                 failure.text
             } else {
-                // What is missing is the same whoever asks.
+                // The cause is the same for all sources.
                 format!("{cause}: {}", failure.text)
             };
             self.record_of_peer(failure.code, &cause, &details);
@@ -220,14 +221,14 @@ impl Owners {
             self.now.nanos,
         );
         if request.own_ttl > 0 && i32::from(request.own_ttl) < request.ttl {
-            // What the receiver answers may not reach its sender.
+            // Status messages may not reach the sender.
             self.count(SystemCounter::PossibleTtlAsymmetry);
         }
         self.enter_image(image, half);
         Ok(())
     }
 
-    /// Tells clients and receiver of an image that is ready.
+    /// Registers a new image with clients and receiver.
     fn enter_image(&mut self, image: Image, half: ReceiverImageSpec) {
         for (subscription_id, counter_id) in image.subscribers.positions() {
             if let Some(subscription) = self.subscriptions.find(subscription_id) {

@@ -1,4 +1,4 @@
-//! What is decided about an image before anything is made for it (docs/spec/wire.md §5.2).
+//! Validation of a SETUP, and the configuration of the image that follows from it (docs/spec/wire.md §5.2).
 
 use std::iter;
 use std::sync::Arc;
@@ -15,37 +15,37 @@ use super::congestion::unknown;
 use crate::boundary::{CreateImage, ImageId, NakDelaySpec};
 use crate::context::ReceiverSettings;
 
-/// Counters of an image: high water mark, position, NAKs, and what its congestion control has.
+/// Counters of an image: high-water mark, position, NAKs, and at most two of its congestion control.
 const COUNTERS: usize = 5;
 
-/// Everything about a new image that follows from its SETUP and from who wants it.
+/// Configuration of a new image, derived from its SETUP, its endpoint and its subscriptions.
 pub(super) struct Plan {
     pub(super) join_position: i64,
     /// Receiver window in bytes.
     pub(super) window: i32,
     pub(super) congestion_control: CongestionControl,
     pub(super) is_group: bool,
-    /// What the subscription that opened the endpoint says.
+    /// Parameters of the subscription that opened the endpoint.
     pub(super) endpoint_params: SubscriptionParams,
     pub(super) endpoint_channel: Arc<str>,
-    /// The oldest of those who want the stream: it decides on what they all share.
+    /// The oldest matching subscription, which determines the shared parameters.
     pub(super) first: Subscription,
     others: Vec<Subscription>,
     buffers: LogSocketBuffers,
 }
 
 impl Plan {
-    /// Everybody who wants the stream, the oldest first.
+    /// Returns all matching subscriptions, oldest first.
     pub(super) fn subscriptions(&self) -> impl Iterator<Item = &Subscription> {
         iter::once(&self.first).chain(&self.others)
     }
 
-    /// About how many counters the image takes: a few of its own, one of each subscriber.
+    /// Returns an upper bound of the number of counters: those of the image and one per subscriber.
     pub(super) fn counters(&self) -> usize {
         COUNTERS + 1 + self.others.len()
     }
 
-    /// The metadata of the image's log.
+    /// Returns the metadata of the image's log.
     pub(super) fn log_spec(&self, id: ImageId, request: &CreateImage, page_size: i32) -> LogSpec {
         let params = &self.endpoint_params;
         LogSpec {
@@ -74,7 +74,7 @@ impl Plan {
         }
     }
 
-    /// When the receiver asks again for what is missing.
+    /// Returns the NAK timing.
     pub(super) fn nak_delay(&self, settings: &ReceiverSettings) -> NakDelaySpec {
         if !self.first.params.reliable {
             return NakDelaySpec::Unreliable;
@@ -94,7 +94,7 @@ impl Plan {
 }
 
 impl Owners {
-    /// Checks everything; nothing if nobody wants the stream any more, or everybody has it already.
+    /// Validates a request. Returns `None` if the stream has no subscription, or already has an image for them.
     pub(super) fn plan_image(&self, request: &CreateImage) -> Result<Option<Plan>, Failure> {
         let Some(endpoint) = self.networking.receive_endpoints.get(request.endpoint) else {
             return Ok(None);
@@ -144,7 +144,7 @@ impl Owners {
     }
 }
 
-/// The join position, or what is wrong.
+/// Returns the join position, or the error in the SETUP.
 fn check(request: &CreateImage, window: usize) -> Result<i64, String> {
     let geometry = TermGeometry::new(request.initial_term_id, request.term_length)
         .map_err(|error| error.to_string())?;

@@ -1,22 +1,23 @@
-//! Images on their way: those that were asked for, and those that wait for their log files.
+//! Queue of image requests and of images that wait for their log files.
 //!
-//! A SETUP costs its sender a few bytes, and the file of an image may be large. So an endpoint has few of them made at the
-//! same time; more, if they are short: waiting for another thread a thousand times would take longer than making them.
+//! A SETUP costs its sender a few bytes, while the log file of an image may be large. The files created concurrently
+//! are therefore limited per endpoint: by number, or by total bytes if they are short, since creating a thousand short
+//! files one by one would take longer in waiting than in work.
 //!
-//! Contract: `ask` for an image, `next` gives one that may be begun, `wait` says that its file was asked for, `made` gives
-//! it back with its file. The receiver bounds how many it asks for at once.
+//! Contract: `add` queues a request, `next` returns one that may start, `wait` records that its file was requested,
+//! `on_created` returns it when the file is done. The receiver bounds the number of outstanding requests.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::PendingImage;
 use crate::boundary::{CreateImage, EndpointId};
 
-/// So many files of an endpoint may be made at the same time, however long they are …
+/// Maximum number of files created concurrently for an endpoint, whatever their length.
 const FILES: usize = 2;
-/// … or as many as have no more bytes than this together.
+/// Maximum number of bytes of files created concurrently for an endpoint if there are more than `FILES`.
 const BYTES: usize = 16 * 1024 * 1024;
 
-/// All images of the driver that are not there yet.
+/// Images of the driver that are not created yet.
 #[derive(Debug, Default)]
 pub(crate) struct ImageQueue {
     asked: VecDeque<CreateImage>,
@@ -24,7 +25,7 @@ pub(crate) struct ImageQueue {
     under_way: BTreeMap<EndpointId, UnderWay>,
 }
 
-/// The files that are made for an endpoint.
+/// Files in creation for an endpoint.
 #[derive(Debug, Clone, Copy, Default)]
 struct UnderWay {
     files: usize,
@@ -32,12 +33,12 @@ struct UnderWay {
 }
 
 impl ImageQueue {
-    /// The receiver wants one.
+    /// Queues a request of the receiver.
     pub(crate) fn ask(&mut self, request: CreateImage) {
         self.asked.push_back(request);
     }
 
-    /// The oldest one whose endpoint has not enough under way; `length` tells how long its file will be.
+    /// Returns the oldest request whose endpoint is below its limits; `length` returns the length of its file.
     pub(crate) fn next(&mut self, length: impl Fn(&CreateImage) -> usize) -> Option<CreateImage> {
         let under_way = &self.under_way;
         let has_room = |wanted: &CreateImage| {
@@ -49,7 +50,7 @@ impl ImageQueue {
         self.asked.remove(index)
     }
 
-    /// The file of one was asked for.
+    /// Records that the file of an image was requested.
     pub(crate) fn wait(&mut self, image: PendingImage) {
         let of = self.under_way.entry(image.request.endpoint).or_default();
         of.files += 1;
@@ -57,14 +58,14 @@ impl ImageQueue {
         self.pending.push(image);
     }
 
-    /// Whether the same image waits for its file already.
+    /// Returns true if an image for the same session already waits for its file.
     pub(crate) fn awaits(&self, request: &CreateImage) -> bool {
         let session = |of: &CreateImage| (of.endpoint, of.session_id, of.stream_id);
         let mut pending = self.pending.iter();
         pending.any(|image| session(&image.request) == session(request))
     }
 
-    /// The image of a file that was made, or not.
+    /// Removes and returns the image whose file was requested under this ticket.
     pub(crate) fn made(&mut self, ticket: u64) -> Option<PendingImage> {
         let mut pending = self.pending.iter();
         let index = pending.position(|image| image.ticket == ticket)?;
@@ -109,7 +110,8 @@ mod tests {
         }
     }
 
-    /// Begins all that may be begun, with files as long as `length` says; their sessions, which are their tickets.
+    /// Starts all images that may start, with file lengths given by `length`; returns their sessions, equal to their
+    /// tickets.
     fn begin(queue: &mut ImageQueue, length: impl Fn(&CreateImage) -> usize) -> Vec<i32> {
         let mut begun = Vec::new();
         while let Some(request) = queue.next(&length) {

@@ -1,4 +1,4 @@
-//! One subscriber: where it is, and whether it may be left behind.
+//! A subscriber of a log: its position, and the state machine of an untethered one.
 
 use taran_core::counters::Counter;
 use taran_protocol::event::EventCode;
@@ -6,10 +6,10 @@ use taran_protocol::uri::Untethered;
 
 use crate::event_log::{EventLog, Fact};
 
-/// One subscription reading one log.
+/// A subscription that reads a log.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
-    /// Id of the entry among the driver's subscriptions.
+    /// Id of the entry in the subscriptions of the driver.
     pub(crate) subscription_id: i64,
     /// Its `sub-pos` counter.
     pub(crate) position: Counter,
@@ -33,22 +33,22 @@ enum Phase {
     Resting,
 }
 
-/// What the owner of the log has to do for an untethered subscriber.
+/// Action that the owner of the log has to take for an untethered subscriber.
 #[derive(Debug)]
 pub(crate) enum TetherEvent {
-    /// Tell the client that the image is gone; the position still counts.
+    /// The image is to be reported as unavailable; the position is still tracked.
     Unavailable { subscription_id: i64 },
-    /// The position no longer counts (it is kept for the subscriber's return).
+    /// The position is not tracked any more; it is kept until the subscriber rejoins.
     Resting {
         subscription_id: i64,
         counter_id: i32,
     },
-    /// The subscriber does not come back: its counter is to be freed.
+    /// The subscriber does not rejoin: its counter is to be freed.
     Dropped {
         subscription_id: i64,
         position: Counter,
     },
-    /// The resting time is over: set the join position, call `rejoin`, tell the client.
+    /// The resting time is over: set the join position, call `rejoin`, report the image as available.
     Rested {
         subscription_id: i64,
         position: Counter,
@@ -56,7 +56,7 @@ pub(crate) enum TetherEvent {
 }
 
 impl TetherEvent {
-    /// Logs the step, which is one of a stream.
+    /// Logs the state change.
     pub(crate) fn log(&self, events: &EventLog, stream_id: i32, session_id: i32) {
         let (subscription_id, from, to) = match *self {
             Self::Unavailable { subscription_id } => (subscription_id, "ACTIVE", "LINGER"),
@@ -107,7 +107,7 @@ impl Subscriber {
         }
     }
 
-    /// Whether the position holds the stream back.
+    /// Returns true if the position is tracked for the limit of the stream.
     pub(super) fn counts(&self) -> bool {
         !matches!(
             self.tether,
@@ -118,7 +118,7 @@ impl Subscriber {
         )
     }
 
-    /// The next step of an untethered subscriber, if its time has come.
+    /// Advances the state of an untethered subscriber when its timeout has expired.
     pub(super) fn tick(
         &mut self,
         limit: i64,
@@ -165,7 +165,7 @@ impl Subscriber {
         None
     }
 
-    /// Whether the client has been told of the image and not of its end.
+    /// Returns true while the image is reported as available to the client.
     pub(super) fn has_image(&self) -> bool {
         match self.tether {
             Tether::Tethered => true,
@@ -173,7 +173,7 @@ impl Subscriber {
         }
     }
 
-    /// It has rested, and its position has been set: it counts again.
+    /// Tracks the position of a rested subscriber again. The caller has set it.
     pub(super) fn rejoin(&mut self, now_ns: i64) {
         if let Tether::Untethered {
             phase, since_ns, ..

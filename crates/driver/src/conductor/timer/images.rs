@@ -1,4 +1,4 @@
-//! The lives of images.
+//! Timer handling of images.
 
 use taran_protocol::event::EventCode;
 

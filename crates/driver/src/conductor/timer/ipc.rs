@@ -1,4 +1,4 @@
-//! The lives of IPC publications.
+//! Timer handling of IPC publications.
 
 use taran_protocol::counter::SystemCounter;
 
@@ -10,7 +10,7 @@ use super::PUBLICATIONS_PER_CYCLE;
 use super::tethering::Told;
 
 impl Owners {
-    /// The next ones that the timer has not come to.
+    /// Ticks the next publications of the sweep.
     pub(super) fn tick_ipc(&mut self) {
         let Some(from) = self.ticking.ipc else {
             return;
@@ -58,7 +58,7 @@ impl Owners {
                     Event::Done => done.push(id),
                     Event::Tether(step) => {
                         step.log(events, stream_id, session_id);
-                        // No agent follows these.
+                        // No agent tracks these positions.
                         told.tethered(publication, step, now.nanos, |_| {});
                     }
                 }

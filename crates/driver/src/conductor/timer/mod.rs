@@ -1,4 +1,4 @@
-//! What is done once per timer interval: clients that went away, and the lives of what they left behind
+//! Work done once per timer interval: client timeouts and the states of publications and images
 //! (docs/spec/shared-memory.md §10.2).
 
 mod images;
@@ -13,10 +13,10 @@ use super::clients::{Departure, Publication};
 use super::owners::Owners;
 use crate::rounds::Pace;
 
-/// Publications of each kind that the timer comes to in one duty cycle, so that ten thousand of them hold up nobody.
+/// Maximum number of publications of each kind ticked per duty cycle, so that ten thousand do not stall a cycle.
 const PUBLICATIONS_PER_CYCLE: usize = 128;
 
-/// Where the timer goes on with the publications; nowhere when it has come to all.
+/// Positions of the timer in the publications; `None` when all have been ticked.
 #[derive(Debug, Default)]
 pub(crate) struct Ticking {
     ipc: Option<usize>,
@@ -24,7 +24,7 @@ pub(crate) struct Ticking {
 }
 
 impl Ticking {
-    /// Begins with the first ones, unless it is not through with the last ones.
+    /// Starts a sweep, unless one is in progress.
     fn begin(&mut self) {
         self.ipc.get_or_insert(0);
         self.network.get_or_insert(0);
@@ -36,7 +36,7 @@ impl Ticking {
 }
 
 impl Owners {
-    /// Returns the clients that are gone.
+    /// Handles the timer. Returns the ids of removed clients.
     pub(crate) fn on_timer(&mut self) -> Vec<i64> {
         let timeout_ns = self.settings.timers.client_liveness_ns;
         let departures = self.clients.departures(self.now.nanos, timeout_ns);
@@ -53,7 +53,7 @@ impl Owners {
             .collect()
     }
 
-    /// Lets go of everything a client held.
+    /// Removes a client and releases all its resources.
     fn depart(&mut self, departure: Departure) {
         let client_id = departure.client_id;
         let Some(client) = self.clients.remove(client_id) else {
@@ -80,7 +80,7 @@ impl Owners {
         self.counters.free(heartbeat_id);
     }
 
-    /// One add command less refers to a publication.
+    /// Removes the reference of an add command to a publication.
     pub(crate) fn release_publication(&mut self, publication: Publication) {
         match publication {
             Publication::Ipc(id) => {
@@ -92,7 +92,7 @@ impl Owners {
         }
     }
 
-    /// Every duty cycle: those publications that the timer has not come to.
+    /// Continues the timer sweep over publications. Called in every duty cycle.
     pub(crate) fn go_on_ticking(&mut self) -> usize {
         let is_ticking = self.ticking.is_going_on();
         if is_ticking {
@@ -102,7 +102,7 @@ impl Owners {
         usize::from(is_ticking)
     }
 
-    /// Every duty cycle: limits of publishers, and clean terms ahead of them and of receivers.
+    /// Updates publisher limits and free positions, and cleans terms. Called in every duty cycle.
     pub(crate) fn update_limits(&mut self, pace: Pace) -> usize {
         let now_ns = self.now.nanos;
         self.settle_responses();

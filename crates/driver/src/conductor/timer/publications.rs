@@ -1,4 +1,4 @@
-//! The lives of network publications, and of the spies on them.
+//! Timer handling of network publications and their spies.
 
 use taran_protocol::counter::SystemCounter;
 
@@ -10,7 +10,7 @@ use super::tethering::{Follow, Told};
 use crate::boundary::SenderCommand;
 
 impl Owners {
-    /// The next ones that the timer has not come to.
+    /// Ticks the next publications of the sweep.
     pub(super) fn tick_network_publications(&mut self) {
         let Some(from) = self.ticking.network else {
             return;

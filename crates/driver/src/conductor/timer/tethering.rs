@@ -1,4 +1,4 @@
-//! What is done about subscribers that may be left behind, whatever it is that they read.
+//! Handling of untethered subscribers, common to IPC publications, network publications and images.
 
 use taran_core::counters::Counter;
 
@@ -10,12 +10,12 @@ use super::super::replies::Replies;
 use super::super::subscribers::TetherEvent;
 use super::super::subscriptions::Subscriptions;
 
-/// A log with such subscribers.
+/// A log with untethered subscribers.
 pub(super) trait Tethering {
-    /// As clients are told of it.
+    /// Returns the descriptor of the log.
     fn readable(&self) -> Readable<'_>;
 
-    /// A rested subscriber comes back.
+    /// Rejoins a rested subscriber.
     fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64);
 }
 
@@ -49,15 +49,15 @@ impl Tethering for NetworkPublication {
     }
 }
 
-/// What the agent that follows the positions of a log has to know.
+/// Change of the positions that an agent tracks.
 #[derive(Debug)]
 pub(super) enum Follow {
     Begin(Counter),
-    /// Of the counter with this id.
+    /// Counter id of the position.
     End(i32),
 }
 
-/// Those who are told.
+/// Handles untethered events and notifies clients.
 pub(super) struct Told<'a> {
     pub(super) replies: &'a mut Replies,
     pub(super) subscriptions: &'a Subscriptions,
@@ -65,7 +65,7 @@ pub(super) struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// Does what a step of a subscriber calls for. `follow` passes on to the agent what it has to know.
+    /// Handles a state change of a subscriber. `track` passes position changes to the agent.
     pub(super) fn tethered<T: Tethering>(
         &mut self,
         log: &mut T,
@@ -99,7 +99,7 @@ impl Told<'_> {
         }
     }
 
-    /// Tells everybody who reads a log that it is gone.
+    /// Reports the image as unavailable to its subscribers.
     pub(super) fn unavailable(&mut self, image_id: i64, readers: impl Iterator<Item = i64>) {
         for subscription_id in readers {
             if let Some(subscription) = self.subscriptions.find(subscription_id) {

@@ -1,9 +1,9 @@
-//! What becomes of an IPC publication as time goes by.
+//! State machine of an IPC publication.
 
 use super::{Event, IpcPublication, State};
 
 impl IpcPublication {
-    /// Once per timer interval.
+    /// Advances the state. Called once per timer interval.
     pub(crate) fn tick(&mut self, now_ns: i64) -> Vec<Event> {
         match self.state {
             State::Active if self.log.is_revoked() => self.end_revoked(),

@@ -1,4 +1,4 @@
-//! The drivers that the options name to start from.
+//! Bootstrap neighbors named by `aeron.driver.resolver.bootstrap.neighbor`.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,15 +9,15 @@ use super::super::super::counters::Counters;
 use super::super::super::failure::Failure;
 use super::neighbors::Neighbors;
 
-/// One of them; its name may mean another address later.
+/// A bootstrap neighbor. Its name may be resolved to another address later.
 #[derive(Debug)]
 pub(super) struct Bootstrap {
     text: String,
-    /// What is wrong with the text, if it is no address.
+    /// The parsed address, or the error in the text.
     address: Result<Address, String>,
     resolved: Option<SocketAddr>,
     counter: Counter,
-    /// Its name is being looked up.
+    /// True while a lookup of its name is in progress.
     asked: bool,
 }
 
@@ -41,12 +41,13 @@ impl Bootstrap {
         self.counter.id()
     }
 
-    /// The text it was given as.
+    /// Returns the configured text.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The host to look up, or why there is none, if it is not among the neighbours and nobody is looking already.
+    /// Returns the host to look up, or the error in the text, unless the driver is a neighbor or a lookup is in
+    /// progress.
     pub(super) fn ask(&mut self, neighbors: &Neighbors) -> Option<Result<&Host, &str>> {
         let is_there = self
             .resolved
@@ -58,8 +59,8 @@ impl Bootstrap {
         Some(address.map(|address| &address.host).map_err(String::as_str))
     }
 
-    /// What its name means, as of now. Without an answer it means what it did: names may be served again before the
-    /// driver of this one moves.
+    /// Handles the end of a lookup. After a failure the address is kept: the name service may return before the driver
+    /// moves.
     pub(super) fn answered(&mut self, ip: Option<IpAddr>, counters: &mut Counters) {
         self.asked = false;
         let port = self.address.as_ref().map_or(0, |address| address.port);
@@ -70,7 +71,7 @@ impl Bootstrap {
         }
     }
 
-    /// Says in its counter whether it is a neighbour.
+    /// Sets the counter to 1 if the driver is a neighbor, else to 0.
     pub(super) fn show(&self, neighbors: &Neighbors) {
         let is_there = self
             .resolved

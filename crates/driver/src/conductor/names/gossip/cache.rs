@@ -1,4 +1,4 @@
-//! The drivers that were heard of, by name.
+//! Cache of driver names and addresses.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -6,25 +6,24 @@ use std::ops::Bound;
 
 use taran_protocol::frame::ResolutionEntry;
 
-/// Most names kept; what is beyond is not taken in. A peer may tell anything.
+/// Maximum number of cached names; further ones are ignored, since a peer may send any number.
 const ENTRIES_MAX: usize = 4096;
 
-/// Most of them that are known from others only. The rest is for drivers that speak for themselves.
+/// Maximum number of names known only from third parties. The rest is for drivers that announce themselves.
 const HEARSAY_MAX: usize = 1024;
 
-/// What there is one entry for: a name and a family of address. All have an order, so that a walk over them can be
-/// interrupted.
+/// Cache key: a name and an address family. Keys are ordered, so that an iteration can be continued.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     is_ipv6: bool,
     name: Box<[u8]>,
 }
 
-/// Where a driver of this name was last known to be.
+/// Last known address of a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     address: SocketAddr,
-    /// When it gave its last sign of life, which may have come by way of others.
+    /// Time at which the driver was last alive, as reported by itself or by third parties.
     heard_ns: i64,
     is_hearsay: bool,
 }
@@ -41,8 +40,8 @@ impl Cache {
         self.entries.len()
     }
 
-    /// Takes in what was heard, from the driver itself or from another. Of two reports the younger one counts, so that an
-    /// old one which is still passed on does not take a driver back to where it was before.
+    /// Adds or updates an entry reported by the driver itself (`is_self`) or by a third party. The younger of two
+    /// reports wins, so that an old report in circulation does not revert an address.
     pub(super) fn learn(&mut self, name: &[u8], address: SocketAddr, heard_ns: i64, is_self: bool) {
         let key = Key {
             is_ipv6: address.is_ipv6(),
@@ -70,7 +69,7 @@ impl Cache {
         }
     }
 
-    /// Forgets what was not heard of since `deadline_ns`; true if there was something.
+    /// Removes entries not seen since `deadline_ns`; returns true if there were any.
     pub(super) fn forget_before(&mut self, deadline_ns: i64) -> bool {
         let before = self.entries.len();
         let hearsay = &mut self.hearsay;
@@ -82,7 +81,7 @@ impl Cache {
         self.entries.len() != before
     }
 
-    /// The addresses under a name.
+    /// Returns the addresses of a name.
     pub(super) fn find(&self, name: &str) -> Vec<IpAddr> {
         let of_family = |is_ipv6| {
             let name = name.as_bytes().into();
@@ -92,7 +91,7 @@ impl Cache {
         found.map(|entry| entry.address.ip()).collect()
     }
 
-    /// All entries behind `last`, as they are told to others at `now_ns`.
+    /// Returns the entries after `last`, with their ages at `now_ns`.
     pub(super) fn tell(
         &self,
         last: Option<&Key>,
@@ -109,7 +108,7 @@ impl Cache {
         })
     }
 
-    /// The key of the entry so many places behind `last`, the nearest at 0.
+    /// Returns the key of the entry at `index` after `last`.
     pub(super) fn key(&self, last: Option<&Key>, index: usize) -> Option<Key> {
         self.behind(last).nth(index).map(|(key, _)| key.clone())
     }

@@ -1,8 +1,8 @@
-//! Drivers that tell each other their names and addresses (docs/spec/wire.md §6), so that channels can name a driver instead of a
-//! host.
+//! Driver name resolution by gossip (docs/spec/wire.md §6), so that channels can name a driver instead of a host.
 //!
-//! Contract: [`Gossip::do_work`] often; it hears, forgets, tells. [`Gossip::next_lookup`] until it has none says which hosts
-//! are to be looked up, whose answers come in by [`Gossip::looked_up`]. [`Gossip::find`] answers from what was heard.
+//! Contract: call [`Gossip::do_work`] often; it receives, expires and sends entries. [`Gossip::next_lookup`] returns
+//! the hosts to look up until there is none; [`Gossip::on_lookup_result`] takes their results. [`Gossip::find`]
+//! searches the cache.
 
 mod bootstrap;
 mod cache;
@@ -32,13 +32,13 @@ use crate::context::GossipSettings;
 use crate::event_log::EventLog;
 use crate::faults::Faults;
 
-/// Between two looks at the socket and the clock.
+/// Interval between polls of the socket and the timers.
 const WORK_INTERVAL_NS: i64 = 10_000_000;
 
-/// Most datagrams of one kind sent to neighbours in one turn. With more of them a round takes several turns.
+/// Maximum number of datagrams of one kind sent per poll. With more neighbors, a round takes several polls.
 const DATAGRAMS_MAX: usize = 64;
 
-/// What gossip counts and tells besides its own counters.
+/// Counters of frames, and the event log.
 #[derive(Debug, Clone)]
 pub(crate) struct GossipCounters {
     pub(crate) invalid_packets: Counter,
@@ -46,7 +46,7 @@ pub(crate) struct GossipCounters {
     pub(crate) events: EventLog,
 }
 
-/// When what is due next.
+/// Times at which the next actions are due.
 #[derive(Debug)]
 struct Due {
     work_ns: i64,
@@ -55,20 +55,20 @@ struct Due {
     bootstrap_ns: i64,
 }
 
-/// A round of announcements: who of the neighbours got his last.
+/// Round of self announcements: the neighbor served last.
 #[derive(Debug, Default)]
 struct Announcing {
     peer: Option<SocketAddr>,
 }
 
-/// A round of telling: the last name of the frame before this one, and who of the neighbours got this one last.
+/// Round of cache entries: the last name of the previous frame, and the neighbor that got the current frame last.
 #[derive(Debug, Default)]
 struct Telling {
     told: Option<Key>,
     peer: Option<SocketAddr>,
 }
 
-/// This driver among its neighbours.
+/// Gossip state of this driver.
 #[derive(Debug)]
 pub(crate) struct Gossip {
     settings: GossipSettings,
@@ -76,7 +76,7 @@ pub(crate) struct Gossip {
     cache: Cache,
     neighbors: Neighbors,
     bootstrap: Vec<Bootstrap>,
-    /// The next one to be looked at, while lookups are due.
+    /// Next bootstrap neighbor to check for a lookup.
     unasked: usize,
     due: Due,
     announcing: Option<Announcing>,
@@ -88,7 +88,7 @@ pub(crate) struct Gossip {
 }
 
 impl Gossip {
-    /// On a socket that is bound to the resolver's interface. The first turn announces this driver.
+    /// Creates the state on a socket bound to the resolver's interface. The first poll announces this driver.
     pub(crate) fn new(
         settings: GossipSettings,
         transport: Box<dyn Transport>,
@@ -125,7 +125,7 @@ impl Gossip {
         })
     }
 
-    /// The addresses of the driver of this name: what was heard, or this driver's own.
+    /// Returns the addresses of the driver with this name, from the cache or this driver's own.
     pub(crate) fn find(&self, host: &str) -> Option<Vec<IpAddr>> {
         let heard = self.cache.find(host);
         if !heard.is_empty() {
@@ -134,7 +134,7 @@ impl Gossip {
         (host == self.settings.name).then(|| vec![self.socket.local_address().ip()])
     }
 
-    /// Hears, forgets and tells, when it is time to.
+    /// Receives, expires and sends entries when due. Returns the amount of work done.
     pub(crate) fn do_work(&mut self, now: Now) -> usize {
         if now.nanos < self.due.work_ns {
             return 0;
@@ -163,7 +163,7 @@ impl Gossip {
         work
     }
 
-    /// The next driver to start from whose address is wanted: its number and host, or why it has none.
+    /// Returns the next bootstrap neighbor to look up: its index, and the host or the error in its text.
     pub(crate) fn next_lookup(&mut self) -> Option<(usize, Result<Host, String>)> {
         while let Some(bootstrap) = self.bootstrap.get_mut(self.unasked) {
             let index = self.unasked;
@@ -175,7 +175,7 @@ impl Gossip {
         None
     }
 
-    /// The answer about one of them. Whoever is new hears of this driver in its next turn.
+    /// Handles the result of a lookup. A new address is announced to with the next poll.
     pub(crate) fn looked_up(
         &mut self,
         index: usize,
@@ -206,7 +206,7 @@ impl Gossip {
         }
     }
 
-    /// Takes in all that arrived, each datagram whole or not at all.
+    /// Receives datagrams. A datagram with an invalid part is dropped as a whole. Returns the number of datagrams.
     fn hear(&mut self, now: Now) -> usize {
         let Self {
             settings,
@@ -227,7 +227,7 @@ impl Gossip {
                     continue;
                 }
             };
-            // A driver speaks for itself once in a datagram.
+            // A driver announces itself once per datagram.
             let mut has_spoken = false;
             for entry in entries.flatten() {
                 let is_own =
@@ -247,14 +247,14 @@ impl Gossip {
         work
     }
 
-    /// Tells those that this driver starts from where it is.
+    /// Announces this driver to the bootstrap neighbors.
     fn announce_to_starts(&mut self, now: Now) {
         let starts = self.bootstrap.iter().filter_map(Bootstrap::resolved);
         let entry = own_entry(&self.settings, self.socket.local_address());
         self.socket.send(now, std::iter::once(entry), starts);
     }
 
-    /// Tells the next neighbours of a round where this driver is.
+    /// Announces this driver to the next neighbors of the round.
     fn announce(&mut self, now: Now) {
         let Some(round) = &mut self.announcing else {
             return;
@@ -271,7 +271,7 @@ impl Gossip {
         }
     }
 
-    /// Goes on with telling all neighbours of all drivers, in as many frames as it takes, each to everybody before the next.
+    /// Continues the round of cache entries: as many frames as needed, each to all neighbors before the next.
     fn tell(&mut self, now: Now) {
         let mut room = DATAGRAMS_MAX;
         while let Some(round) = self.telling.as_mut().filter(|_| room > 0) {
@@ -286,7 +286,7 @@ impl Gossip {
             if peers.len() == room {
                 round.peer = peers.last().copied();
             } else {
-                // An entry longer than a frame may be: nobody hears of it from here.
+                // An entry that does not fit into a frame is skipped.
                 let skipped = count.max(1) - 1;
                 round.told = self.cache.key(told, skipped);
                 round.peer = None;
@@ -319,7 +319,7 @@ fn own_entry(settings: &GossipSettings, local: SocketAddr) -> ResolutionEntry<'_
     }
 }
 
-/// Where the driver of an entry is. One that listens on all its addresses does not know by which of them it is seen.
+/// Returns the address of an entry. A driver bound to the wildcard address gets the source address of its datagram.
 fn address_of(entry: &ResolutionEntry<'_>, source: SocketAddr) -> Option<SocketAddr> {
     let ip = match entry.address.ip() {
         ip if !ip.is_unspecified() => ip,

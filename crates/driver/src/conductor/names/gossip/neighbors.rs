@@ -1,4 +1,4 @@
-//! The drivers that this one speaks to.
+//! Neighbors: the drivers that this one sends to.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,11 +8,11 @@ use taran_protocol::event::EventCode;
 
 use crate::event_log::{EventLog, Fact};
 
-/// Most neighbours kept: each gets every frame, so that a peer which invents some makes this driver send.
+/// Maximum number of neighbors. Each one is sent every frame, so invented neighbors cause traffic.
 const NEIGHBORS_MAX: usize = 1024;
 
-/// Most of them that have not spoken for themselves. One that is there does so as soon as it was spoken to, which makes room
-/// for the next.
+/// Maximum number of neighbors known only from third parties. A live neighbor announces itself as soon as it is sent
+/// to, which makes room for the next.
 const HEARSAY_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ struct Neighbor {
     is_hearsay: bool,
 }
 
-/// Addresses of drivers, and when each was last heard of.
+/// Addresses of drivers, and the time when each was last seen.
 #[derive(Debug, Default)]
 pub(super) struct Neighbors {
     known: BTreeMap<SocketAddr, Neighbor>,
@@ -30,7 +30,7 @@ pub(super) struct Neighbors {
 }
 
 impl Neighbors {
-    /// Nobody yet; who comes and goes is told to `events`.
+    /// Creates an empty set; additions and removals are logged to `events`.
     pub(super) fn new(events: EventLog) -> Self {
         Self {
             events,
@@ -46,14 +46,14 @@ impl Neighbors {
         self.known.contains_key(&address)
     }
 
-    /// The next `count` behind `last` in the order of addresses, or as many as there are.
+    /// Returns up to `count` neighbors after `last`, in the order of addresses.
     pub(super) fn behind(&self, last: Option<SocketAddr>, count: usize) -> Vec<SocketAddr> {
         let start = last.map_or(Bound::Unbounded, Bound::Excluded);
         let next = self.known.range((start, Bound::Unbounded)).take(count);
         next.map(|(address, _)| *address).collect()
     }
 
-    /// Takes in what was heard: a new neighbour from whoever tells, a sign of life from itself only.
+    /// Adds a neighbor reported by any driver. Only an announcement by the neighbor itself extends its lifetime.
     pub(super) fn learn(&mut self, address: SocketAddr, heard_ns: i64, is_self: bool) {
         if let Some(known) = self.known.get_mut(&address) {
             if is_self {
@@ -75,7 +75,7 @@ impl Neighbors {
         }
     }
 
-    /// Forgets who was not heard of since `deadline_ns`; true if there was one.
+    /// Removes neighbors not seen since `deadline_ns`; returns true if there were any.
     pub(super) fn forget_before(&mut self, deadline_ns: i64) -> bool {
         let before = self.known.len();
         let (events, hearsay) = (&self.events, &mut self.hearsay);

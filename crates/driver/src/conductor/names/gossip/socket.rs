@@ -1,4 +1,4 @@
-//! The socket at which drivers exchange names.
+//! Socket of the driver name resolution.
 
 use std::net::SocketAddr;
 
@@ -9,10 +9,10 @@ use taran_protocol::frame::{ResolutionEntry, write_resolution};
 
 use crate::faults::Faults;
 
-/// Most datagrams taken in at once; drivers say little.
+/// Maximum number of datagrams per receive call; traffic is low.
 const DATAGRAMS: usize = 8;
 
-/// A bound socket with its buffers. A peer that cannot be sent to delays nobody else.
+/// A bound socket with its buffers. A send failure to one peer does not affect the others.
 #[derive(Debug)]
 pub(super) struct Socket {
     transport: Box<dyn Transport>,
@@ -23,7 +23,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Frames get as long as `mtu`.
+    /// Creates the socket; frames are at most `mtu` bytes long.
     pub(super) fn new(
         transport: Box<dyn Transport>,
         mtu: usize,
@@ -43,7 +43,7 @@ impl Socket {
         self.transport.local_address()
     }
 
-    /// Sends what fits of `entries` in one frame to all `peers`; how many fitted.
+    /// Sends as many `entries` as fit into one frame to all `peers`; returns how many fitted.
     pub(super) fn send<'a>(
         &mut self,
         now: Now,
@@ -53,7 +53,7 @@ impl Socket {
         let (frame, count) = write_resolution(&mut self.outbox, entries);
         let local = self.transport.local_address();
         for peer in peers {
-            // Told by somebody of the other kind; there is no way to it from here.
+            // An IPv6 neighbor reported by a dual-stack driver cannot be reached from here.
             if local.is_ipv4() && peer.is_ipv6() {
                 continue;
             }
@@ -71,7 +71,7 @@ impl Socket {
         count
     }
 
-    /// Takes in what has arrived.
+    /// Receives a batch of datagrams.
     pub(super) fn receive(&mut self, now: Now) -> impl Iterator<Item = Datagram<'_>> {
         if let Err(error) = self.transport.receive(&mut self.inbox) {
             self.inbox.clear();

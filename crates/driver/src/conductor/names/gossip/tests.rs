@@ -20,7 +20,7 @@ struct Rig {
     now_ns: i64,
 }
 
-/// A driver called `driver-a` on 127.0.0.1:1, whose peer sends from 10.0.0.7:4040.
+/// Returns a driver named `driver-a` on 127.0.0.1:1, whose peer sends from 10.0.0.7:4040.
 fn rig(bootstrap: &[&str]) -> Rig {
     let region = || Region::anonymous(1 << 16).unwrap();
     let table = CounterTable::new(
@@ -127,7 +127,7 @@ fn a_driver_announces_itself_to_those_it_starts_from() {
     rig.looked_up(0, &found);
     rig.turn_after(10 * MS);
     assert_eq!(rig.sent_to(), ["10.0.0.8:8051".parse().unwrap()]);
-    // docs/spec/wire.md §9, with this driver's address.
+    // The frame of docs/spec/wire.md §9, with this driver's address.
     let expected = hex("20 00 00 00 00 00 07 00  01 80 01 00 00 00 00 00
          7f 00 00 01 08 00 64 72  69 76 65 72 2d 61 00 00");
     assert_eq!(rig.socket.sent(), [expected]);
@@ -205,7 +205,7 @@ fn what_is_known_is_passed_on_in_frames_of_the_right_length() {
         })
         .collect();
     assert!(told.iter().all(|(length, _)| *length <= 128), "{told:?}");
-    // Three of the four neighbours can be reached from an IPv4 socket, and each is told of all four.
+    // Three of the four neighbors are reachable from an IPv4 socket, and each receives all four entries.
     for name in [b"b", b"c", b"d", b"e"] {
         let times = told.iter().filter(|(_, told)| told == name).count();
         assert_eq!(times, 3, "{told:?}");
@@ -236,7 +236,7 @@ fn one_datagram_full_of_strangers_is_spread_over_turns_and_soon_over() {
         "it is one driver that speaks, and much hearsay"
     );
 
-    // What each neighbour was told of whom, and the most that was sent in one turn.
+    // Number of times each name was sent, and the most datagrams sent in one poll.
     let (mut told, mut announced, mut most) = ([0; 2_600], 0, 0);
     for _ in 0..450 {
         rig.turn_after(10 * MS);

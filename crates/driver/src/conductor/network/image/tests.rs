@@ -1,4 +1,4 @@
-//! An image without a receiver: the test says what the receiver would.
+//! An image without a receiver: the test acts for it.
 
 use super::super::super::subscribers::Subscriber;
 use super::*;
@@ -7,7 +7,7 @@ use crate::testing::*;
 const WINDOW: i32 = TERM_LENGTH / 2;
 const TERM: i64 = TERM_LENGTH as i64;
 
-/// An image that joined at 0.
+/// An image that joined at position 0.
 struct Rig {
     image: Image,
     shared: Arc<ImageShared>,
@@ -51,7 +51,7 @@ impl Rig {
         }
     }
 
-    /// A subscription joins, and its client reads up to there.
+    /// Adds a subscription whose client has read up to `position`.
     fn join(&mut self, id: i64, tether: bool, position: i64) -> Counter {
         let counter = Counter::detached();
         counter.set(position);
@@ -74,7 +74,7 @@ fn what_a_late_subscriber_has_yet_to_read_is_not_freed() {
     let mut rig = Rig::new();
     rig.join(1, true, 2 * TERM);
     let late = rig.join(2, true, TERM + 64);
-    // The receiver has not heard of the second one.
+    // The receiver does not know the second subscriber yet.
     rig.shared.receiver_status(2 * TERM, WINDOW);
     assert_eq!(rig.update(), 64);
     late.set(i64::MIN);

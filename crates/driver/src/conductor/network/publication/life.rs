@@ -1,9 +1,9 @@
-//! What becomes of a network publication as time goes by.
+//! State machine of a network publication.
 
 use super::{Event, NetworkPublication, State};
 
 impl NetworkPublication {
-    /// Once per timer interval.
+    /// Advances the state. Called once per timer interval.
     pub(crate) fn tick(&mut self, now_ns: i64) -> Vec<Event> {
         match self.state {
             State::Active if self.log.is_revoked() => {
@@ -62,7 +62,7 @@ impl NetworkPublication {
         vec![Event::Ended { revoked: false }]
     }
 
-    /// Spies that may be dropped are, when they hold the publisher back for too long (docs/spec/wire.md §5.9).
+    /// Drops untethered spies that limit the publisher for too long (docs/spec/wire.md §5.9).
     fn tick_untethered(&mut self, now_ns: i64) -> Vec<Event> {
         let below = self.sender_position() - self.window + self.window / 4;
         let events = self
