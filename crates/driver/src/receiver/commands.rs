@@ -1,4 +1,4 @@
-//! What the conductor asks of the receiver.
+//! Handlers of the conductor's commands.
 
 use taran_core::clock::Now;
 
@@ -6,7 +6,7 @@ use super::{ReceiveContext, ReceiveEndpoint, ReceiveTransport, Receiver, Receive
 use crate::boundary::{ConductorEvent, EndpointId, ImageId, ReceiverCommand, TransportId};
 
 impl Receiver {
-    /// Takes one command, if everything that it may have to answer can be told.
+    /// Takes one command, if there is room for the events that it may cause.
     pub(super) fn take_command(&mut self, now: Now) -> usize {
         let Some(command) = self.outbox.next_command(&mut self.commands) else {
             return 0;

@@ -1,9 +1,9 @@
-//! Receiving straight into the log.
+//! Direct receive: from the socket into the term buffer.
 //!
-//! Of a fast stream, train follows train. Where several of one image came in a row, the next one is received at the place
-//! where it belongs if it follows: all but its first header, which readers wait for. It is then copied once, by the
-//! kernel, and memory is met once. If something else came, it is taken out of there again; what it leaves behind lies
-//! where nobody looks before it is overwritten.
+//! On a fast stream one GRO batch follows another. After several consecutive batches of one image the next one is
+//! received where it belongs if it continues the stream: all but its first header, for which readers wait. The kernel's
+//! copy is then the only one, and each cache line is touched once. If the prediction was wrong, the bytes are copied to
+//! the receive batch and handled normally; what remains in the term lies where no reader looks until it is overwritten.
 
 use taran_net::{ReceiveBatch, Received, Train};
 use taran_protocol::frame::{DataHeader, FromBytes};
@@ -13,20 +13,20 @@ use super::endpoint::ReceiveEndpoint;
 use super::image::ReceiverImage;
 use crate::rounds::Seat;
 
-/// After so many long trains in a row the next one is expected to be of the same image. One that is not costs a copy more.
+/// Consecutive long runs of one image after which the next one is predicted. A misprediction costs one copy.
 const MIN_LONG_RUNS: u32 = 4;
-/// After so many short ones in a row nothing is expected: they are better received several at a time.
+/// Consecutive short runs after which nothing is predicted: short ones are better received several per call.
 const MAX_SHORT_RUNS: u32 = 2;
-/// What is shorter is short …
+/// Minimum length of a long run of several datagrams.
 const LONG_RUN: usize = 8 * 1024;
-/// … and so is a lone datagram that is shorter than this.
+/// Minimum length of a long run of a single datagram.
 const LONG_SINGLE: usize = 32 * 1024;
 
 const HEADER: usize = size_of::<DataHeader>();
 
-/// Whether a train is worth being received by a call of its own.
-pub(super) fn is_long(train: &Train<'_>) -> bool {
-    is_long_run(train.payload.len(), train.stride)
+/// Returns true if a GRO batch is long enough to deserve a receive call of its own.
+pub(super) fn is_long(gro_batch: &Train<'_>) -> bool {
+    is_long_run(gro_batch.payload.len(), gro_batch.stride)
 }
 
 fn is_long_run(length: usize, stride: usize) -> bool {
@@ -38,27 +38,27 @@ fn is_long_run(length: usize, stride: usize) -> bool {
     length >= least
 }
 
-/// Whose the last long trains on a transport were.
+/// Predicts the image of the next run on a transport from the last long ones.
 #[derive(Debug, Default)]
 pub(super) struct StreamPredictor {
     slot: Option<Seat>,
     long: u32,
-    /// Short ones, and those that are no single run, since the last long one.
+    /// Short runs, and batches of several runs, since the last long one.
     short: u32,
-    /// The one that is about to be noted was taken for the next of a row, and was not.
+    /// Set while a mispredicted run has not been recorded.
     mispredicted: bool,
-    /// Another one came behind the first one of the last look.
+    /// Set if more than one run was received in the last poll.
     expects_more: bool,
 }
 
 impl StreamPredictor {
-    /// A train came in, and went to this image as a whole, or not.
+    /// Records a received GRO batch; `to` is the image that took all of it.
     pub(super) fn record(&mut self, to: Option<Seat>, is_long: bool) {
         let mispredicted = std::mem::take(&mut self.mispredicted);
         if !is_long {
-            // A burst ends with one, and signs of life and other streams come in between.
+            // A burst ends with a short run; heartbeats and other streams occur in between.
             self.short = self.short.saturating_add(1);
-            // Where they are more than those of a row, these have to show again that they are one.
+            // If they outnumber the long runs, the stream has to qualify again.
             if mispredicted && self.short >= MAX_SHORT_RUNS {
                 self.long = 0;
             }
@@ -71,25 +71,25 @@ impl StreamPredictor {
         self.short = 0;
     }
 
-    /// How many came in one look, nothing behind the last of them. A look at what is not there costs as much as one
-    /// that brings something, so that the second one is taken only where it is likely.
+    /// Records the number of runs received in a poll, which ended with an empty socket. An empty receive call costs as
+    /// much as a successful one, so a second one is made only where it is likely to succeed.
     pub(super) fn on_poll_end(&mut self, count: usize) {
         self.expects_more = count > usize::from(self.expects_more);
     }
 
-    /// Whose the next one will be, if the row is long enough.
+    /// Returns the slot of the image for which the next run is predicted.
     fn predicted(&self) -> Option<Seat> {
         self.slot
             .filter(|_| self.long >= MIN_LONG_RUNS && self.short < MAX_SHORT_RUNS)
     }
 }
 
-/// What came of receiving in place.
+/// Result of a direct receive.
 pub(super) enum DirectReceive {
-    /// No train is expected: receive as ever.
+    /// There is no prediction: receive normally.
     NotPredicted,
     Empty,
-    /// It is in the batch: it turned out to be something else.
+    /// The prediction was wrong: the datagrams are in the batch.
     Mispredicted,
     Received {
         bytes: usize,
@@ -98,7 +98,7 @@ pub(super) enum DirectReceive {
 }
 
 impl ReceiveEndpoint {
-    /// Receives one train into the log of the image that expects it.
+    /// Receives one run into the log of the predicted image.
     pub(super) fn receive_direct(
         &mut self,
         slot: usize,
@@ -118,10 +118,10 @@ impl ReceiveEndpoint {
         let mut head = [0; HEADER];
         let received = {
             let image = self.images.get_mut(seat);
-            let Some(mut place) = image.and_then(ReceiverImage::next_run_buffer) else {
+            let Some(mut buffer) = image.and_then(ReceiverImage::next_run_buffer) else {
                 return DirectReceive::NotPredicted;
             };
-            transport.transport.receive_parts(&mut head, &mut place)
+            transport.transport.receive_parts(&mut head, &mut buffer)
         };
         let received = match received {
             Ok(None) => return DirectReceive::Empty,
@@ -175,7 +175,7 @@ impl ReceiveEndpoint {
         is_committed
     }
 
-    /// Into the batch, as if it had been received there.
+    /// Copies the received bytes to the batch, as if they had been received there.
     fn move_to_batch(
         &mut self,
         slot: usize,

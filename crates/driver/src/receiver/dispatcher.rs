@@ -1,7 +1,7 @@
-//! Which image a frame belongs to, and what to do while there is none (docs/spec/wire.md §5.1).
+//! Data packet dispatcher: maps frames to images and tracks sessions without one (docs/spec/wire.md §5.1).
 //!
-//! Pure bookkeeping: frames come in as their ids, verdicts go out. "Nobody is interested" is not stored, it is what the
-//! subscriptions say. The tables are bounded, because anybody can send frames with invented ids.
+//! It does no I/O: it takes the ids of frames and returns actions. "No interest" is not a stored state but follows from
+//! the subscriptions. All tables are bounded, because anyone can send frames with invented ids.
 
 mod interest;
 
@@ -9,19 +9,19 @@ use std::collections::VecDeque;
 
 use crate::ids::{IdHash, IdMap, IdSet};
 
-/// How long data waits for the SETUP that was asked for.
+/// Time to wait for an elicited SETUP before it is requested again.
 const SETUP_TIMEOUT_NS: i64 = 1_000_000_000;
 
-/// Sessions waiting for a SETUP at a time; beyond it data of further sessions is dropped.
+/// Maximum sessions waiting for a SETUP; data of further sessions is dropped.
 const MAX_PENDING: usize = 1024;
 
-/// Images being created at a time; a SETUP beyond it is dropped, its sender repeats it.
+/// Maximum images under creation; further SETUPs are dropped, and their senders repeat them.
 const MAX_CREATING: usize = 64;
 
-/// Sessions known per stream, in whatever state.
+/// Maximum sessions per stream, in any state.
 const MAX_SESSIONS: usize = 65_536;
 
-/// Session and stream.
+/// Session id and stream id.
 type Key = (i32, i32);
 
 #[doc(alias = "DataPacketDispatcher")]
@@ -31,7 +31,7 @@ pub(super) struct Dispatcher {
     session_limit: usize,
     pending: VecDeque<Pending>,
     creating: usize,
-    /// The image found last: streams come in trains.
+    /// The image found last: consecutive frames usually belong to one stream.
     recent: Option<(Key, usize)>,
 }
 
@@ -40,19 +40,19 @@ struct Stream {
     all_sessions: bool,
     session_ids: IdSet,
     sessions: IdMap<i32, Session>,
-    /// Images, and those being made.
+    /// Images, including those under creation.
     images: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Session {
-    /// Data came, a SETUP was asked for.
+    /// Data arrived and a SETUP was requested.
     PendingSetup { deadline_ns: i64 },
-    /// The conductor is making the image.
+    /// The conductor is creating the image.
     Creating,
     /// Slot of the image.
     Image(usize),
-    /// The image timed out: ignored until the conductor says otherwise.
+    /// The image timed out; frames are ignored until the conductor ends the cool-down.
     CoolDown,
 }
 
@@ -62,28 +62,28 @@ struct Pending {
     deadline_ns: i64,
 }
 
-/// What to do with data.
+/// Action for a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DataAction {
     Image(usize),
-    /// Ask for a SETUP.
+    /// Request a SETUP.
     ElicitSetup,
     Drop,
 }
 
-/// What to do with a SETUP.
+/// Action for a SETUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SetupAction {
     Image(usize),
-    /// Ask the conductor for an image, then [`Dispatcher::on_image_requested`].
+    /// Request an image from the conductor, then call [`Dispatcher::on_image_requested`].
     CreateImage,
-    /// As [`SetupAction::Drop`], and somebody should know.
+    /// Drop it and report that the session limit was reached.
     LimitReached,
     Drop,
 }
 
 impl Dispatcher {
-    /// `seed` is chance, so that nobody can choose ids that are slow to find.
+    /// `seed` must be random, so that peers cannot choose ids that collide in the hash tables.
     pub(super) fn new(session_limit: usize, seed: u64) -> Self {
         Self {
             streams: IdMap::with_hasher(IdHash::new(seed)),
@@ -94,7 +94,7 @@ impl Dispatcher {
         }
     }
 
-    /// The slot of an image.
+    /// Returns the slot of an image.
     pub(super) fn image(&mut self, session_id: i32, stream_id: i32) -> Option<usize> {
         let key = (session_id, stream_id);
         if let Some((recent, slot)) = self.recent
@@ -111,7 +111,7 @@ impl Dispatcher {
         }
     }
 
-    /// Data, padding or a heartbeat arrived.
+    /// Handles data, padding or a heartbeat.
     pub(super) fn on_data(
         &mut self,
         session_id: i32,
@@ -126,8 +126,8 @@ impl Dispatcher {
             return DataAction::Drop;
         };
         let is_new = !stream.sessions.contains_key(&session_id);
-        let has_room = self.pending.len() < MAX_PENDING && stream.sessions.len() < MAX_SESSIONS;
-        if is_end_of_stream || !is_new || !stream.is_interested_in(session_id) || !has_room {
+        let has_capacity = self.pending.len() < MAX_PENDING && stream.sessions.len() < MAX_SESSIONS;
+        if is_end_of_stream || !is_new || !stream.is_interested_in(session_id) || !has_capacity {
             return DataAction::Drop;
         }
         let deadline_ns = now_ns + SETUP_TIMEOUT_NS;
@@ -141,7 +141,7 @@ impl Dispatcher {
         DataAction::ElicitSetup
     }
 
-    /// A SETUP arrived.
+    /// Handles a SETUP.
     pub(super) fn on_setup(&self, session_id: i32, stream_id: i32) -> SetupAction {
         let Some(stream) = self.streams.get(&stream_id) else {
             return SetupAction::Drop;
@@ -163,19 +163,19 @@ impl Dispatcher {
         }
     }
 
-    /// The conductor was asked for an image.
+    /// Records that the conductor was asked for an image.
     pub(super) fn on_image_requested(&mut self, session_id: i32, stream_id: i32) {
         self.set(session_id, stream_id, Some(Session::Creating));
     }
 
-    /// The conductor will not make the image.
+    /// Records that the conductor refused to create the image.
     pub(super) fn on_image_refused(&mut self, session_id: i32, stream_id: i32) {
         if self.session(session_id, stream_id) == Some(Session::Creating) {
             self.set(session_id, stream_id, None);
         }
     }
 
-    /// The image is there. False when nobody wants it any more.
+    /// Records that the image exists. Returns false if no subscription is interested in it.
     pub(super) fn add_image(&mut self, session_id: i32, stream_id: i32, slot: usize) -> bool {
         let has_interest = self
             .streams
@@ -187,7 +187,7 @@ impl Dispatcher {
         has_interest
     }
 
-    /// The image leaves, if it is still the one of its session; with `cool_down` nothing else takes its place yet.
+    /// Removes the image if it is still the current one of its session; `cool_down` blocks a new image for now.
     pub(super) fn remove_image(
         &mut self,
         session_id: i32,
@@ -210,7 +210,7 @@ impl Dispatcher {
         }
     }
 
-    /// Gives up on SETUPs that did not come; the next data asks again.
+    /// Drops sessions whose SETUP did not arrive in time; their next data frame requests it again.
     pub(super) fn expire(&mut self, now_ns: i64) {
         while let Some(Pending {
             key: (session_id, stream_id),
@@ -234,7 +234,7 @@ impl Dispatcher {
             .copied()
     }
 
-    /// The only place where a session changes, which keeps the counts.
+    /// Changes the state of a session. All changes go through here, to keep the counts.
     fn set(&mut self, session_id: i32, stream_id: i32, to: Option<Session>) {
         self.recent = None;
         let Some(stream) = self.streams.get_mut(&stream_id) else {

@@ -1,4 +1,4 @@
-//! A receive endpoint: one channel's sockets, the subscriptions on it and the images they get.
+//! Receive endpoint: the sockets of one channel, its subscriptions and their images.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -18,36 +18,35 @@ use crate::boundary::{EndpointId, ReceiveEndpointSpec};
 use crate::rounds::{Pace, Rounds};
 use crate::timestamps::ReceiveTimestamps;
 
-/// Most batches received in one look at a socket (of one train, where they are received in place), as long as they are full
-/// and …
+/// Maximum batches received per poll of a socket, as long as they are full; for direct receive [`BATCH`] applies.
 const MAX_BATCHES_PER_POLL: usize = 4;
-/// … hold no more than this together: a crowd of little datagrams does not hold up the stream behind it, and a fast stream
-/// is read while it is in the cache, before more of it is received. What is not received waits in the socket, and is met only
-/// once all the same.
+/// Soft limit of bytes received per poll of a socket. Many small datagrams do not delay a stream behind them by more
+/// than this, and a fast stream is delivered to subscribers while it is in the cache. The remainder waits in the socket
+/// buffer, where it costs no additional cache misses.
 const MAX_BYTES_PER_POLL: usize = 128 * 1024;
 
-/// A receive endpoint: built by the conductor, owned by the receiver.
+/// Receive endpoint. Built by the conductor, owned by the receiver.
 #[doc(alias = "ReceiveChannelEndpoint")]
 #[doc(alias = "MultiRcvDestination")]
 #[derive(Debug)]
 pub struct ReceiveEndpoint {
     pub(super) id: EndpointId,
     pub(super) identity: Identity,
-    /// Transports stay in their slot for life.
+    /// A transport keeps its slot for its lifetime.
     pub(super) transports: Vec<Option<ReceiveTransport>>,
-    /// Transports come and go (`control-mode=manual`).
+    /// Transports are added and removed (`control-mode=manual`).
     has_destinations: bool,
     pub(super) timestamps: Option<ReceiveTimestamps>,
     pub(super) dispatcher: Dispatcher,
-    /// An image's slot is its seat.
+    /// The slot of an image is the one of this schedule.
     pub(super) images: Rounds<ReceiverImage>,
     pub(super) image_index: ImageIndex,
-    /// How much may be under way to all images together.
+    /// Sum of the windows of all images: the maximum number of bytes in flight.
     pub(super) total_window: usize,
     window_throttle: WindowThrottle,
 }
 
-/// What was received from a socket in one go.
+/// Result of one receive call.
 struct ReceiveResult {
     bytes: usize,
     may_be_more: bool,
@@ -55,7 +54,7 @@ struct ReceiveResult {
 }
 
 impl ReceiveEndpoint {
-    /// An endpoint without subscriptions.
+    /// Creates an endpoint without subscriptions.
     #[must_use]
     pub fn new(spec: ReceiveEndpointSpec) -> Self {
         let channel = spec.channel;
@@ -79,20 +78,20 @@ impl ReceiveEndpoint {
         }
     }
 
-    /// Identity.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> EndpointId {
         self.id
     }
 
-    /// The receiver has it now.
+    /// Called once when the receiver takes ownership.
     pub(super) fn start(&mut self, context: &mut ReceiveContext<'_>) {
         for index in 0..self.transports.len() {
             self.start_transport(index, context);
         }
     }
 
-    /// Takes what has arrived. Returns the number of bytes.
+    /// Receives what has arrived. Returns the number of bytes.
     pub(super) fn poll(
         &mut self,
         batch: &mut ReceiveBatch,
@@ -111,7 +110,7 @@ impl ReceiveEndpoint {
         bytes
     }
 
-    /// Windows are narrowed while a socket loses something.
+    /// Reduces windows while a socket drops datagrams.
     fn check_drops(&mut self, now_ns: i64) {
         let streams = self.images.busy().max(1);
         let (mut has_drops, mut capacity) = (false, usize::MAX);
@@ -123,7 +122,7 @@ impl ReceiveEndpoint {
             .update(has_drops, capacity / streams, now_ns);
     }
 
-    /// One look at one socket.
+    /// Polls one socket. Returns the number of bytes.
     fn poll_transport(
         &mut self,
         index: usize,
@@ -154,7 +153,7 @@ impl ReceiveEndpoint {
         bytes
     }
 
-    /// One batch of what has arrived, or one train of whom it was expected from.
+    /// Receives one batch, or one segment run directly into the log of the image for which it is predicted.
     fn receive_once(
         &mut self,
         index: usize,
@@ -178,9 +177,9 @@ impl ReceiveEndpoint {
             may_be_more: batch.is_full(),
             is_direct: false,
         };
-        for train in batch.trains() {
-            received.bytes += train.payload.len();
-            self.on_train(index, &train, context);
+        for gro_batch in batch.trains() {
+            received.bytes += gro_batch.payload.len();
+            self.on_gro_batch(index, &gro_batch, context);
         }
         received
     }
@@ -205,7 +204,8 @@ impl ReceiveEndpoint {
                 return;
             }
         }
-        // What comes next is likely to be as long. It is found out by and by: sixteen trains would be too much.
+        // The next GRO batches are likely to be as long. The slot count adapts in steps: 16 full GRO batches would be
+        // too much.
         let most = BATCH.min(2 * transport.batch_slots);
         let fitting = MAX_BYTES_PER_POLL * batch.trains().len() / batch.bytes().max(1);
         transport.batch_slots = fitting.clamp(1, most);
@@ -214,8 +214,8 @@ impl ReceiveEndpoint {
         }
     }
 
-    /// A turn for each image that receives, and for some that do not, and what the endpoint itself does by time. Returns
-    /// how much was done.
+    /// Polls the images that the schedule selects and does the periodic work of the endpoint. Returns the amount of
+    /// work.
     pub(super) fn poll_images(&mut self, pace: Pace, context: &mut ReceiveContext<'_>) -> usize {
         for transport in self.transports.iter_mut().flatten() {
             transport.control_batch.shared_by(self.images.len());
@@ -243,7 +243,7 @@ impl ReceiveEndpoint {
                 }
             };
             work += done;
-            // Status messages that only repeat themselves are no progress, but what is missing has its own times.
+            // A repeated status message is no progress; an open gap has deadlines of its own.
             image.progress() != before || image.has_open_gap()
         });
         for transport in self.transports.iter_mut().flatten() {

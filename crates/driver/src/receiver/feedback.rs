@@ -1,4 +1,4 @@
-//! What an image tells its sender (docs/spec/wire.md §5.6).
+//! Feedback of an image to its sender: status messages, error frames, RTT requests (docs/spec/wire.md §5.6).
 
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::frame::{
@@ -13,7 +13,7 @@ use super::window_throttle::WindowThrottle;
 use crate::congestion::{Advice, Progress};
 
 impl ReceiverImage {
-    /// Answers the sender if there is something to say. Returns how much was said.
+    /// Sends the feedback that is due. Returns the number of frames sent.
     pub(super) fn send_feedback(
         &mut self,
         is_active: bool,
@@ -28,9 +28,9 @@ impl ReceiverImage {
         self.measure_round_trip(context) + self.send_status_message(is_active, context)
     }
 
-    /// Schedules a status message when the subscribers have moved far enough, but never lets the sender into memory
-    /// that is not free: what it may write, half a term ahead, must be less than a log length (three terms) ahead of
-    /// the free position.
+    /// Schedules a status message when the subscribers have advanced far enough. The position is limited so that the
+    /// sender cannot write into memory that is not free: it may send up to half a term beyond it, and that must be less
+    /// than a log length (three terms) beyond the free position.
     fn update_status_schedule(&mut self, window_throttle: &mut WindowThrottle, now_ns: i64) {
         let Some(consumed) = self.subscribers.min_position(self.rebuild_position) else {
             return;
@@ -57,8 +57,8 @@ impl ReceiverImage {
         }
         let free = self.spec.shared.free_position() + 5 * i64::from(half_term)
             - i64::from(FRAME_ALIGNMENT);
-        // What goes out anyway says how far things are: without news the next step of a slow subscriber could wait for
-        // ever for a sender that waits for it.
+        // A periodic status message carries the current position. Otherwise a slow subscriber's small step, which
+        // schedules no message, could stall a sender that waits for it.
         let is_urgent = advice.is_urgent || self.status_schedule.is_overdue(now_ns);
         if self
             .status_schedule
@@ -82,7 +82,7 @@ impl ReceiverImage {
             return 0;
         }
         if self.setup_reply_budget.is_exhausted() {
-            // Due still, for when it is worth an answer again. Clients are told all the same.
+            // Still due: it is sent when the next SETUP arrives. The count for clients is updated regardless.
             self.update_active_transport_count(context.now.nanos);
             return 0;
         }
@@ -103,7 +103,7 @@ impl ReceiverImage {
             return 0;
         }
         if self.send_to_all(datagram.bytes(), context) == SendResult::SocketFull {
-            // Due still: the sender may be waiting for it.
+            // Still due: the sender may be waiting for it.
             return 0;
         }
         context.counters.status_messages_sent.increment();
@@ -114,12 +114,14 @@ impl ReceiverImage {
         1
     }
 
-    /// Whether the status message that is due only says what the last one said. The first ones are an answer.
+    /// Returns true if the status message that is due only repeats the last one. Replies to SETUPs do not count as
+    /// repetitions.
     fn is_repetition(&self, is_active: bool) -> bool {
         is_active && !self.status_schedule.has_changed() && self.setup_reply_budget.is_unlimited()
     }
 
-    /// Keeps it, to be sent with others. False if it has to go now: there is no crowd, or it has several ways.
+    /// Queues a repeated status message for a batch. Returns false if it has to be sent now: too few images share the
+    /// socket, or there are several connections.
     fn enqueue_repetition(&mut self, frame: &[u8], context: &mut ImageContext<'_>) -> bool {
         if context.is_multi_destination {
             return false;
@@ -142,7 +144,7 @@ impl ReceiverImage {
         self.queued_status.is_some()
     }
 
-    /// Repeated before each regular status message, as long as there is something to tell (docs/spec/wire.md §2.10).
+    /// Sends a RESPONSE_SETUP; it is repeated before each periodic status message (docs/spec/wire.md §2.10).
     fn send_response_setup(&mut self, context: &mut ImageContext<'_>) {
         let Some(response_session_id) = self.response_setup.take() else {
             return;
@@ -199,7 +201,7 @@ impl ReceiverImage {
         1
     }
 
-    /// Sends a frame on every connection. The worst outcome counts.
+    /// Sends a frame on every connection. Returns the worst result.
     pub(super) fn send_to_all(&self, frame: &[u8], context: &mut ImageContext<'_>) -> SendResult {
         let mut outcome = SendResult::Sent;
         let targets = self
@@ -208,7 +210,7 @@ impl ReceiverImage {
         for (slot, control) in targets {
             if let Some(Some(transport)) = context.transports.get_mut(slot) {
                 if transport.control_batch.hold(self.queued_status) {
-                    // What was said before comes first.
+                    // Keep the order: the queued status message is older.
                     transport.send_control_batch(context.now, context.counters, context.faults);
                 }
                 let sent = transport.send(
@@ -226,7 +228,7 @@ impl ReceiverImage {
         outcome
     }
 
-    /// Tells the clients how many transports bring the stream.
+    /// Publishes to clients the number of transports on which the stream arrives.
     fn update_active_transport_count(&self, now_ns: i64) {
         let live = self
             .connections

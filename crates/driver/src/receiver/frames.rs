@@ -1,4 +1,4 @@
-//! What comes in on an endpoint, frame by frame: to its image, or to where images come from.
+//! Frame handlers of an endpoint: data goes to its image, SETUPs lead to new images.
 
 use std::net::SocketAddr;
 
@@ -14,40 +14,40 @@ use super::segment_run::{self, SegmentRun};
 use crate::boundary::{ConductorEvent, CreateImage};
 use crate::rounds::Seat;
 
-/// Nothing is as far away as that: an image is gone by then.
+/// Maximum plausible round-trip time; an image has timed out by then.
 const ROUND_TRIP_MAX_NS: i64 = 10_000_000_000;
 
 impl ReceiveEndpoint {
-    /// Several datagrams of one stream go into its image in one pass where that is possible.
-    pub(super) fn on_train(
+    /// Handles a GRO batch. Several datagrams of one stream are inserted in one pass where possible.
+    pub(super) fn on_gro_batch(
         &mut self,
         transport: usize,
-        train: &Train<'_>,
+        gro_batch: &Train<'_>,
         context: &mut ReceiveContext<'_>,
     ) {
-        let (mut whole, mut is_mixed) = (None, false);
-        for run in segment_run::runs(train) {
-            let is_fast = run.count() > 1 || is_long(train);
-            let placed = is_fast
-                .then(|| self.on_run(transport, &run, train.source, context))
+        let (mut sole_target, mut is_mixed) = (None, false);
+        for run in segment_run::runs(gro_batch) {
+            let use_fast_path = run.count() > 1 || is_long(gro_batch);
+            let inserted = use_fast_path
+                .then(|| self.insert_run(transport, &run, gro_batch.source, context))
                 .flatten();
-            if placed.is_none() {
+            if inserted.is_none() {
                 for datagram in run.datagrams() {
-                    self.on_datagram(transport, datagram, train.source, context);
+                    self.on_datagram(transport, datagram, gro_batch.source, context);
                 }
             }
-            is_mixed = run.bytes.len() < train.payload.len();
-            whole = placed.filter(|_| !is_mixed);
+            is_mixed = run.bytes.len() < gro_batch.payload.len();
+            sole_target = inserted.filter(|_| !is_mixed);
         }
         if let Some(transport) = &mut self.transports[transport] {
             transport
                 .predictor
-                .record(whole, is_long(train) && !is_mixed);
+                .record(sole_target, is_long(gro_batch) && !is_mixed);
         }
     }
 
-    /// Into the log in one piece, and of which image.
-    fn on_run(
+    /// Inserts a segment run in one pass. Returns the slot of its image, or `None` if that is not possible.
+    fn insert_run(
         &mut self,
         slot: usize,
         run: &SegmentRun<'_>,
@@ -64,8 +64,8 @@ impl ReceiveEndpoint {
         let image = self.images.wake(seat, context.now.nanos)?;
         let transport = self.transports[slot].as_mut()?;
         let origin = transport.frame_origin(slot, source, context.now);
-        let is_placed = image.on_segment_run(&frame, run.stride, &origin);
-        is_placed.then(|| {
+        let is_inserted = image.on_segment_run(&frame, run.stride, &origin);
+        is_inserted.then(|| {
             transport.last_received_ns = context.now.nanos;
             seat
         })
@@ -82,7 +82,7 @@ impl ReceiveEndpoint {
             Ok(Frame::Data(frame)) => self.on_data(transport, &frame, source, context),
             Ok(Frame::Setup(setup)) => self.on_setup(transport, setup, source, context),
             Ok(Frame::Rttm(rttm)) => self.on_rttm(transport, rttm, source, context),
-            // These belong to send endpoints or resolvers.
+            // These frames are for send endpoints or name resolvers.
             Ok(
                 Frame::Nak(_)
                 | Frame::StatusMessage(_)
@@ -115,7 +115,7 @@ impl ReceiveEndpoint {
         ) {
             DataAction::Image(slot) => {
                 let seat = Seat(slot);
-                // A heartbeat that brings no news makes nobody busy.
+                // A heartbeat without new information does not make an image active.
                 let image = if frame.is_heartbeat() {
                     self.images.get_mut(seat)
                 } else {
@@ -142,11 +142,11 @@ impl ReceiveEndpoint {
         source: SocketAddr,
         context: &mut ReceiveContext<'_>,
     ) {
-        let terms = setup
+        let term_count = setup
             .active_term_id
             .get()
             .wrapping_sub(setup.initial_term_id.get());
-        if terms < 0 {
+        if term_count < 0 {
             context.counters.invalid_packets.increment();
             return;
         }
@@ -182,7 +182,7 @@ impl ReceiveEndpoint {
                     source,
                     control: origin.control,
                 });
-                // When the queue is full the next SETUP asks again.
+                // If the queue is full, the next SETUP retries.
                 if context.events.offer(event) {
                     self.dispatcher.on_image_requested(session_id, stream_id);
                 }
@@ -193,14 +193,15 @@ impl ReceiveEndpoint {
                     session_id,
                     stream_id,
                 };
-                // When the queue is full the next SETUP says so again.
+                // If the queue is full, the next SETUP reports it.
                 let _ = context.events.offer(event);
             }
             SetupAction::Drop => {}
         }
     }
 
-    /// A round-trip measurement: the sender's, to be answered, or the answer to ours (docs/spec/wire.md §5.1).
+    /// Handles an RTT measurement: replies to a request of the sender, or takes the reply to a request of this receiver
+    /// (docs/spec/wire.md §5.1).
     fn on_rttm(
         &mut self,
         transport: usize,
@@ -234,14 +235,14 @@ impl ReceiveEndpoint {
                 context.faults,
             );
         } else {
-            let answer = (rttm.echo_timestamp.get(), rttm.reception_delta.get());
-            if let Some(round_trip_ns) = round_trip_ns(answer, context.now.nanos) {
+            let reply = (rttm.echo_timestamp.get(), rttm.reception_delta.get());
+            if let Some(round_trip_ns) = round_trip_ns(reply, context.now.nanos) {
                 image.on_round_trip(round_trip_ns, context.now);
             }
         }
     }
 
-    /// Something came in on a transport: what an image is told of it.
+    /// Records activity on a transport. Returns the origin for images.
     fn on_received(
         &mut self,
         slot: usize,
@@ -254,9 +255,10 @@ impl ReceiveEndpoint {
     }
 }
 
-/// What an answer of (time asked, time held) says, unless nobody can have asked for it: it would end all measuring.
-fn round_trip_ns((asked_ns, held_ns): (i64, i64), now_ns: i64) -> Option<i64> {
-    let waited_ns = now_ns.checked_sub(asked_ns)?;
-    ((0..=ROUND_TRIP_MAX_NS).contains(&waited_ns) && (0..=waited_ns).contains(&held_ns))
-        .then(|| waited_ns - held_ns)
+/// Returns the round-trip time from a reply's (request time, time held by the peer), or `None` if no request can have
+/// had these values: an implausible round-trip time would disable further measurements.
+fn round_trip_ns((requested_ns, held_ns): (i64, i64), now_ns: i64) -> Option<i64> {
+    let elapsed_ns = now_ns.checked_sub(requested_ns)?;
+    ((0..=ROUND_TRIP_MAX_NS).contains(&elapsed_ns) && (0..=elapsed_ns).contains(&held_ns))
+        .then(|| elapsed_ns - held_ns)
 }

@@ -1,4 +1,5 @@
-//! Finding what is missing, and getting it or getting over it (docs/spec/wire.md §5.5).
+//! Gap repair: scans the term for gaps, then NAKs them (reliable) or fills them with padding (`reliable=false`)
+//! (docs/spec/wire.md §5.5).
 
 use taran_core::loss_report::LossEntry;
 use taran_protocol::frame::{IntoBytes, Nak};
@@ -7,14 +8,14 @@ use taran_protocol::log::{self, CorruptFrame};
 use super::image::{ImageContext, ReceiverImage};
 use super::loss_detector::Gap;
 
-/// How far one scan looks. What is missing beyond is found when that much is repaired; it bounds the work of a turn,
-/// whatever a heartbeat claims.
+/// Maximum bytes examined per scan, which bounds the work of a poll whatever position a heartbeat announces. Gaps
+/// further ahead are found after this range has been repaired.
 const MAX_SCAN_LENGTH: i32 = 256 * 1024;
 
-/// What the loss report was told of an image.
+/// State of an image's loss report entry.
 #[derive(Debug)]
 pub(super) struct LossRecord {
-    /// Bytes before it are accounted for.
+    /// Bytes before this position have been reported.
     reported_to: i64,
     entry: Entry,
 }
@@ -23,7 +24,7 @@ pub(super) struct LossRecord {
 enum Entry {
     None,
     Open(LossEntry),
-    /// The report is full.
+    /// The loss report has no room for another entry.
     ReportFull,
 }
 
@@ -36,16 +37,16 @@ impl LossRecord {
     }
 }
 
-/// The rest of the term that the rebuild_position position is in, or as much of it as one scan looks at.
+/// The part of the current term that one scan examines, from the rebuild position.
 struct ScanRange {
     offset: i32,
-    /// Nothing has arrived at or beyond it.
+    /// No frame has been inserted at or beyond this offset.
     inserted_end: i32,
     limit: i32,
 }
 
 impl ReceiverImage {
-    /// Finds out what is missing.
+    /// Scans for the first gap if a packet arrived out of order since the last scan.
     pub(super) fn scan_gaps(&mut self, context: &mut ImageContext<'_>) {
         if !self.needs_scan {
             return;
@@ -61,8 +62,8 @@ impl ReceiverImage {
         self.loss_detector.on_gap_scanned(gap, context.now.nanos);
     }
 
-    /// Moves the rebuild_position position over what has arrived, up to the first gap or corrupt frame: as far as readers may have
-    /// come by now.
+    /// Advances the rebuild position over frames that have arrived, up to the first gap or corrupt frame. Readers may
+    /// have advanced as far.
     pub(super) fn advance_rebuild_position(&mut self) {
         let before = self.rebuild_position;
         while let Some(ScanRange {
@@ -88,12 +89,12 @@ impl ReceiverImage {
         }
         self.spec.rebuild_position.set(self.rebuild_position);
         if self.rebuild_position > self.high_water_mark {
-            // Frames of a broken sender lie over each other, so that something in the middle of one counts as a frame.
+            // Overlapping frames of a broken sender can make the middle of a frame count as a frame.
             self.high_water_mark = self.rebuild_position;
             self.spec.high_water_mark.set(self.high_water_mark);
         }
         if self.rebuild_position > self.cleared_to {
-            // Such a frame again. Who has read so far already may have met old frames there.
+            // Same cause: the slot behind such a frame must be cleared so that readers do not find stale frames.
             self.spec.log.clear_slot(self.rebuild_position);
             self.cleared_to = self.rebuild_position;
         }
@@ -115,7 +116,7 @@ impl ReceiverImage {
         })
     }
 
-    /// The gap at the rebuild_position position, if something is known to be beyond.
+    /// Returns the gap at the rebuild position, if the stream is known to continue beyond it.
     fn first_gap(&self) -> Result<Option<Gap>, CorruptFrame> {
         let Some(ScanRange {
             offset,
@@ -140,7 +141,7 @@ impl ReceiverImage {
         }))
     }
 
-    /// Acts on a gap that stays. Returns how much was done.
+    /// NAKs or fills the gap if its deadline has passed. Returns the number of actions.
     pub(super) fn act_on_gap(&mut self, context: &mut ImageContext<'_>) -> usize {
         if self.is_revoked || self.rejection.is_some() {
             return 0;
@@ -174,7 +175,7 @@ impl ReceiverImage {
         context.counters.naks_sent.increment();
     }
 
-    /// Puts padding where nothing will come any more. False if something is there.
+    /// Fills a gap with padding. Returns false if a frame is there.
     fn fill_gap(&mut self, gap: Gap, context: &ImageContext<'_>) -> bool {
         let end = gap.position + i64::from(gap.length);
         if end > self.cleared_to {
@@ -193,7 +194,7 @@ impl ReceiverImage {
         is_filled
     }
 
-    /// Each missing byte is reported once.
+    /// Adds the gap to the loss report. Each missing byte is counted once.
     fn record_loss(&mut self, gap: Gap, context: &mut ImageContext<'_>) {
         let end = gap.position + i64::from(gap.length);
         let bytes = end - gap.position.max(self.loss_record.reported_to);

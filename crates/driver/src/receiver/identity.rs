@@ -1,4 +1,4 @@
-//! How a receive endpoint calls itself, and the frames that carry its name.
+//! Identity of a receive endpoint, and the frames that carry it.
 
 use taran_protocol::frame::{IntoBytes, StatusMessage, StatusMessageWithTag};
 
@@ -9,7 +9,7 @@ pub(super) struct Identity {
     pub(super) group_tag: Option<i64>,
 }
 
-/// What a status message says besides who says it.
+/// Fields of a status message except the receiver's identity.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StatusFields {
     pub(super) flags: u8,
@@ -59,7 +59,8 @@ impl Identity {
         }
     }
 
-    /// Asks for a SETUP; session and stream 0 ask nobody in particular (docs/spec/wire.md §5.3).
+    /// Returns a status message that requests a SETUP; session and stream 0 address any session (docs/spec/wire.md
+    /// §5.3).
     pub(super) fn setup_request(&self, session_id: i32, stream_id: i32) -> StatusDatagram {
         self.status_message(&StatusFields {
             flags: StatusMessage::SEND_SETUP,

@@ -1,8 +1,8 @@
-//! The receiver's half of an image: what is known of one stream from one source.
+//! Receiver's half of an image: the state of one stream from one source.
 //!
-//! Driven by its endpoint: [`ReceiverImage::start`] once, then packets (`insertion`), and [`ReceiverImage::turn`]
-//! whenever it has one (`rounds`), which finds gaps (`repair`) and answers the sender (`feedback`). Output goes to the log,
-//! the counters, the shared atomics and, through the context, to the sender.
+//! The endpoint calls [`ReceiverImage::start`] once, then passes it packets (`term_rebuilder`), and calls
+//! [`ReceiverImage::poll`] when the poll schedule selects it. A poll scans for gaps (`gap_repair`) and sends feedback
+//! (`feedback`). Output goes to the log, the counters, the shared atomics and, through the context, to the sender.
 
 use taran_core::clock::Now;
 use taran_core::loss_report::LossReport;
@@ -28,39 +28,40 @@ use crate::faults::Faults;
 use crate::rounds::{Guest, Rest};
 use crate::signs::Ticket;
 
-/// The receiver's half of an image: built by the conductor, owned by the receiver.
+/// Receiver's half of an image. Built by the conductor, owned by the receiver.
 #[doc(alias = "PublicationImage")]
 #[derive(Debug)]
 pub struct ReceiverImage {
-    // What every packet touches.
+    // Fields used for every packet.
     pub(super) geometry: TermGeometry,
-    /// End of the highest frame that arrived.
+    /// End of the highest frame that has arrived or was announced by a heartbeat.
     pub(super) high_water_mark: i64,
-    /// Everything before it arrived.
+    /// Position up to which all frames have arrived.
     pub(super) rebuild_position: i64,
-    /// Nothing beyond it is taken.
+    /// Packets that end beyond this position are dropped as over-runs.
     pub(super) overrun_threshold: i64,
-    /// Nothing at or beyond it may be written, as far as was looked.
+    /// Cached upper bound for writes, exclusive; refreshed from the conductor's free position when it is reached.
     pub(super) reuse_limit: i64,
-    /// From `rebuild_position` up to it, where frames may begin there is one or nothing, and at it nothing. Further on lies what
-    /// was there three terms ago, or was received there and turned out to belong elsewhere (`in_place`).
+    /// In `rebuild_position..cleared_to` there is a frame or zero wherever a frame may begin, and zero at `cleared_to`.
+    /// Beyond it lie stale bytes of the previous use of this memory, or of a mispredicted direct receive
+    /// (`direct_receive`).
     pub(super) cleared_to: i64,
     pub(super) last_activity_ns: i64,
-    /// How often something was asked for since data came last.
+    /// NAKs sent (or gaps filled) since data last arrived.
     pub(super) unanswered_naks: u32,
     pub(super) setup_reply_budget: SetupReplyBudget,
-    /// Something arrived out of order since the last scan.
+    /// Set when a packet arrived out of order since the last scan.
     pub(super) needs_scan: bool,
-    // What every turn touches.
-    /// What the conductor was told of `rebuild_position`.
+    // Fields used in every poll.
+    /// Rebuild position last published to the conductor.
     published_position: i64,
     pub(super) status_schedule: StatusMessageSchedule,
-    /// Of its last status message, if that was collected.
+    /// Batch of the last status message, if it was queued instead of sent.
     pub(super) queued_status: Option<Ticket>,
     pub(super) loss_detector: LossDetector,
     pub(super) subscribers: Subscribers,
     state: ReceiveState,
-    // What changes once or twice in the life of an image.
+    // Fields that change once or twice in the lifetime of an image.
     pub(super) connections: ImageConnections,
     pub(super) has_ended: bool,
     pub(super) is_revoked: bool,
@@ -73,23 +74,23 @@ pub struct ReceiverImage {
     pub(super) spec: ReceiverImageSpec,
 }
 
-/// How the image behaves towards the sender.
+/// What the image does towards its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReceiveState {
-    /// Follows the stream.
+    /// Follows the stream: sends NAKs and status messages.
     Active,
-    /// Wants nothing more: repeats its last status message with EOS.
+    /// The stream is finished or unwanted: repeats its last status message with EOS.
     EndOfStream,
-    /// Says nothing more: timed out, or another image has taken over.
+    /// Sends nothing: the image timed out or was superseded by another one.
     Closed,
 }
 
-/// What the endpoint lends to an image for a turn.
+/// State that the endpoint lends to an image for one poll.
 pub(super) struct ImageContext<'a> {
     pub(super) now: Now,
     pub(super) identity: &'a Identity,
     pub(super) transports: &'a mut [Option<ReceiveTransport>],
-    /// Transports come and go: those that have fallen silent are not spoken to.
+    /// Transports are added and removed; those that are silent get no feedback.
     pub(super) is_multi_destination: bool,
     pub(super) window_throttle: &'a mut WindowThrottle,
     pub(super) counters: &'a ReceiverCounters,
@@ -97,23 +98,24 @@ pub(super) struct ImageContext<'a> {
     pub(super) losses: &'a mut LossReport,
 }
 
-/// What came of a turn.
+/// Outcome of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PollOutcome {
     Worked(usize),
-    /// Nothing was heard for too long. The session cools down, unless its stream had ended.
+    /// No frame arrived within the liveness timeout. The session cools down unless the stream had ended.
     TimedOut {
         cool_down: bool,
     },
 }
 
-/// Where a sender must stop that was told a position: half a term on, or where positions end.
+/// Returns the position beyond which packets are over-runs if `advertised_position` was the last status message: half a
+/// term further, or the maximum position.
 pub(super) fn overrun_threshold(geometry: &TermGeometry, advertised_position: i64) -> i64 {
     (advertised_position + i64::from(geometry.term_length() / 2)).min(geometry.max_position())
 }
 
 impl ReceiverImage {
-    /// An image that has received nothing yet.
+    /// Creates an image that has received nothing.
     #[must_use]
     pub fn new(mut spec: ReceiverImageSpec) -> Self {
         let geometry = spec.log.geometry();
@@ -132,7 +134,7 @@ impl ReceiverImage {
             status_schedule: StatusMessageSchedule::new(
                 join_position,
                 spec.shared.window(),
-                // At most 65,504.
+                // The mtu is at most 65,504.
                 spec.mtu as i32,
                 spec.status_message_timeout_ns,
             ),
@@ -154,8 +156,8 @@ impl ReceiverImage {
         }
     }
 
-    /// Whether a frame may end at `end`: what was there three terms ago is not needed any more, and neither is the slot
-    /// behind it.
+    /// Returns true if a frame may end at `end`: the previous contents of that memory, one log length ago, are no
+    /// longer needed, and neither is the header slot behind the frame.
     pub(super) fn is_reusable(&mut self, end: i64) -> bool {
         if end >= self.reuse_limit {
             self.reuse_limit = reuse_limit(&self.spec);
@@ -163,30 +165,31 @@ impl ReceiverImage {
         end < self.reuse_limit
     }
 
-    /// Identity.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> ImageId {
         self.spec.id
     }
 
-    /// The endpoint it belongs to.
+    /// Returns the endpoint that the image belongs to.
     #[must_use]
     pub fn endpoint(&self) -> EndpointId {
         self.spec.endpoint
     }
 
-    /// Session and stream.
+    /// Returns (session id, stream id).
     pub(super) fn key(&self) -> (i32, i32) {
         (self.spec.session_id, self.spec.stream_id)
     }
 
-    /// How much may be under way to it.
+    /// Returns the maximum number of bytes in flight to this image.
     pub(super) fn window(&self) -> usize {
         usize::try_from(self.spec.window).unwrap_or(0)
     }
 
-    /// The receiver has it now. The first status message leaves in the first turn.
-    /// `slot` is that of the transport its SETUP came in on, if that is still there, and `slots` how many there are.
+    /// Called once when the receiver takes ownership; the first status message is due in the first poll. `slot` is that
+    /// of the transport on which the SETUP arrived, if the transport still exists; `slots` is the number of transport
+    /// slots.
     pub(super) fn start(&mut self, slot: Option<usize>, slots: usize, now: Now) {
         self.last_activity_ns = now.nanos;
         self.status_schedule.start(now.nanos);
@@ -201,12 +204,12 @@ impl ReceiverImage {
         }
     }
 
-    /// The transport its SETUP came in on.
+    /// Returns the transport on which the SETUP arrived.
     pub(super) fn transport(&self) -> TransportId {
         self.spec.transport
     }
 
-    /// One duty cycle.
+    /// Does the periodic work: gap scan, repair and feedback.
     pub(super) fn poll(&mut self, context: &mut ImageContext<'_>) -> PollOutcome {
         if self.state == ReceiveState::Closed {
             return PollOutcome::Worked(0);
@@ -230,7 +233,8 @@ impl ReceiverImage {
         PollOutcome::Worked(repaired + self.send_feedback(is_active, context))
     }
 
-    /// Once per turn, for whoever joins, and to tell when everything was read.
+    /// Publishes the rebuild position to the conductor once per poll: it is the join position of new subscribers and
+    /// decides whether an image has been drained.
     fn publish_rebuild_position(&mut self) {
         if self.rebuild_position != self.published_position {
             self.published_position = self.rebuild_position;
@@ -242,7 +246,8 @@ impl ReceiverImage {
         now.nanos - self.last_activity_ns > self.spec.liveness_timeout_ns
     }
 
-    /// A stream that has ended and wholly arrived, or that nobody reads, is left (docs/spec/wire.md §5.10).
+    /// Stops following a stream that has ended and arrived completely, or that has no subscriber (docs/spec/wire.md
+    /// §5.10).
     fn check_end_of_stream(&mut self) {
         if self.has_ended && !self.is_complete && self.rebuild_position >= self.high_water_mark {
             self.is_complete = true;
@@ -257,25 +262,25 @@ impl ReceiverImage {
         }
     }
 
-    /// How far it is, as the conductor and the sender know.
+    /// Returns (rebuild position published to the conductor, position of the next status message).
     pub(super) fn progress(&self) -> (i64, i64) {
         (self.published_position, self.status_schedule.position())
     }
 
-    /// Whether what came in is to be looked at in the next turn.
+    /// Returns true if received frames require a poll in the next duty cycle.
     pub(super) fn needs_poll(&self) -> bool {
         self.needs_scan || (self.has_ended && self.state == ReceiveState::Active)
     }
 
-    /// Whether something is to be asked for, or filled, when it is time.
+    /// Returns true if a gap is waiting for its deadline to be NAKed or filled.
     pub(super) fn has_open_gap(&self) -> bool {
         let repairs =
             self.state == ReceiveState::Active && self.rejection.is_none() && !self.is_revoked;
         repairs && self.loss_detector.is_tracking()
     }
 
-    /// Whether nothing but a packet, the conductor or the time for the next status message gives it something to do:
-    /// everything that was heard of is there, read and told.
+    /// Returns true if only a packet, a command or the status message deadline can cause work: everything announced has
+    /// arrived, has been consumed and has been acknowledged.
     fn is_idle(&self) -> bool {
         self.state == ReceiveState::Active
             && !self.needs_poll()
@@ -288,24 +293,24 @@ impl ReceiverImage {
             && self.subscribers.min_position(self.rebuild_position) == Some(self.rebuild_position)
     }
 
-    /// Nobody wants the stream any more.
+    /// Marks the image as unwanted: its last subscription was removed.
     pub(super) fn abandon(&mut self) {
         self.is_abandoned = true;
     }
 
-    /// A newer image of the same session speaks from now on, unless this one still follows the stream.
+    /// Stops sending in favour of a newer image of the same session, unless this image is still active.
     pub(super) fn yield_to_newer_image(&mut self) {
         if self.state == ReceiveState::EndOfStream {
             self.state = ReceiveState::Closed;
         }
     }
 
-    /// Error frames instead of status messages from now on.
+    /// Sends error frames instead of status messages from now on.
     pub(super) fn reject(&mut self, reason: Box<str>) {
         self.rejection = Some(reason);
     }
 
-    /// The sender shall know under which session its requests are answered, or no longer be told.
+    /// Starts to announce to the sender the session of the response stream, or stops to (`None`).
     pub(super) fn announce_response(&mut self, session_id: Option<i32>) {
         self.response_setup.set(session_id);
     }
@@ -318,7 +323,7 @@ impl ReceiverImage {
         self.subscribers.remove(counter_id);
     }
 
-    /// A SETUP of the stream came in again.
+    /// Handles a repeated SETUP of the stream.
     pub(super) fn on_setup(&mut self, origin: &FrameOrigin) {
         self.setup_reply_budget.on_setup();
         self.connections.on_setup(origin);
@@ -348,7 +353,7 @@ impl Guest for ReceiverImage {
     }
 }
 
-/// A log length behind what nobody needs any more.
+/// One log length (three terms) beyond the free position.
 fn reuse_limit(spec: &ReceiverImageSpec) -> i64 {
     spec.shared.free_position() + 3 * i64::from(spec.log.term_length())
 }

@@ -1,16 +1,16 @@
-//! What each transport of an endpoint has brought of one stream (docs/spec/wire.md §2.11).
+//! Sources of one image, one per transport of its endpoint (docs/spec/wire.md §2.11).
 //!
-//! A plain subscription has one transport, and one connection here. With `control-mode=manual` there are as many as
-//! there are destinations: the stream may come in on several of them at once, and its sender, or its senders, are
-//! answered on all that live. Input: what came in, and transports that come and go; output: where to send, and whether
-//! the stream has ended on all of them.
+//! A plain subscription has one transport and one connection. A multi-destination subscription (`control-mode=manual`)
+//! has one transport per destination: the stream may arrive on several of them, and feedback is sent on all that are
+//! active. The input is arriving frames and transports that are added or removed; the output is where to send feedback
+//! and whether the stream has ended on all transports.
 
 use std::net::SocketAddr;
 
-/// Where there are several transports, one on which nothing came for so long is not spoken to.
+/// Of several transports, one on which nothing has arrived for this time gets no feedback.
 const ACTIVITY_TIMEOUT_NS: i64 = 5_000_000_000;
 
-/// Where a frame came from: the slot of the transport, and where its sender is answered.
+/// Origin of a frame: the slot of its transport and the address to which feedback is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FrameOrigin {
     pub(super) slot: usize,
@@ -21,11 +21,11 @@ pub(super) struct FrameOrigin {
 #[derive(Debug)]
 struct ImageConnection {
     control: SocketAddr,
-    /// When a frame or a SETUP last came in, or the transport itself was added.
+    /// Time of the last frame or SETUP, or at which the transport was added.
     last_activity_ns: i64,
-    /// When a frame last came in.
+    /// Time of the last frame.
     last_frame_ns: Option<i64>,
-    /// Where the stream ends, once its sender said so.
+    /// End of stream position announced by the sender.
     end_of_stream: Option<i64>,
 }
 
@@ -45,21 +45,21 @@ impl ImageConnection {
     }
 }
 
-/// The connections of one image, each in the slot of its transport.
+/// Connections of one image, each at the slot index of its transport.
 #[derive(Debug, Default)]
 pub(super) struct ImageConnections {
     slots: Vec<Option<ImageConnection>>,
 }
 
 impl ImageConnections {
-    /// Makes room for so many transports, so that none is needed later.
+    /// Grows the table to `slots` entries, so that it need not grow when a frame arrives.
     pub(super) fn reserve(&mut self, slots: usize) {
         if self.slots.len() < slots {
             self.slots.resize_with(slots, || None);
         }
     }
 
-    /// A frame came in.
+    /// Handles a frame.
     #[inline]
     pub(super) fn on_frame(&mut self, origin: &FrameOrigin) {
         if let Some(connection) = self.entry(origin) {
@@ -68,7 +68,7 @@ impl ImageConnections {
         }
     }
 
-    /// A SETUP came in.
+    /// Handles a SETUP.
     pub(super) fn on_setup(&mut self, origin: &FrameOrigin) {
         if let Some(connection) = self.entry(origin) {
             connection.last_activity_ns = origin.now_ns;
@@ -81,36 +81,36 @@ impl ImageConnections {
         Some(slot.get_or_insert_with(|| ImageConnection::new(origin.control, origin.now_ns)))
     }
 
-    /// A transport was added whose sender can be spoken to before anything came in.
+    /// Adds a connection for a transport whose control address is known before anything arrives.
     pub(super) fn add(&mut self, slot: usize, control: SocketAddr, now_ns: i64) {
         if let Some(entry) = self.slots.get_mut(slot) {
             *entry = Some(ImageConnection::new(control, now_ns));
         }
     }
 
-    /// The transport is gone.
+    /// Removes the connection of a removed transport.
     pub(super) fn remove(&mut self, slot: usize) {
         if let Some(entry) = self.slots.get_mut(slot) {
             *entry = None;
         }
     }
 
-    /// The sender behind a transport is somewhere else now.
+    /// Changes the control address of a transport.
     pub(super) fn rebind(&mut self, slot: usize, control: SocketAddr) {
         if let Some(Some(connection)) = self.slots.get_mut(slot) {
             connection.control = control;
         }
     }
 
-    /// The stream ends at `position`, as far as one transport knows.
+    /// Records the end of stream position announced on one transport.
     pub(super) fn on_end_of_stream(&mut self, slot: usize, position: i64) {
         if let Some(Some(connection)) = self.slots.get_mut(slot) {
             connection.end_of_stream = Some(position);
         }
     }
 
-    /// Where the stream ends: the furthest that any transport says, once all say so that have brought something within
-    /// the timeout. A path that was lost long ago does not keep the stream from ending.
+    /// Returns the end of stream position once every transport that has received a frame within `timeout_ns` has
+    /// announced one: the maximum of all. A transport that has been silent for longer does not delay the end.
     pub(super) fn end_of_stream(&self, now_ns: i64, timeout_ns: i64) -> Option<i64> {
         let mut end = None;
         for connection in self.slots.iter().flatten() {
@@ -123,7 +123,7 @@ impl ImageConnections {
         end
     }
 
-    /// How many transports have brought a frame within the timeout.
+    /// Returns the number of transports that have received a frame within the timeout.
     pub(super) fn live_count(&self, now_ns: i64, timeout_ns: i64) -> usize {
         let connections = self.slots.iter().flatten();
         connections
@@ -131,7 +131,8 @@ impl ImageConnections {
             .count()
     }
 
-    /// Slot and address of everybody to speak to; `skip_silent` leaves out those that have fallen silent.
+    /// Returns slot and address of each connection that gets feedback; `skip_silent` omits connections without activity
+    /// for `ACTIVITY_TIMEOUT_NS`.
     pub(super) fn targets(
         &self,
         now_ns: i64,

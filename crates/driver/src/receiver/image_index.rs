@@ -1,4 +1,4 @@
-//! Where the images of an endpoint sit.
+//! Index of an endpoint's images.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use super::image::ReceiverImage;
 use crate::boundary::ImageId;
 use crate::rounds::Seat;
 
-/// Session and stream.
+/// Session id and stream id.
 type Key = (i32, i32);
 
-/// The seats of images, by what they are looked for.
+/// Slots of images by image id and by session.
 #[derive(Debug, Default)]
 pub(super) struct ImageIndex {
     ids: BTreeMap<ImageId, Seat>,
-    /// A session has several images while one takes the place of another.
+    /// A session has several images while a new one supersedes an old one.
     keys: BTreeMap<(Key, ImageId), Seat>,
 }
 
@@ -32,7 +32,7 @@ impl ImageIndex {
         self.ids.get(&id).copied()
     }
 
-    /// Those of all images of a session.
+    /// Returns the slots of all images of a session.
     pub(super) fn slots_of_session(&self, key: Key) -> impl Iterator<Item = Seat> {
         let range = (key, ImageId(i64::MIN))..=(key, ImageId(i64::MAX));
         self.keys.range(range).map(|(_, seat)| *seat)

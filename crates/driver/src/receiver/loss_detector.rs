@@ -1,7 +1,8 @@
-//! Which bytes of a stream are missing, and when to say so (docs/spec/wire.md §5.5).
+//! Loss detector: tracks the first gap of a stream and decides when to act on it (docs/spec/wire.md §5.5).
 //!
-//! Input: [`LossDetector::found`] with the first gap after each scan of the log; [`LossDetector::due`] in each turn of the image. Output: the
-//! gap, when it is time to NAK or to fill it. Gaps that close in time are never spoken of.
+//! [`LossDetector::on_gap_scanned`] takes the first gap after each scan of the log; [`LossDetector::poll`], called in
+//! each poll of the image, returns the gap when it is time to NAK or to fill it. Gaps that close in time are never
+//! reported.
 
 use super::nak_delay::NakDelay;
 
@@ -12,11 +13,11 @@ pub(super) struct Gap {
     pub(super) length: i32,
 }
 
-/// So many NAKs without any data in between are sent at the usual pace. An image begins with as many: a source that has
-/// sent nothing but claims has earned none.
+/// NAKs without data in between that are sent at the normal rate. An image starts at this limit, because a source that
+/// has sent only SETUPs and heartbeats is not trusted.
 pub(super) const UNANSWERED_LIMIT: u32 = 64;
 
-/// Longest time between NAKs that nothing comes of: that between heartbeats.
+/// Maximum interval of unanswered NAKs: the heartbeat interval.
 const MAX_RETRY_NS: i64 = 100_000_000;
 
 #[derive(Debug)]
@@ -41,14 +42,14 @@ impl LossDetector {
         self.delay.is_reliable()
     }
 
-    /// The first gap of the log is this one now.
+    /// Sets the first gap of the log, or none.
     pub(super) fn on_gap_scanned(&mut self, gap: Option<Gap>, now_ns: i64) {
         if gap == self.tracked {
             return;
         }
         self.tracked = gap;
         if gap.is_some() {
-            self.deadline_ns = now_ns + self.delay.first_ns();
+            self.deadline_ns = now_ns + self.delay.initial_delay_ns();
             self.is_new = true;
         }
     }
@@ -57,21 +58,22 @@ impl LossDetector {
         self.tracked.is_some()
     }
 
-    /// The gap, if it has been there for long enough; the next time after the retry delay. Where too many NAKs stay
-    /// `unanswered_naks` that grows: a forged SETUP and a heartbeat shall not make the receiver shower somebody with them.
+    /// Returns the gap if its delay has passed, and schedules the next time after the retry delay. Beyond
+    /// `UNANSWERED_LIMIT` the retry delay doubles with each unanswered NAK, so that a forged SETUP and a heartbeat
+    /// cannot make the receiver flood a third party with NAKs.
     pub(super) fn poll(&mut self, unanswered_naks: u32, now_ns: i64) -> Option<Gap> {
         let gap = self.tracked?;
         if self.deadline_ns > now_ns {
             return None;
         }
-        let retry_ns = self.delay.retry_ns();
+        let retry_ns = self.delay.retry_delay_ns();
         let doublings = unanswered_naks.saturating_sub(UNANSWERED_LIMIT).min(30);
-        let grown_ns = retry_ns.saturating_mul(1 << doublings);
-        self.deadline_ns = now_ns + retry_ns.max(grown_ns.min(MAX_RETRY_NS));
+        let backoff_ns = retry_ns.saturating_mul(1 << doublings);
+        self.deadline_ns = now_ns + retry_ns.max(backoff_ns.min(MAX_RETRY_NS));
         Some(gap)
     }
 
-    /// True once after a new gap was found, for congestion control.
+    /// Returns true once after a new gap was found; for congestion control.
     pub(super) fn take_new_loss(&mut self) -> bool {
         std::mem::take(&mut self.is_new)
     }
@@ -148,7 +150,7 @@ mod tests {
         }
         assert_eq!(times[..6], [1, 11, 31, 71, 151, 311]);
         assert!(times.len() < 120, "{}", times.len());
-        // Whoever answers is asked at the usual pace.
+        // At the limit the normal rate applies.
         detector.poll(UNANSWERED_LIMIT, 10_100_000_000);
         assert_eq!(detector.poll(UNANSWERED_LIMIT, 10_100_100_000), Some(GAP));
     }

@@ -1,4 +1,4 @@
-//! What the conductor adds to an endpoint and takes out of it.
+//! Subscriptions, images and transports that the conductor adds to and removes from an endpoint.
 
 use std::net::SocketAddr;
 
@@ -78,7 +78,7 @@ impl ReceiveEndpoint {
         self.remove_image(id)
     }
 
-    /// The image, which has a turn soon: something about it changes.
+    /// Returns the image and schedules a poll, because the caller changes it.
     pub(super) fn image(&mut self, id: ImageId) -> Option<&mut ReceiverImage> {
         self.images.rouse(self.image_index.slot_of(id)?)
     }
@@ -87,7 +87,7 @@ impl ReceiveEndpoint {
         &mut self.dispatcher
     }
 
-    /// The explicit control address of a transport is another one now: so it is for the images on it.
+    /// Changes the explicit control address of a transport, also for existing images.
     pub(super) fn change_control(&mut self, id: TransportId, address: SocketAddr) {
         if let Some(slot) = self.slot_of(id)
             && let Some(transport) = &mut self.transports[slot]
@@ -100,7 +100,7 @@ impl ReceiveEndpoint {
         }
     }
 
-    /// One transport more. Where its sender is known, images answer there from now on.
+    /// Adds a transport. If its control address is known, existing images send feedback there from now on.
     pub(super) fn add_transport(
         &mut self,
         mut transport: ReceiveTransport,
@@ -123,7 +123,7 @@ impl ReceiveEndpoint {
         self.start_transport(slot, context);
     }
 
-    /// One transport less. Images go on with what the others bring.
+    /// Removes a transport. Images continue with the remaining ones.
     pub(super) fn remove_transport(&mut self, id: TransportId) -> Option<Box<ReceiveTransport>> {
         let slot = self.slot_of(id)?;
         for image in self.images.iter_mut() {

@@ -1,11 +1,13 @@
-//! The receiver: from the wire to the term buffer.
+//! Receiver agent: moves frames from sockets into term buffers.
 //!
-//! One duty cycle takes what has arrived on every socket, in large batches, and puts it where subscribers read it: a
-//! train of datagrams that the kernel delivers as one piece goes into the log in one piece. Then images get a turn
-//! (`rounds`) to find what is missing and to tell its sender how far the subscribers are. The order of reading is the order of the
-//! message: [`Receiver::do_work`](taran_core::agent::Agent::do_work) here, [`ReceiveEndpoint`], `in_place` for a stream that
-//! is expected to go on, `frames`, `train`, `dispatcher`
-//! (whose it is), [`ReceiverImage`], `insertion` (into the log); then the way back: `repair`, `feedback`.
+//! A duty cycle receives what has arrived on every socket, in large batches, and inserts it into the logs of the
+//! images; a segment run that the kernel delivers as one GRO batch is inserted as a whole. Then the images are polled,
+//! according to their poll schedule, to find gaps and to send NAKs and status messages.
+//!
+//! Reading order follows a datagram: [`Receiver::do_work`](taran_core::agent::Agent::do_work) here,
+//! [`ReceiveEndpoint`], `direct_receive` (a stream whose next datagrams are predicted), `frames`, `segment_run`,
+//! `dispatcher` (which image), [`ReceiverImage`], `term_rebuilder` (into the log). What goes back to the sender is in
+//! `gap_repair` and `feedback`.
 
 mod commands;
 mod direct_receive;
@@ -53,31 +55,33 @@ pub use endpoint::ReceiveEndpoint;
 pub use image::ReceiverImage;
 pub use transport::ReceiveTransport;
 
-/// Slots of a batch at most; each holds a train of up to 64 KiB. And most trains that one look receives in place.
+/// Maximum slots of a receive batch; each slot holds a GRO batch of up to 64 KiB. Also the maximum number of segment
+/// runs received directly into a log per poll of a socket.
 const BATCH: usize = 16;
 
-/// What the receiver is built from.
+/// Parts from which a [`Receiver`] is built.
 #[derive(Debug)]
 pub struct ReceiverSpec {
-    /// From the conductor.
+    /// Commands of the conductor.
     pub commands: queue::Receiver<ReceiverCommand>,
-    /// Rung by whoever sends them.
+    /// Wakes the receiver when the conductor sends a command.
     pub doorbell: Doorbell,
-    /// To the conductor.
+    /// Events for the conductor.
     pub events: queue::Sender<ConductorEvent>,
     /// System counters.
     pub counters: ReceiverCounters,
-    /// Duty cycle times.
+    /// Duty cycle tracker.
     pub cycle: DutyCycle,
-    /// Where network errors are recorded.
+    /// Log of network errors.
     pub errors: ErrorHandler,
-    /// Where losses are recorded; the receiver is its only writer.
+    /// Loss report; the receiver is its only writer.
     pub losses: LossReport,
-    /// `aeron.driver.reresolution.check.interval`, 1 s: how often peers are looked for that fell silent; 0: never.
+    /// Interval at which explicit control addresses are checked for silence:
+    /// `aeron.driver.reresolution.check.interval`, default 1 s; 0 disables the check.
     pub reresolution_check_interval_ns: i64,
 }
 
-/// The agent that receives. Driven by `do_work` alone.
+/// Receiver agent. Does nothing except in `do_work`.
 #[derive(Debug)]
 pub struct Receiver {
     #[expect(clippy::vec_box, reason = "arrives and leaves as a box")]
@@ -96,7 +100,7 @@ pub struct Receiver {
     tempo: Tempo,
 }
 
-/// What the receiver lends to an endpoint for a turn.
+/// State that the receiver lends to an endpoint for one duty cycle.
 struct ReceiveContext<'a> {
     now: Now,
     counters: &'a ReceiverCounters,
@@ -142,12 +146,13 @@ impl Agent for Receiver {
         self.doorbell.attend();
     }
 
-    /// Ends early when something arrives. What subscribers consume cannot end it: they write to memory.
+    /// Returns early when a datagram arrives. Progress of subscribers does not end the park: they write to shared
+    /// memory only.
     fn park(&mut self, max: Duration) {
         wait_for_any(&self.fds, max);
     }
 
-    /// Without endpoints there is nothing to look at, and the conductor rings.
+    /// Without endpoints there is nothing to poll, and the conductor wakes the receiver with each command.
     fn patience(&self) -> u32 {
         if self.has_no_work_sources() { REST } else { 1 }
     }
@@ -158,12 +163,12 @@ impl Agent for Receiver {
 }
 
 impl Receiver {
-    /// Nothing to look at, and nothing that waits to be told.
+    /// Returns true if there is no socket to poll and no event waiting for room in the queue to the conductor.
     fn has_no_work_sources(&self) -> bool {
         self.endpoints.is_empty() && self.outbox.is_empty()
     }
 
-    /// A receiver without endpoints.
+    /// Creates a receiver without endpoints.
     #[must_use]
     pub fn new(spec: ReceiverSpec) -> Self {
         Self {

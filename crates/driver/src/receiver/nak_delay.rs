@@ -1,57 +1,57 @@
-//! When to speak about a gap (docs/spec/wire.md §5.5).
+//! Delay of NAKs (docs/spec/wire.md §5.5).
 
 use crate::boundary::NakDelaySpec;
 
-/// The receiver is alone and speaks after a fixed time, or one of many and speaks after a random one, so that most of
-/// them hear somebody's repair before their own turn.
+/// Delay generator: a fixed delay for unicast; a random one for multicast, so that most receivers get the
+/// retransmission requested by another receiver before their own NAK is due.
 #[doc(alias = "FeedbackDelayGenerator")]
 #[doc(alias = "OptimalMulticastDelayGenerator")]
 #[doc(alias = "StaticDelayGenerator")]
 #[derive(Debug)]
 pub(super) struct NakDelay {
     spec: NakDelaySpec,
-    random: fastrand::Rng,
+    rng: fastrand::Rng,
 }
 
 impl NakDelay {
     pub(super) fn new(spec: NakDelaySpec, seed: u64) -> Self {
         Self {
             spec,
-            random: fastrand::Rng::with_seed(seed),
+            rng: fastrand::Rng::with_seed(seed),
         }
     }
 
-    /// Gaps are repaired by the sender, not filled with padding.
+    /// Returns true if gaps are repaired by the sender, false if they are filled with padding.
     pub(super) fn is_reliable(&self) -> bool {
         self.spec != NakDelaySpec::Unreliable
     }
 
-    /// Time from finding a gap to the first NAK.
-    pub(super) fn first_ns(&mut self) -> i64 {
+    /// Returns the delay from the detection of a gap to the first NAK.
+    pub(super) fn initial_delay_ns(&mut self) -> i64 {
         match self.spec {
             NakDelaySpec::Unicast { delay_ns, .. } => delay_ns,
             NakDelaySpec::Group {
                 max_backoff_ns,
                 group_size,
-            } => self.back_off(max_backoff_ns, group_size),
+            } => self.multicast_delay_ns(max_backoff_ns, group_size),
             NakDelaySpec::Unreliable => 0,
         }
     }
 
-    /// Time from one NAK to the next.
-    pub(super) fn retry_ns(&mut self) -> i64 {
+    /// Returns the delay from one NAK to the next.
+    pub(super) fn retry_delay_ns(&mut self) -> i64 {
         match self.spec {
             NakDelaySpec::Unicast { retry_ns, .. } => retry_ns,
-            NakDelaySpec::Group { .. } | NakDelaySpec::Unreliable => self.first_ns(),
+            NakDelaySpec::Group { .. } | NakDelaySpec::Unreliable => self.initial_delay_ns(),
         }
     }
 
-    /// Optimal feedback timer of multicast, truncated exponential.
-    fn back_off(&mut self, max_backoff_ns: i64, group_size: u32) -> i64 {
+    /// Optimal multicast feedback delay: a truncated exponential distribution.
+    fn multicast_delay_ns(&mut self, max_backoff_ns: i64, group_size: u32) -> i64 {
         let t = max_backoff_ns as f64;
         let lambda = f64::from(group_size.max(1)).ln() + 1.0;
         let growth = lambda.exp() - 1.0;
-        let x = self.random.f64() * (lambda / t) + lambda / (t * growth);
+        let x = self.rng.f64() * (lambda / t) + lambda / (t * growth);
         ((t / lambda) * (x * growth * t / lambda).ln()) as i64
     }
 }
@@ -70,7 +70,11 @@ mod tests {
             1,
         );
         assert_eq!(
-            (delay.first_ns(), delay.retry_ns(), delay.is_reliable()),
+            (
+                delay.initial_delay_ns(),
+                delay.retry_delay_ns(),
+                delay.is_reliable()
+            ),
             (1_000, 100_000, true)
         );
     }
@@ -79,7 +83,11 @@ mod tests {
     fn an_unreliable_stream_does_not_wait() {
         let mut delay = NakDelay::new(NakDelaySpec::Unreliable, 1);
         assert_eq!(
-            (delay.first_ns(), delay.retry_ns(), delay.is_reliable()),
+            (
+                delay.initial_delay_ns(),
+                delay.retry_delay_ns(),
+                delay.is_reliable()
+            ),
             (0, 0, false)
         );
     }
@@ -94,7 +102,7 @@ mod tests {
             },
             7,
         );
-        let mut samples: Vec<i64> = (0..10_000).map(|_| delay.first_ns()).collect();
+        let mut samples: Vec<i64> = (0..10_000).map(|_| delay.initial_delay_ns()).collect();
         samples.sort_unstable();
         assert!(samples[0] >= 0 && samples[9_999] <= max_backoff_ns);
         // The density grows exponentially towards the end: the median of this distribution is at 0.8 of the maximum.

@@ -1,6 +1,6 @@
-//! What the sender of requests is told of their answers (docs/spec/wire.md §2.10).
+//! Schedule of RESPONSE_SETUP frames, which announce the session of a response stream (docs/spec/wire.md §2.10).
 
-/// The session under which a stream is answered, told at once and then at the pace of status messages.
+/// Session of the response stream; announced at once and then with each periodic status message.
 #[derive(Debug, Default)]
 pub(super) struct ResponseSetupSchedule {
     session_id: Option<i32>,
@@ -8,24 +8,24 @@ pub(super) struct ResponseSetupSchedule {
 }
 
 impl ResponseSetupSchedule {
-    /// From now on, or no longer.
+    /// Sets the session to announce; `None` stops announcing.
     pub(super) fn set(&mut self, session_id: Option<i32>) {
         self.is_new = session_id.is_some();
         self.session_id = session_id;
     }
 
-    /// Whether to tell it now; `is_overdue` when a regular status message is to be sent.
+    /// Returns true if an announcement is due; `is_overdue` is true when a periodic status message is due.
     #[inline]
     pub(super) fn is_due(&self, is_overdue: bool) -> bool {
         self.session_id.is_some() && (self.is_new || is_overdue)
     }
 
-    /// Whether there is nothing to tell before a regular status message.
+    /// Returns true if nothing is due before the next periodic status message.
     pub(super) fn is_idle(&self) -> bool {
         !self.is_due(false)
     }
 
-    /// What to tell.
+    /// Returns the session to announce.
     pub(super) fn take(&mut self) -> Option<i32> {
         self.is_new = false;
         self.session_id

@@ -1,11 +1,11 @@
-//! Cutting a train of datagrams where one pass into the log must end.
+//! Splits a GRO batch into segment runs that can be inserted in one pass.
 
 use taran_net::Train;
 
-/// Bytes of a data header.
+/// Length of a data header in bytes.
 const HEADER: usize = 32;
 
-/// Datagrams that lie back to back on the wire and, by what their headers say, in one term of one stream.
+/// Contiguous datagrams that, according to their headers, are adjacent in one term of one stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentRun<'a> {
     pub(super) bytes: &'a [u8],
@@ -17,17 +17,17 @@ impl<'a> SegmentRun<'a> {
         self.bytes.len().div_ceil(self.stride)
     }
 
-    /// One by one. An empty datagram is one.
+    /// Returns the datagrams. An empty run is one empty datagram.
     pub(super) fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let empty = self.bytes.is_empty().then_some(self.bytes);
         empty.into_iter().chain(self.bytes.chunks(self.stride))
     }
 }
 
-/// The runs of a train, each as long as can be.
-pub(super) fn runs<'a>(train: &Train<'a>) -> impl Iterator<Item = SegmentRun<'a>> + use<'a> {
-    let stride = train.stride;
-    let mut rest = Some(train.payload);
+/// Splits a GRO batch into the longest possible runs.
+pub(super) fn runs<'a>(gro_batch: &Train<'a>) -> impl Iterator<Item = SegmentRun<'a>> + use<'a> {
+    let stride = gro_batch.stride;
+    let mut rest = Some(gro_batch.payload);
     std::iter::from_fn(move || {
         let (bytes, behind) = rest?.split_at(run_length(rest?, stride));
         rest = (!behind.is_empty()).then_some(behind);
@@ -35,7 +35,7 @@ pub(super) fn runs<'a>(train: &Train<'a>) -> impl Iterator<Item = SegmentRun<'a>
     })
 }
 
-/// Length of the first run. Whether its frames are sound is not looked at here.
+/// Returns the length of the first run. Frames are not validated here.
 fn run_length(bytes: &[u8], stride: usize) -> usize {
     let Some(first) = bytes.get(..HEADER) else {
         return bytes.len().min(stride);
@@ -50,7 +50,7 @@ fn run_length(bytes: &[u8], stride: usize) -> usize {
     end
 }
 
-/// Whether a train is one run, of which the first header lies elsewhere than what comes behind it.
+/// Returns true if a GRO batch is a single run; its first header is stored apart from the remainder.
 pub(super) fn is_one_run(header: &[u8], body: &[u8], stride: usize) -> bool {
     stride >= HEADER
         && (stride..HEADER + body.len()).step_by(stride).all(|at| {
@@ -59,12 +59,12 @@ pub(super) fn is_one_run(header: &[u8], body: &[u8], stride: usize) -> bool {
         })
 }
 
-/// Whether a header that comes `at` bytes behind the first one belongs there.
+/// Returns true if the header `next`, `at` bytes behind the header `first`, continues its run.
 fn continues_run(first: &[u8], next: &[u8], at: usize) -> bool {
     term_offset(next) == term_offset(first).wrapping_add(at as u32) && key(next) == key(first)
 }
 
-/// Session, stream and term.
+/// Session id, stream id and term id.
 fn key(header: &[u8]) -> &[u8] {
     &header[12..24]
 }
@@ -81,24 +81,25 @@ mod tests {
 
     use super::*;
 
-    /// Runs of a train of datagrams, each given as (session, offset, length), all of the first one's length.
+    /// Lengths in datagrams of the runs of a GRO batch. Each datagram is given as (session, offset, length); all have
+    /// the first one's length.
     fn cut(datagrams: &[(i32, i32, usize)]) -> Vec<usize> {
         let mut payload = Vec::new();
         for &(session_id, offset, length) in datagrams {
             payload.extend(DataHeader::heartbeat(0xC0, session_id, 1, 1, offset).as_bytes());
             payload.resize(payload.len() + length - HEADER, 0);
         }
-        let train = Train {
+        let gro_batch = Train {
             source: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
             payload: &payload,
             stride: datagrams[0].2,
             timestamp_ns: None,
         };
         assert_eq!(
-            runs(&train).map(|run| run.bytes.len()).sum::<usize>(),
+            runs(&gro_batch).map(|run| run.bytes.len()).sum::<usize>(),
             payload.len()
         );
-        runs(&train).map(|run| run.count()).collect()
+        runs(&gro_batch).map(|run| run.count()).collect()
     }
 
     #[test]
@@ -116,13 +117,13 @@ mod tests {
     fn short_and_empty_datagrams_stand_alone() {
         let source = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let lengths = |payload: &[u8], stride| {
-            let train = Train {
+            let gro_batch = Train {
                 source,
                 payload,
                 stride,
                 timestamp_ns: None,
             };
-            runs(&train)
+            runs(&gro_batch)
                 .map(|run| run.datagrams().map(<[u8]>::len).collect())
                 .collect::<Vec<Vec<_>>>()
         };

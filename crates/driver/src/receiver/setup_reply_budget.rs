@@ -1,18 +1,19 @@
-//! How often an image answers a sender of which nothing but SETUPs came.
+//! Limit on status messages sent in reply to SETUP frames alone.
 //!
-//! Whoever forges a SETUP has status messages sent to somebody else. So each is worth a few only. A sender that lives
-//! repeats it, or says more, before they are used up: every 100 ms.
+//! The source address of a SETUP can be forged, so that status messages go to a third party (reflection). Therefore
+//! each SETUP pays for a few status messages only. A real sender repeats its SETUP or sends frames within 100 ms,
+//! before the budget is exhausted.
 
-/// Status messages for a SETUP, as long as no frame came.
+/// Status messages per SETUP until the first frame arrives.
 const PER_SETUP: u32 = 3;
 
-/// Status messages that may be sent; without limit once a frame came: its sender may be cut off, and has to be told
-/// that it is heard when it is not.
+/// Remaining status messages. `None` is unlimited, from the first frame on: the path from a sender may be interrupted
+/// while it still depends on status messages.
 #[derive(Debug)]
 pub(super) struct SetupReplyBudget(Option<u32>);
 
 impl SetupReplyBudget {
-    /// A SETUP has just come.
+    /// Creates the budget for a SETUP that has just arrived.
     pub(super) fn new() -> Self {
         Self(Some(PER_SETUP))
     }
@@ -26,7 +27,7 @@ impl SetupReplyBudget {
         self.0 = None;
     }
 
-    /// A frame came.
+    /// Returns true once a frame has arrived.
     pub(super) fn is_unlimited(&self) -> bool {
         self.0.is_none()
     }

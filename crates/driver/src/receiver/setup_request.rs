@@ -1,4 +1,4 @@
-//! Asking senders for SETUPs, and noticing that nobody is heard.
+//! SETUP elicitation, and detection of silent control addresses.
 
 use std::net::SocketAddr;
 
@@ -6,11 +6,11 @@ use super::ReceiveContext;
 use super::endpoint::ReceiveEndpoint;
 use crate::boundary::ConductorEvent;
 
-/// SETUPs are elicited so often at an explicit control address (docs/spec/wire.md §5.3).
+/// Interval of SETUP elicitation at an explicit control address (docs/spec/wire.md §5.3).
 const ELICIT_INTERVAL_NS: i64 = 1_000_000_000;
 
 impl ReceiveEndpoint {
-    /// Asks a sender for a SETUP.
+    /// Requests the SETUP of a session from its sender.
     pub(super) fn elicit_setup(
         &mut self,
         transport: usize,
@@ -32,7 +32,7 @@ impl ReceiveEndpoint {
         );
     }
 
-    /// Asks whoever is behind the explicit control addresses for the SETUP of one session.
+    /// Requests the SETUP of one session at the explicit control addresses.
     pub(super) fn elicit_session_setup(
         &mut self,
         stream_id: i32,
@@ -47,7 +47,7 @@ impl ReceiveEndpoint {
         }
     }
 
-    /// The receiver has a transport now.
+    /// Called once when the receiver takes ownership of a transport.
     pub(super) fn start_transport(&mut self, index: usize, context: &mut ReceiveContext<'_>) {
         if let Some(transport) = &mut self.transports[index] {
             transport.last_received_ns = context.now.nanos;
@@ -55,7 +55,7 @@ impl ReceiveEndpoint {
         }
     }
 
-    /// Asks whoever is behind the explicit control address for SETUPs, if there is one.
+    /// Requests SETUPs at the explicit control address of a transport, if it has one.
     pub(super) fn elicit_setup_at_control(
         &mut self,
         index: usize,
@@ -77,7 +77,7 @@ impl ReceiveEndpoint {
         }
     }
 
-    /// Asks for SETUPs where it is time to.
+    /// Requests SETUPs at explicit control addresses for which the interval has passed.
     pub(super) fn elicit_periodic_setups(&mut self, context: &mut ReceiveContext<'_>) {
         for index in 0..self.transports.len() {
             let Some(transport) = &self.transports[index] else {
@@ -92,7 +92,8 @@ impl ReceiveEndpoint {
         }
     }
 
-    /// Who stays silent behind an explicit control address may have moved (docs/spec/wire.md §2.14).
+    /// Reports explicit control addresses that have been silent for too long: the peer may have moved
+    /// (docs/spec/wire.md §2.14).
     pub(super) fn check_control_silence(&mut self, context: &mut ReceiveContext<'_>) {
         for transport in self.transports.iter_mut().flatten() {
             if let Some(timeout_ns) = transport.silence_timeout_ns
@@ -104,7 +105,7 @@ impl ReceiveEndpoint {
                     endpoint: self.id,
                     transport: transport.id,
                 };
-                // When the queue is full the next timeout says so again.
+                // If the queue is full, the next timeout reports it.
                 let _ = context.events.offer(event);
             }
         }

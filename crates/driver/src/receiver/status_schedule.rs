@@ -1,16 +1,17 @@
-//! When to tell the sender how far the subscribers are (docs/spec/wire.md §5.6).
+//! Schedule of status messages (docs/spec/wire.md §5.6).
 //!
-//! Input: [`StatusMessageSchedule::advance`] whenever position or window move; output: [`StatusMessageSchedule::due`] says whether one
-//! must go out now, then [`StatusMessageSchedule::sent`].
+//! [`StatusMessageSchedule::advance`] is called when the position or the window changes; while
+//! [`StatusMessageSchedule::is_due`] returns true a message should be sent, followed by
+//! [`StatusMessageSchedule::on_sent`].
 
 #[derive(Debug)]
 pub(super) struct StatusMessageSchedule {
-    /// What the next message will say.
+    /// Position in the next message.
     position: i64,
     window: i32,
-    /// The sender's largest datagram.
+    /// Maximum datagram length of the sender.
     mtu: i32,
-    /// Told a sender already.
+    /// Position in the last message sent.
     last_sent_position: i64,
     is_scheduled: bool,
     deadline_ns: i64,
@@ -30,7 +31,7 @@ impl StatusMessageSchedule {
         }
     }
 
-    /// The first message is due at once.
+    /// Makes the first message due at once.
     pub(super) fn start(&mut self, now_ns: i64) {
         self.deadline_ns = now_ns - 1;
     }
@@ -43,19 +44,20 @@ impl StatusMessageSchedule {
         self.window
     }
 
-    /// The sender's largest datagram.
+    /// Returns the maximum datagram length of the sender.
     pub(super) fn mtu(&self) -> i32 {
         self.mtu
     }
 
-    /// Position in the last message sent.
+    /// Returns the position in the last message sent.
     pub(super) fn last_sent_position(&self) -> i64 {
         self.last_sent_position
     }
 
-    /// Schedules a message if the position moved by more than a quarter of the window, the window changed, or it is
-    /// urgent. In a window of hardly more than a datagram a quarter is too much: the sender would wait for room for its
-    /// next frame, and the receiver for that frame, for ever. True if it did.
+    /// Schedules a message if the position advanced by more than a quarter of the window, the window changed, or
+    /// `is_urgent` is set. Returns true if it did. If the window is little longer than a datagram, the step is less
+    /// than a quarter: otherwise the sender would wait for room for its next frame and the receiver for that frame,
+    /// forever.
     pub(super) fn advance(&mut self, position: i64, window: i32, is_urgent: bool) -> bool {
         let step = (self.window / 4).min(self.window - self.mtu).max(0);
         let is_far = position > self.position + i64::from(step);
@@ -68,7 +70,7 @@ impl StatusMessageSchedule {
         is_due
     }
 
-    /// Out of turn: the next look finds a message due.
+    /// Makes a message due at once.
     pub(super) fn schedule_now(&mut self) {
         self.is_scheduled = true;
     }
@@ -77,12 +79,12 @@ impl StatusMessageSchedule {
         self.is_scheduled || self.is_overdue(now_ns)
     }
 
-    /// Whether the next one says something else than the last one, or was asked for.
+    /// Returns true if the next message differs from the last one or was requested.
     pub(super) fn has_changed(&self) -> bool {
         self.is_scheduled
     }
 
-    /// Until when none is due, as far as is known now.
+    /// Returns the time until which no message is due, as far as known now.
     pub(super) fn next_deadline_ns(&self) -> i64 {
         if self.is_scheduled {
             i64::MIN
@@ -91,7 +93,7 @@ impl StatusMessageSchedule {
         }
     }
 
-    /// Nothing was said for the time between two messages.
+    /// Returns true if the status message interval has passed without a message.
     pub(super) fn is_overdue(&self, now_ns: i64) -> bool {
         now_ns > self.deadline_ns
     }

@@ -1,11 +1,11 @@
-//! How far the subscribers of an image are.
+//! Positions of the subscribers of an image.
 
 use taran_core::counters::Counter;
 
 use crate::boundary::SubscriberPosition;
 
-/// The positions, read straight from the counters that client processes write. Nothing read here is believed: a
-/// subscriber cannot be further than what has arrived.
+/// Subscriber positions, read from the counters that client processes write. The values are not trusted: a subscriber
+/// cannot be beyond what has arrived.
 #[derive(Debug)]
 pub(super) struct Subscribers {
     positions: Vec<Counter>,
@@ -30,8 +30,8 @@ impl Subscribers {
             .retain(|position| position.id() != counter_id);
     }
 
-    /// The slowest subscriber's position, not beyond `arrived` and a multiple of the frame alignment; `None` without
-    /// subscribers.
+    /// Returns the minimum subscriber position, limited to `rebuild_position` and aligned down to the frame alignment;
+    /// `None` without subscribers.
     pub(super) fn min_position(&self, rebuild_position: i64) -> Option<i64> {
         let slowest = self.positions.iter().map(Counter::get).min()?;
         Some(slowest.min(rebuild_position) & !31)

@@ -1,4 +1,4 @@
-//! From a datagram into the term buffer (docs/spec/wire.md §5.4).
+//! Term rebuilder: inserts datagrams into the term buffer (docs/spec/wire.md §5.4).
 
 use taran_core::memory::Claim;
 use taran_protocol::frame::{
@@ -13,36 +13,36 @@ use crate::boundary::ReceiverCounters;
 
 const HEADER: usize = DATA_HEADER_LENGTH as usize;
 
-/// The longest train.
+/// Maximum length of a segment run.
 const MAX_RUN_LENGTH: usize = 65_536;
 
-/// What a packet says of itself, once it was walked.
+/// Position range of a validated packet.
 #[derive(Clone, Copy)]
 struct Extent {
     position: i64,
-    /// Where its last frame ends, which for padding is further than what was sent.
+    /// End of the last frame; for padding this is beyond the bytes received.
     end: i64,
     wire_length: i64,
 }
 
 impl ReceiverImage {
-    /// Several datagrams that lie back to back, taken as one packet: the common case of a fast stream, where everything
-    /// is new and goes into the log in one pass. False if it is not that case; nothing happened then.
+    /// Inserts several contiguous datagrams as one packet, which is the common case of a fast stream: everything is new
+    /// and is inserted in one pass. Returns false, without any effect, if that is not the case.
     pub(super) fn on_segment_run(
         &mut self,
         frame: &DataFrame<'_>,
         stride: usize,
         origin: &FrameOrigin,
     ) -> bool {
-        let Ok(walk) = frame.validate_segments(self.geometry.term_length(), stride) else {
+        let Ok(frames) = frame.validate_segments(self.geometry.term_length(), stride) else {
             return false;
         };
         if frame.is_heartbeat() {
-            // What comes behind it is to be looked at, too.
+            // The datagrams behind a heartbeat have to be examined one by one.
             return false;
         }
-        let extent = self.extent(frame, &walk);
-        // At or beyond the high water mark no slot can be taken, so that looking at the first one is enough.
+        let extent = self.extent(frame, &frames);
+        // At or beyond the high-water mark every slot is free, so checking the first one is sufficient.
         if extent.position < self.high_water_mark
             || self.is_over_run(extent)
             || self.rejection.is_some()
@@ -50,13 +50,13 @@ impl ReceiverImage {
             return false;
         }
         self.on_activity(origin);
-        self.insert(&walk, extent);
+        self.insert(&frames, extent);
         true
     }
 
-    /// Where the next train goes, if it carries on where the last one ended: room for what comes behind its first header,
-    /// for the longest train. Nobody looks there before that header is in place, and nothing has been placed further on.
-    /// There is none where the term ends before, and while something is missing.
+    /// Returns the buffer for the next segment run if it continues at the high-water mark: room for the longest run
+    /// except its first header. Readers do not look there until that header is written, and nothing has been inserted
+    /// beyond. Returns `None` near the end of a term and while there is a gap.
     pub(super) fn next_run_buffer(&mut self) -> Option<Claim<'_>> {
         let position = self.high_water_mark;
         let is_in_order = self.rebuild_position == position && self.cleared_to == position;
@@ -73,15 +73,15 @@ impl ReceiverImage {
         Some(term.claim(offset + HEADER, MAX_RUN_LENGTH - HEADER))
     }
 
-    /// What was received there, of a train of `length` bytes.
+    /// Returns the bytes that were received directly, for a run of `length` bytes including its first header.
     pub(super) fn direct_bytes(&self, length: usize) -> &[u8] {
         let offset = self.geometry.term_offset(self.high_water_mark) as usize;
         let term = self.spec.log.term_at(self.high_water_mark);
         term.bytes(offset + HEADER, length.saturating_sub(HEADER))
     }
 
-    /// Such a train is there, `length` bytes with the first header. False if it is not what was expected, and nothing
-    /// happened.
+    /// Commits a run of `length` bytes whose first header is `header` and whose remainder was received directly.
+    /// Returns false, without any effect, if it is not the continuation of the stream.
     pub(super) fn on_direct_run(
         &mut self,
         header: &DataHeader,
@@ -110,38 +110,38 @@ impl ReceiverImage {
             return None;
         }
         let frame = DataFrame::from_parts(header, body).ok()?;
-        let walk = frame
+        let frames = frame
             .validate_segments(self.geometry.term_length(), stride)
             .ok()?;
-        let extent = self.extent(&frame, &walk);
-        // Subscribers map this memory, too. One that writes there while it is walked spoils what it reads itself, and must
-        // not lead any further.
+        let extent = self.extent(&frame, &frames);
+        // Subscribers can write to this memory too. A subscriber that changes it during validation may corrupt what it
+        // reads, but must not cause positions outside the term.
         let term_end =
             self.geometry.term_begin(extent.position) + i64::from(self.geometry.term_length());
         (extent.position < extent.end && extent.end <= term_end).then_some(extent)
     }
 
-    fn extent(&self, frame: &DataFrame<'_>, walk: &ValidatedFrames<'_>) -> Extent {
-        let position = self.geometry.position(frame.term_id(), walk.term_offset());
+    fn extent(&self, frame: &DataFrame<'_>, frames: &ValidatedFrames<'_>) -> Extent {
+        let position = self.geometry.position(frame.term_id(), frames.term_offset());
         Extent {
             position,
-            end: position + i64::from(walk.length_in_term()),
-            wire_length: walk.wire_length() as i64,
+            end: position + i64::from(frames.length_in_term()),
+            wire_length: frames.wire_length() as i64,
         }
     }
 
-    /// One datagram of the stream.
+    /// Inserts one datagram.
     pub(super) fn on_packet(
         &mut self,
         frame: &DataFrame<'_>,
         origin: &FrameOrigin,
         counters: &ReceiverCounters,
     ) {
-        let Ok(walk) = frame.validate(self.geometry.term_length()) else {
+        let Ok(frames) = frame.validate(self.geometry.term_length()) else {
             counters.invalid_packets.increment();
             return;
         };
-        let extent = self.extent(frame, &walk);
+        let extent = self.extent(frame, &frames);
         let position = extent.position;
         if position < 0 || self.rejection.is_some() {
             return;
@@ -154,7 +154,7 @@ impl ReceiverImage {
             || extent.end > self.rebuild_position
         {
             self.on_activity(origin);
-            if !self.insert(&walk, extent) {
+            if !self.insert(&frames, extent) {
                 self.insert_tail(frame, extent);
             }
         } else {
@@ -182,7 +182,7 @@ impl ReceiverImage {
             return;
         }
         counters.heartbeats_received.increment();
-        // Where padding led beyond the window, and arrived, nothing is missing.
+        // Nothing is missing if padding that has arrived led beyond the window.
         if position <= self.overrun_threshold.max(self.rebuild_position) {
             self.on_activity(origin);
         } else {
@@ -198,7 +198,7 @@ impl ReceiverImage {
         }
     }
 
-    /// The stream ends when every transport that brings it says so.
+    /// Ends the stream once every active transport has announced its end.
     fn on_end_of_stream(
         &mut self,
         position: i64,
@@ -221,16 +221,16 @@ impl ReceiverImage {
             counters.images_revoked.increment();
         }
         self.spec.log.set_end_of_stream_position(end);
-        // The conductor ends the image: whoever it tells finds flag and position.
+        // The flag and the position are set first: the conductor closes the image and then notifies clients.
         if is_revoked {
             self.spec.shared.receiver_revoked();
         }
     }
 
-    /// Beyond what the sender was invited to send. Counted as the sender counts: the body of padding is not sent, and
-    /// nothing is written for it, so that padding may lead further, to the end of its term at most. Heartbeats tell where
-    /// it led. They are heard also if the padding itself was lost: without them nobody would ask for it. Nothing leads
-    /// to where somebody may still read.
+    /// Returns true if a packet lies beyond what the sender may send. Bytes are counted as by the sender: the body of
+    /// padding is neither sent nor written, so padding may extend beyond the window, to the end of its term at most.
+    /// Heartbeats announce the position behind such padding and are accepted even if the padding was lost; otherwise it
+    /// would never be NAKed. Nothing is accepted at positions whose memory may still be read.
     fn is_over_run(&mut self, extent: Extent) -> bool {
         if !self.is_reusable(extent.end) {
             return true;
@@ -242,9 +242,9 @@ impl ReceiverImage {
         extent.position + extent.wire_length > self.overrun_threshold
     }
 
-    /// Into the log, unless it is there already. What readers may have come by is not touched, whatever it looks like:
-    /// frames of a broken sender lie over each other. True if it is new.
-    fn insert(&mut self, walk: &ValidatedFrames<'_>, extent: Extent) -> bool {
+    /// Inserts a packet unless it is there already. Returns true if it was inserted. Bytes that readers may have passed
+    /// are never overwritten, even if they look free: a broken sender can send overlapping frames.
+    fn insert(&mut self, frames: &ValidatedFrames<'_>, extent: Extent) -> bool {
         self.unanswered_naks = 0;
         if self.needs_scan {
             self.advance_rebuild_position();
@@ -253,13 +253,13 @@ impl ReceiverImage {
             return false;
         }
         let is_new = self.clear_ahead(extent.position, extent.end)
-            && log::insert(self.spec.log.term_at(extent.position), walk);
+            && log::insert(self.spec.log.term_at(extent.position), frames);
         self.on_inserted(extent, is_new);
         is_new
     }
 
-    /// A packet of which the beginning is there already. What is sent again need not be cut as it was at first, nor where
-    /// this receiver misses it: somebody else may have asked for more.
+    /// Inserts the missing tail of a packet whose first frames are there already. A retransmission need not have the
+    /// packet boundaries of the original nor begin at this receiver's gap: another receiver may have requested more.
     fn insert_tail(&mut self, frame: &DataFrame<'_>, extent: Extent) {
         let term_length = self.geometry.term_length();
         let term_begin = self.geometry.term_begin(extent.position);
@@ -269,12 +269,12 @@ impl ReceiverImage {
             let is_placed = || !matches!(log::frame_at(term, offset), Ok(None));
             position < self.rebuild_position || (position < self.cleared_to && is_placed())
         });
-        // Where nothing is there it was room that lacked.
+        // If its first frame is missing, the packet was refused because `clear_ahead` was incomplete.
         if let Some(rest) = rest
             && rest.term_offset() != frame.term_offset()
-            && let Ok(walk) = rest.validate(term_length)
+            && let Ok(frames) = rest.validate(term_length)
         {
-            self.insert(&walk, self.extent(&rest, &walk));
+            self.insert(&frames, self.extent(&rest, &frames));
         }
     }
 
@@ -284,7 +284,7 @@ impl ReceiverImage {
             self.cleared_to = self.cleared_to.max(end);
         }
         if is_new && position == self.rebuild_position && position == self.high_water_mark {
-            // In order and nothing missing before: no scan has to find that out.
+            // In order and without a gap before it: no scan is needed.
             self.rebuild_position = end;
             self.high_water_mark = end;
             self.spec.high_water_mark.set(end);
@@ -299,8 +299,9 @@ impl ReceiverImage {
         }
     }
 
-    /// Empties what lies between the last frame and this one, and the slot behind it. False where that is more than any
-    /// message is long: it is done by and by, and the frame asked for again.
+    /// Clears the header slots between the last frame and this one, and the slot behind it. Returns false if the
+    /// distance exceeds what is cleared at once (more than the longest message): clearing continues with later packets,
+    /// and the sender is asked for the frame again.
     fn clear_ahead(&mut self, position: i64, end: i64) -> bool {
         if position > self.cleared_to {
             self.cleared_to = self.spec.log.clear_range(self.cleared_to, position);
@@ -319,9 +320,10 @@ impl ReceiverImage {
         self.on_frame_beyond_window(origin);
     }
 
-    /// The sender speaks, but of what lies beyond the window. If padding led there, the padding comes when it is asked
-    /// for, and with it life. If the sender heeds others only, it may no longer have what is missing here: then the
-    /// image has to time out, so that another one joins where the sender is now.
+    /// Handles a frame beyond the window. It does not extend the liveness of the image. If padding led there, the
+    /// padding is NAKed, and its arrival does. If the sender follows the status messages of other receivers only, it
+    /// may no longer have what is missing here; the image must then time out so that a new one can join at the sender's
+    /// position.
     fn on_frame_beyond_window(&mut self, origin: &FrameOrigin) {
         self.setup_reply_budget.on_frame();
         self.connections.on_frame(origin);

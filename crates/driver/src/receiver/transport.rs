@@ -13,11 +13,11 @@ use crate::boundary::{ReceiveTransportSpec, ReceiverCounters, TransportId};
 use crate::faults::Faults;
 use crate::signs::{Signs, Ticket};
 
-/// Bytes of a receive buffer for each byte that may be under way. The kernel charges more than the bytes of a datagram, by
-/// half for one as long as an Ethernet frame, several times as much for short ones, and reckons with as much again.
+/// Receive buffer bytes requested per byte in flight. The kernel charges more than the length of a datagram (1.5 times
+/// for an Ethernet-sized one, several times for short ones) and doubles the requested length.
 const BUFFER_FACTOR: usize = 2;
 
-/// A socket, and where what is said about the streams on it goes. Built by the conductor, owned by the receiver.
+/// Socket and control addresses of a receive endpoint or destination. Built by the conductor, owned by the receiver.
 #[doc(alias = "ReceiveDestinationTransport")]
 #[derive(Debug)]
 pub struct ReceiveTransport {
@@ -25,38 +25,38 @@ pub struct ReceiveTransport {
     pub(super) transport: Box<dyn Transport>,
     control_group: Option<SocketAddr>,
     pub(super) explicit_control: Option<SocketAddr>,
-    /// When a SETUP was last requested_length for at the explicit control address.
+    /// Time of the last SETUP request to the explicit control address.
     pub(super) last_elicited_ns: i64,
-    /// After which silence the explicit control address is to be looked up again.
+    /// Time without input after which the explicit control address is resolved again.
     pub(super) silence_timeout_ns: Option<i64>,
-    /// When anything from a sender last came in.
+    /// Time at which a frame of a sender last arrived.
     pub(super) last_received_ns: i64,
-    /// Whether trains can be received into memory of ours.
+    /// The socket supports scattered receive into the term buffer.
     pub(super) receives_parts: bool,
     pub(super) predictor: StreamPredictor,
-    /// Length of the receive buffer that was requested_length for, where it grows.
+    /// Receive buffer length last requested; `None` if the buffer does not grow.
     requested_length: Option<usize>,
-    /// Slots for the next batch.
+    /// Slots of the next receive batch.
     pub(super) batch_slots: usize,
-    /// Datagrams that had found no room when this was last looked at.
+    /// Kernel drop counter at the last check.
     drops: u32,
-    /// Status messages that only repeat themselves.
+    /// Queue of repeated status messages.
     pub(super) control_batch: Signs,
     channel: Arc<str>,
 }
 
-/// What came of sending a frame.
+/// Result of sending a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SendResult {
     Sent,
-    /// The socket is full: it can be tried again in the next turn.
+    /// The socket buffer is full; retry in the next duty cycle.
     SocketFull,
-    /// An error, recorded. Trying again at once would not help.
+    /// An error, which was recorded. An immediate retry would not help.
     Failed,
 }
 
 impl ReceiveTransport {
-    /// A transport on which nothing has come in yet. `channel` is the text for errors.
+    /// Creates a transport on which nothing has arrived. `channel` is for error texts.
     #[must_use]
     pub fn new(spec: ReceiveTransportSpec, channel: Arc<str>) -> Self {
         Self {
@@ -77,24 +77,24 @@ impl ReceiveTransport {
         }
     }
 
-    /// Which one.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> TransportId {
         self.id
     }
 
-    /// Where a question or an answer to what came from `source` goes (docs/spec/wire.md §5.1).
+    /// Returns the address for a reply or request to the sender at `source` (docs/spec/wire.md §5.1).
     pub(super) fn reply_address(&self, source: SocketAddr) -> SocketAddr {
         self.control_group.unwrap_or(source)
     }
 
-    /// Where the sender of a stream that comes from `source` is told how far its receivers are. An explicit control
-    /// address follows its sender when that moves (docs/spec/wire.md §5.2).
+    /// Returns the address for feedback to the sender at `source`. An explicit control address is resolved again when
+    /// its sender moves (docs/spec/wire.md §5.2).
     pub(super) fn control_address(&self, source: SocketAddr) -> SocketAddr {
         self.known_control_address().unwrap_or(source)
     }
 
-    /// The same where it is known before anything comes in.
+    /// Returns the feedback address if it is known before anything arrives.
     pub(super) fn known_control_address(&self) -> Option<SocketAddr> {
         self.control_group.or(self.explicit_control)
     }
@@ -107,7 +107,8 @@ impl ReceiveTransport {
         }
     }
 
-    /// So much may be under way at a time. Room for it is requested_length for in few steps: streams come by the thousand.
+    /// Grows the receive buffer for `window` bytes in flight. The length at least doubles, to limit the number of calls
+    /// when thousands of streams are added.
     pub(super) fn grow_receive_buffer(&mut self, window: usize, now: Now, faults: &mut Faults) {
         let wanted = BUFFER_FACTOR * window;
         let Some(requested_length) = self
@@ -123,7 +124,7 @@ impl ReceiveTransport {
         }
     }
 
-    /// Whether datagrams were lost here since this was last requested_length.
+    /// Returns true if the kernel has dropped datagrams since the last call.
     pub(super) fn has_new_drops(&mut self) -> bool {
         let Some(drops) = self.transport.overflowed() else {
             return false;
@@ -131,13 +132,14 @@ impl ReceiveTransport {
         std::mem::replace(&mut self.drops, drops) != drops
     }
 
-    /// What may be under way at a time and finds room, unless datagrams are so short that the kernel charges more than four
-    /// times as much for each: half of what was requested_length for, of which the kernel reports twice as much.
+    /// Returns the number of bytes in flight that fit into the receive buffer, unless datagrams are so short that the
+    /// kernel charges more than four times their length. It is half of the requested length, of which the kernel
+    /// reports the double.
     pub(super) fn window_capacity(&self) -> usize {
         self.transport.buffer_lengths().receive / (2 * BUFFER_FACTOR)
     }
 
-    /// Sends one frame in a datagram of its own.
+    /// Sends one frame as a datagram.
     pub(super) fn send(
         &mut self,
         to: SocketAddr,
@@ -160,7 +162,7 @@ impl ReceiveTransport {
         }
     }
 
-    /// Keeps a status message that repeats the last one, to be sent with others soon. None if it has to go now.
+    /// Queues a repeated status message for the next batch. Returns `None` if it has to be sent now.
     pub(super) fn enqueue_status(
         &mut self,
         to: SocketAddr,
@@ -176,7 +178,7 @@ impl ReceiveTransport {
         is_accepted.then(|| self.control_batch.add(frame, Some(to), now))
     }
 
-    /// Sends what was collected, each in a datagram of its own.
+    /// Sends the queued status messages, each as a datagram of its own.
     pub(super) fn send_control_batch(
         &mut self,
         now: Now,

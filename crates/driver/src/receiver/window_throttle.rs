@@ -1,40 +1,40 @@
-//! Windows while a socket overflows.
+//! Receive-window throttle for overflowing sockets.
 //!
-//! Each image lets a window of its own be under way, and all of a socket share one buffer. Where the windows together are
-//! longer than that, what is lost is sent again, and lost again. So windows are narrowed as long as datagrams are lost:
-//! halved, and after a moment halved once more, but not below a fair share of what fits. After a while without loss they are
-//! doubled, to find out whether the crowd is still there; each time it is, the next try comes later.
+//! Every image advertises a window, but all images of a socket share one receive buffer. If the windows together exceed
+//! it, drops cause retransmissions, which are dropped again. Therefore windows are halved while the kernel reports
+//! drops, at most once per `SETTLE_NS`, down to a fair share of the buffer. After a probe interval without drops they
+//! are doubled; if that causes drops, the probe interval doubles.
 //!
-//! Windows of which each is no longer than its share are never touched, nor is any where nothing is lost.
+//! A window no longer than its fair share is never changed, and no window is changed on a socket without drops.
 
 use crate::every::Every;
 
-/// Between two looks at what was lost.
+/// Interval of drop checks.
 const CHECK_INTERVAL_NS: i64 = 1_000_000;
-/// After a change: what was under way before arrives still.
+/// Minimum time between two halvings: data sent for the previous window still arrives.
 const SETTLE_NS: i64 = 10_000_000;
-/// Without loss before windows are doubled, at first …
+/// Initial time without drops before windows are doubled.
 const MIN_PROBE_INTERVAL_NS: i64 = 100_000_000;
-/// … and at most.
+/// Maximum time without drops before windows are doubled.
 const MAX_PROBE_INTERVAL_NS: i64 = 60_000_000_000;
-/// Windows that were right for so many times as long were so until another crowd came.
+/// Windows that caused no drops for this many probe intervals: later drops count as a new overload.
 const SAME_OVERLOAD_INTERVALS: i64 = 8;
-/// A stream goes on at a pace only if it may have some datagrams under way.
+/// Minimum window in datagrams; a stream needs several datagrams in flight to make progress.
 const MIN_WINDOW_DATAGRAMS: i32 = 2;
 
-/// By how much windows are narrower than they would be.
+/// Reduction of the windows on one socket.
 #[derive(Debug)]
 pub(super) struct WindowThrottle {
     halvings: u32,
-    /// The share of each.
+    /// Fair share of each stream.
     min_window: i32,
-    /// One of the windows that were to be narrowed since the last change was above its least.
+    /// Set if a window was above its minimum since the last change.
     has_slack: bool,
     check: Every,
     changed_ns: i64,
-    /// Before windows are doubled to what was too much …
+    /// Wait before windows are doubled to a width that caused drops.
     probe_interval_ns: i64,
-    /// … when they were halved so often.
+    /// Halvings in effect when the last probe caused drops.
     failed_halvings: u32,
     last: Change,
 }
@@ -65,7 +65,7 @@ impl WindowThrottle {
         self.check.is_due(now_ns)
     }
 
-    /// After a look: whether something was lost since the last one, and the share of each stream in what fits, in bytes.
+    /// Takes the result of a check: whether there were new drops, and the fair share of each stream in bytes.
     pub(super) fn update(&mut self, has_drops: bool, share: usize, now_ns: i64) {
         let since_change_ns = now_ns.saturating_sub(self.changed_ns);
         let share = i32::try_from(share).unwrap_or(i32::MAX);
@@ -84,9 +84,9 @@ impl WindowThrottle {
             }
             self.halvings += 1;
             self.on_change(Change::Halved, share, now_ns);
-        } else if self.halvings > 0 && since_change_ns >= self.next_probe_ns() {
+        } else if self.halvings > 0 && since_change_ns >= self.probe_wait_ns() {
             if self.halvings <= self.failed_halvings {
-                // What was too much is so no more.
+                // The width that caused drops fits now.
                 self.forget_overload();
             }
             self.halvings -= 1;
@@ -94,8 +94,8 @@ impl WindowThrottle {
         }
     }
 
-    /// Until the next doubling, which may be too much or not.
-    fn next_probe_ns(&self) -> i64 {
+    /// Returns the wait until the next doubling.
+    fn probe_wait_ns(&self) -> i64 {
         if self.halvings > self.failed_halvings.saturating_add(1) {
             MIN_PROBE_INTERVAL_NS
         } else {
@@ -108,7 +108,7 @@ impl WindowThrottle {
         self.failed_halvings = u32::MAX;
     }
 
-    /// Shares change only when windows do anyway: each change is told to the sender of each stream.
+    /// Records a change. Shares change only together with windows, because each change is advertised to every sender.
     fn on_change(&mut self, change: Change, share: i32, now_ns: i64) {
         self.changed_ns = now_ns;
         self.last = change;
@@ -116,7 +116,8 @@ impl WindowThrottle {
         self.has_slack = false;
     }
 
-    /// What becomes of the window of a stream with datagrams of this length. Notes whether less is possible.
+    /// Returns the reduced window of a stream with datagrams of up to `mtu` bytes. Records whether a further reduction
+    /// is possible.
     pub(super) fn apply(&mut self, window: i32, mtu: i32) -> i32 {
         let min_window = self
             .min_window
@@ -155,7 +156,7 @@ mod tests {
             self.throttle.apply(WINDOW, MTU)
         }
 
-        /// Looks all the time until so long from now.
+        /// Checks at every interval for `nanos`.
         fn run(&mut self, nanos: i64, has_drops: bool) {
             let end_ns = self.now_ns + nanos;
             while self.now_ns < end_ns {
@@ -171,7 +172,7 @@ mod tests {
             }
         }
 
-        /// How long it takes until windows are wider.
+        /// Returns the time until windows grow.
         fn wider_after_ns(&mut self) -> i64 {
             let (begin_ns, window) = (self.now_ns, self.window());
             while self.window() == window {
@@ -229,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_crowd_that_is_still_there_is_tried_ever_less() {
-        // However often they are halved after a try that was too early.
+        // The number of halvings after a failed probe makes no difference.
         for halvings in 1..=2 {
             let mut fixture = ThrottleFixture::new();
             fixture.run(2 * SETTLE_NS, true);
@@ -257,7 +258,7 @@ mod tests {
         let probe_interval_ns = 32 * MIN_PROBE_INTERVAL_NS;
         fixture.run(2 * probe_interval_ns + 10 * MIN_PROBE_INTERVAL_NS, false);
         assert_eq!(fixture.window(), WINDOW);
-        // And the next crowd is another one.
+        // The next overload is independent of the previous one.
         fixture.run(SAME_OVERLOAD_INTERVALS * MIN_PROBE_INTERVAL_NS, false);
         fixture.run(SETTLE_NS, true);
         assert_eq!(fixture.window(), WINDOW >> 1);

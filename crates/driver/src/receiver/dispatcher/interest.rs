@@ -1,4 +1,4 @@
-//! Which streams and sessions subscriptions want.
+//! Streams and sessions in which subscriptions are interested.
 
 use super::{Dispatcher, Session, Stream};
 
@@ -21,7 +21,7 @@ impl Dispatcher {
         }
     }
 
-    /// Forgets every session that nobody wants any more; `abandoned` gets the slots of their images.
+    /// Removes an interest and all sessions without any; calls `abandoned` with the slots of their images.
     pub(in crate::receiver) fn remove_subscription(
         &mut self,
         stream_id: i32,
@@ -55,7 +55,7 @@ impl Dispatcher {
         }
     }
 
-    /// Somebody wants something.
+    /// Returns true if there is any subscription.
     pub(in crate::receiver) fn has_interest(&self) -> bool {
         !self.streams.is_empty()
     }
