@@ -122,7 +122,9 @@ impl ReceiverImage {
     }
 
     fn extent(&self, frame: &DataFrame<'_>, frames: &ValidatedFrames<'_>) -> Extent {
-        let position = self.geometry.position(frame.term_id(), frames.term_offset());
+        let position = self
+            .geometry
+            .position(frame.term_id(), frames.term_offset());
         Extent {
             position,
             end: position + i64::from(frames.length_in_term()),
