@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
-use taran_core::agent::{RunningAgent, Waker};
+use taran_core::agent::{RunningAgent, ThreadWaker};
 use taran_core::clock::{Clock, Now};
 use taran_core::counters::CountersReader;
 use taran_core::memory::Storage;
@@ -68,7 +68,7 @@ pub(crate) struct Link {
     awaited: AtomicUsize,
     /// For an invoked conductor.
     clock: Mutex<Box<dyn Clock>>,
-    waker: OnceLock<Waker>,
+    waker: OnceLock<ThreadWaker>,
     thread: Mutex<Option<RunningAgent>>,
     /// Runs a driver that has no threads.
     driver: Mutex<Option<DriverInvoker>>,
@@ -312,7 +312,7 @@ impl Link {
         self.awaited.load(Ordering::Relaxed) != 0
     }
 
-    pub(crate) fn set_waker(&self, waker: Waker) {
+    pub(crate) fn set_waker(&self, waker: ThreadWaker) {
         // There is one thread per client, which sets it once.
         drop(self.waker.set(waker));
     }

@@ -3,7 +3,7 @@
 #![cfg(not(loom))]
 
 use taran_core::{
-    memory::{Gap, Region},
+    memory::{Padding, Region},
     overlay,
     sync::{AtomicI32, AtomicI64, Ordering},
 };
@@ -13,9 +13,9 @@ overlay! {
     pub struct Layout: 128 {
         /// Comes last.
         0 => version: AtomicI32,
-        4 => gap_4: Gap<4>,
+        4 => padding_4: Padding<4>,
         8 => tails: [AtomicI64; 3],
-        32 => gap_32: Gap<96>,
+        32 => padding_32: Padding<96>,
     }
 }
 

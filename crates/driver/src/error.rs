@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use taran_core::idle::IdleError;
-use taran_core::memory::{MemoryError, Shortage};
+use taran_core::memory::{InsufficientSpace, MemoryError};
 use taran_net::NetError;
 use taran_protocol::cnc::Version;
 use taran_protocol::option::{OptionErrors, UnknownOption};
@@ -92,7 +92,7 @@ pub enum DriverError {
         /// The directory.
         directory: PathBuf,
         /// What is asked for, and what there is.
-        shortage: Shortage,
+        shortage: InsufficientSpace,
         /// The present length of the counters' buffer, which makes up most of it, in bytes.
         counters: usize,
     },

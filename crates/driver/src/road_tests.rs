@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, Doorbell, DutyCycle};
+use taran_core::agent::{Agent, AgentWaker, DutyCycleTracker};
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::loss_report::LossReport;
@@ -55,7 +55,7 @@ struct Road {
 impl Road {
     fn new(seed: u64, network: Network) -> Self {
         let cycle = || {
-            DutyCycle::new(
+            DutyCycleTracker::new(
                 Counter::detached(),
                 Counter::detached(),
                 Duration::from_secs(1),
@@ -67,7 +67,7 @@ impl Road {
         let (mut sender_commands, commands) = queue::spsc(8);
         let (events, sender_events) = queue::spsc(8);
         let sender = Sender::new(SenderSpec {
-            doorbell: Doorbell::default(),
+            doorbell: AgentWaker::default(),
             commands,
             events,
             counters: sender_counters.clone(),
@@ -80,7 +80,7 @@ impl Road {
         let (mut receiver_commands, commands) = queue::spsc(8);
         let (events, receiver_events) = queue::spsc(8);
         let receiver = Receiver::new(ReceiverSpec {
-            doorbell: Doorbell::default(),
+            doorbell: AgentWaker::default(),
             commands,
             events,
             counters: receiver_counters.clone(),

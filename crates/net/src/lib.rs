@@ -20,7 +20,7 @@ pub use error::NetError;
 pub use fault::{FaultControl, FaultCounts, FaultRates, FaultSpec, Faulty};
 pub use filter::{DatagramFilter, Filtered};
 pub use network::{BufferLimits, MulticastSpec, Network, SocketSpec};
-pub use receive::{Datagram, ReceiveBatch, Received, Train};
+pub use receive::{Datagram, DatagramRun, ReceiveBatch, Received};
 pub use socket::{SocketNetwork, wait};
 pub use taran_core::interface::Interface;
 pub use transmit::Transmit;

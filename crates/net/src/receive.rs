@@ -10,7 +10,7 @@ const SLOT_PITCH: usize = SLOT_LENGTH + 5 * 64;
 
 /// Buffers for arriving datagrams, allocated once, and what each holds.
 ///
-/// A slot holds a [`Train`]: one datagram, or several of one source that arrived together. Readers who do not care go
+/// A slot holds a [`DatagramRun`]: one datagram, or several of one source that arrived together. Readers who do not care go
 /// through [`datagrams`](Self::datagrams), which cuts trains up.
 #[derive(Debug)]
 pub struct ReceiveBatch {
@@ -36,7 +36,7 @@ pub struct Received {
 
 /// Datagrams of one source that lie back to back.
 #[derive(Clone, Copy, Debug)]
-pub struct Train<'a> {
+pub struct DatagramRun<'a> {
     /// Who sent it.
     pub source: SocketAddr,
     /// The bytes of all datagrams.
@@ -58,7 +58,7 @@ pub struct Datagram<'a> {
     pub timestamp_ns: Option<i64>,
 }
 
-impl<'a> Train<'a> {
+impl<'a> DatagramRun<'a> {
     /// The datagrams of the train in order. An empty datagram is a train of one.
     pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let empty = self.payload.is_empty().then_some(self.payload);
@@ -100,7 +100,7 @@ impl ReceiveBatch {
     /// The number of datagrams that arrived.
     #[must_use]
     pub fn datagram_count(&self) -> usize {
-        self.trains().map(|train| train.count()).sum()
+        self.datagram_runs().map(|train| train.count()).sum()
     }
 
     /// The number of bytes that arrived.
@@ -110,19 +110,22 @@ impl ReceiveBatch {
     }
 
     /// What arrived, slot by slot.
-    pub fn trains(&self) -> impl ExactSizeIterator<Item = Train<'_>> {
+    pub fn datagram_runs(&self) -> impl ExactSizeIterator<Item = DatagramRun<'_>> {
         let slots = self.memory.chunks_exact(SLOT_PITCH);
-        self.filled.iter().zip(slots).map(|(received, slot)| Train {
-            source: received.source,
-            payload: &slot[..received.length],
-            stride: received.stride.max(1),
-            timestamp_ns: received.timestamp_ns,
-        })
+        self.filled
+            .iter()
+            .zip(slots)
+            .map(|(received, slot)| DatagramRun {
+                source: received.source,
+                payload: &slot[..received.length],
+                stride: received.stride.max(1),
+                timestamp_ns: received.timestamp_ns,
+            })
     }
 
     /// What arrived, datagram by datagram.
     pub fn datagrams(&self) -> impl Iterator<Item = Datagram<'_>> {
-        self.trains().flat_map(|train| {
+        self.datagram_runs().flat_map(|train| {
             train.datagrams().map(move |payload| Datagram {
                 source: train.source,
                 payload,
@@ -340,7 +343,7 @@ mod tests {
         assert_eq!(lengths(&batch), [8, 8, 3, 3, 3, 4]);
         assert_eq!(
             batch
-                .trains()
+                .datagram_runs()
                 .map(|train| train.payload.len())
                 .collect::<Vec<_>>(),
             [19, 3, 3, 4]

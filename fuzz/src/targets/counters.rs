@@ -47,7 +47,7 @@ pub fn run(bytes: &[u8]) {
                     }
                     Err(full) => {
                         assert_eq!(full.in_use, mine.len());
-                        assert_eq!(full.in_use + full.resting, COUNTERS);
+                        assert_eq!(full.in_use + full.awaiting_reuse, COUNTERS);
                     }
                 }
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, Waker};
+use taran_core::agent::{Agent, ThreadWaker};
 use taran_core::clock::Now;
 
 use crate::link::Link;
@@ -31,7 +31,7 @@ impl Agent for ConductorAgent {
     }
 
     fn on_start(&mut self) {
-        self.0.set_waker(Waker::for_current_thread());
+        self.0.set_waker(ThreadWaker::for_current_thread());
     }
 
     fn park(&mut self, max: Duration) {

@@ -8,13 +8,13 @@ use super::Agent;
 use crate::clock::Now;
 
 /// Agents that take turns, as one agent. They start in order and close in reverse order.
-pub struct Composite {
+pub struct CompositeAgent {
     agents: Vec<Box<dyn Agent>>,
     role_name: String,
     parks: Option<usize>,
 }
 
-impl Composite {
+impl CompositeAgent {
     /// The agents in the order of their turns. Its role name is `[first, second]`.
     pub fn new(agents: Vec<Box<dyn Agent>>) -> Self {
         let names: Vec<_> = agents.iter().map(Agent::role_name).collect();
@@ -36,7 +36,7 @@ impl Composite {
     }
 }
 
-impl Agent for Composite {
+impl Agent for CompositeAgent {
     fn do_work(&mut self, now: Now) -> usize {
         self.agents.iter_mut().map(|agent| agent.do_work(now)).sum()
     }
@@ -74,14 +74,14 @@ impl Agent for Composite {
     }
 
     /// Nobody is kept waiting by the others.
-    fn patience(&self) -> u32 {
-        let each = self.agents.iter().map(Agent::patience);
+    fn park_multiplier(&self) -> u32 {
+        let each = self.agents.iter().map(Agent::park_multiplier);
         each.min().unwrap_or(1)
     }
 
-    fn on_rest(&mut self) {
+    fn on_long_park(&mut self) {
         for agent in &mut self.agents {
-            agent.on_rest();
+            agent.on_long_park();
         }
     }
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::super::testing::{Journal, Probe};
     use super::*;
 
-    fn composite(journal: &Journal, close_panics: bool) -> Composite {
+    fn composite(journal: &Journal, close_panics: bool) -> CompositeAgent {
         let first = Probe {
             work: 2,
             ..Probe::new("first", journal)
@@ -102,7 +102,7 @@ mod tests {
             panic_in,
             ..Probe::new("second", journal)
         };
-        Composite::new(vec![Box::new(first), Box::new(second)])
+        CompositeAgent::new(vec![Box::new(first), Box::new(second)])
     }
 
     #[test]
@@ -138,15 +138,16 @@ mod tests {
                 "idler"
             }
 
-            fn patience(&self) -> u32 {
+            fn park_multiplier(&self) -> u32 {
                 self.0
             }
         }
-        let patience = |each: [u32; 2]| {
-            let agents = each.map(|patience| Box::new(Idler(patience)) as Box<dyn Agent>);
-            Composite::new(agents.into()).patience()
+        let park_multiplier = |each: [u32; 2]| {
+            let agents =
+                each.map(|park_multiplier| Box::new(Idler(park_multiplier)) as Box<dyn Agent>);
+            CompositeAgent::new(agents.into()).park_multiplier()
         };
-        assert_eq!((patience([16, 1]), patience([16, 8])), (1, 8));
+        assert_eq!((park_multiplier([16, 1]), park_multiplier([16, 8])), (1, 8));
     }
 
     #[test]

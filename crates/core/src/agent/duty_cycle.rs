@@ -12,14 +12,14 @@ use crate::counters::Counter;
 /// second clock reading, and it shows a thread that the system did not let run. It contains the time
 /// idled, which is a millisecond at most where it matters.
 #[derive(Clone, Debug)]
-pub struct DutyCycle {
+pub struct DutyCycleTracker {
     longest: Counter,
     exceeded: Counter,
     threshold: i64,
-    turn_began: Option<i64>,
+    cycle_began: Option<i64>,
 }
 
-impl DutyCycle {
+impl DutyCycleTracker {
     /// A watch that reports to these two counters, of which it is the only writer. They should be
     /// zero.
     pub fn new(longest_ns: Counter, exceeded: Counter, threshold: Duration) -> Self {
@@ -28,20 +28,20 @@ impl DutyCycle {
             longest: longest_ns,
             exceeded,
             threshold,
-            turn_began: None,
+            cycle_began: None,
         }
     }
 
     /// What is between this turn and the next does not count: whoever has nothing to look after may park for long.
     #[inline]
     pub fn pause(&mut self) {
-        self.turn_began = None;
+        self.cycle_began = None;
     }
 
     /// A turn begins; to be called first in each.
     #[inline]
-    pub fn begin_turn(&mut self, now_nanos: i64) {
-        if let Some(began) = self.turn_began.replace(now_nanos) {
+    pub fn begin_cycle(&mut self, now_nanos: i64) {
+        if let Some(began) = self.cycle_began.replace(now_nanos) {
             self.record(now_nanos.wrapping_sub(began));
         }
     }
@@ -64,15 +64,15 @@ mod tests {
     fn longest_turn_and_slow_turns_are_counted() {
         let (longest, exceeded) = (Counter::detached(), Counter::detached());
         let threshold = Duration::from_nanos(100);
-        let mut cycle = DutyCycle::new(longest.clone(), exceeded.clone(), threshold);
+        let mut cycle = DutyCycleTracker::new(longest.clone(), exceeded.clone(), threshold);
         let mut seen = Vec::new();
         for now in [1_000_000, 1_000_040, 1_000_140, 1_000_241, 1_000_250] {
-            cycle.begin_turn(now);
+            cycle.begin_cycle(now);
             seen.push((longest.get(), exceeded.get()));
         }
         assert_eq!(seen, [(0, 0), (40, 0), (100, 0), (101, 1), (101, 1)]);
         cycle.pause();
-        cycle.begin_turn(2_000_000);
+        cycle.begin_cycle(2_000_000);
         assert_eq!((longest.get(), exceeded.get()), (101, 1));
         cycle.record(500);
         assert_eq!((longest.get(), exceeded.get()), (500, 2));

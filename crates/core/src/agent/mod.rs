@@ -1,26 +1,26 @@
 //! Agents: things that work in turns, and the ways to run them.
 //!
 //! An [`Agent`] is a state machine with a duty cycle. It does not know what runs it: a thread of its
-//! own ([`AgentRunner`]), a thread shared with other agents ([`Composite`]), or its user, turn by
+//! own ([`AgentRunner`]), a thread shared with other agents ([`CompositeAgent`]), or its user, turn by
 //! turn ([`AgentInvoker`], the simulator).
 //!
 //! Contract: `on_start` once, then `do_work` any number of times, then `on_close` once, all by the
 //! same thread. After a panic only `on_close` is called.
 
 mod composite;
-mod doorbell;
 mod duty_cycle;
 mod invoker;
 mod runner;
+mod waker;
 
 use std::thread;
 use std::time::Duration;
 
-pub use composite::Composite;
-pub use doorbell::{Doorbell, Waker};
-pub use duty_cycle::DutyCycle;
+pub use composite::CompositeAgent;
+pub use duty_cycle::DutyCycleTracker;
 pub use invoker::AgentInvoker;
 pub use runner::{AgentFailure, AgentRunner, RunningAgent};
+pub use waker::{AgentWaker, ThreadWaker};
 
 use crate::clock::Now;
 
@@ -39,7 +39,7 @@ pub trait Agent: Send {
     /// Called once after the last turn, by the same thread.
     fn on_close(&mut self) {}
 
-    /// Waits until there may be work, for at most `max`. The default ends early for a [`Waker`] of
+    /// Waits until there may be work, for at most `max`. The default ends early for a [`ThreadWaker`] of
     /// the thread; an agent with sockets waits for them instead.
     fn park(&mut self, max: Duration) {
         thread::park_timeout(max);
@@ -48,12 +48,12 @@ pub trait Agent: Send {
     /// How many times longer than others it may park now: more than once only if it has nothing to
     /// look after, and its park is ended by what brings it work. A wake-up costs 3 to 40 us of CPU,
     /// which is all that an idle agent costs.
-    fn patience(&self) -> u32 {
+    fn park_multiplier(&self) -> u32 {
         1
     }
 
     /// Called before a park that patience makes longer: until the next turn nothing is late.
-    fn on_rest(&mut self) {}
+    fn on_long_park(&mut self) {}
 }
 
 impl<A: Agent + ?Sized> Agent for Box<A> {
@@ -77,12 +77,12 @@ impl<A: Agent + ?Sized> Agent for Box<A> {
         (**self).park(max);
     }
 
-    fn patience(&self) -> u32 {
-        (**self).patience()
+    fn park_multiplier(&self) -> u32 {
+        (**self).park_multiplier()
     }
 
-    fn on_rest(&mut self) {
-        (**self).on_rest();
+    fn on_long_park(&mut self) {
+        (**self).on_long_park();
     }
 }
 

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::Agent;
 #[cfg(not(loom))]
-use super::Waker;
+use super::ThreadWaker;
 use crate::affinity::{self, AffinityError};
 use crate::clock::Clock;
 use crate::idle::IdleStrategy;
@@ -140,9 +140,11 @@ where
         while !stop.load(Ordering::Acquire) {
             let work = agent.do_work(clock.now());
             idle.idle(work, &mut |max| {
-                let patient = max.saturating_mul(agent.patience()).min(LONGEST_REST);
+                let patient = max
+                    .saturating_mul(agent.park_multiplier())
+                    .min(LONGEST_REST);
                 if patient > max {
-                    agent.on_rest();
+                    agent.on_long_park();
                 }
                 agent.park(patient.max(max));
             });
@@ -217,10 +219,10 @@ impl RunningAgent {
 
     /// A handle that ends the agent's park early. (Models have threads of their own.)
     #[cfg(not(loom))]
-    pub fn waker(&self) -> Option<Waker> {
+    pub fn waker(&self) -> Option<ThreadWaker> {
         self.thread
             .as_ref()
-            .map(|thread| Waker::for_thread(thread.thread().clone()))
+            .map(|thread| ThreadWaker::for_thread(thread.thread().clone()))
     }
 
     /// Stops the agent and waits for its end.
@@ -255,7 +257,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Instant;
 
-    use super::super::Doorbell;
+    use super::super::AgentWaker;
     use super::super::testing::{Journal, Probe};
     use super::*;
     use crate::clock::{ManualClock, Now};
@@ -405,7 +407,7 @@ mod tests {
 
     /// Says when it has parked, for as long as it may.
     struct Sleeper {
-        doorbell: Doorbell,
+        waker: AgentWaker,
         parked: mpsc::Sender<&'static str>,
     }
 
@@ -419,7 +421,7 @@ mod tests {
         }
 
         fn on_start(&mut self) {
-            self.doorbell.attend();
+            self.waker.register();
         }
 
         fn park(&mut self, _max: Duration) {
@@ -432,11 +434,11 @@ mod tests {
 
     #[test]
     fn a_doorbell_wakes_whoever_attends_to_it() {
-        let doorbell = Doorbell::default();
-        doorbell.ring(); // nobody there yet
+        let waker = AgentWaker::default();
+        waker.wake(); // nobody there yet
         let (parked, seen) = mpsc::channel();
         let agent = Sleeper {
-            doorbell: doorbell.clone(),
+            waker: waker.clone(),
             parked,
         };
         let idle = Sleep(Duration::from_secs(1));
@@ -446,7 +448,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(seen.recv(), Ok("parks"));
             let rung = Instant::now();
-            doorbell.ring();
+            waker.wake();
             assert_eq!(seen.recv(), Ok("woken"));
             assert!(rung.elapsed() < PATIENCE, "it was not the bell");
         }

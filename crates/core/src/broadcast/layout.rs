@@ -2,7 +2,7 @@
 
 use super::BroadcastError;
 use crate::{
-    memory::{Gap, Region, Shared},
+    memory::{Padding, Region, Shared},
     overlay,
     records::{TYPE_OFFSET, split},
     sync::{AtomicI32, AtomicI64},
@@ -25,7 +25,7 @@ overlay! {
         8 => tail: AtomicI64,
         /// Where the newest record starts.
         16 => latest: AtomicI64,
-        24 => gap_24: Gap<104>,
+        24 => padding_24: Padding<104>,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The two records of a counter (docs/spec/shared-memory.md §5.1, §5.2).
 
-use crate::memory::Gap;
+use crate::memory::Padding;
 use crate::overlay;
 use crate::sync::{AtomicI32, AtomicI64, AtomicU8};
 
@@ -45,6 +45,6 @@ overlay! {
         8 => registration_id: AtomicI64,
         16 => owner_id: AtomicI64,
         24 => reference_id: AtomicI64,
-        32 => gap_32: Gap<96>,
+        32 => padding_32: Padding<96>,
     }
 }

@@ -42,24 +42,24 @@ fn step() -> impl Strategy<Value = Step> {
 /// What a table should be: ids in use with type, registration id and label; and resting ids with the ends of their rests.
 struct Model {
     in_use: BTreeMap<i32, (i32, i64, String)>,
-    resting: BTreeMap<i32, i64>,
+    awaiting_reuse: BTreeMap<i32, i64>,
     longest_rest: i64,
 }
 
 impl Model {
     fn take_id(&mut self, now: i64) -> Option<i32> {
         let latest = now + self.longest_rest;
-        if self.resting.values().all(|at| *at > latest) {
-            self.resting.values_mut().for_each(|at| *at = latest);
+        if self.awaiting_reuse.values().all(|at| *at > latest) {
+            self.awaiting_reuse.values_mut().for_each(|at| *at = latest);
         }
-        let resting = self.resting.iter().map(|(id, at)| (*at, *id)).min();
-        let rested = resting.filter(|(at, _)| *at <= now);
+        let awaiting_reuse = self.awaiting_reuse.iter().map(|(id, at)| (*at, *id)).min();
+        let rested = awaiting_reuse.filter(|(at, _)| *at <= now);
         let earliest = rested.map(|(_, id)| id);
         if let Some(id) = earliest {
-            self.resting.remove(&id);
+            self.awaiting_reuse.remove(&id);
             return Some(id);
         }
-        let next = self.in_use.len() + self.resting.len();
+        let next = self.in_use.len() + self.awaiting_reuse.len();
         (next < CAPACITY).then_some(next as i32)
     }
 }
@@ -86,7 +86,7 @@ proptest! {
         let reader = table.reader();
         let mut model = Model {
             in_use: BTreeMap::new(),
-            resting: BTreeMap::new(),
+            awaiting_reuse: BTreeMap::new(),
             longest_rest: REST_MS,
         };
         let mut now = 1000;
@@ -111,7 +111,7 @@ proptest! {
                     let known = model.in_use.remove(&id).is_some();
                     let rest = REST_MS.max(at_least);
                     if known {
-                        model.resting.insert(id, now + rest);
+                        model.awaiting_reuse.insert(id, now + rest);
                         model.longest_rest = model.longest_rest.max(rest);
                     }
                     let at_least = Duration::from_millis(at_least as u64);

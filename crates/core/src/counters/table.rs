@@ -25,7 +25,7 @@ pub struct CounterTable {
     /// For each id used so far: whether it is in use now.
     in_use: Vec<bool>,
     /// The end of the rest, epoch milliseconds, and the id; the earliest first.
-    resting: BinaryHeap<Reverse<(i64, i32)>>,
+    awaiting_reuse: BinaryHeap<Reverse<(i64, i32)>>,
 }
 
 /// What a new counter is.
@@ -50,7 +50,7 @@ pub struct CounterSpec<'a> {
 /// No id is left.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "no counter left for `{label}`: {in_use} of {capacity} are in use and {resting} were freed too \
+    "no counter left for `{label}`: {in_use} of {capacity} are in use and {awaiting_reuse} were freed too \
      recently (see aeron.counters.buffer.length, aeron.counters.free.to.reuse.timeout)"
 )]
 pub struct CountersFull {
@@ -59,7 +59,7 @@ pub struct CountersFull {
     /// Counters in use.
     pub in_use: usize,
     /// Counters that were freed and may not be used again yet.
-    pub resting: usize,
+    pub awaiting_reuse: usize,
     /// Counters there is room for.
     pub capacity: usize,
 }
@@ -79,7 +79,7 @@ impl CounterTable {
             rest_ms,
             longest_rest_ms: rest_ms,
             in_use: Vec::new(),
-            resting: BinaryHeap::new(),
+            awaiting_reuse: BinaryHeap::new(),
         }
     }
 
@@ -169,7 +169,7 @@ impl CounterTable {
         record.reuse_at.store(reuse_at, Ordering::Relaxed);
         // `is_in_use` has checked the index.
         self.in_use[id as usize] = false;
-        self.resting.push(Reverse((reuse_at, id)));
+        self.awaiting_reuse.push(Reverse((reuse_at, id)));
         true
     }
 
@@ -243,11 +243,11 @@ impl CounterTable {
     fn take_id(&mut self, now_epoch_ms: i64) -> Option<i32> {
         self.rest_again_if_set_back(now_epoch_ms);
         let rested = self
-            .resting
+            .awaiting_reuse
             .peek()
             .is_some_and(|Reverse((at, _))| *at <= now_epoch_ms);
         if rested {
-            let Reverse((_, id)) = self.resting.pop()?;
+            let Reverse((_, id)) = self.awaiting_reuse.pop()?;
             self.in_use[id as usize] = true;
             return Some(id);
         }
@@ -263,18 +263,18 @@ impl CounterTable {
     /// until the old time it might never be used again.
     fn rest_again_if_set_back(&mut self, now_epoch_ms: i64) {
         let latest = now_epoch_ms.saturating_add(self.longest_rest_ms);
-        let first = self.resting.peek();
+        let first = self.awaiting_reuse.peek();
         if first.is_none_or(|Reverse((at, _))| *at <= latest) {
             return;
         }
-        let ids = self.resting.drain().map(|Reverse((_, id))| id);
+        let ids = self.awaiting_reuse.drain().map(|Reverse((_, id))| id);
         let again = ids.map(|id| {
             if let Some(record) = self.reader.metadata(id) {
                 record.reuse_at.store(latest, Ordering::Relaxed);
             }
             Reverse((latest, id))
         });
-        self.resting = again.collect();
+        self.awaiting_reuse = again.collect();
     }
 
     fn with_record(&self, id: i32, change: impl FnOnce(&Metadata)) -> bool {
@@ -289,8 +289,8 @@ impl CounterTable {
     fn full(&self, label: &str) -> CountersFull {
         CountersFull {
             label: label.chars().take(LABEL_LENGTH).collect(),
-            in_use: self.in_use.len() - self.resting.len(),
-            resting: self.resting.len(),
+            in_use: self.in_use.len() - self.awaiting_reuse.len(),
+            awaiting_reuse: self.awaiting_reuse.len(),
             capacity: self.capacity(),
         }
     }
@@ -474,7 +474,7 @@ mod tests {
         let expected = CountersFull {
             label: "c".into(),
             in_use: 1,
-            resting: 1,
+            awaiting_reuse: 1,
             capacity: 2,
         };
         assert_eq!(error, expected);

@@ -7,7 +7,7 @@ use std::{
 
 use thiserror::Error;
 
-use super::Shortage;
+use super::InsufficientSpace;
 
 /// A range that does not lie inside a region, or does not start where its type must start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -36,7 +36,7 @@ pub enum MemoryError {
         /// The file that was to be created.
         path: PathBuf,
         /// Its length, and the bytes available in its directory.
-        shortage: Shortage,
+        shortage: InsufficientSpace,
     },
     /// A file is created exclusively, and there is one of that name.
     #[error("{} exists already; another process may own it", path.display())]

@@ -146,7 +146,7 @@ impl FileStorage {
     fn storage_full(&self, path: &Path, len: usize) -> MemoryError {
         MemoryError::StorageFull {
             path: path.to_path_buf(),
-            shortage: self.shortage(directory(path), len as u64),
+            shortage: self.insufficient_space(directory(path), len as u64),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{CreateOptions, MemoryError, Region, Shortage, Storage, error::directory};
+use super::{CreateOptions, InsufficientSpace, MemoryError, Region, Storage, error::directory};
 
 /// Files that exist in this process only, for tests and simulation. Clones are views of the same files. Behaves as a
 /// file system does: a directory must exist before a file in it, and a removed file lives on in its mappings.
@@ -98,7 +98,7 @@ impl Storage for MemoryStorage {
         if options.reserve && len > available {
             return Err(MemoryError::StorageFull {
                 path: path.to_path_buf(),
-                shortage: Shortage {
+                shortage: InsufficientSpace {
                     requested: len,
                     available,
                     capacity: state.capacity,

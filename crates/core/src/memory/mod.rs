@@ -16,11 +16,11 @@
 //! [`Region::copy_racing_in`].
 
 mod error;
+mod insufficient_space;
 mod lock;
 mod memory_storage;
 mod overlay;
 mod prefetch;
-mod shortage;
 mod storage;
 
 #[cfg(not(loom))]
@@ -41,14 +41,14 @@ mod region;
 pub use error::{MemoryError, OutOfBounds};
 #[cfg(not(loom))]
 pub use file_storage::FileStorage;
+pub use insufficient_space::InsufficientSpace;
 pub use lock::DirectoryLock;
 pub use memory_storage::MemoryStorage;
-pub use overlay::{Gap, Overlay, OverlayField};
+pub use overlay::{Overlay, OverlayField, Padding};
 pub use prefetch::prefetch_value;
 pub use region::Region;
 #[cfg(loom)]
 pub use region::{Claim, Shared};
-pub use shortage::Shortage;
 pub use storage::{CreateOptions, Storage};
 #[cfg(not(loom))]
 pub use view::{Claim, Shared};

@@ -55,39 +55,39 @@ unsafe impl<T: OverlayField, const N: usize> OverlayField for [T; N] {
 /// `N` bytes of an overlay that are not accessed through it: padding, or bytes that are read and written through the
 /// region.
 #[repr(transparent)]
-pub struct Gap<const N: usize>(UnsafeCell<[u8; N]>);
+pub struct Padding<const N: usize>(UnsafeCell<[u8; N]>);
 
 // SAFETY: the bytes are out of reach, from any thread.
-unsafe impl<const N: usize> Sync for Gap<N> {}
+unsafe impl<const N: usize> Sync for Padding<N> {}
 
 // SAFETY: bytes take every bit pattern, have no padding, and lie in a cell.
-unsafe impl<const N: usize> OverlayField for Gap<N> {
+unsafe impl<const N: usize> OverlayField for Padding<N> {
     fn blank() -> Self {
         Self(UnsafeCell::new([0; N]))
     }
 }
 
-impl<const N: usize> std::fmt::Debug for Gap<N> {
+impl<const N: usize> std::fmt::Debug for Padding<N> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Gap<{N}>")
+        write!(f, "Padding<{N}>")
     }
 }
 
 /// Declares a layout in shared memory: each field with its offset, the whole with its length, all asserted at compile
-/// time. Fields are atomics, arrays of atomics, and [`Gap`](crate::memory::Gap)s for what is not accessed by name.
+/// time. Fields are atomics, arrays of atomics, and [`Padding`](crate::memory::Padding)s for what is not accessed by name.
 /// The fields have the visibility of the struct.
 ///
 /// ```
-/// use taran_core::{memory::{Gap, Region}, overlay, sync::{AtomicI32, AtomicI64, Ordering}};
+/// use taran_core::{memory::{Padding, Region}, overlay, sync::{AtomicI32, AtomicI64, Ordering}};
 ///
 /// overlay! {
 ///     /// A header.
 ///     pub struct Header: 64 {
 ///         /// Written last.
 ///         0 => version: AtomicI32,
-///         4 => gap_4: Gap<4>,
+///         4 => padding_4: Padding<4>,
 ///         8 => tails: [AtomicI64; 3],
-///         32 => gap_32: Gap<32>,
+///         32 => padding_32: Padding<32>,
 ///     }
 /// }
 ///

@@ -2,7 +2,7 @@
 
 use std::{fmt::Debug, io, path::Path};
 
-use super::{DirectoryLock, MemoryError, Region, Shortage};
+use super::{DirectoryLock, InsufficientSpace, MemoryError, Region};
 
 /// How a file is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,8 +76,8 @@ pub trait Storage: Send + Sync + Debug {
     }
 
     /// What to say where `requested` bytes are too much for a directory.
-    fn shortage(&self, directory: &Path, requested: u64) -> Shortage {
-        Shortage {
+    fn insufficient_space(&self, directory: &Path, requested: u64) -> InsufficientSpace {
+        InsufficientSpace {
             requested,
             available: self.available(directory).unwrap_or(0),
             capacity: self.capacity(directory),

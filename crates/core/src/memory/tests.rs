@@ -16,9 +16,9 @@ use crate::{
 overlay! {
     struct Header: 64 {
         0 => version: AtomicI32,
-        4 => gap_4: Gap<4>,
+        4 => padding_4: Padding<4>,
         8 => tails: [AtomicI64; 3],
-        32 => gap_32: Gap<32>,
+        32 => padding_32: Padding<32>,
     }
 }
 
@@ -227,7 +227,7 @@ fn memory_storage_fills_up_as_a_file_system_does() {
         matches!(
             error,
             MemoryError::StorageFull {
-                shortage: Shortage {
+                shortage: InsufficientSpace {
                     requested: 401,
                     available: 400,
                     capacity: Some(1000),

@@ -2,7 +2,7 @@
 
 use super::{RingError, WriteError};
 use crate::{
-    memory::{Gap, Region, Shared},
+    memory::{Padding, Region, Shared},
     overlay,
     records::{TYPE_OFFSET, split},
     sync::{AtomicI32, AtomicI64, Ordering, fence},
@@ -19,22 +19,22 @@ pub(super) const MIN_CAPACITY: usize = 32;
 overlay! {
     /// The positions of a ring. All count bytes from the ring's beginning and never wrap.
     pub(super) struct Trailer: 768 {
-        0 => gap_0: Gap<128>,
+        0 => padding_0: Padding<128>,
         /// Where the next record will be claimed.
         128 => tail: AtomicI64,
-        136 => gap_136: Gap<120>,
+        136 => padding_136: Padding<120>,
         /// A head that a producer has seen, so that producers seldom touch the consumer's.
         256 => head_cache: AtomicI64,
-        264 => gap_264: Gap<120>,
+        264 => padding_264: Padding<120>,
         /// What the consumer has given back.
         384 => head: AtomicI64,
-        392 => gap_392: Gap<120>,
+        392 => padding_392: Padding<120>,
         /// The next correlation id.
         512 => correlation: AtomicI64,
-        520 => gap_520: Gap<120>,
+        520 => padding_520: Padding<120>,
         /// When the consumer last showed itself, in milliseconds since the epoch.
         640 => heartbeat: AtomicI64,
-        648 => gap_648: Gap<120>,
+        648 => padding_648: Padding<120>,
     }
 }
 

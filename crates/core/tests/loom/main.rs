@@ -7,9 +7,9 @@
 #![cfg(loom)]
 #![allow(clippy::unwrap_used)] // all of this is tests
 
+mod agent_waker;
 mod broadcast;
 mod counters;
-mod doorbell;
 mod many_to_one;
 mod one_to_one;
 mod queue;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use taran_core::agent::Doorbell;
+use taran_core::agent::AgentWaker;
 use taran_core::counters::Counter;
 use taran_core::queue;
 
@@ -13,11 +13,15 @@ pub(crate) struct Line<T> {
     queue: queue::Sender<T>,
     waiting: VecDeque<T>,
     failed_offers: Counter,
-    doorbell: Doorbell,
+    doorbell: AgentWaker,
 }
 
 impl<T> Line<T> {
-    pub(crate) fn new(queue: queue::Sender<T>, failed_offers: Counter, doorbell: Doorbell) -> Self {
+    pub(crate) fn new(
+        queue: queue::Sender<T>,
+        failed_offers: Counter,
+        doorbell: AgentWaker,
+    ) -> Self {
         Self {
             queue,
             doorbell,
@@ -44,7 +48,7 @@ impl<T> Line<T> {
         }
         if self.waiting.len() < before {
             // An idle agent may be parked for a long time.
-            self.doorbell.ring();
+            self.doorbell.wake();
         }
         self.waiting.is_empty()
     }

@@ -46,7 +46,7 @@ mod waiting;
 
 use std::time::Duration;
 
-use taran_core::agent::{Agent, DutyCycle};
+use taran_core::agent::{Agent, DutyCycleTracker};
 use taran_core::clock::Now;
 use taran_core::memory::Region;
 use taran_core::queue;
@@ -89,7 +89,7 @@ pub struct Conductor {
     intake: Intake,
     events: [queue::Receiver<ConductorEvent>; 2],
     owners: Owners,
-    cycles: DutyCycle,
+    cycles: DutyCycleTracker,
     timer: Timer,
     tempo: Tempo,
 }
@@ -106,7 +106,7 @@ impl Conductor {
         let owners = Owners::new(spec.owners);
         let (timers, now) = (&owners.settings.timers, owners.now);
         let watch = |longest: SystemCounter, exceeded: SystemCounter, threshold_ns: i64| {
-            DutyCycle::new(
+            DutyCycleTracker::new(
                 owners.system.get(longest).clone(),
                 owners.system.get(exceeded).clone(),
                 Duration::from_nanos(threshold_ns.unsigned_abs()),
@@ -193,7 +193,7 @@ impl Conductor {
 
 impl Agent for Conductor {
     fn do_work(&mut self, now: Now) -> usize {
-        self.cycles.begin_turn(now.nanos);
+        self.cycles.begin_cycle(now.nanos);
         self.owners.at(now);
         let free_limit = self.owners.settings.timers.resource_free_limit;
         let pace = self.tempo.pace(now.nanos);
@@ -218,7 +218,7 @@ impl Agent for Conductor {
 
     /// Clients write commands to memory, which does not end a park. Without clients no latency is at stake, except for
     /// the first command of the first client.
-    fn patience(&self) -> u32 {
+    fn park_multiplier(&self) -> u32 {
         if self.owners.clients.is_empty() {
             WATCH
         } else {
@@ -226,7 +226,7 @@ impl Agent for Conductor {
         }
     }
 
-    fn on_rest(&mut self) {
+    fn on_long_park(&mut self) {
         self.cycles.pause();
     }
 

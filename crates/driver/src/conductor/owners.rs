@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use taran_core::agent::Doorbell;
+use taran_core::agent::AgentWaker;
 use taran_core::broadcast::Transmitter;
 use taran_core::clock::{Now, WallClock};
 use taran_core::counters::Counter;
@@ -97,7 +97,7 @@ pub(crate) struct OwnersSpec {
     pub(crate) sender: queue::Sender<SenderCommand>,
     pub(crate) receiver: queue::Sender<ReceiverCommand>,
     /// The wakers of sender and receiver.
-    pub(crate) doorbells: [Doorbell; 2],
+    pub(crate) doorbells: [AgentWaker; 2],
     pub(crate) validator: TerminationValidator,
     pub(crate) hook: TerminationHook,
     pub(crate) congestion_control: Option<Supplier>,

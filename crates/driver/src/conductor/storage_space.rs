@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use taran_core::memory::Shortage;
+use taran_core::memory::InsufficientSpace;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::log::{PAGE_SIZE_MIN, file_length};
 use taran_protocol::position::{TERM_LENGTH_MAX, TERM_LENGTH_MIN};
@@ -10,7 +10,7 @@ use taran_protocol::position::{TERM_LENGTH_MAX, TERM_LENGTH_MIN};
 use super::failure::Failure;
 
 /// Returns the failure for a log that does not fit into the directory.
-pub(crate) fn exhausted(directory: &Path, shortage: &Shortage) -> Failure {
+pub(crate) fn exhausted(directory: &Path, shortage: &InsufficientSpace) -> Failure {
     let fits = match longest_term(shortage.available) {
         Some(length) => format!("term-length={length} fits"),
         None => "even the shortest term-length does not fit".to_owned(),
@@ -25,7 +25,11 @@ pub(crate) fn exhausted(directory: &Path, shortage: &Shortage) -> Failure {
 }
 
 /// Returns the failure for an image log that would leave less than `reserved` bytes to clients.
-pub(crate) fn kept_for_clients(directory: &Path, kept: u64, shortage: &Shortage) -> Failure {
+pub(crate) fn kept_for_clients(
+    directory: &Path,
+    kept: u64,
+    shortage: &InsufficientSpace,
+) -> Failure {
     Failure::new(
         ErrorCode::StorageSpace,
         format!(

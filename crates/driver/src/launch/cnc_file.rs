@@ -143,7 +143,7 @@ fn check_space(
     match storage.available(directory) {
         Ok(available) if available < requested => Err(DriverError::Space {
             directory: directory.clone(),
-            shortage: storage.shortage(directory, requested),
+            shortage: storage.insufficient_space(directory, requested),
             counters: settings.buffers.counter_values,
         }),
         // A file system that cannot tell is no reason to refuse; reserving the pages decides.

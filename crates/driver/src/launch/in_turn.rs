@@ -98,13 +98,15 @@ impl<C: Leisure, N: Agent> Agent for InTurn<C, N> {
         }
     }
 
-    fn patience(&self) -> u32 {
-        self.conductor.patience().min(self.network.patience())
+    fn park_multiplier(&self) -> u32 {
+        self.conductor
+            .park_multiplier()
+            .min(self.network.park_multiplier())
     }
 
-    fn on_rest(&mut self) {
-        self.conductor.on_rest();
-        self.network.on_rest();
+    fn on_long_park(&mut self) {
+        self.conductor.on_long_park();
+        self.network.on_long_park();
     }
 }
 

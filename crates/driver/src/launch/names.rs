@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran_core::agent::DutyCycle;
+use taran_core::agent::DutyCycleTracker;
 use taran_core::clock::Now;
 use taran_core::error_log::ErrorHandler;
 use taran_net::{Network, SocketSpec};
@@ -76,7 +76,7 @@ pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<Names, DriverError> {
             )
         }
     };
-    let watch = DutyCycle::new(
+    let watch = DutyCycleTracker::new(
         spec.system.get(SystemCounter::NameResolverMaxTime).clone(),
         spec.system
             .get(SystemCounter::NameResolverTimeThresholdExceeded)

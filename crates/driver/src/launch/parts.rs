@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{Doorbell, DutyCycle};
+use taran_core::agent::{AgentWaker, DutyCycleTracker};
 use taran_core::clock::{Now, WallClock};
 use taran_core::counters::{Counter, CountersReader};
 use taran_core::error_log::{ErrorHandler, ErrorLog};
@@ -125,7 +125,7 @@ impl DriverParts {
             system.get(SystemCounter::Errors).clone(),
         );
         let cycle = |max: SystemCounter, exceeded: SystemCounter, threshold_ns: i64| {
-            DutyCycle::new(
+            DutyCycleTracker::new(
                 system.get(max).clone(),
                 system.get(exceeded).clone(),
                 nanos(threshold_ns),
@@ -136,7 +136,7 @@ impl DriverParts {
         let (receiver_commands, to_receiver) = queue::spsc(COMMAND_QUEUE);
         let (from_sender, sender_events) = queue::spsc(EVENT_QUEUE);
         let (from_receiver, receiver_events) = queue::spsc(EVENT_QUEUE);
-        let doorbells = [Doorbell::default(), Doorbell::default()];
+        let doorbells = [AgentWaker::default(), AgentWaker::default()];
         let [sender_doorbell, receiver_doorbell] = doorbells.clone();
         let sender = Sender::new(SenderSpec {
             commands: to_sender,

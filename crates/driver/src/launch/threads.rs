@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use taran_core::affinity;
-use taran_core::agent::{Agent, AgentFailure, AgentInvoker, AgentRunner, Composite, RunningAgent};
+use taran_core::agent::{
+    Agent, AgentFailure, AgentInvoker, AgentRunner, CompositeAgent, RunningAgent,
+};
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
@@ -20,7 +22,7 @@ use crate::error::DriverError;
 pub(crate) enum Running {
     /// In the order in which they were started: the conductor first, whose end clients see and which is closed last.
     Threads(Vec<RunningAgent>),
-    Invoker(Box<AgentInvoker<InTurn<Conductor, Composite>, SystemClock>>),
+    Invoker(Box<AgentInvoker<InTurn<Conductor, CompositeAgent>, SystemClock>>),
 }
 
 /// Everything that decides how agents run.
@@ -50,7 +52,7 @@ pub(crate) fn start(parts: DriverParts, plan: &Plan<'_>) -> Result<Running, Driv
         ThreadingMode::SharedNetwork => {
             // What arrives must not wait for the end of a park.
             let network =
-                Composite::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1);
+                CompositeAgent::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1);
             vec![
                 plan.thread("conductor", conductor, IdleRole::Conductor, cores.conductor)?,
                 plan.thread(
@@ -62,7 +64,7 @@ pub(crate) fn start(parts: DriverParts, plan: &Plan<'_>) -> Result<Running, Driv
             ]
         }
         ThreadingMode::Shared => {
-            let all = Composite::new(vec![
+            let all = CompositeAgent::new(vec![
                 Box::new(conductor),
                 Box::new(sender),
                 Box::new(receiver),
@@ -77,7 +79,7 @@ pub(crate) fn start(parts: DriverParts, plan: &Plan<'_>) -> Result<Running, Driv
         }
         ThreadingMode::Invoker => {
             let network =
-                Composite::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1);
+                CompositeAgent::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1);
             let mut invoker =
                 AgentInvoker::new(InTurn::new(conductor, network), SystemClock::new());
             invoker.start();

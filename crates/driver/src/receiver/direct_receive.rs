@@ -5,7 +5,7 @@
 //! copy is then the only one, and each cache line is touched once. If the prediction was wrong, the bytes are copied to
 //! the receive batch and handled normally; what remains in the term lies where no reader looks until it is overwritten.
 
-use taran_net::{ReceiveBatch, Received, Train};
+use taran_net::{DatagramRun, ReceiveBatch, Received};
 use taran_protocol::frame::{DataHeader, FromBytes};
 
 use super::ReceiveContext;
@@ -25,7 +25,7 @@ const LONG_SINGLE: usize = 32 * 1024;
 const HEADER: usize = size_of::<DataHeader>();
 
 /// Returns true if a GRO batch is long enough to deserve a receive call of its own.
-pub(super) fn is_long(gro_batch: &Train<'_>) -> bool {
+pub(super) fn is_long(gro_batch: &DatagramRun<'_>) -> bool {
     is_long_run(gro_batch.payload.len(), gro_batch.stride)
 }
 

@@ -177,7 +177,7 @@ impl ReceiveEndpoint {
             may_be_more: batch.is_full(),
             is_direct: false,
         };
-        for gro_batch in batch.trains() {
+        for gro_batch in batch.datagram_runs() {
             received.bytes += gro_batch.payload.len();
             self.on_gro_batch(index, &gro_batch, context);
         }
@@ -207,7 +207,7 @@ impl ReceiveEndpoint {
         // The next GRO batches are likely to be as long. The slot count adapts in steps: 16 full GRO batches would be
         // too much.
         let most = BATCH.min(2 * transport.batch_slots);
-        let fitting = MAX_BYTES_PER_POLL * batch.trains().len() / batch.bytes().max(1);
+        let fitting = MAX_BYTES_PER_POLL * batch.datagram_runs().len() / batch.bytes().max(1);
         transport.batch_slots = fitting.clamp(1, most);
         if let Some(timestamps) = &self.timestamps {
             timestamps.write(batch);

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use taran_net::Train;
+use taran_net::DatagramRun;
 use taran_protocol::frame::{DataFrame, Frame, IntoBytes, Rttm, Setup};
 
 use super::ReceiveContext;
@@ -22,7 +22,7 @@ impl ReceiveEndpoint {
     pub(super) fn on_gro_batch(
         &mut self,
         transport: usize,
-        gro_batch: &Train<'_>,
+        gro_batch: &DatagramRun<'_>,
         context: &mut ReceiveContext<'_>,
     ) {
         let (mut sole_target, mut is_mixed) = (None, false);

@@ -38,7 +38,7 @@ mod window_throttle;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, Doorbell, DutyCycle};
+use taran_core::agent::{Agent, AgentWaker, DutyCycleTracker};
 use taran_core::clock::Now;
 use taran_core::error_log::ErrorHandler;
 use taran_core::loss_report::LossReport;
@@ -65,13 +65,13 @@ pub struct ReceiverSpec {
     /// Commands of the conductor.
     pub commands: queue::Receiver<ReceiverCommand>,
     /// Wakes the receiver when the conductor sends a command.
-    pub doorbell: Doorbell,
+    pub doorbell: AgentWaker,
     /// Events for the conductor.
     pub events: queue::Sender<ConductorEvent>,
     /// System counters.
     pub counters: ReceiverCounters,
     /// Duty cycle tracker.
-    pub cycle: DutyCycle,
+    pub cycle: DutyCycleTracker,
     /// Log of network errors.
     pub errors: ErrorHandler,
     /// Loss report; the receiver is its only writer.
@@ -91,8 +91,8 @@ pub struct Receiver {
     losses: LossReport,
     outbox: Outbox,
     commands: queue::Receiver<ReceiverCommand>,
-    doorbell: Doorbell,
-    cycle: DutyCycle,
+    doorbell: AgentWaker,
+    cycle: DutyCycleTracker,
     silence_check: Every,
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
@@ -111,7 +111,7 @@ struct ReceiveContext<'a> {
 
 impl Agent for Receiver {
     fn do_work(&mut self, now: Now) -> usize {
-        self.cycle.begin_turn(now.nanos);
+        self.cycle.begin_cycle(now.nanos);
         let commands = take_commands(|| self.take_command(now));
         let mut context = ReceiveContext {
             now,
@@ -143,7 +143,7 @@ impl Agent for Receiver {
     }
 
     fn on_start(&mut self) {
-        self.doorbell.attend();
+        self.doorbell.register();
     }
 
     /// Returns early when a datagram arrives. Progress of subscribers does not end the park: they write to shared
@@ -153,11 +153,11 @@ impl Agent for Receiver {
     }
 
     /// Without endpoints there is nothing to poll, and the conductor wakes the receiver with each command.
-    fn patience(&self) -> u32 {
+    fn park_multiplier(&self) -> u32 {
         if self.has_no_work_sources() { REST } else { 1 }
     }
 
-    fn on_rest(&mut self) {
+    fn on_long_park(&mut self) {
         self.cycle.pause();
     }
 }

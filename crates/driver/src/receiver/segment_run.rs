@@ -1,6 +1,6 @@
 //! Splits a GRO batch into segment runs that can be inserted in one pass.
 
-use taran_net::Train;
+use taran_net::DatagramRun;
 
 /// Length of a data header in bytes.
 const HEADER: usize = 32;
@@ -25,7 +25,9 @@ impl<'a> SegmentRun<'a> {
 }
 
 /// Splits a GRO batch into the longest possible runs.
-pub(super) fn runs<'a>(gro_batch: &Train<'a>) -> impl Iterator<Item = SegmentRun<'a>> + use<'a> {
+pub(super) fn runs<'a>(
+    gro_batch: &DatagramRun<'a>,
+) -> impl Iterator<Item = SegmentRun<'a>> + use<'a> {
     let stride = gro_batch.stride;
     let mut rest = Some(gro_batch.payload);
     std::iter::from_fn(move || {
@@ -89,7 +91,7 @@ mod tests {
             payload.extend(DataHeader::heartbeat(0xC0, session_id, 1, 1, offset).as_bytes());
             payload.resize(payload.len() + length - HEADER, 0);
         }
-        let gro_batch = Train {
+        let gro_batch = DatagramRun {
             source: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
             payload: &payload,
             stride: datagrams[0].2,
@@ -117,7 +119,7 @@ mod tests {
     fn short_and_empty_datagrams_stand_alone() {
         let source = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let lengths = |payload: &[u8], stride| {
-            let gro_batch = Train {
+            let gro_batch = DatagramRun {
                 source,
                 payload,
                 stride,

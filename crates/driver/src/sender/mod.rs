@@ -28,7 +28,7 @@ mod wire;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, Doorbell, DutyCycle};
+use taran_core::agent::{Agent, AgentWaker, DutyCycleTracker};
 use taran_core::clock::Now;
 use taran_core::error_log::ErrorHandler;
 use taran_core::queue;
@@ -66,13 +66,13 @@ pub struct SenderSpec {
     /// From the conductor.
     pub commands: queue::Receiver<SenderCommand>,
     /// Rung by whoever sends them.
-    pub doorbell: Doorbell,
+    pub doorbell: AgentWaker,
     /// To the conductor.
     pub events: queue::Sender<ConductorEvent>,
     /// System counters.
     pub counters: SenderCounters,
     /// Duty cycle times.
-    pub cycle: DutyCycle,
+    pub cycle: DutyCycleTracker,
     /// Where network errors are recorded.
     pub errors: ErrorHandler,
     /// `aeron.send.to.status.poll.ratio`, 6: control sockets are polled at least every so many duty cycles …
@@ -92,8 +92,8 @@ pub struct Sender {
     faults: Faults,
     outbox: Outbox,
     commands: queue::Receiver<SenderCommand>,
-    doorbell: Doorbell,
-    cycle: DutyCycle,
+    doorbell: AgentWaker,
+    cycle: DutyCycleTracker,
     /// Duty cycles that sent something.
     cycles_since_poll: u32,
     /// Behind looks at the control sockets that found nothing.
@@ -130,7 +130,7 @@ struct Desk<'a> {
 
 impl Agent for Sender {
     fn do_work(&mut self, now: Now) -> usize {
-        self.cycle.begin_turn(now.nanos);
+        self.cycle.begin_cycle(now.nanos);
         let commands = take_commands(|| self.take_command(now));
         let short_sends = self.counters.short_sends.get();
         let sent = self.send(now);
@@ -149,7 +149,7 @@ impl Agent for Sender {
     }
 
     fn on_start(&mut self) {
-        self.doorbell.attend();
+        self.doorbell.register();
     }
 
     /// Ends early when a receiver speaks. What clients publish cannot end it: they write to memory.
@@ -158,11 +158,11 @@ impl Agent for Sender {
     }
 
     /// Without endpoints there is nothing to look at, and the conductor rings.
-    fn patience(&self) -> u32 {
+    fn park_multiplier(&self) -> u32 {
         if self.is_unemployed() { REST } else { 1 }
     }
 
-    fn on_rest(&mut self) {
+    fn on_long_park(&mut self) {
         self.cycle.pause();
     }
 }

@@ -265,7 +265,11 @@ impl Ear {
     pub(crate) fn take(&mut self) -> Vec<Vec<u8>> {
         let mut heard = Vec::new();
         while self.transport.receive(&mut self.batch).unwrap() > 0 {
-            heard.extend(self.batch.trains().map(|train| train.payload.to_vec()));
+            heard.extend(
+                self.batch
+                    .datagram_runs()
+                    .map(|train| train.payload.to_vec()),
+            );
         }
         heard
     }

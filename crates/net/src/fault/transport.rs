@@ -106,7 +106,7 @@ impl FaultyTransport {
     /// Deals what has arrived until nothing is left or `batch` is full.
     fn deal(&mut self, batch: &mut ReceiveBatch) {
         let (index, mut offset) = self.dealt;
-        for train in self.arrived.trains().skip(index) {
+        for train in self.arrived.datagram_runs().skip(index) {
             for datagram in train.datagrams().skip(offset) {
                 let fate = self.incoming.next();
                 match fate {
@@ -137,7 +137,7 @@ impl FaultyTransport {
             self.dealt.0 += 1;
             offset = 0;
         }
-        self.dealt = (self.arrived.trains().len(), 0);
+        self.dealt = (self.arrived.datagram_runs().len(), 0);
     }
 }
 
@@ -180,7 +180,7 @@ impl Transport for FaultyTransport {
         self.held_outgoing.called();
         self.send_held();
         self.held_incoming.called();
-        if self.dealt.0 >= self.arrived.trains().len() {
+        if self.dealt.0 >= self.arrived.datagram_runs().len() {
             // No more than is dealt now: what waits here shows on no descriptor.
             self.arrived.clear_to(batch.free_slots().len());
             self.inner.receive(&mut self.arrived)?;

@@ -90,7 +90,7 @@ fn a_train_stays_together_where_the_kernel_can() {
         .unwrap();
     let mut batch = ReceiveBatch::new(4);
     assert_eq!(receive(&mut *receiver, &mut batch), 21);
-    let train = batch.trains().next().unwrap();
+    let train = batch.datagram_runs().next().unwrap();
     assert_eq!((train.payload.len(), train.stride), (payload.len(), 1_408));
 }
 
@@ -112,7 +112,7 @@ fn a_peer_that_knows_nothing_of_trains_gets_datagrams() {
     let mut lengths = Vec::new();
     while lengths.len() < 4 {
         receive(&mut *receiver, &mut batch);
-        lengths.extend(batch.trains().map(|train| train.payload.len()));
+        lengths.extend(batch.datagram_runs().map(|train| train.payload.len()));
     }
     assert_eq!(lengths, [1_408, 1_408, 1_408, 100]);
 }

@@ -1,4 +1,4 @@
-use taran_core::memory::Gap;
+use taran_core::memory::Padding;
 use taran_core::overlay;
 use taran_core::sync::Ordering::Relaxed;
 use taran_core::sync::{AtomicI32, AtomicI64};
@@ -31,7 +31,7 @@ overlay! {
         40 => driver_pid: AtomicI64,
         /// Lengths of files are multiples of it; 0 of older drivers means 4096.
         48 => page_size: AtomicI32,
-        52 => gap_52: Gap<76>,
+        52 => padding_52: Padding<76>,
     }
 }
 

@@ -1,4 +1,4 @@
-use taran_core::memory::Gap;
+use taran_core::memory::Padding;
 use taran_core::overlay;
 use taran_core::sync::{AtomicI32, AtomicI64, AtomicU8};
 
@@ -10,7 +10,7 @@ overlay! {
         0 => tails: [AtomicI64; 3],
         /// Terms since the first one.
         24 => active_term_count: AtomicI32,
-        28 => gap_28: Gap<100>,
+        28 => padding_28: Padding<100>,
 
         /// Where the stream ends; `i64::MAX` while it goes on.
         128 => end_of_stream_position: AtomicI64,
@@ -18,7 +18,7 @@ overlay! {
         136 => is_connected: AtomicI32,
         /// Images: transports heard of lately.
         140 => active_transport_count: AtomicI32,
-        144 => gap_144: Gap<112>,
+        144 => padding_144: Padding<112>,
 
         /// Registration id of the publication, correlation id of the image.
         256 => correlation_id: AtomicI64,
@@ -43,7 +43,7 @@ overlay! {
         /// Concurrent retransmissions.
         316 => max_resend: AtomicI32,
         /// Template of frame headers, 32 bytes used.
-        320 => default_header: Gap<128>,
+        320 => default_header: Padding<128>,
         /// Entity tag of the channel.
         448 => entity_tag: AtomicI64,
         /// Response correlation id of the channel.
@@ -60,10 +60,10 @@ overlay! {
         496 => is_revoked: AtomicU8,
         /// See [`LogKind`](super::LogKind).
         497 => kind: AtomicU8,
-        498 => gap_498: Gap<2>,
+        498 => padding_498: Padding<2>,
         /// Low and high half of a 64-bit integer that is not aligned: how long a subscriber lingers once let go.
         500 => untethered_linger_timeout_ns: [AtomicI32; 2],
-        508 => gap_508: Gap<3584>,
+        508 => padding_508: Padding<3584>,
         /// Ours alone, zero in official logs: 1 if the publisher empties the slot behind each of its frames itself, so
         /// that nobody has to clean the log for it.
         4092 => clears_ahead: AtomicI32,

@@ -93,7 +93,7 @@ impl Transport for SimTransport {
         rest: &mut [u8],
     ) -> Result<Option<Received>, NetError> {
         self.inbox.take(&mut self.arrived);
-        let train = self.arrived.trains().next();
+        let train = self.arrived.datagram_runs().next();
         if train.is_some() {
             self.inbox.network.lock().counts.in_place += 1;
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use taran_core::memory::Shortage;
+use taran_core::memory::InsufficientSpace;
 use taran_protocol::error_code::ErrorCode;
 
 use super::super::failure::Failure;
@@ -25,7 +25,7 @@ impl LogFiles {
         if available < length {
             return Err(storage_space::exhausted(
                 directory,
-                &self.storage.shortage(directory, length),
+                &self.storage.insufficient_space(directory, length),
             ));
         }
         if asked_by == AskedBy::Peer {
@@ -64,7 +64,7 @@ impl LogFiles {
         if available >= needed {
             return Ok(());
         }
-        let shortage = Shortage {
+        let shortage = InsufficientSpace {
             requested: needed,
             available,
             capacity,

@@ -11,7 +11,7 @@ mod table;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
-use taran_core::agent::DutyCycle;
+use taran_core::agent::DutyCycleTracker;
 use taran_core::clock::Now;
 use taran_protocol::event::EventCode;
 use taran_protocol::uri::Host;
@@ -74,7 +74,7 @@ pub(crate) struct Names {
     table: Table,
     system: Box<dyn NameResolver>,
     /// Tracks the duration of lookups (system counters 32 and 33).
-    watch: DutyCycle,
+    watch: DutyCycleTracker,
     open: BTreeMap<u64, Question>,
     /// Results that were available at once; `poll` returns them.
     found: VecDeque<(u64, Found)>,
@@ -88,7 +88,7 @@ impl Names {
         gossip: Option<Gossip>,
         table: Table,
         system: Box<dyn NameResolver>,
-        watch: DutyCycle,
+        watch: DutyCycleTracker,
         now: Now,
     ) -> Self {
         Self {

@@ -64,7 +64,7 @@ fn names(rows: &[TableRow]) -> (Names, System, Counters, Counter) {
     let mut counters = counters();
     let table = Table::new(rows, &mut counters).unwrap();
     let (system, longest) = (System::default(), Counter::detached());
-    let watch = DutyCycle::new(longest.clone(), Counter::detached(), Duration::ZERO);
+    let watch = DutyCycleTracker::new(longest.clone(), Counter::detached(), Duration::ZERO);
     let names = Names::new(None, table, Box::new(system.clone()), watch, at(0));
     (names, system, counters, longest)
 }

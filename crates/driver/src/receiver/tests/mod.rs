@@ -17,7 +17,7 @@ mod window_throttle;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, Doorbell, DutyCycle};
+use taran_core::agent::{Agent, AgentWaker, DutyCycleTracker};
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::memory::Region;
@@ -71,11 +71,11 @@ impl ReceiverFixture {
         let errors = ErrorHandler::detached();
         let losses = Region::anonymous(4096).unwrap();
         let receiver = Receiver::new(ReceiverSpec {
-            doorbell: Doorbell::default(),
+            doorbell: AgentWaker::default(),
             commands: from_conductor,
             events: to_conductor,
             counters: counters.clone(),
-            cycle: DutyCycle::new(
+            cycle: DutyCycleTracker::new(
                 Counter::detached(),
                 Counter::detached(),
                 Duration::from_millis(100),

@@ -15,7 +15,7 @@ mod silence;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, Doorbell, DutyCycle};
+use taran_core::agent::{Agent, AgentWaker, DutyCycleTracker};
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::queue;
@@ -84,11 +84,11 @@ impl Rig {
         let counters = SenderCounters::new(|_| Counter::detached());
         let errors = ErrorHandler::detached();
         let sender = Sender::new(SenderSpec {
-            doorbell: Doorbell::default(),
+            doorbell: AgentWaker::default(),
             commands: from_conductor,
             events: to_conductor,
             counters: counters.clone(),
-            cycle: DutyCycle::new(
+            cycle: DutyCycleTracker::new(
                 Counter::detached(),
                 Counter::detached(),
                 Duration::from_millis(100),

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use taran_core::clock::{ManualClock, Now};
-use taran_core::memory::{CreateOptions, MemoryError, MemoryStorage, Region, Shortage, Storage};
+use taran_core::memory::{
+    CreateOptions, InsufficientSpace, MemoryError, MemoryStorage, Region, Storage,
+};
 use taran_driver::{DriverContext, DriverParts, Environment};
 use taran_protocol::error_code::ErrorCode;
 
@@ -60,7 +62,7 @@ impl Storage for Short {
         Err(match self.why {
             Missing::Room => MemoryError::StorageFull {
                 path,
-                shortage: Shortage {
+                shortage: InsufficientSpace {
                     requested: len,
                     available: 1_000,
                     capacity: Some(1 << 26),

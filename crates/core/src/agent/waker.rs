@@ -8,9 +8,9 @@ use crate::sync::thread::{self, Thread};
 /// Ends the park of an agent's thread early, so that work handed over from another thread does not
 /// wait for the park's end. Cheap while the agent is awake: one atomic swap.
 #[derive(Clone, Debug)]
-pub struct Waker(Thread);
+pub struct ThreadWaker(Thread);
 
-impl Waker {
+impl ThreadWaker {
     pub(super) fn for_thread(thread: Thread) -> Self {
         Self(thread)
     }
@@ -32,17 +32,18 @@ impl Waker {
 /// Whoever sends something and then rings is sure that the agent sees it before it parks for long: the lock puts ringing
 /// and coming in an order, and what was sent before a ring that found nobody is there for the first turn.
 #[derive(Clone, Debug, Default)]
-pub struct Doorbell(Arc<Mutex<Option<Waker>>>);
+pub struct AgentWaker(Arc<Mutex<Option<ThreadWaker>>>);
 
-impl Doorbell {
+impl AgentWaker {
     /// The calling thread comes when it is rung: for an agent's `on_start`.
-    pub fn attend(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Waker::for_current_thread());
+    pub fn register(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(ThreadWaker::for_current_thread());
     }
 
     /// Ends the present park of the agent, or the next one. Nothing happens before it was started: its first turn is to
     /// come.
-    pub fn ring(&self) {
+    pub fn wake(&self) {
         let waker = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(waker) = &*waker {
             waker.wake();

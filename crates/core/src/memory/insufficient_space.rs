@@ -7,7 +7,7 @@ const MIB: u64 = 1 << 20;
 /// How much room was asked for and how much there is. Its text says how large the file system has to be made, in the
 /// words of the commands that do it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shortage {
+pub struct InsufficientSpace {
     /// Bytes that were to be reserved.
     pub requested: u64,
     /// Bytes that can be reserved.
@@ -16,7 +16,7 @@ pub struct Shortage {
     pub capacity: Option<u64>,
 }
 
-impl Shortage {
+impl InsufficientSpace {
     /// Bytes that are missing.
     #[must_use]
     pub fn missing(&self) -> u64 {
@@ -24,7 +24,7 @@ impl Shortage {
     }
 }
 
-impl fmt::Display for Shortage {
+impl fmt::Display for InsufficientSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             requested,
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_size_to_ask_for_is_told() {
-        let mut shortage = Shortage {
+        let mut shortage = InsufficientSpace {
             requested: 3 * (16 << 20) + 4_096,
             available: 10 << 20,
             capacity: Some(64 << 20),
@@ -81,7 +81,7 @@ mod tests {
     fn any_numbers_will_do() {
         for capacity in [None, Some(0), Some(u64::MAX)] {
             for (requested, available) in [(0, u64::MAX), (u64::MAX, 0), (0, 0)] {
-                let shortage = Shortage {
+                let shortage = InsufficientSpace {
                     requested,
                     available,
                     capacity,
