@@ -2,13 +2,13 @@
 //!
 //! Input: the streams of a driver after a look, and what has passed the edge of its host, which the network has counted
 //! by itself; between turns, so that nothing is counted in one of them only. What is said here of bytes and frames is
-//! what the network took from the sockets of the host, was asked to take and did not (denied), and handed to them.
+//! what the network took from the sockets of the host, was asked to take and did not (rejected), and handed to them.
 //!
 //! System counters, since the driver's start:
 //!
 //! * what came in is counted as what it is; of what was damaged on the way anything may be counted, or nothing;
 //! * what went out is counted once, but for what is sent to several (destinations, sources) or to whoever asks (answers);
-//! * of the bytes sent, what goes out again is counted as that, and what was denied as short sends.
+//! * of the bytes sent, what goes out again is counted as that, and what was rejected as short sends.
 //!
 //! Positions of streams:
 //!
@@ -20,15 +20,15 @@ use taran_protocol::counter::SystemCounter;
 
 use super::streams::{Stream, Streams, Ways};
 use super::{Violation, violation};
-use crate::network::{Edge, Exchanged, Kind};
+use crate::network::{FrameKind, HostTraffic, TrafficCounts};
 
-/// What one driver has counted is held against what its host has exchanged since the driver's start.
+/// What one driver has counted is held against what its host has counts since the driver's start.
 #[derive(Debug)]
 pub struct CountsCheck {
     /// By id.
     system: Vec<Option<Counter>>,
-    start: Exchanged,
-    looked: Exchanged,
+    start: TrafficCounts,
+    looked: TrafficCounts,
     /// The driver loses on purpose what comes in, before it counts it.
     is_lossy: bool,
 }
@@ -36,7 +36,7 @@ pub struct CountsCheck {
 impl CountsCheck {
     /// The counters of a driver that starts now.
     #[must_use]
-    pub fn new(reader: &CountersReader, start: Exchanged, is_lossy: bool) -> Self {
+    pub fn new(reader: &CountersReader, start: TrafficCounts, is_lossy: bool) -> Self {
         let all = SystemCounter::ALL.iter();
         Self {
             system: all.map(|counter| reader.counter(counter.id())).collect(),
@@ -50,15 +50,15 @@ impl CountsCheck {
     ///
     /// # Errors
     /// Something else was counted than happened.
-    pub fn look(&mut self, streams: &Streams, edge: &Edge) -> Result<(), Violation> {
-        let now = *edge.exchanged();
+    pub fn look(&mut self, streams: &Streams, edge: &HostTraffic) -> Result<(), Violation> {
+        let now = *edge.counts();
         if now == self.looked {
             return Ok(());
         }
         self.looked = now;
         let seen = now.since(&self.start);
         self.sent(&seen, streams.ways())?;
-        self.denied(&seen, streams.ways())?;
+        self.rejected(&seen, streams.ways())?;
         if !self.is_lossy {
             self.received(&seen)?;
         }
@@ -69,78 +69,83 @@ impl CountsCheck {
         Ok(())
     }
 
-    fn sent(&self, seen: &Exchanged, ways: Ways) -> Result<(), Violation> {
-        let tried = |kind| seen.sent.of(kind).datagrams + seen.denied.of(kind).datagrams;
+    fn sent(&self, seen: &TrafficCounts, ways: Ways) -> Result<(), Violation> {
+        let tried = |kind| seen.sent.of(kind).datagrams + seen.rejected.of(kind).datagrams;
         if !ways.sources {
-            let status = seen.sent.of(Kind::Status).datagrams;
+            let status = seen.sent.of(FrameKind::Status).datagrams;
             self.hold(
                 SystemCounter::StatusMessagesSent,
                 status,
-                tried(Kind::Status),
+                tried(FrameKind::Status),
             )?;
-            self.exactly(SystemCounter::NaksSent, tried(Kind::Nak))?;
-            self.exactly(SystemCounter::ErrorFramesSent, tried(Kind::Error))?;
+            self.exactly(SystemCounter::NaksSent, tried(FrameKind::Nak))?;
+            self.exactly(SystemCounter::ErrorFramesSent, tried(FrameKind::Error))?;
         }
         if !ways.destinations {
-            let heartbeats = seen.sent.of(Kind::Heartbeat).bytes;
+            let heartbeats = seen.sent.of(FrameKind::Heartbeat).bytes;
             // What spies have moved a stream over may go out for the first time as something that was lost.
-            let first = if ways.spies { 0 } else { seen.first.bytes };
-            let (least, most) = (first + heartbeats, seen.first.bytes + heartbeats);
+            let first = if ways.spies { 0 } else { seen.first_sent.bytes };
+            let (least, most) = (first + heartbeats, seen.first_sent.bytes + heartbeats);
             self.hold(SystemCounter::BytesSent, least, most)?;
             // Nor does what a wrong NAK makes a sender send look like data.
-            let is_open = ways.spies || seen.misled > 0;
+            let is_open = ways.spies || seen.damaged_naks > 0;
             let most = |again| if is_open { u64::MAX } else { again };
-            let (bytes, datagrams) = (seen.again.bytes, seen.again.datagrams);
+            let (bytes, datagrams) = (seen.retransmitted.bytes, seen.retransmitted.datagrams);
             self.hold(SystemCounter::RetransmittedBytes, bytes, most(bytes))?;
             let least = datagrams.min(1);
             self.hold(SystemCounter::RetransmitsSent, least, most(datagrams))?;
             let most = if ways.answers {
                 u64::MAX
             } else {
-                tried(Kind::Heartbeat)
+                tried(FrameKind::Heartbeat)
             };
-            self.hold(SystemCounter::HeartbeatsSent, tried(Kind::Heartbeat), most)?;
+            self.hold(
+                SystemCounter::HeartbeatsSent,
+                tried(FrameKind::Heartbeat),
+                most,
+            )?;
         }
         self.exactly(SystemCounter::FreeFails, 0)
     }
 
-    fn denied(&self, seen: &Exchanged, ways: Ways) -> Result<(), Violation> {
-        let denied = Kind::ALL.map(|kind| seen.denied.of(kind).datagrams);
-        let denied = denied.iter().sum();
+    fn rejected(&self, seen: &TrafficCounts, ways: Ways) -> Result<(), Violation> {
+        let rejected = FrameKind::ALL.map(|kind| seen.rejected.of(kind).datagrams);
+        let rejected = rejected.iter().sum();
         // What is sent to several destinations and finds no room for some of them is short once.
-        let least = if ways.destinations { 0 } else { denied };
+        let least = if ways.destinations { 0 } else { rejected };
         // Nothing is asked of the network for those that nobody knows yet.
-        let most = if ways.answers { u64::MAX } else { denied };
+        let most = if ways.answers { u64::MAX } else { rejected };
         self.hold(SystemCounter::ShortSends, least, most)
     }
 
-    fn received(&self, seen: &Exchanged) -> Result<(), Violation> {
+    fn received(&self, seen: &TrafficCounts) -> Result<(), Violation> {
         let damaged = seen.damaged;
         let of = |kind| seen.received.of(kind);
-        let datagrams = |kinds: &[Kind]| kinds.iter().map(|kind| of(*kind).datagrams).sum::<u64>();
+        let datagrams =
+            |kinds: &[FrameKind]| kinds.iter().map(|kind| of(*kind).datagrams).sum::<u64>();
         for (counter, kinds) in [
             (
                 SystemCounter::StatusMessagesReceived,
-                &[Kind::Status, Kind::SetupRequest][..],
+                &[FrameKind::Status, FrameKind::SetupRequest][..],
             ),
-            (SystemCounter::NaksReceived, &[Kind::Nak]),
-            (SystemCounter::ErrorFramesReceived, &[Kind::Error]),
+            (SystemCounter::NaksReceived, &[FrameKind::Nak]),
+            (SystemCounter::ErrorFramesReceived, &[FrameKind::Error]),
         ] {
             let came = datagrams(kinds);
             self.hold(counter, came, came + damaged.datagrams)?;
         }
-        let heartbeats = datagrams(&[Kind::Heartbeat]) + damaged.datagrams;
+        let heartbeats = datagrams(&[FrameKind::Heartbeat]) + damaged.datagrams;
         self.hold(SystemCounter::HeartbeatsReceived, 0, heartbeats)?;
         let streams = [
-            Kind::Data,
-            Kind::Heartbeat,
-            Kind::Setup,
-            Kind::RoundTripReply,
+            FrameKind::Data,
+            FrameKind::Heartbeat,
+            FrameKind::Setup,
+            FrameKind::RoundTripReply,
         ];
         let bytes = streams.iter().map(|kind| of(*kind).bytes).sum::<u64>();
         self.hold(SystemCounter::BytesReceived, bytes, bytes + damaged.bytes)?;
         // A stream that began anew under the session of one that is not forgotten yet fits as little as what was damaged.
-        let unfit = datagrams(&[Kind::Data, Kind::Heartbeat]) + damaged.datagrams;
+        let unfit = datagrams(&[FrameKind::Data, FrameKind::Heartbeat]) + damaged.datagrams;
         for counter in [
             SystemCounter::InvalidPackets,
             SystemCounter::FlowControlOverRuns,
@@ -178,7 +183,7 @@ impl CountsCheck {
     }
 }
 
-fn sender(streams: &Streams, stream: &Stream, edge: &Edge) -> Result<(), Violation> {
+fn sender(streams: &Streams, stream: &Stream, edge: &HostTraffic) -> Result<(), Violation> {
     let (Some(sender), Some(limit)) = (streams.at(stream.sender), streams.at(stream.sender_limit))
     else {
         return Ok(());
@@ -194,7 +199,7 @@ fn sender(streams: &Streams, stream: &Stream, edge: &Edge) -> Result<(), Violati
         violation!("{}: sent up to {sent}", streams.describe(sender));
     }
     // It begins where the stream does, and follows spies.
-    let allowed = told.allowed.unwrap_or_default().max(sender.value);
+    let allowed = told.window_end.unwrap_or_default().max(sender.value);
     if limit.value > allowed {
         violation!(
             "{}: no window that came in reaches beyond {allowed}",
@@ -204,7 +209,7 @@ fn sender(streams: &Streams, stream: &Stream, edge: &Edge) -> Result<(), Violati
     Ok(())
 }
 
-fn receiver(streams: &Streams, stream: &Stream, edge: &Edge) -> Result<(), Violation> {
+fn receiver(streams: &Streams, stream: &Stream, edge: &HostTraffic) -> Result<(), Violation> {
     let Some(arrived) = streams.at(stream.high_water) else {
         return Ok(());
     };
@@ -216,10 +221,10 @@ fn receiver(streams: &Streams, stream: &Stream, edge: &Edge) -> Result<(), Viola
 }
 
 /// What the frames of a stream have told, once it has a log.
-fn told<'e>(stream: &Stream, edge: &'e Edge) -> Option<&'e crate::network::Told> {
+fn told<'e>(stream: &Stream, edge: &'e HostTraffic) -> Option<&'e crate::network::ObservedStream> {
     let log = &stream.log.as_ref()?.buffers;
     let initial_term_id = log.geometry().initial_term_id();
-    edge.told(
+    edge.stream(
         log.session_id(),
         log.stream_id(),
         initial_term_id,
@@ -239,7 +244,7 @@ mod tests {
     /// A driver that has sent and received some of everything, and counted that.
     struct Told {
         scene: Scene,
-        edge: Edge,
+        edge: HostTraffic,
         check: CountsCheck,
     }
 
@@ -304,10 +309,10 @@ mod tests {
     impl Told {
         fn new() -> Self {
             let scene = Scene::new();
-            let mut edge = Edge::default();
+            let mut edge = HostTraffic::default();
             // What was before the driver's start does not count.
-            edge.leaves(&nak(), true);
-            let check = CountsCheck::new(&scene.table.reader(), *edge.exchanged(), false);
+            edge.on_send(&nak(), true);
+            let check = CountsCheck::new(&scene.table.reader(), *edge.counts(), false);
             let mut told = Self { scene, edge, check };
             for (datagram, is_taken) in [
                 (setup(), true),
@@ -319,10 +324,10 @@ mod tests {
                 (status(1_000), true),
                 (nak(), true),
             ] {
-                told.edge.leaves(&datagram, is_taken);
+                told.edge.on_send(&datagram, is_taken);
             }
             for datagram in [setup(), data(0), heartbeat(FRAME), status(500), nak()] {
-                told.edge.enters(&datagram, false);
+                told.edge.on_receive(&datagram, false);
             }
             let streams = (40 + FRAME + 32) as u64;
             for (counter, value) in [
@@ -351,7 +356,7 @@ mod tests {
         fn look(&mut self) -> Result<(), Violation> {
             self.scene.look();
             // Something passes all the time.
-            self.edge.leaves(&[9], true);
+            self.edge.on_send(&[9], true);
             self.check.look(&self.scene.streams, &self.edge)
         }
 
@@ -406,7 +411,7 @@ mod tests {
     #[test]
     fn what_was_damaged_may_be_counted_as_anything_or_nothing() {
         let mut told = Told::new();
-        told.edge.enters(&[0; 28], true);
+        told.edge.on_receive(&[0; 28], true);
         told.look().unwrap();
         told.count(SystemCounter::NaksReceived, 2);
         told.look().unwrap();
@@ -428,14 +433,14 @@ mod tests {
         let channel = "snd-channel: aeron:udp?control-mode=manual 0.0.0.0:1";
         told.scene
             .labelled(type_id::SEND_CHANNEL_STATUS, 9, channel);
-        told.edge.leaves(&data(0), true);
-        told.edge.leaves(&data(2 * FRAME), false);
+        told.edge.on_send(&data(0), true);
+        told.edge.on_send(&data(2 * FRAME), false);
         told.look().unwrap();
         let mut told = Told::new();
         let channel = "rcv-channel: aeron:udp?control-mode=manual 0.0.0.0:1";
         told.scene
             .labelled(type_id::RECEIVE_CHANNEL_STATUS, 9, channel);
-        told.edge.leaves(&nak(), true);
+        told.edge.on_send(&nak(), true);
         told.look().unwrap();
     }
 

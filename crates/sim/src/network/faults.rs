@@ -1,32 +1,32 @@
-//! What a link does to datagrams.
+//! Faults of a link.
 
 use std::time::Duration;
 
-/// Properties of a link in one direction. Rates are from 0 (never) to 1 (always), and each is thrown by itself.
+/// Properties of a link in one direction. Rates range from 0 (never) to 1 (always) and are drawn independently.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkFaults {
-    /// How long a datagram takes at least.
+    /// Minimum delay of a datagram.
     pub delay: Duration,
-    /// How much longer it takes at most. Datagrams of a link do not overtake each other for that.
+    /// Maximum additional delay. Jitter does not reorder the datagrams of a link.
     pub jitter: Duration,
-    /// The datagram never arrives.
+    /// Rate at which a datagram is lost.
     pub loss: f64,
-    /// The datagram arrives twice.
+    /// Rate at which a datagram is delivered twice.
     pub duplicate: f64,
-    /// The datagram takes longer, by up to `reorder_delay`, and may be overtaken.
+    /// Rate at which a datagram is delayed by up to `reorder_delay`, so that later ones may overtake it.
     pub reorder: f64,
-    /// How much longer a reordered datagram takes at most.
+    /// Maximum additional delay of a reordered datagram.
     pub reorder_delay: Duration,
-    /// One bit of the datagram is turned over.
+    /// Rate at which one bit of a datagram is flipped.
     pub corrupt: f64,
-    /// The end of the datagram is missing.
+    /// Rate at which the end of a datagram is cut off.
     pub truncate: f64,
-    /// The sender's buffer is full: the datagram and those behind it in the batch are not accepted.
+    /// Rate at which the send buffer is full: the datagram and those after it in the batch are not accepted.
     pub refuse: f64,
 }
 
 impl LinkFaults {
-    /// Only loss.
+    /// Faults of a link that only loses datagrams.
     #[must_use]
     pub fn loss(rate: f64) -> Self {
         Self {
@@ -36,51 +36,50 @@ impl LinkFaults {
     }
 }
 
-/// How much was put on a link.
+/// Datagrams and bytes, for example those sent on a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
-    /// Datagrams, those that were lost included.
+pub struct DatagramCounts {
+    /// Number of datagrams, including lost ones.
     pub datagrams: u64,
-    /// Their bytes, without headers of lower layers.
+    /// Bytes of the datagrams, without headers of lower layers.
     pub bytes: u64,
 }
 
-/// Datagrams by what happened to them.
+/// Datagrams by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounts {
-    /// Accepted from senders (once for each host that a group's datagram goes to).
+    /// Accepted from senders, once per destination host of a multicast datagram.
     pub sent: u64,
-    /// Put into the queue of a socket.
+    /// Placed in the queue of a socket.
     pub delivered: u64,
-    /// Lost by rate.
+    /// Lost by the loss rate.
     pub lost: u64,
     /// Lost because the link was cut.
     pub cut: u64,
-    /// Lost because no host has the address or no socket the port.
+    /// Lost because no host has the address or no socket is bound to the port.
     pub unreachable: u64,
-    /// Lost because the queue was full.
+    /// Lost because the socket's queue was full.
     pub overflowed: u64,
-    /// Sent on twice.
+    /// Duplicated.
     pub duplicated: u64,
-    /// Made late.
+    /// Delayed by reordering.
     pub reordered: u64,
-    /// Damaged.
+    /// Corrupted.
     pub corrupted: u64,
-    /// Shortened.
+    /// Truncated.
     pub truncated: u64,
     /// Not accepted from senders.
     pub refused: u64,
-    /// Trains of datagrams that a receiver had come straight into the log of who expected them, be it that some of them
-    /// turned out to be others.
-    pub in_place: u64,
+    /// Receives of a GRO segment run directly into the log of the predicted stream, mispredictions included.
+    pub direct_receives: u64,
 }
 
-/// Throws with a rate. A rate of zero uses up no chance.
+/// Draws with a rate. A rate of zero draws no random number.
 pub(super) fn happens(random: &mut fastrand::Rng, rate: f64) -> bool {
     rate > 0.0 && random.f64() < rate
 }
 
-/// Nanoseconds up to `most`.
+/// Returns a random number of nanoseconds up to `most`.
 pub(super) fn up_to(random: &mut fastrand::Rng, most: Duration) -> i64 {
     match i64::try_from(most.as_nanos()).unwrap_or(i64::MAX) {
         0 => 0,

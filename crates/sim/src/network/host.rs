@@ -1,4 +1,4 @@
-//! A machine on the wire.
+//! A host attached to the simulated network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,11 +8,11 @@ use super::SimNetwork;
 use super::socket::LIMITS;
 use super::transport::SimTransport;
 
-/// Which machine.
+/// Id of a host on the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostId(pub(super) usize);
 
-/// One machine: opens transports on its own addresses. Clones are the same machine.
+/// A host that opens transports on its own addresses. Clones refer to the same host.
 #[derive(Clone, Debug)]
 pub struct SimHost {
     network: SimNetwork,
@@ -24,7 +24,7 @@ impl SimHost {
         Self { network, id }
     }
 
-    /// Which machine this is, for faults of its links.
+    /// Returns the id of the host, which selects its links.
     #[must_use]
     pub fn id(&self) -> HostId {
         self.id
@@ -50,8 +50,8 @@ impl Network for SimHost {
             IpAddr::from(Ipv4Addr::LOCALHOST),
             IpAddr::from(Ipv6Addr::LOCALHOST),
         ];
-        let world = self.network.lock();
-        let addresses = loopbacks.iter().chain(&world.hosts[self.id.0]);
+        let state = self.network.lock();
+        let addresses = loopbacks.iter().chain(&state.hosts[self.id.0]);
         Ok(addresses.map(|address| interface(*address)).collect())
     }
 }

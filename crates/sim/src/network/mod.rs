@@ -1,91 +1,91 @@
 //! A network in memory and virtual time, with faults from one seed.
 //!
-//! [`SimNetwork`] is the wire, [`SimHost`] a machine on it: a [`Network`](taran_net::Network) of its own addresses, plus
-//! a loopback that nobody else sees. Every datagram that is sent either is lost by a fault, or is on its way until its
-//! time of arrival, or lies in the queue of the socket it reached, which is bounded like a socket buffer.
+//! [`SimNetwork`] is the network and [`SimHost`] a host on it: a [`Network`](taran_net::Network) with its own addresses
+//! and a private loopback interface. A datagram that is sent is lost by a fault, in in_flight until its arrival time, or
+//! in the queue of the destination socket, whose length is bounded like a socket buffer.
 //!
-//! Input: the transports' `send`, the clock that moves, and the faults, which may change at any time. Output: the
-//! transports' `receive`, and [`SimNetwork::next_arrival`] for a simulator that skips idle time. The same calls in the
-//! same order with the same seed give the same result.
+//! Input: the transports' `send`, the clock, and the faults, which may change at any time. Output: the transports'
+//! `receive`, and [`SimNetwork::next_arrival`] for a simulator that skips idle time. The same calls in the same order
+//! with the same seed give the same result.
 
-mod edge;
 mod faults;
-mod flight;
+mod forge;
 mod host;
+mod host_traffic;
+mod in_flight;
 mod ports;
 mod socket;
-mod stranger;
+mod state;
 #[cfg(test)]
 mod tests;
 mod transport;
-mod world;
 
-pub use edge::{Edge, Exchanged, Kind, Seen, Told};
-pub use faults::{Carried, LinkFaults, NetworkCounts};
+pub use faults::{DatagramCounts, LinkFaults, NetworkCounts};
 pub use host::{HostId, SimHost};
+pub use host_traffic::{FrameCounts, FrameKind, HostTraffic, ObservedStream, TrafficCounts};
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taran_core::clock::ManualClock;
 
-use world::World;
+use state::NetworkState;
 
-/// A wire that joins hosts. Clones are the same wire.
+/// A network that connects hosts. Clones refer to the same network.
 #[derive(Clone, Debug)]
 pub struct SimNetwork {
-    world: Arc<Mutex<World>>,
+    state: Arc<Mutex<NetworkState>>,
 }
 
 impl SimNetwork {
-    /// A wire without hosts and without faults, whose time is that of `clock`.
+    /// Creates a network without hosts and without faults that runs on the time of `clock`.
     #[must_use]
     pub fn new(seed: u64, clock: ManualClock) -> Self {
         Self {
-            world: Arc::new(Mutex::new(World::new(seed, clock))),
+            state: Arc::new(Mutex::new(NetworkState::new(seed, clock))),
         }
     }
 
-    /// Attaches a machine that has `addresses`, and `127.0.0.0/8` and `::1` to talk to itself.
+    /// Attaches a host with `addresses`. It also has `127.0.0.0/8` and `::1` as a private loopback.
     #[must_use]
     pub fn host(&self, addresses: &[IpAddr]) -> SimHost {
         let id = self.lock().add_host(addresses);
         SimHost::new(self.clone(), id)
     }
 
-    /// Gives a machine other addresses: whoever goes on sending to the old ones reaches nobody, and sockets that are bound
-    /// to one of these cannot send any more.
-    pub fn readdress(&self, host: HostId, addresses: &[IpAddr]) {
+    /// Replaces the addresses of a host. Datagrams to the old addresses become unreachable, and sockets bound to one of
+    /// them cannot send.
+    pub fn set_addresses(&self, host: HostId, addresses: &[IpAddr]) {
         self.lock().hosts[host.0] = addresses.to_vec();
     }
 
-    /// The addresses of a machine at present.
+    /// Returns the current addresses of a host.
     #[must_use]
     pub fn addresses(&self, host: HostId) -> Vec<IpAddr> {
         self.lock().hosts[host.0].clone()
     }
 
-    /// Sets the faults of all links that have none of their own, those from a host to itself included.
+    /// Sets the faults of all links that have none of their own, including those from a host to itself.
     pub fn set_faults(&self, faults: LinkFaults) {
         self.lock().faults = faults;
     }
 
-    /// Gives the link `from` one host `to` another (or itself) faults of its own; `None` takes them back.
+    /// Sets the faults of the link from one host to another (or to itself). `None` restores the default faults.
     pub fn set_link_faults(&self, from: HostId, to: HostId, faults: Option<LinkFaults>) {
         self.lock().link(from, to).faults = faults;
     }
 
-    /// Gives whatever goes to or comes from a port of a host faults of its own, before those of the link: two ports are
-    /// two paths. `None` takes them back.
+    /// Sets faults for the traffic from and to a port of a host; they take precedence over those of the link, so two
+    /// ports act as two paths. `None` removes them.
     pub fn set_port_faults(&self, host: HostId, port: u16, faults: Option<LinkFaults>) {
-        let mut world = self.lock();
-        world.ports.retain(|(key, _)| *key != (host, port));
-        world
+        let mut state = self.lock();
+        state.ports.retain(|(key, _)| *key != (host, port));
+        state
             .ports
             .extend(faults.map(|faults| ((host, port), faults)));
     }
 
-    /// Cuts the link in one direction: nothing that is under way or sent from now on arrives.
+    /// Cuts the link in one direction: datagrams in in_flight and those sent later are lost.
     pub fn cut(&self, from: HostId, to: HostId) {
         self.lock().link(from, to).is_cut = true;
     }
@@ -96,52 +96,52 @@ impl SimNetwork {
         self.cut(right, left);
     }
 
-    /// Mends the link in one direction.
+    /// Restores the link in one direction.
     pub fn heal(&self, from: HostId, to: HostId) {
         self.lock().link(from, to).is_cut = false;
     }
 
-    /// Mends all links.
+    /// Restores all links.
     pub fn heal_all(&self) {
         self.lock().heal_all();
     }
 
-    /// When the next datagram that is under way arrives, in nanoseconds of the clock.
+    /// Returns the arrival time of the next datagram in in_flight, in nanoseconds of the clock.
     #[must_use]
     pub fn next_arrival(&self) -> Option<i64> {
         self.lock().next_arrival()
     }
 
-    /// How many sockets of a host are open.
+    /// Returns the number of open sockets of a host.
     #[must_use]
     pub fn open_sockets(&self, host: HostId) -> usize {
-        let world = self.lock();
-        let sockets = world.sockets.iter().flatten();
+        let state = self.lock();
+        let sockets = state.sockets.iter().flatten();
         sockets.filter(|socket| socket.host == host).count()
     }
 
-    /// What the streams of a host have told until now is nothing to those that come.
+    /// Forgets the streams observed on a host, because a new driver starts there.
     pub fn forget_streams(&self, host: HostId) {
-        self.lock().edges[host.0].forget_streams();
+        self.lock().traffic[host.0].forget_streams();
     }
 
-    /// What has passed the edge of a host.
-    pub fn at_edge<R>(&self, host: HostId, look: impl FnOnce(&Edge) -> R) -> R {
-        look(&self.lock().edges[host.0])
+    /// Passes the traffic record of a host to `inspect`.
+    pub fn with_traffic<R>(&self, host: HostId, inspect: impl FnOnce(&HostTraffic) -> R) -> R {
+        inspect(&self.lock().traffic[host.0])
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> NetworkCounts {
         self.lock().counts
     }
 
-    /// The state of the wire at the present time.
-    fn lock(&self) -> MutexGuard<'_, World> {
-        // A panic elsewhere is a failed test already; what it left is still a network.
-        let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before anything changes, what was to arrive by now has arrived.
-        world.deliver_what_is_due();
-        world
+    /// Locks the network state after delivering all due datagrams.
+    fn lock(&self) -> MutexGuard<'_, NetworkState> {
+        // A poisoned lock means that a test has failed elsewhere; the state is still usable.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Datagrams that are due must arrive before the state changes.
+        state.deliver_due();
+        state
     }
 }

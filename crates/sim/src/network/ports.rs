@@ -1,4 +1,4 @@
-//! Opening and closing sockets: addresses and ports of each host.
+//! Opening and closing of sockets: addresses and ports of each host.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -7,16 +7,16 @@ use taran_net::{NetError, SocketSpec};
 
 use super::host::HostId;
 use super::socket::Socket;
-use super::world::{World, reaches};
+use super::state::{NetworkState, can_address};
 
-/// Ports that are given to those who ask for any.
+/// Ports assigned to sockets that bind port 0.
 pub(super) const EPHEMERAL: std::ops::RangeInclusive<u16> = 32_768..=60_999;
 
-/// Which socket.
+/// Index of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SocketId(usize);
 
-impl World {
+impl NetworkState {
     pub(super) fn open(&mut self, host: HostId, spec: &SocketSpec) -> Result<SocketId, NetError> {
         let refused = |kind: io::ErrorKind| NetError::Bind {
             address: spec.bind,
@@ -31,7 +31,7 @@ impl World {
                 .free_port(host, bind.ip())
                 .ok_or_else(|| refused(io::ErrorKind::AddrInUse))?;
             bind.set_port(port);
-        } else if self.is_taken(host, bind, spec.reuse_address) {
+        } else if self.is_bound(host, bind, spec.reuse_address) {
             return Err(refused(io::ErrorKind::AddrInUse));
         }
         let socket = Some(Socket::new(host, bind, spec));
@@ -48,7 +48,7 @@ impl World {
         self.sockets[id.0] = None;
     }
 
-    /// An open socket. Its transport holds the id and closes it last.
+    /// Returns an open socket. Its transport owns the id and closes the socket on drop.
     #[expect(clippy::expect_used, reason = "ids live as long as their sockets")]
     pub(super) fn socket(&mut self, id: SocketId) -> &mut Socket {
         self.sockets[id.0]
@@ -62,7 +62,7 @@ impl World {
         peer: SocketAddr,
     ) -> Result<SocketAddr, NetError> {
         let (host, bind) = (self.socket(id).host, self.socket(id).bind);
-        if !reaches(bind, peer) {
+        if !can_address(bind, peer) {
             return Err(NetError::Connect {
                 local: bind,
                 peer,
@@ -75,7 +75,7 @@ impl World {
         Ok(local)
     }
 
-    fn is_taken(&self, host: HostId, bind: SocketAddr, reuse_address: bool) -> bool {
+    fn is_bound(&self, host: HostId, bind: SocketAddr, reuse_address: bool) -> bool {
         let mut mine = self
             .sockets
             .iter()
@@ -92,7 +92,7 @@ impl World {
             } else {
                 *EPHEMERAL.start()
             };
-            if !self.is_taken(host, SocketAddr::new(ip, self.last_port), false) {
+            if !self.is_bound(host, SocketAddr::new(ip, self.last_port), false) {
                 return Some(self.last_port);
             }
         }

@@ -1,4 +1,4 @@
-//! What a host knows of an open transport.
+//! State of an open transport on the network side.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -7,7 +7,7 @@ use taran_net::{BufferLengths, BufferLimits, SocketSpec};
 
 use super::host::HostId;
 
-/// Buffer lengths as a Linux machine has them.
+/// Buffer limits of a typical Linux host.
 pub(super) const LIMITS: BufferLimits = BufferLimits {
     default: BufferLengths {
         send: 212_992,
@@ -19,40 +19,40 @@ pub(super) const LIMITS: BufferLimits = BufferLimits {
     },
 };
 
-/// What a datagram takes of a receive buffer beyond its bytes.
+/// Bytes of receive buffer charged per datagram in addition to its payload.
 const OVERHEAD: usize = 512;
 
 /// An open transport.
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) host: HostId,
-    /// As asked for, with the port that was given.
+    /// Requested address, with the assigned port.
     pub(super) bind: SocketAddr,
-    /// As seen from outside: a wildcard becomes an address once there is a peer.
+    /// Address as seen by peers: a wildcard address is replaced once there is a peer.
     pub(super) local: SocketAddr,
     pub(super) peer: Option<SocketAddr>,
     pub(super) group: Option<IpAddr>,
-    /// The address that groups are sent to from.
+    /// Source address for multicast datagrams.
     pub(super) group_source: Option<IpAddr>,
     pub(super) reuse_address: bool,
     pub(super) lengths: BufferLengths,
-    /// Datagrams that found no room.
+    /// Datagrams dropped because the queue was full.
     pub(super) overflowed: u32,
     queue: VecDeque<Queued>,
     used: usize,
 }
 
-/// A datagram that arrived.
+/// A datagram in the receive queue.
 #[derive(Debug)]
 pub(super) struct Queued {
     pub(super) source: SocketAddr,
     pub(super) timestamp_ns: i64,
     pub(super) bytes: Vec<u8>,
-    /// It is not what its source has sent.
+    /// The datagram was damaged or forged.
     pub(super) is_damaged: bool,
 }
 
-/// Like Linux: twice what was asked for, up to the limit.
+/// As on Linux: twice the requested size, up to the limit.
 fn granted(asked: usize, max: usize) -> usize {
     max.min(asked.saturating_mul(2))
 }
@@ -83,13 +83,13 @@ impl Socket {
         }
     }
 
-    /// A longer receive buffer, as far as that goes.
+    /// Enlarges the receive buffer, up to the limit.
     pub(super) fn grow(&mut self, bytes: usize) {
         let length = granted(bytes, LIMITS.max.receive);
         self.lengths.receive = self.lengths.receive.max(length);
     }
 
-    /// True if a socket asked for at `bind` cannot be had beside this one.
+    /// Returns true if a socket cannot be bound to `bind` beside this one.
     pub(super) fn conflicts_with(&self, bind: SocketAddr, reuse_address: bool) -> bool {
         let overlap = self.bind.ip() == bind.ip()
             || accepts(self.bind.ip(), bind.ip())
@@ -97,24 +97,25 @@ impl Socket {
         self.bind.port() == bind.port() && overlap && !(self.reuse_address && reuse_address)
     }
 
-    /// How well a datagram fits this socket, better ones being greater; `None` if it does not.
-    pub(super) fn fit(&self, source: SocketAddr, destination: SocketAddr) -> Option<u32> {
+    /// Returns how specifically this socket matches a datagram (larger is more specific), or `None` if it does not
+    /// match.
+    pub(super) fn match_score(&self, source: SocketAddr, destination: SocketAddr) -> Option<u32> {
         let addressed = self.bind.port() == destination.port()
             && (self.local.ip() == destination.ip() || accepts(self.local.ip(), destination.ip()));
-        let heard = self.peer.is_none_or(|peer| peer == source);
-        (addressed && heard).then(|| {
+        let from_peer = self.peer.is_none_or(|peer| peer == source);
+        (addressed && from_peer).then(|| {
             u32::from(self.peer.is_some()) * 2 + u32::from(!self.bind.ip().is_unspecified())
         })
     }
 
-    /// True if a datagram to a group is for this socket.
-    pub(super) fn hears_group(&self, source: SocketAddr, destination: SocketAddr) -> bool {
+    /// Returns true if this socket receives a multicast datagram.
+    pub(super) fn receives_group(&self, source: SocketAddr, destination: SocketAddr) -> bool {
         self.bind.port() == destination.port()
             && self.group == Some(destination.ip())
             && self.peer.is_none_or(|peer| peer == source)
     }
 
-    /// Queues a datagram; gives it back if the buffer is full.
+    /// Queues a datagram; returns it if the buffer is full.
     pub(super) fn deliver(&mut self, datagram: Queued) -> Result<(), Queued> {
         let charge = datagram.bytes.len() + OVERHEAD;
         if self.used + charge > self.lengths.receive {
@@ -125,7 +126,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Hands the oldest datagram to `take` and removes it if that says so.
+    /// Passes the oldest datagram to `take` and removes it if `take` returns true.
     pub(super) fn take(&mut self, take: impl FnOnce(&Queued) -> bool) -> Option<Queued> {
         if !take(self.queue.front()?) {
             return None;
@@ -136,7 +137,7 @@ impl Socket {
     }
 }
 
-/// True if `bound` is a wildcard that stands for `address`. That of IPv6 stands for both families.
+/// Returns true if `bound` is a wildcard that covers `address`. The IPv6 wildcard covers both families.
 fn accepts(bound: IpAddr, address: IpAddr) -> bool {
     bound.is_unspecified() && (bound.is_ipv6() || address.is_ipv4())
 }

@@ -68,7 +68,7 @@ impl Pair {
         numbers
     }
 
-    /// Sends `count` datagrams, one each millisecond, and returns all that arrive in the end.
+    /// Sends `count` datagrams, one each millisecond, and returns all that arrive eventually.
     fn run(&mut self, count: u64) -> Vec<u64> {
         let mut numbers = Vec::new();
         for number in 0..count {
@@ -87,7 +87,7 @@ impl Pair {
 }
 
 #[test]
-fn conforms() {
+fn transport_passes_the_conformance_suite() {
     let clock = ManualClock::default();
     let network = SimNetwork::new(1, clock.clone());
     let v6: IpAddr = "fd00::1".parse().unwrap();
@@ -110,7 +110,7 @@ fn conforms() {
 }
 
 #[test]
-fn a_datagram_takes_its_time() {
+fn delay_postpones_arrival() {
     let mut pair = Pair::new(1);
     pair.network.set_faults(LinkFaults {
         delay: 5 * MILLI,
@@ -126,7 +126,7 @@ fn a_datagram_takes_its_time() {
 }
 
 #[test]
-fn jitter_does_not_reorder_but_reordering_does() {
+fn jitter_keeps_the_order_and_reordering_does_not() {
     let mut pair = Pair::new(2);
     let jitter = LinkFaults {
         delay: MILLI,
@@ -149,7 +149,7 @@ fn jitter_does_not_reorder_but_reordering_does() {
 }
 
 #[test]
-fn losses_and_duplicates_come_at_their_rates() {
+fn loss_and_duplicates_occur_at_their_rates() {
     let mut pair = Pair::new(3);
     pair.network.set_faults(LinkFaults {
         loss: 0.1,
@@ -167,7 +167,7 @@ fn losses_and_duplicates_come_at_their_rates() {
 }
 
 #[test]
-fn the_seed_decides() {
+fn same_seed_gives_the_same_arrivals() {
     let run = |seed| {
         let mut pair = Pair::new(seed);
         pair.network.set_faults(LinkFaults {
@@ -186,7 +186,7 @@ fn the_seed_decides() {
 }
 
 #[test]
-fn a_cut_is_one_way_and_takes_what_is_under_way() {
+fn cut_is_one_way_and_drops_datagrams_in_flight() {
     let mut pair = Pair::new(4);
     let [left, right] = pair.hosts.each_ref().map(SimHost::id);
     pair.network.set_faults(LinkFaults {
@@ -215,7 +215,7 @@ fn a_cut_is_one_way_and_takes_what_is_under_way() {
 }
 
 #[test]
-fn a_link_may_have_faults_of_its_own() {
+fn link_faults_override_the_default_faults() {
     let mut pair = Pair::new(5);
     let [left, right] = pair.hosts.each_ref().map(SimHost::id);
     pair.network
@@ -232,7 +232,7 @@ fn a_link_may_have_faults_of_its_own() {
 }
 
 #[test]
-fn a_full_queue_drops_and_a_full_sender_refuses() {
+fn full_queue_drops_and_full_send_buffer_refuses() {
     let mut pair = Pair::new(6);
     let count = 1_000;
     assert_eq!(pair.send(0..count), 1_000);
@@ -257,7 +257,7 @@ fn a_full_queue_drops_and_a_full_sender_refuses() {
 }
 
 #[test]
-fn datagrams_may_be_damaged() {
+fn corruption_flips_one_bit_and_truncation_shortens() {
     let mut pair = Pair::new(7);
     pair.network.set_faults(LinkFaults {
         corrupt: 1.0,
@@ -275,7 +275,7 @@ fn datagrams_may_be_damaged() {
 }
 
 #[test]
-fn loopback_and_ports_are_each_hosts_own() {
+fn loopback_and_ports_are_private_to_each_host() {
     let mut pair = Pair::new(8);
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 40_123));
     let open = |host: &mut SimHost, bind| host.open(&SocketSpec::bound(bind));
@@ -298,7 +298,7 @@ fn loopback_and_ports_are_each_hosts_own() {
 }
 
 #[test]
-fn a_wildcard_says_where_it_sends_from() {
+fn wildcard_socket_sends_from_the_host_address() {
     let mut pair = Pair::new(9);
     let mut wildcard = pair.hosts[0]
         .open(&SocketSpec::bound(SocketAddr::from((
@@ -327,7 +327,7 @@ fn a_wildcard_says_where_it_sends_from() {
 }
 
 #[test]
-fn a_group_reaches_all_who_joined_it() {
+fn multicast_reaches_all_members_of_the_group() {
     let mut pair = Pair::new(10);
     let group = IpAddr::from([224, 20, 30, 39]);
     let mut open = |host: usize, join: Option<IpAddr>, port: u16| {
@@ -366,7 +366,7 @@ fn a_group_reaches_all_who_joined_it() {
 }
 
 #[test]
-fn what_goes_nowhere_is_counted() {
+fn unreachable_datagrams_are_counted() {
     let mut pair = Pair::new(11);
     for nowhere in [
         SocketAddr::new(address(9), 1_000),

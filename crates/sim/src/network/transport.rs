@@ -1,4 +1,4 @@
-//! One end of the wire.
+//! The simulated transport.
 
 use std::net::SocketAddr;
 
@@ -9,18 +9,18 @@ use taran_net::{
 use super::SimNetwork;
 use super::ports::SocketId;
 
-/// The hop limit of groups where none was asked for.
+/// Multicast TTL if none was requested.
 const DEFAULT_TTL: u8 = 1;
 
-/// An open transport, which is closed on drop.
+/// An open transport, closed on drop.
 #[derive(Debug)]
 pub(super) struct SimTransport {
     inbox: Inbox,
     local: SocketAddr,
     peer: Option<SocketAddr>,
     multicast_ttl: u8,
-    /// What arrived on its way into memory of somebody else's.
-    arrived: ReceiveBatch,
+    /// Staging buffer of `receive_parts`.
+    staging: ReceiveBatch,
 }
 
 impl SimTransport {
@@ -37,12 +37,12 @@ impl SimTransport {
             local,
             peer: None,
             multicast_ttl: multicast.map_or(0, |multicast| multicast.ttl.unwrap_or(DEFAULT_TTL)),
-            arrived: ReceiveBatch::new(1),
+            staging: ReceiveBatch::new(1),
         }
     }
 }
 
-/// Where what arrives waits.
+/// Receive side of a transport.
 #[derive(Debug)]
 struct Inbox {
     network: SimNetwork,
@@ -54,8 +54,8 @@ struct Inbox {
 impl Inbox {
     fn take(&self, batch: &mut ReceiveBatch) {
         batch.clear();
-        let mut world = self.network.lock();
-        while world.take(self.socket, |datagram| {
+        let mut state = self.network.lock();
+        while state.take(self.socket, |datagram| {
             let timestamp = self.timestamps.then_some(datagram.timestamp_ns);
             if self.coalesces {
                 batch.push_coalesced(datagram.source, timestamp, &datagram.bytes)
@@ -68,11 +68,11 @@ impl Inbox {
 
 impl Transport for SimTransport {
     fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
-        let mut world = self.inbox.network.lock();
+        let mut state = self.inbox.network.lock();
         let mut accepted = 0;
         for transmit in batch {
             for datagram in transmit.datagrams() {
-                match world.send(self.inbox.socket, transmit.destination, datagram) {
+                match state.send(self.inbox.socket, transmit.destination, datagram) {
                     Ok(true) => accepted += datagram.len(),
                     Err(error) if accepted == 0 => return Err(error),
                     Ok(false) | Err(_) => return Ok(accepted),
@@ -92,10 +92,10 @@ impl Transport for SimTransport {
         head: &mut [u8],
         rest: &mut [u8],
     ) -> Result<Option<Received>, NetError> {
-        self.inbox.take(&mut self.arrived);
-        let train = self.arrived.datagram_runs().next();
+        self.inbox.take(&mut self.staging);
+        let train = self.staging.datagram_runs().next();
         if train.is_some() {
-            self.inbox.network.lock().counts.in_place += 1;
+            self.inbox.network.lock().counts.direct_receives += 1;
         }
         Ok(train.map(|train| {
             let (first, behind) = train.payload.split_at(head.len().min(train.payload.len()));
@@ -134,8 +134,8 @@ impl Transport for SimTransport {
     }
 
     fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {
-        let mut world = self.inbox.network.lock();
-        world.socket(self.inbox.socket).grow(bytes);
+        let mut state = self.inbox.network.lock();
+        state.socket(self.inbox.socket).grow(bytes);
         Ok(())
     }
 
@@ -144,8 +144,8 @@ impl Transport for SimTransport {
     }
 
     fn overflowed(&self) -> Option<u32> {
-        let mut world = self.inbox.network.lock();
-        Some(world.socket(self.inbox.socket).overflowed)
+        let mut state = self.inbox.network.lock();
+        Some(state.socket(self.inbox.socket).overflowed)
     }
 
     fn multicast_ttl(&self) -> u8 {

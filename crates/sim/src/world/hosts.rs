@@ -19,7 +19,7 @@ use crate::check::counts::CountsCheck;
 use crate::check::leaks::LeaksCheck;
 use crate::check::streams::Streams;
 use crate::check::{Violation, flow, positions};
-use crate::network::{Edge, HostId, SimHost};
+use crate::network::{HostId, HostTraffic, SimHost};
 
 /// How a host differs from others.
 #[derive(Clone, Debug, Default)]
@@ -131,7 +131,7 @@ impl Driver {
     }
 
     /// The same between turns, with what has passed the edge of its host.
-    pub(super) fn look_at_edge(&mut self, edge: &Edge) -> Result<(), Violation> {
+    pub(super) fn check_against_traffic(&mut self, edge: &HostTraffic) -> Result<(), Violation> {
         self.look()?;
         self.counts.look(&self.streams, edge)
     }
@@ -177,7 +177,7 @@ impl World {
         let host = &mut self.hosts[index.0];
         host.place += 1;
         let address = host.spec.address(index.0, host.place);
-        self.network.readdress(host.network.id(), &[address]);
+        self.network.set_addresses(host.network.id(), &[address]);
         address
     }
 
@@ -233,7 +233,7 @@ impl World {
             counts: CountsCheck::new(
                 &parts.counters,
                 self.network
-                    .at_edge(host.network.id(), |edge| *edge.exchanged()),
+                    .with_traffic(host.network.id(), |edge| *edge.counts()),
                 host.spec.loses_on_purpose(),
             ),
             leaks: LeaksCheck::new(

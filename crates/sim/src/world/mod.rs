@@ -323,7 +323,7 @@ impl World {
         ] {
             coverage.add(format!("datagrams {what}"), much);
         }
-        coverage.add("trains received in place", counts.in_place);
+        coverage.add("segment runs received directly", counts.direct_receives);
     }
 
     fn tell(&mut self, what: &'static str, number: usize) {

@@ -67,7 +67,9 @@ impl World {
                 continue;
             };
             let id = host.network.id();
-            let looked = self.network.at_edge(id, |edge| driver.look_at_edge(edge));
+            let looked = self
+                .network
+                .with_traffic(id, |edge| driver.check_against_traffic(edge));
             if let Err(violation) = looked {
                 panic!("host {index}: {violation}");
             }

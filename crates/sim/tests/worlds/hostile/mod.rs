@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use taran_core::counters::CounterMeta;
 use taran_protocol::counter::SystemCounter;
-use taran_sim::network::{Carried, HostId, LinkFaults, SimNetwork};
+use taran_sim::network::{DatagramCounts, HostId, LinkFaults, SimNetwork};
 use taran_sim::traffic::StreamKey;
 use taran_sim::{
     ClientId, HostIndex, HostSpec, Lengths, PublisherId, Publishing, SubscriberId, Subscribing,
@@ -56,7 +56,7 @@ pub(super) struct Stranger {
     host: HostId,
     pub(super) random: fastrand::Rng,
     /// How much he has sent.
-    pub(super) sent: Carried,
+    pub(super) sent: DatagramCounts,
 }
 
 impl Stranger {
@@ -121,7 +121,7 @@ impl Scene {
             network: world.network().clone(),
             host: world.network().host(&[own_ip()]).id(),
             random: world.random().fork(),
-            sent: Carried::default(),
+            sent: DatagramCounts::default(),
         };
         let mut scene = Self {
             world,
@@ -207,9 +207,9 @@ impl Scene {
     }
 
     /// What a host has sent to the stranger.
-    pub(super) fn answers(&self, host: usize) -> Carried {
+    pub(super) fn answers(&self, host: usize) -> DatagramCounts {
         let host = self.world.network_id(self.hosts[host]);
-        self.world.network().carried(host, self.stranger.host)
+        self.world.network().link_counts(host, self.stranger.host)
     }
 
     /// Checks that a host has sent no more to the stranger than so many bytes for each of his.

@@ -62,7 +62,7 @@ seeded! {
         let to = SocketAddr::new(IpAddr::from([10, 0, 0, 1]), local.port());
 
         let ids = [world.network_id(scene.hosts[0]), world.network_id(scene.hosts[1])];
-        let carried = |scene: &Scene| scene.world.network().carried(ids[0], ids[1]).datagrams;
+        let carried = |scene: &Scene| scene.world.network().link_counts(ids[0], ids[1]).datagrams;
         let before = carried(&scene);
         let mut session_id = 0;
         let mut announce = |stranger: &mut Stranger| {

@@ -38,7 +38,7 @@ seeded! {
         expect_progress(took, expected);
         let receiver = scene.world.network_id(scene.hosts[1]);
         let sender = scene.world.network_id(scene.hosts[0]);
-        let carried = |scene: &Scene| scene.world.network().carried(sender, receiver).datagrams;
+        let carried = |scene: &Scene| scene.world.network().link_counts(sender, receiver).datagrams;
         let quiet = |scene: &mut Scene, session_id: i32| {
             let before = carried(scene);
             scene.attack_for(Duration::from_secs(1), 100, |stranger| {
@@ -92,11 +92,11 @@ seeded! {
         expect_progress(took, expected);
         let receiver = scene.world.network_id(scene.hosts[1]);
         let sender = scene.world.network_id(scene.hosts[0]);
-        let before = scene.world.network().carried(sender, receiver).datagrams;
+        let before = scene.world.network().link_counts(sender, receiver).datagrams;
         scene.attack_for(Duration::from_secs(1), 10, |stranger| {
             stranger.say(control, &rttm(Rttm::REPLY, key.session_id, 1, 0));
         });
-        let others = scene.world.network().carried(sender, receiver).datagrams - before;
+        let others = scene.world.network().link_counts(sender, receiver).datagrams - before;
         assert!(others <= 12, "{others} datagrams to a receiver that asked nothing");
         scene.expect_amplification(0, 1.0);
         scene.end(&[], 0);

@@ -102,9 +102,9 @@ seeded! {
         expect_progress(took, expected);
         let receiver = scene.world.network_id(scene.hosts[1]);
         let sender = scene.world.network_id(scene.hosts[0]);
-        let before = scene.world.network().carried(sender, receiver);
+        let before = scene.world.network().link_counts(sender, receiver);
         scene.attack_for(Duration::from_secs(2), 100, |stranger| stranger.say(to, &asks));
-        let after = scene.world.network().carried(sender, receiver);
+        let after = scene.world.network().link_counts(sender, receiver);
         // Twenty SETUPs and twenty heartbeats, and one of each more at the edges.
         let datagrams = after.datagrams - before.datagrams;
         assert!((30..=42).contains(&datagrams), "{before:?} {after:?}");

@@ -1,4 +1,4 @@
-//! The way of a datagram: departure with its faults, arrival in a queue.
+//! The path of a datagram: sending with faults, arrival in a socket's queue.
 
 use std::cmp::Reverse;
 use std::io;
@@ -11,16 +11,16 @@ use super::faults::{LinkFaults, happens, up_to};
 use super::host::HostId;
 use super::ports::SocketId;
 use super::socket::Queued;
-use super::world::{World, reaches};
+use super::state::{NetworkState, can_address};
 
-/// The longest datagram that UDP over IPv4 carries.
+/// Maximum payload of UDP over IPv4.
 const MAX_DATAGRAM_LENGTH: usize = 65_507;
 
-/// A datagram under way. Those that arrive at the same time do so in the order of departure.
+/// A datagram in in_flight. Datagrams with the same arrival time arrive in sending order.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct UnderWay {
+pub(super) struct InFlight {
     pub(super) arrival: i64,
-    departure: u64,
+    sequence: u64,
     from: HostId,
     to: HostId,
     source: SocketAddr,
@@ -29,8 +29,8 @@ pub(super) struct UnderWay {
     is_damaged: bool,
 }
 
-/// A datagram that departs.
-struct Departing<'p> {
+/// A datagram that is being sent.
+struct Outgoing<'p> {
     from: HostId,
     source: SocketAddr,
     destination: SocketAddr,
@@ -38,8 +38,8 @@ struct Departing<'p> {
     is_forged: bool,
 }
 
-impl World {
-    /// Accepts a datagram. False if the sender's buffer is full.
+impl NetworkState {
+    /// Accepts a datagram from a socket. Returns false if the send buffer is full.
     pub(super) fn send(
         &mut self,
         id: SocketId,
@@ -48,7 +48,7 @@ impl World {
     ) -> Result<bool, NetError> {
         let host = self.socket(id).host;
         let accepted = self.accept(id, destination, payload);
-        self.edges[host.0].leaves(payload, matches!(accepted, Ok(true)));
+        self.traffic[host.0].on_send(payload, matches!(accepted, Ok(true)));
         accepted
     }
 
@@ -68,7 +68,7 @@ impl World {
         if length > MAX_DATAGRAM_LENGTH
             || destination.port() == 0
             || has_moved
-            || !reaches(local, destination)
+            || !can_address(local, destination)
         {
             let source = io::ErrorKind::InvalidInput.into();
             return Err(NetError::Send {
@@ -83,7 +83,7 @@ impl World {
             if let Some(address) = group_source {
                 source.set_ip(address);
             }
-            let departing = Departing {
+            let outgoing = Outgoing {
                 from: host,
                 source,
                 destination,
@@ -95,14 +95,14 @@ impl World {
                     .sockets
                     .iter()
                     .flatten()
-                    .any(|it| it.host == to && it.hears_group(source, destination))
+                    .any(|it| it.host == to && it.receives_group(source, destination))
                 {
-                    self.depart(&departing, to);
+                    self.transmit(&outgoing, to);
                 }
             }
             return Ok(true);
         }
-        let Some(to) = self.host_of(host, destination.ip()) else {
+        let Some(to) = self.host_with_address(host, destination.ip()) else {
             self.counts.sent += 1;
             self.counts.unreachable += 1;
             return Ok(true);
@@ -113,18 +113,18 @@ impl World {
             self.counts.refused += 1;
             return Ok(false);
         }
-        let departing = Departing {
+        let outgoing = Outgoing {
             from: host,
             source,
             destination,
             payload,
             is_forged: false,
         };
-        self.depart(&departing, to);
+        self.transmit(&outgoing, to);
         Ok(true)
     }
 
-    /// Sends in anybody's name. False if nobody has the address it goes to.
+    /// Sends a datagram with an arbitrary source address. Returns false if no host has the destination address.
     pub(super) fn forge(
         &mut self,
         from: HostId,
@@ -132,21 +132,21 @@ impl World {
         destination: SocketAddr,
         payload: &[u8],
     ) -> bool {
-        let to = self.host_of(from, destination.ip());
+        let to = self.host_with_address(from, destination.ip());
         if let Some(to) = to {
-            let departing = Departing {
+            let outgoing = Outgoing {
                 from,
                 source,
                 destination,
                 payload,
                 is_forged: true,
             };
-            self.depart(&departing, to);
+            self.transmit(&outgoing, to);
         }
         to.is_some()
     }
 
-    /// What happens between two ports: by one of them, or by the link.
+    /// Returns the faults between two ports: those of a port if one has its own, otherwise those of the link.
     fn faults_of(&mut self, path: [(HostId, u16); 2]) -> LinkFaults {
         let own = self.ports.iter().find(|(port, _)| path.contains(port));
         let own = own.map(|(_, faults)| *faults);
@@ -154,16 +154,16 @@ impl World {
         own.or(self.link(from, to).faults).unwrap_or(self.faults)
     }
 
-    fn depart(&mut self, departing: &Departing<'_>, to: HostId) {
-        let Departing {
+    fn transmit(&mut self, outgoing: &Outgoing<'_>, to: HostId) {
+        let Outgoing {
             from,
             source,
             destination,
             payload,
             is_forged,
-        } = *departing;
+        } = *outgoing;
         self.counts.sent += 1;
-        let carried = &mut self.link(from, to).carried;
+        let carried = &mut self.link(from, to).counts;
         carried.datagrams += 1;
         carried.bytes += payload.len() as u64;
         let path = [(from, source.port()), (to, destination.port())];
@@ -185,11 +185,11 @@ impl World {
             let arrival = self.arrival(from, to, &faults);
             let mut bytes = self.copy(payload);
             let is_damaged = self.damage(&mut bytes, &faults) || is_forged;
-            self.departures += 1;
-            let departure = self.departures;
-            self.under_way.push(Reverse(UnderWay {
+            self.sequence += 1;
+            let sequence = self.sequence;
+            self.in_flight.push(Reverse(InFlight {
                 arrival,
-                departure,
+                sequence,
                 from,
                 to,
                 source,
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    /// When a datagram that departs now arrives.
+    /// Returns the arrival time of a datagram that is sent now.
     fn arrival(&mut self, from: HostId, to: HostId, faults: &LinkFaults) -> i64 {
         let now = self.clock.read().nanos;
         let taken =
@@ -216,13 +216,13 @@ impl World {
     }
 
     fn copy(&mut self, payload: &[u8]) -> Vec<u8> {
-        let mut bytes = self.spare.pop().unwrap_or_default();
+        let mut bytes = self.free_buffers.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(payload);
         bytes
     }
 
-    /// True if it did any.
+    /// Returns true if the datagram was damaged.
     fn damage(&mut self, bytes: &mut Vec<u8>, faults: &LinkFaults) -> bool {
         let before = self.counts.corrupted + self.counts.truncated;
         if !bytes.is_empty() && happens(&mut self.random, faults.corrupt) {
@@ -237,21 +237,21 @@ impl World {
         self.counts.corrupted + self.counts.truncated != before
     }
 
-    /// Puts datagrams whose time has come into the queues of their sockets.
-    pub(super) fn deliver_what_is_due(&mut self) {
+    /// Moves datagrams whose arrival time has passed into the queues of their sockets.
+    pub(super) fn deliver_due(&mut self) {
         let now = self.clock.read();
         while self
             .next_arrival()
             .is_some_and(|arrival| arrival <= now.nanos)
         {
-            if let Some(Reverse(datagram)) = self.under_way.pop() {
+            if let Some(Reverse(datagram)) = self.in_flight.pop() {
                 self.arrive(datagram, now.epoch_millis * 1_000_000);
             }
         }
     }
 
-    fn arrive(&mut self, datagram: UnderWay, timestamp_ns: i64) {
-        let UnderWay {
+    fn arrive(&mut self, datagram: InFlight, timestamp_ns: i64) {
+        let InFlight {
             from,
             to,
             source,
@@ -262,12 +262,12 @@ impl World {
         } = datagram;
         if self.link(from, to).is_cut {
             self.counts.cut += 1;
-            self.spare.push(bytes);
+            self.free_buffers.push(bytes);
         } else if destination.ip().is_multicast() {
             for index in 0..self.sockets.len() {
                 let socket = self.sockets[index].as_ref();
                 if socket.is_some_and(|socket| {
-                    socket.host == to && socket.hears_group(source, destination)
+                    socket.host == to && socket.receives_group(source, destination)
                 }) {
                     let bytes = self.copy(&bytes);
                     self.deliver(
@@ -281,8 +281,8 @@ impl World {
                     );
                 }
             }
-            self.spare.push(bytes);
-        } else if let Some(index) = self.best_fit(to, source, destination)
+            self.free_buffers.push(bytes);
+        } else if let Some(index) = self.best_match(to, source, destination)
             && self.owns(to, destination.ip())
         {
             self.deliver(
@@ -296,16 +296,21 @@ impl World {
             );
         } else {
             self.counts.unreachable += 1;
-            self.spare.push(bytes);
+            self.free_buffers.push(bytes);
         }
     }
 
-    /// The socket of a host that a datagram is for.
-    fn best_fit(&self, host: HostId, source: SocketAddr, destination: SocketAddr) -> Option<usize> {
+    /// Returns the socket of a host that a datagram is delivered to.
+    fn best_match(
+        &self,
+        host: HostId,
+        source: SocketAddr,
+        destination: SocketAddr,
+    ) -> Option<usize> {
         let sockets = self.sockets.iter().enumerate();
         let here = sockets.filter_map(|(index, socket)| Some((index, socket.as_ref()?)));
         here.filter(|(_, socket)| socket.host == host)
-            .filter_map(|(index, socket)| Some((socket.fit(source, destination)?, index)))
+            .filter_map(|(index, socket)| Some((socket.match_score(source, destination)?, index)))
             .max()
             .map(|(_, index)| index)
     }
@@ -319,12 +324,12 @@ impl World {
             Err(refused) => {
                 socket.overflowed += 1;
                 self.counts.overflowed += 1;
-                self.spare.push(refused.bytes);
+                self.free_buffers.push(refused.bytes);
             }
         }
     }
 
-    /// Hands the oldest datagram of a socket to `take`. True if there was one and it was taken.
+    /// Passes the oldest datagram of a socket to `take`. Returns true if there was one and `take` accepted it.
     pub(super) fn take(&mut self, id: SocketId, take: impl FnOnce(&Queued) -> bool) -> bool {
         let socket = self.socket(id);
         let (host, taken) = (socket.host, socket.take(take));
@@ -334,8 +339,8 @@ impl World {
         else {
             return false;
         };
-        self.edges[host.0].enters(&bytes, is_damaged);
-        self.spare.push(bytes);
+        self.traffic[host.0].on_receive(&bytes, is_damaged);
+        self.free_buffers.push(bytes);
         true
     }
 }

@@ -1,4 +1,4 @@
-//! The state of the wire: hosts, links, sockets, and what is under way.
+//! State of the network: hosts, links, sockets, and datagrams in in_flight.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,32 +6,32 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use taran_core::clock::ManualClock;
 
-use super::edge::Edge;
-use super::faults::{Carried, LinkFaults, NetworkCounts};
-use super::flight::UnderWay;
+use super::faults::{DatagramCounts, LinkFaults, NetworkCounts};
 use super::host::HostId;
+use super::host_traffic::HostTraffic;
+use super::in_flight::InFlight;
 use super::ports::EPHEMERAL;
 use super::socket::Socket;
 
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct NetworkState {
     pub(super) clock: ManualClock,
     pub(super) random: fastrand::Rng,
-    /// The addresses of each host.
+    /// Addresses of each host.
     pub(super) hosts: Vec<Vec<IpAddr>>,
-    /// Of links without faults of their own.
+    /// Faults of links without their own.
     pub(super) faults: LinkFaults,
-    /// Ports with faults of their own.
+    /// Ports with their own faults.
     pub(super) ports: Vec<((HostId, u16), LinkFaults)>,
-    /// By host and host.
+    /// Links by source and destination host.
     links: Vec<Vec<Link>>,
-    /// By host.
-    pub(super) edges: Vec<Edge>,
+    /// Traffic records by host.
+    pub(super) traffic: Vec<HostTraffic>,
     pub(super) sockets: Vec<Option<Socket>>,
-    pub(super) under_way: BinaryHeap<Reverse<UnderWay>>,
-    pub(super) departures: u64,
-    /// Buffers to use again.
-    pub(super) spare: Vec<Vec<u8>>,
+    pub(super) in_flight: BinaryHeap<Reverse<InFlight>>,
+    pub(super) sequence: u64,
+    /// Buffers for reuse.
+    pub(super) free_buffers: Vec<Vec<u8>>,
     pub(super) last_port: u16,
     pub(super) counts: NetworkCounts,
 }
@@ -41,12 +41,12 @@ pub(super) struct World {
 pub(super) struct Link {
     pub(super) faults: Option<LinkFaults>,
     pub(super) is_cut: bool,
-    /// When the last datagram that was not reordered arrives.
+    /// Arrival time of the last datagram that was not reordered.
     pub(super) last_arrival: i64,
-    pub(super) carried: Carried,
+    pub(super) counts: DatagramCounts,
 }
 
-impl World {
+impl NetworkState {
     pub(super) fn new(seed: u64, clock: ManualClock) -> Self {
         Self {
             clock,
@@ -55,11 +55,11 @@ impl World {
             faults: LinkFaults::default(),
             ports: Vec::new(),
             links: Vec::new(),
-            edges: Vec::new(),
+            traffic: Vec::new(),
             sockets: Vec::new(),
-            under_way: BinaryHeap::new(),
-            departures: 0,
-            spare: Vec::new(),
+            in_flight: BinaryHeap::new(),
+            sequence: 0,
+            free_buffers: Vec::new(),
             last_port: *EPHEMERAL.end(),
             counts: NetworkCounts::default(),
         }
@@ -70,11 +70,11 @@ impl World {
             faults: None,
             is_cut: false,
             last_arrival: i64::MIN,
-            carried: Carried::default(),
+            counts: DatagramCounts::default(),
         };
         self.hosts.push(addresses.to_vec());
         self.links.push(Vec::new());
-        self.edges.push(Edge::default());
+        self.traffic.push(HostTraffic::default());
         for links in &mut self.links {
             links.resize(self.hosts.len(), link.clone());
         }
@@ -92,15 +92,15 @@ impl World {
     }
 
     pub(super) fn next_arrival(&self) -> Option<i64> {
-        self.under_way.peek().map(|next| next.0.arrival)
+        self.in_flight.peek().map(|next| next.0.arrival)
     }
 
     pub(super) fn owns(&self, host: HostId, ip: IpAddr) -> bool {
         ip.is_loopback() || self.hosts[host.0].contains(&ip)
     }
 
-    /// The host that has `ip`, as seen from `from`.
-    pub(super) fn host_of(&self, from: HostId, ip: IpAddr) -> Option<HostId> {
+    /// Returns the host that has `ip`, as seen from `from`.
+    pub(super) fn host_with_address(&self, from: HostId, ip: IpAddr) -> Option<HostId> {
         if self.owns(from, ip) {
             return Some(from);
         }
@@ -110,7 +110,7 @@ impl World {
             .map(HostId)
     }
 
-    /// The address that a datagram from `local` to `destination` says it comes from.
+    /// Returns the source address of a datagram from `local` to `destination`.
     pub(super) fn source_address(
         &self,
         host: HostId,
@@ -140,7 +140,7 @@ impl World {
     }
 }
 
-/// True if a socket at `local` can name `destination`: one of IPv6 can name both families.
-pub(super) fn reaches(local: SocketAddr, destination: SocketAddr) -> bool {
+/// Returns true if a socket at `local` can address `destination`: an IPv6 socket can_address both families.
+pub(super) fn can_address(local: SocketAddr, destination: SocketAddr) -> bool {
     local.is_ipv6() || destination.is_ipv4()
 }
