@@ -1,7 +1,7 @@
-//! No client is lost for no reason.
+//! No client is lost without a reason.
 //!
-//! Input: how a client ended, or failed to connect, without being told to, and what befell it and its driver until then.
-//! The weather is no reason, nor are clocks that are set.
+//! Input: how a client ended or failed to connect without being asked to, and the history of it and its driver until
+//! then. Link faults are not a reason, nor are steps of a wall clock.
 
 use std::time::Duration;
 
@@ -9,56 +9,61 @@ use taran::{ClientEnd, ConnectError, Lost};
 
 use super::{Violation, violation};
 
-/// A client that rested for less is not given up, and a driver that did is not: their timeouts (10 s) without the time
-/// between two signs of life (1 s at most) and the time for which agents of these worlds have no turn though nobody stops
-/// them (half a second, twice).
-const LONG: Duration = Duration::from_secs(8);
+/// A client or driver that stalls for less than this must not be declared dead. It is the timeout (10 s) less the
+/// keepalive interval (at most 1 s) and the gaps between duty cycles that the simulation causes on its own (half a
+/// second, twice).
+const DEATH_STALL: Duration = Duration::from_secs(8);
 
-/// A client finds a driver that rests for less.
-const SHORT: Duration = Duration::from_secs(1);
+/// A client must find a driver that stalls for less than this.
+const CONNECT_STALL: Duration = Duration::from_secs(1);
 
-/// What befell a client.
+/// Circumstances of a client.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lot {
-    /// The driver that it has connected to, or looked for, has ended, or was not there.
-    pub is_deserted: bool,
-    /// The longest time in which its driver had no turn.
-    pub driver_rested: Duration,
-    /// The longest time in which it had none itself.
-    pub client_rested: Duration,
+pub struct ClientHistory {
+    /// Its driver has ended, or was not running when the client looked for it.
+    pub driver_gone: bool,
+    /// Longest gap between two duty cycles of its driver's conductor.
+    pub longest_driver_stall: Duration,
+    /// Longest gap between two of its own duty cycles.
+    pub longest_client_stall: Duration,
 }
 
-/// Why a client has ended.
+/// Returns the reason for which a client has ended.
 ///
 /// # Errors
-/// For no reason.
-pub fn ended(end: ClientEnd, lot: &Lot) -> Result<&'static str, Violation> {
-    let silent = lot.driver_rested >= LONG;
+/// There is none.
+pub fn explain_end(end: ClientEnd, history: &ClientHistory) -> Result<&'static str, Violation> {
+    let driver_stalled = history.longest_driver_stall >= DEATH_STALL;
     match end {
-        ClientEnd::Lost(Lost::DriverShutdown) if lot.is_deserted => Ok("its driver ended"),
-        ClientEnd::Lost(Lost::DriverTimeout { .. }) if lot.is_deserted => Ok("its driver died"),
-        ClientEnd::Lost(Lost::DriverTimeout { .. }) if silent => Ok("its driver stood still"),
+        ClientEnd::Lost(Lost::DriverShutdown) if history.driver_gone => Ok("its driver ended"),
+        ClientEnd::Lost(Lost::DriverTimeout { .. }) if history.driver_gone => Ok("its driver died"),
+        ClientEnd::Lost(Lost::DriverTimeout { .. }) if driver_stalled => Ok("its driver stalled"),
         ClientEnd::Lost(Lost::ClientTimeout { .. } | Lost::ServiceInterval { .. })
-            if lot.client_rested >= LONG =>
+            if history.longest_client_stall >= DEATH_STALL =>
         {
-            Ok("it stood still")
+            Ok("it stalled")
         }
-        _ => violation!("lost for no reason: {end:?}, {lot:?}"),
+        _ => violation!("lost without a reason: {end:?}, {history:?}"),
     }
 }
 
-/// Why a client has not connected.
+/// Returns the reason for which a client could not connect.
 ///
 /// # Errors
-/// For no reason.
-pub fn not_connected(error: &ConnectError, lot: &Lot) -> Result<&'static str, Violation> {
-    if lot.is_deserted {
+/// There is none.
+pub fn explain_connect_failure(
+    error: &ConnectError,
+    history: &ClientHistory,
+) -> Result<&'static str, Violation> {
+    if history.driver_gone {
         return Ok("there was no driver");
     }
-    if lot.driver_rested >= SHORT || lot.client_rested >= SHORT {
-        return Ok("its driver or it stood still");
+    if history.longest_driver_stall >= CONNECT_STALL
+        || history.longest_client_stall >= CONNECT_STALL
+    {
+        return Ok("its driver or it stalled");
     }
-    violation!("does not connect for no reason: {error}, {lot:?}");
+    violation!("not connected without a reason: {error}, {history:?}");
 }
 
 #[cfg(test)]
@@ -66,59 +71,63 @@ mod tests {
     use super::*;
 
     const SHUTDOWN: ClientEnd = ClientEnd::Lost(Lost::DriverShutdown);
-    const SILENT: ClientEnd = ClientEnd::Lost(Lost::DriverTimeout {
+    const DRIVER_TIMED_OUT: ClientEnd = ClientEnd::Lost(Lost::DriverTimeout {
         age: Duration::from_secs(10),
         timeout: Duration::from_secs(10),
     });
-    const GIVEN_UP: ClientEnd = ClientEnd::Lost(Lost::ClientTimeout {
+    const CLIENT_TIMED_OUT: ClientEnd = ClientEnd::Lost(Lost::ClientTimeout {
         liveness: Duration::from_secs(10),
     });
 
     #[test]
-    fn each_end_has_its_own_reasons() {
-        let calm = Lot::default();
-        let deserted = Lot {
-            is_deserted: true,
-            ..calm
+    fn client_end_is_accepted_only_with_its_own_reasons() {
+        let undisturbed = ClientHistory::default();
+        let gone = ClientHistory {
+            driver_gone: true,
+            ..undisturbed
         };
-        let driver_rested = Lot {
-            driver_rested: LONG,
-            ..calm
+        let longest_driver_stall = ClientHistory {
+            longest_driver_stall: DEATH_STALL,
+            ..undisturbed
         };
-        let client_rested = Lot {
-            client_rested: LONG,
-            ..calm
+        let longest_client_stall = ClientHistory {
+            longest_client_stall: DEATH_STALL,
+            ..undisturbed
         };
-        for (end, lot, is_fine) in [
-            (SHUTDOWN, calm, false),
-            (SHUTDOWN, deserted, true),
-            (SHUTDOWN, driver_rested, false),
-            (SILENT, calm, false),
-            (SILENT, deserted, true),
-            (SILENT, driver_rested, true),
-            (SILENT, client_rested, false),
-            (GIVEN_UP, calm, false),
-            (GIVEN_UP, deserted, false),
-            (GIVEN_UP, driver_rested, false),
-            (GIVEN_UP, client_rested, true),
-            (ClientEnd::Closed, deserted, false),
-            (ClientEnd::Lost(Lost::ConductorFailed), deserted, false),
+        for (end, history, is_accepted) in [
+            (SHUTDOWN, undisturbed, false),
+            (SHUTDOWN, gone, true),
+            (SHUTDOWN, longest_driver_stall, false),
+            (DRIVER_TIMED_OUT, undisturbed, false),
+            (DRIVER_TIMED_OUT, gone, true),
+            (DRIVER_TIMED_OUT, longest_driver_stall, true),
+            (DRIVER_TIMED_OUT, longest_client_stall, false),
+            (CLIENT_TIMED_OUT, undisturbed, false),
+            (CLIENT_TIMED_OUT, gone, false),
+            (CLIENT_TIMED_OUT, longest_driver_stall, false),
+            (CLIENT_TIMED_OUT, longest_client_stall, true),
+            (ClientEnd::Closed, gone, false),
+            (ClientEnd::Lost(Lost::ConductorFailed), gone, false),
         ] {
-            assert_eq!(ended(end, &lot).is_ok(), is_fine, "{end:?} {lot:?}");
+            assert_eq!(
+                explain_end(end, &history).is_ok(),
+                is_accepted,
+                "{end:?} {history:?}"
+            );
         }
     }
 
     #[test]
-    fn who_does_not_connect_had_nobody_to_connect_to() {
+    fn connect_failure_is_accepted_only_with_a_stalled_driver() {
         let error = ConnectError::NoDriver {
             directory: "/a".into(),
-            waited: SHORT,
+            waited: CONNECT_STALL,
         };
-        let rested = Lot {
-            driver_rested: SHORT,
-            ..Lot::default()
+        let stalled = ClientHistory {
+            longest_driver_stall: CONNECT_STALL,
+            ..ClientHistory::default()
         };
-        not_connected(&error, &rested).unwrap();
-        not_connected(&error, &Lot::default()).unwrap_err();
+        explain_connect_failure(&error, &stalled).unwrap();
+        explain_connect_failure(&error, &ClientHistory::default()).unwrap_err();
     }
 }

@@ -1,15 +1,15 @@
-//! No publication is told that nobody receives it for no reason.
+//! No publication is reported as not connected without a reason.
 //!
-//! Input: at each look whether a publication is connected, and who has an image of it that it still reaches, undisturbed: the
-//! story knows. Windows that are small, readers that are slow and the weather are no reasons.
+//! Input: for each check whether a publication is connected, and the undisturbed subscribers that have an image of it;
+//! the scenario knows these. Small windows, slow readers and link faults are not reasons.
 
 use super::{Violation, violation};
 
-/// Holds a publication that is connected no longer against those who read it.
+/// Checks a publication that is no longer connected against its readers.
 ///
 /// # Errors
-/// Somebody does.
-pub fn look(
+/// It still has one.
+pub fn check(
     was_connected: bool,
     is_connected: bool,
     readers: impl IntoIterator<Item = String>,
@@ -18,7 +18,7 @@ pub fn look(
         return Ok(());
     }
     match readers.into_iter().next() {
-        Some(reader) => violation!("a connection is lost for no reason: {reader} has an image"),
+        Some(reader) => violation!("a connection is lost without a reason: {reader} has an image"),
         None => Ok(()),
     }
 }
@@ -28,12 +28,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_that_is_lost_though_somebody_reads_is_found() {
+    fn lost_connection_with_a_reader_is_a_violation() {
         let reader = || ["a".to_owned()];
-        look(true, true, reader()).unwrap();
-        look(false, false, reader()).unwrap();
-        look(true, false, []).unwrap();
-        let Violation(found) = look(true, false, reader()).unwrap_err();
+        check(true, true, reader()).unwrap();
+        check(false, false, reader()).unwrap();
+        check(true, false, []).unwrap();
+        let Violation(found) = check(true, false, reader()).unwrap_err();
         assert!(found.contains("a has an image"), "{found}");
     }
 }

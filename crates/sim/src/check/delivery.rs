@@ -1,31 +1,30 @@
-//! Every message exactly once, in order, intact: of each image from where it joined.
+//! Each message is delivered exactly once, in order and intact, from where its image joined.
 //!
 //! Input: [`ImageCheck::deliver`] with each message, [`ImageCheck::consumed`] with the position of the image after each
-//! poll. The ledger says which message is next, where it ends, and by its pattern what is in it; what has no message in
-//! the ledger was never sent. That a stream is delivered to its end follows from the position, see
-//! [`ImageCheck::has_all`].
+//! poll. The ledger contains the end of the next message and, by its pattern, the content; a message without an entry
+//! was never sent. Delivery to the end of a stream follows from the position, see [`ImageCheck::has_all`].
 
 use super::{Violation, violation};
 use crate::traffic::{Fate, Message, Stream, StreamKey, fill};
 
-/// What one image of one subscriber has to deliver.
+/// State of one image of one subscriber.
 #[derive(Debug)]
 pub struct ImageCheck {
     key: StreamKey,
     join: i64,
-    /// Index of the next message, once it is known.
+    /// Index of the next message, once known.
     next: Option<usize>,
     position: i64,
     delivered: u64,
-    /// An image before it ended where this one joined: a message may have begun there.
+    /// An earlier image ended where this one joined, so a message may continue across both.
     continues: bool,
-    /// Messages may be missing.
+    /// Messages may be missing (`reliable=false`).
     is_lossy: bool,
     expected: Vec<u8>,
 }
 
 impl ImageCheck {
-    /// An image that joined its stream at a position.
+    /// Creates the check for an image that joined its stream at a position.
     #[must_use]
     pub fn new(key: StreamKey, join: i64) -> Self {
         Self {
@@ -40,8 +39,8 @@ impl ImageCheck {
         }
     }
 
-    /// The same, where the subscriber had left the stream at that position: fragments of a message from before and from
-    /// after that make a whole message.
+    /// Allows the first message to begin before the join position: the subscriber left the stream there, and the
+    /// fragment assembler combines the fragments from both images.
     #[must_use]
     pub fn continuing(self) -> Self {
         Self {
@@ -50,7 +49,7 @@ impl ImageCheck {
         }
     }
 
-    /// The same, of a stream without repair: messages may be missing.
+    /// Allows missing messages, for a stream without repair.
     #[must_use]
     pub fn lossy(self) -> Self {
         Self {
@@ -59,31 +58,31 @@ impl ImageCheck {
         }
     }
 
-    /// The stream of the image.
+    /// Returns the stream of the image.
     #[must_use]
     pub fn key(&self) -> &StreamKey {
         &self.key
     }
 
-    /// Where the image joined its stream.
+    /// Returns the position at which the image joined its stream.
     #[must_use]
     pub fn join(&self) -> i64 {
         self.join
     }
 
-    /// Position after the last poll.
+    /// Returns the position after the last poll.
     #[must_use]
     pub fn position(&self) -> i64 {
         self.position
     }
 
-    /// How many messages were delivered.
+    /// Returns the number of messages delivered.
     #[must_use]
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Index of the message that is next, without those that nobody may get.
+    /// Returns the index of the next message, skipping aborted ones.
     fn next(&mut self, messages: &[Message]) -> usize {
         let first = || messages.partition_point(|message| message.begin < self.join);
         let mut next = self.next.unwrap_or_else(first);
@@ -97,10 +96,10 @@ impl ImageCheck {
         next
     }
 
-    /// Holds a message that ends at `end` against the one that is next. It counts as delivered if `is_taken`.
+    /// Compares a message that ends at `end` with the next expected one. It counts as delivered if `is_taken`.
     ///
     /// # Errors
-    /// It is another one, or differs from what was sent.
+    /// It is a different message, or differs from what was sent.
     pub fn deliver(
         &mut self,
         stream: &Stream,
@@ -134,8 +133,8 @@ impl ImageCheck {
                 Ok(index) if index < next => {
                     "was delivered before (or lies before the join position)"
                 }
-                Ok(index) if messages[index].fate == Fate::Gone => "was given up by its publisher",
-                Ok(_) => "comes too early: messages before it are missing",
+                Ok(index) if messages[index].fate == Fate::Gone => "was aborted by its publisher",
+                Ok(_) => "is early: messages before it are missing",
                 Err(_) => "was never sent",
             };
             violation!(
@@ -164,15 +163,15 @@ impl ImageCheck {
         Ok(())
     }
 
-    /// Notes how far the image has come: all up to there must have been delivered.
+    /// Records the position of the image: all messages up to it must have been delivered.
     ///
     /// # Errors
-    /// A message was skipped, or the image went back.
+    /// A message was skipped, or the position decreased.
     pub fn consumed(&mut self, stream: &Stream, position: i64) -> Result<(), Violation> {
         let key = self.key;
         if position < self.position {
             violation!(
-                "{key:?}: an image went back from {} to {position}",
+                "{key:?}: an image position decreased from {} to {position}",
                 self.position
             );
         }
@@ -188,7 +187,7 @@ impl ImageCheck {
         }
     }
 
-    /// True when nothing that was sent so far is left to deliver.
+    /// Returns true if everything sent so far was delivered.
     #[must_use]
     pub fn has_all(&self, stream: &Stream) -> bool {
         let sent = |message: &Message| message.fate != Fate::Gone;
@@ -208,7 +207,7 @@ mod tests {
         initial_term_id: 3,
     };
 
-    /// A stream of messages of 10 bytes, each of which takes 64.
+    /// Builds a stream of messages of 10 bytes, each of which takes 64 bytes in the log.
     fn ledger(count: i64) -> Ledger {
         let mut ledger = Ledger::default();
         ledger.open(KEY, 1376);
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_in_order_are_fine_from_where_the_image_joined() {
+    fn messages_in_order_from_the_join_position_are_accepted() {
         let ledger = ledger(3);
         let stream = ledger.stream(&KEY).unwrap();
         let mut check = ImageCheck::new(KEY, 64);
@@ -245,27 +244,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_repeated_damaged_or_invented_is_found() {
+    fn lost_repeated_damaged_or_unsent_message_is_a_violation() {
         let ledger = ledger(3);
         let stream = ledger.stream(&KEY).unwrap();
         let first = content(stream, 0);
-        let fails = |end: i64, content: &[u8], text: &str| {
+        let expect_violation = |end: i64, content: &[u8], text: &str| {
             let mut check = ImageCheck::new(KEY, 0);
             check.deliver(stream, 64, &first, true).unwrap();
             let Violation(found) = check.deliver(stream, end, content, true).unwrap_err();
             assert!(found.contains(text), "{found}");
         };
-        fails(192, &content(stream, 2), "missing");
-        fails(64, &first, "before");
-        fails(96, &first, "never sent");
-        fails(128, &first, "differs");
-        fails(128, &first[..9], "9 bytes");
+        expect_violation(192, &content(stream, 2), "missing");
+        expect_violation(64, &first, "before");
+        expect_violation(96, &first, "never sent");
+        expect_violation(128, &first, "differs");
+        expect_violation(128, &first[..9], "9 bytes");
         let mut check = ImageCheck::new(KEY, 0);
         check.consumed(stream, 64).unwrap_err();
     }
 
     #[test]
-    fn of_a_stream_without_repair_messages_may_be_missing_but_not_come_again() {
+    fn unreliable_stream_may_lose_but_not_repeat_messages() {
         let ledger = ledger(3);
         let stream = ledger.stream(&KEY).unwrap();
         let mut check = ImageCheck::new(KEY, 0).lossy();
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_up_is_skipped_and_must_not_come() {
+    fn aborted_message_is_skipped_and_its_delivery_is_a_violation() {
         let mut ledger = ledger(3);
         ledger.stream_mut(&KEY).unwrap().settle(1, Fate::Gone);
         let stream = ledger.stream(&KEY).unwrap();

@@ -1,16 +1,16 @@
-//! Flow control is never overrun.
+//! Flow control limits hold.
 //!
-//! Input: the streams of a driver after a look; there has to be one after each turn of the driver, so that a limit holds
-//! from one look to the next. What was published is read from the logs, not from the driver's counters.
+//! Input: the streams of a driver after a refresh. A check must follow each duty cycle of the driver, so that a limit
+//! holds from one check to the next. Published positions are read from the logs, not from the driver's counters.
 //!
-//! * Publishers stop at their limit, and pass it by less than the longest message.
-//! * That limit is at most the window ahead of the slowest subscriber (IPC), and of the sender and the slowest spy
-//!   (network). Subscribers that are not tethered hold nobody back.
-//! * Senders stop at their limit, of padding counts the header, and at the publisher.
-//! * Receivers take data up to half a term beyond where the slowest subscriber ever was; padding and heartbeats may lead
-//!   to the end of that term.
-//! * Subscribers and spies stop at the publisher, those of images where frames have arrived. A spy may pass the sender:
-//!   it reads the publisher's log.
+//! * Publishers stop at their limit, and exceed it by less than the longest message.
+//! * The publisher limit is at most the window ahead of the slowest subscriber (IPC), or of the sender and the slowest
+//!   spy (network). Untethered subscribers do not count.
+//! * Senders stop at the sender limit, where only the header of padding counts, and at the publisher position.
+//! * Receivers accept data up to half a term beyond the furthest position of the slowest subscriber; padding and
+//!   heartbeats may extend to the end of that term.
+//! * Subscribers and spies stop at the publisher position, subscribers of images where frames have arrived. A spy may
+//!   be ahead of the sender because it reads the publisher's log.
 
 use taran_core::sync::Ordering;
 use taran_protocol::log::LogBuffers;
@@ -20,35 +20,35 @@ use super::{Violation, violation};
 
 const HEADER: i64 = 32;
 
-/// Holds the positions of each stream against each other.
+/// Checks the positions of each stream against each other.
 ///
 /// # Errors
-/// One of them is where it must not be.
-pub fn look(streams: &Streams) -> Result<(), Violation> {
+/// One of them exceeds its bound.
+pub fn check(streams: &Streams) -> Result<(), Violation> {
     for stream in streams.streams() {
-        let all = All { streams, stream };
+        let stream_check = StreamCheck { streams, stream };
         if let Some(log) = &stream.log {
-            all.publishers(log)?;
-            all.publisher_limit(log)?;
-            all.sender(log)?;
-            all.window(log)?;
+            stream_check.check_publishers(log)?;
+            stream_check.check_publisher_limit(log)?;
+            stream_check.check_sender(log)?;
+            stream_check.check_window(log)?;
         }
-        all.consumers()?;
+        stream_check.check_consumers()?;
     }
     Ok(())
 }
 
-struct All<'a> {
+struct StreamCheck<'a> {
     streams: &'a Streams,
     stream: &'a Stream,
 }
 
-impl<'a> All<'a> {
+impl<'a> StreamCheck<'a> {
     fn at(&self, index: Option<usize>) -> Option<&'a Position> {
         self.streams.at(index)
     }
 
-    fn name(&self, position: &Position) -> String {
+    fn describe(&self, position: &Position) -> String {
         self.streams.describe(position)
     }
 
@@ -58,42 +58,42 @@ impl<'a> All<'a> {
         consumers.map(|index| &positions[*index])
     }
 
-    /// The slowest of those who hold the stream back.
+    /// Returns the slowest tethered subscriber.
     fn slowest(&self) -> Option<&'a Position> {
         let tethered = self.subscribers().filter(|consumer| consumer.is_tethered);
         tethered.min_by_key(|consumer| consumer.value)
     }
 
-    fn publishers(&self, log: &Log) -> Result<(), Violation> {
+    fn check_publishers(&self, log: &Log) -> Result<(), Violation> {
         let Some(limit) = self.at(self.stream.publisher_limit) else {
             return Ok(());
         };
-        // The driver moved the limit, or publishers the stream, but not one after the other.
-        let allowed = limit.value.max(limit.before);
-        if log.published > log.published_before && log.published >= allowed + log.longest {
+        // The limit or the published position may have changed since the last refresh, in unknown order.
+        let allowed = limit.value.max(limit.previous);
+        if log.published > log.previous_published && log.published >= allowed + log.longest {
             violation!(
                 "published up to {} (before: {}), a message is at most {} long: beyond {}",
                 log.published,
-                log.published_before,
+                log.previous_published,
                 log.longest,
-                self.name(limit)
+                self.describe(limit)
             );
         }
         match self.at(self.stream.publisher) {
             Some(publisher) if publisher.value > log.published => violation!(
                 "{} is beyond what was published: {}",
-                self.name(publisher),
+                self.describe(publisher),
                 log.published
             ),
             _ => Ok(()),
         }
     }
 
-    fn publisher_limit(&self, log: &Log) -> Result<(), Violation> {
+    fn check_publisher_limit(&self, log: &Log) -> Result<(), Violation> {
         let Some(limit) = self.at(self.stream.publisher_limit) else {
             return Ok(());
         };
-        // A stream that ends has its limit where its publisher stands.
+        // An ending stream has its limit at the publisher position.
         if limit.value <= log.published {
             return Ok(());
         }
@@ -102,83 +102,88 @@ impl<'a> All<'a> {
             if limit.value > slow.value.max(0) + log.publication_window {
                 violation!(
                     "{} is more than {} ahead of {}",
-                    self.name(limit),
+                    self.describe(limit),
                     log.publication_window,
-                    self.name(slow)
+                    self.describe(slow)
                 );
             }
         }
-        // Whoever joins starts behind the others, so that there was nobody when it moved.
-        if limit.value > limit.before && sender.is_none() && self.stream.consumers.is_empty() {
-            violation!("{} was raised for nobody", self.name(limit));
+        // A new subscriber starts behind the others, so without subscribers there was none when the limit moved.
+        if limit.value > limit.previous && sender.is_none() && self.stream.consumers.is_empty() {
+            violation!("{} was raised without a consumer", self.describe(limit));
         }
         Ok(())
     }
 
-    fn sender(&self, log: &Log) -> Result<(), Violation> {
+    fn check_sender(&self, log: &Log) -> Result<(), Violation> {
         let Some(sender) = self.at(self.stream.sender) else {
             return Ok(());
         };
         if sender.value > log.published {
             violation!(
                 "{} is beyond what was published: {}",
-                self.name(sender),
+                self.describe(sender),
                 log.published
             );
         }
         let Some(limit) = self.at(self.stream.sender_limit) else {
             return Ok(());
         };
-        // What was sent under a limit that has fallen since is sent.
-        let allowed = limit.value.max(limit.before);
-        if sender.value > sender.before
+        // Data sent under a limit that has fallen since is allowed.
+        let allowed = limit.value.max(limit.previous);
+        if sender.value > sender.previous
             && sender.value > allowed
-            && charged(&log.buffers, sender.before, sender.value) > allowed
+            && charged_end(&log.buffers, sender.previous, sender.value) > allowed
         {
-            violation!("{} is beyond {}", self.name(sender), self.name(limit));
+            violation!(
+                "{} is beyond {}",
+                self.describe(sender),
+                self.describe(limit)
+            );
         }
         Ok(())
     }
 
-    /// A train that was received in place and did not belong there, be it that it led beyond the window, leaves its bytes
-    /// behind, without its first header: where nothing is missing, and behind an empty slot. Nobody looks there.
-    fn behind_remains(&self, log: &Log) -> i64 {
+    /// Returns the end of stale bytes that a directly received segment run may have left, or 0. A run that did not
+    /// belong at its place, for example beyond the window, leaves its bytes without the first header: at the rebuild
+    /// position, behind a zero header. Readers do not look there.
+    fn stale_run_end(&self, log: &Log) -> i64 {
         let Some(rebuilt) = self.at(self.stream.receiver) else {
             return 0;
         };
         let offset = (rebuilt.value % i64::from(log.buffers.term_length())) as usize;
         let header = log.buffers.term_at(rebuilt.value).bytes(offset, 4);
         if header.iter().all(|byte| *byte == 0) {
-            rebuilt.value + LONGEST_TRAIN
+            rebuilt.value + MAX_SEGMENT_RUN
         } else {
             0
         }
     }
 
-    fn window(&self, log: &Log) -> Result<(), Violation> {
+    fn check_window(&self, log: &Log) -> Result<(), Violation> {
         let (Some(arrived), Some(slowest)) = (self.at(self.stream.high_water), self.slowest())
         else {
             return Ok(());
         };
         let term = i64::from(log.buffers.term_length());
-        // Whoever joins may be behind what the sender was told.
+        // A subscriber that joined later may be behind the window that was advertised.
         let allowed = self.stream.consumed + term / 2;
-        if arrived.value <= allowed || arrived.value == arrived.before {
+        if arrived.value <= allowed || arrived.value == arrived.previous {
             return Ok(());
         }
         let end = (allowed - 1) / term * term + term;
-        let looked_at = self.behind_remains(log).max(allowed);
-        if arrived.value > end || has_data(&log.buffers, looked_at, arrived.value) {
+        let checked_from = self.stale_run_end(log).max(allowed);
+        if arrived.value > end || has_data(&log.buffers, checked_from, arrived.value) {
             violation!(
                 "{} is more than half a term ahead of {}",
-                self.name(arrived),
-                self.name(slowest)
+                self.describe(arrived),
+                self.describe(slowest)
             );
         }
         Ok(())
     }
 
-    fn consumers(&self) -> Result<(), Violation> {
+    fn check_consumers(&self) -> Result<(), Violation> {
         let published = self.stream.log.as_ref().map(|log| log.published);
         let (what, end) = match self.at(self.stream.high_water) {
             Some(arrived) => ("arrived", Some(arrived.value)),
@@ -190,15 +195,16 @@ impl<'a> All<'a> {
         let reader = self.subscribers().chain(self.at(self.stream.receiver));
         for reader in reader {
             if end.is_some_and(|end| reader.value > end) {
-                violation!("{} is beyond what {what}: {end:?}", self.name(reader));
+                violation!("{} is beyond what {what}: {end:?}", self.describe(reader));
             }
         }
         Ok(())
     }
 }
 
-/// Where the frames from `from` to `to` end, in one term, when of padding at the end only the header counts.
-fn charged(log: &LogBuffers, from: i64, to: i64) -> i64 {
+/// Returns where the frames from `from` to `to` end, within one term, when only the header counts of padding at the
+/// end.
+fn charged_end(log: &LogBuffers, from: i64, to: i64) -> i64 {
     let term_length = i64::from(log.term_length());
     let mut at = from;
     while at < to {
@@ -206,7 +212,7 @@ fn charged(log: &LogBuffers, from: i64, to: i64) -> i64 {
         let length = log.term_at(at).atomic_i32(offset).load(Ordering::Acquire);
         let end = at + ((i64::from(length) + HEADER - 1) & !(HEADER - 1));
         if length < HEADER as i32 || end > to {
-            // Not a way that leads there: no padding is known of.
+            // The frames do not lead there: no padding is known.
             return to;
         }
         if end == to && is_padding(log, at) {
@@ -218,16 +224,16 @@ fn charged(log: &LogBuffers, from: i64, to: i64) -> i64 {
 }
 
 fn is_padding(log: &LogBuffers, at: i64) -> bool {
-    /// Where in a header the type is, and that of padding.
+    /// Offset of the type field in a header, and the type of padding.
     const TYPE: (usize, [u8; 2]) = (6, [0, 0]);
     let offset = (at % i64::from(log.term_length())) as usize;
     log.term_at(at).bytes(offset + TYPE.0, 2) == TYPE.1
 }
 
-/// Bytes of a train at most.
-const LONGEST_TRAIN: i64 = 64 * 1024;
+/// Maximum bytes of a segment run.
+const MAX_SEGMENT_RUN: i64 = 64 * 1024;
 
-/// Whether a frame of data begins from `from` on: such a one says itself where it lies.
+/// Returns true if a data frame begins in the range. A valid frame contains its own offset.
 fn has_data(log: &LogBuffers, from: i64, to: i64) -> bool {
     let term_length = i64::from(log.term_length());
     let first = (from + HEADER - 1) & !(HEADER - 1);
@@ -249,32 +255,32 @@ mod tests {
     use taran_protocol::counter::type_id;
     use taran_protocol::log::{ExclusiveAppender, LogKind};
 
-    use super::super::streams::tests::{Scene, TERM};
+    use super::super::streams::tests::{FakeDriver, TERM};
     use super::*;
 
     const ID: i64 = 7;
 
-    fn looked(scene: &mut Scene) -> Result<(), Violation> {
-        if scene.look() {
-            return look(&scene.streams);
+    fn check_after_refresh(driver: &mut FakeDriver) -> Result<(), Violation> {
+        if driver.refresh() {
+            return check(&driver.streams);
         }
         Ok(())
     }
 
-    fn fails(scene: &mut Scene, text: &str) {
-        let Violation(found) = looked(scene).unwrap_err();
+    fn expect_violation(driver: &mut FakeDriver, text: &str) {
+        let Violation(found) = check_after_refresh(driver).unwrap_err();
         assert!(found.contains(text), "{found}");
     }
 
-    /// A publication, its limit, and an appender to its log, after a look.
-    fn publication(scene: &mut Scene) -> (Counter, ExclusiveAppender) {
-        let limit = scene.counter(type_id::PUBLISHER_LIMIT, ID);
-        let log = ExclusiveAppender::new(scene.log(LogKind::Exclusive, ID)).unwrap();
-        looked(scene).unwrap();
+    /// Creates a publication; returns its limit and an appender to its log, after a check.
+    fn publication(driver: &mut FakeDriver) -> (Counter, ExclusiveAppender) {
+        let limit = driver.counter(type_id::PUBLISHER_LIMIT, ID);
+        let log = ExclusiveAppender::new(driver.log(LogKind::Exclusive, ID)).unwrap();
+        check_after_refresh(driver).unwrap();
         (limit, log)
     }
 
-    /// Publishes this many frames of 64 bytes.
+    /// Publishes `count` frames of 64 bytes.
     fn publish(log: &mut ExclusiveAppender, count: usize) {
         for _ in 0..count {
             log.append(&[1; 32], None).unwrap();
@@ -282,134 +288,134 @@ mod tests {
     }
 
     #[test]
-    fn a_publisher_passes_its_limit_by_less_than_a_message() {
-        let mut scene = Scene::new();
-        let (limit, mut log) = publication(&mut scene);
-        let subscriber = scene.subscriber(ID, "");
+    fn publisher_beyond_its_limit_by_a_message_is_a_violation() {
+        let mut driver = FakeDriver::new();
+        let (limit, mut log) = publication(&mut driver);
+        let subscriber = driver.subscriber(ID, "");
         limit.set(64);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         publish(&mut log, 2);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         limit.set(0);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         subscriber.set(64);
         publish(&mut log, 130);
-        fails(&mut scene, "a message is at most");
+        expect_violation(&mut driver, "a message is at most");
     }
 
     #[test]
-    fn a_publishers_counter_is_not_beyond_what_was_published() {
-        let mut scene = Scene::new();
-        let (limit, mut log) = publication(&mut scene);
-        let position = scene.counter(type_id::PUBLISHER_POSITION, ID);
+    fn publisher_position_beyond_the_log_is_a_violation() {
+        let mut driver = FakeDriver::new();
+        let (limit, mut log) = publication(&mut driver);
+        let position = driver.counter(type_id::PUBLISHER_POSITION, ID);
         limit.set(64);
         publish(&mut log, 1);
         position.set(64);
-        scene.subscriber(ID, "");
-        looked(&mut scene).unwrap();
+        driver.subscriber(ID, "");
+        check_after_refresh(&mut driver).unwrap();
         position.set(96);
-        fails(&mut scene, "beyond what was published");
+        expect_violation(&mut driver, "beyond what was published");
     }
 
     #[test]
-    fn a_publishers_limit_is_a_window_ahead_of_the_slowest_tethered_subscriber() {
-        let mut scene = Scene::new();
-        let (limit, mut log) = publication(&mut scene);
-        let slow = scene.subscriber(ID, "");
-        let loose = scene.subscriber(ID, "aeron:ipc?tether=false");
+    fn publisher_limit_too_far_ahead_of_tethered_subscriber_is_a_violation() {
+        let mut driver = FakeDriver::new();
+        let (limit, mut log) = publication(&mut driver);
+        let slow = driver.subscriber(ID, "");
+        let untethered = driver.subscriber(ID, "aeron:ipc?tether=false");
         publish(&mut log, 2);
         slow.set(64);
-        loose.set(32);
+        untethered.set(32);
         limit.set(TERM / 2 + 64);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         limit.set(TERM / 2 + 96);
-        fails(&mut scene, "ahead of");
+        expect_violation(&mut driver, "ahead of");
     }
 
     #[test]
-    fn a_publishers_limit_is_a_window_ahead_of_the_sender() {
-        let mut scene = Scene::new();
-        let (limit, mut log) = publication(&mut scene);
-        let sender = scene.counter(type_id::SENDER_POSITION, ID);
+    fn publisher_limit_too_far_ahead_of_sender_is_a_violation() {
+        let mut driver = FakeDriver::new();
+        let (limit, mut log) = publication(&mut driver);
+        let sender = driver.counter(type_id::SENDER_POSITION, ID);
         publish(&mut log, 2);
         sender.set(64);
         limit.set(TERM / 2 + 64);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         limit.set(TERM / 2 + 96);
-        fails(&mut scene, "ahead of");
+        expect_violation(&mut driver, "ahead of");
     }
 
     #[test]
-    fn a_publishers_limit_is_not_raised_for_nobody() {
-        let mut scene = Scene::new();
-        let (limit, _) = publication(&mut scene);
+    fn publisher_limit_raised_without_consumer_is_a_violation() {
+        let mut driver = FakeDriver::new();
+        let (limit, _) = publication(&mut driver);
         limit.set(32);
-        fails(&mut scene, "for nobody");
+        expect_violation(&mut driver, "without a consumer");
     }
 
     #[test]
-    fn a_sender_stops_at_its_limit_and_at_the_publisher() {
-        let mut scene = Scene::new();
-        let (_, mut log) = publication(&mut scene);
-        let sender = scene.counter(type_id::SENDER_POSITION, ID);
-        let limit = scene.counter(type_id::SENDER_LIMIT, ID);
+    fn sender_beyond_limit_or_publisher_is_a_violation() {
+        let mut driver = FakeDriver::new();
+        let (_, mut log) = publication(&mut driver);
+        let sender = driver.counter(type_id::SENDER_POSITION, ID);
+        let limit = driver.counter(type_id::SENDER_LIMIT, ID);
         publish(&mut log, 4);
         limit.set(128);
         sender.set(128);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         limit.set(64);
-        looked(&mut scene).unwrap();
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         sender.set(192);
-        fails(&mut scene, "is beyond counter");
+        expect_violation(&mut driver, "is beyond counter");
         limit.set(512);
         sender.set(288);
-        fails(&mut scene, "beyond what was published");
+        expect_violation(&mut driver, "beyond what was published");
     }
 
     #[test]
-    fn of_padding_a_sender_counts_the_header_and_of_data_everything() {
-        let mut scene = Scene::new();
-        let (_, mut log) = publication(&mut scene);
-        let sender = scene.counter(type_id::SENDER_POSITION, ID);
-        let limit = scene.counter(type_id::SENDER_LIMIT, ID);
+    fn sender_limit_counts_only_the_header_of_padding() {
+        let mut driver = FakeDriver::new();
+        let (_, mut log) = publication(&mut driver);
+        let sender = driver.counter(type_id::SENDER_POSITION, ID);
+        let limit = driver.counter(type_id::SENDER_LIMIT, ID);
         publish(&mut log, 1);
         let end = log.append_padding(1000).unwrap();
         limit.set(96);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         sender.set(end);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         limit.set(end + 32);
         publish(&mut log, 1);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         sender.set(end + 64);
-        fails(&mut scene, "is beyond counter");
+        expect_violation(&mut driver, "is beyond counter");
     }
 
     #[test]
-    fn padding_of_which_the_header_is_beyond_the_limit_is_not_sent() {
-        let mut scene = Scene::new();
-        let (_, mut log) = publication(&mut scene);
-        let sender = scene.counter(type_id::SENDER_POSITION, ID);
-        let limit = scene.counter(type_id::SENDER_LIMIT, ID);
+    fn padding_header_beyond_sender_limit_is_a_violation() {
+        let mut driver = FakeDriver::new();
+        let (_, mut log) = publication(&mut driver);
+        let sender = driver.counter(type_id::SENDER_POSITION, ID);
+        let limit = driver.counter(type_id::SENDER_LIMIT, ID);
         let end = log.append_padding(TERM as usize / 8).unwrap();
         limit.set(16);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         sender.set(end);
-        fails(&mut scene, "is beyond counter");
+        expect_violation(&mut driver, "is beyond counter");
     }
 
-    /// An image's high water mark and a subscriber.
-    fn image(scene: &mut Scene) -> (Counter, Counter, LogBuffers) {
-        let arrived = scene.counter(type_id::RECEIVER_HIGH_WATER_MARK, ID);
-        let subscriber = scene.subscriber(ID, "");
-        let log = scene.log(LogKind::Image, ID);
-        looked(scene).unwrap();
+    /// Returns an image's high-water mark, a subscriber position and the log.
+    fn image(driver: &mut FakeDriver) -> (Counter, Counter, LogBuffers) {
+        let arrived = driver.counter(type_id::RECEIVER_HIGH_WATER_MARK, ID);
+        let subscriber = driver.subscriber(ID, "");
+        let log = driver.log(LogKind::Image, ID);
+        check_after_refresh(driver).unwrap();
         (arrived, subscriber, log)
     }
 
-    /// Puts a frame there as the receiver does.
-    fn arrive(log: &LogBuffers, at: i64, kind: u8) {
+    /// Writes a frame as the receiver does.
+    fn write_frame(log: &LogBuffers, at: i64, kind: u8) {
         let mut header = [0; 64];
         header[0] = 64;
         header[6] = kind;
@@ -420,129 +426,129 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_takes_half_a_term_of_data_and_is_led_to_its_end_by_padding() {
-        let mut scene = Scene::new();
-        let (arrived, _, log) = image(&mut scene);
-        arrive(&log, TERM / 2 - 64, 1);
+    fn data_beyond_half_a_term_is_a_violation_and_padding_is_not() {
+        let mut driver = FakeDriver::new();
+        let (arrived, _, log) = image(&mut driver);
+        write_frame(&log, TERM / 2 - 64, 1);
         arrived.set(TERM / 2);
-        looked(&mut scene).unwrap();
-        arrive(&log, TERM / 2, 0);
+        check_after_refresh(&mut driver).unwrap();
+        write_frame(&log, TERM / 2, 0);
         arrived.set(TERM / 2 + 64);
-        looked(&mut scene).unwrap();
-        arrive(&log, TERM / 2 + 64, 1);
+        check_after_refresh(&mut driver).unwrap();
+        write_frame(&log, TERM / 2 + 64, 1);
         arrived.set(TERM / 2 + 128);
-        fails(&mut scene, "half a term");
+        expect_violation(&mut driver, "half a term");
     }
 
     #[test]
-    fn what_a_train_left_behind_an_empty_slot_is_no_data() {
+    fn stale_segment_run_behind_zero_header_is_ignored() {
         for is_there in [false, true] {
-            let mut scene = Scene::new();
-            let (arrived, _, log) = image(&mut scene);
-            let rebuilt = scene.counter(type_id::RECEIVER_POSITION, ID);
+            let mut driver = FakeDriver::new();
+            let (arrived, _, log) = image(&mut driver);
+            let rebuilt = driver.counter(type_id::RECEIVER_POSITION, ID);
             arrived.set(TERM / 2 - 64);
             rebuilt.set(TERM / 2 - 64);
-            looked(&mut scene).unwrap();
+            check_after_refresh(&mut driver).unwrap();
             if is_there {
-                arrive(&log, TERM / 2 - 64, 1);
+                write_frame(&log, TERM / 2 - 64, 1);
             }
-            arrive(&log, TERM / 2 + 64, 1);
+            write_frame(&log, TERM / 2 + 64, 1);
             arrived.set(TERM / 2 + 128);
             if is_there {
-                fails(&mut scene, "half a term");
+                expect_violation(&mut driver, "half a term");
             } else {
-                looked(&mut scene).unwrap();
+                check_after_refresh(&mut driver).unwrap();
             }
         }
     }
 
     #[test]
-    fn what_was_there_three_terms_ago_is_no_data() {
-        let mut scene = Scene::new();
-        let (arrived, subscriber, log) = image(&mut scene);
-        arrive(&log, TERM / 2, 1);
+    fn frames_of_an_earlier_term_rotation_are_ignored() {
+        let mut driver = FakeDriver::new();
+        let (arrived, subscriber, log) = image(&mut driver);
+        write_frame(&log, TERM / 2, 1);
         for position in [1, 2, 3] {
             arrived.set(position * TERM);
             subscriber.set(position * TERM);
-            looked(&mut scene).unwrap();
+            check_after_refresh(&mut driver).unwrap();
         }
         arrived.set(3 * TERM + TERM / 2 + 64);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
     }
 
     #[test]
-    fn who_joins_behind_what_the_sender_was_told_does_not_hold_the_receiver_to_that() {
-        let mut scene = Scene::new();
-        let (arrived, subscriber, log) = image(&mut scene);
+    fn subscriber_joining_behind_the_advertised_window_is_allowed() {
+        let mut driver = FakeDriver::new();
+        let (arrived, subscriber, log) = image(&mut driver);
         arrived.set(128);
         subscriber.set(128);
-        looked(&mut scene).unwrap();
-        scene.subscriber(ID, "");
-        looked(&mut scene).unwrap();
-        arrive(&log, TERM / 2 + 64, 1);
+        check_after_refresh(&mut driver).unwrap();
+        driver.subscriber(ID, "");
+        check_after_refresh(&mut driver).unwrap();
+        write_frame(&log, TERM / 2 + 64, 1);
         arrived.set(TERM / 2 + 128);
-        looked(&mut scene).unwrap();
-        arrive(&log, TERM / 2 + 128, 1);
+        check_after_refresh(&mut driver).unwrap();
+        write_frame(&log, TERM / 2 + 128, 1);
         arrived.set(TERM / 2 + 192);
-        fails(&mut scene, "half a term");
+        expect_violation(&mut driver, "half a term");
     }
 
     #[test]
-    fn who_has_just_joined_does_not_count_before_the_receiver_knows_of_him() {
-        let mut scene = Scene::new();
-        let (arrived, subscriber, log) = image(&mut scene);
-        scene.streams.settle();
-        let newcomer = scene.subscriber(ID, "");
-        looked(&mut scene).unwrap();
+    fn new_subscriber_does_not_count_until_the_receiver_knows_it() {
+        let mut driver = FakeDriver::new();
+        let (arrived, subscriber, log) = image(&mut driver);
+        driver.streams.mark_all_known();
+        let newcomer = driver.subscriber(ID, "");
+        check_after_refresh(&mut driver).unwrap();
         arrived.set(128);
         subscriber.set(128);
-        looked(&mut scene).unwrap();
-        arrive(&log, TERM / 2 + 64, 1);
+        check_after_refresh(&mut driver).unwrap();
+        write_frame(&log, TERM / 2 + 64, 1);
         arrived.set(TERM / 2 + 128);
-        looked(&mut scene).unwrap();
-        scene.streams.settle();
+        check_after_refresh(&mut driver).unwrap();
+        driver.streams.mark_all_known();
         subscriber.set(256);
         newcomer.set(64);
-        looked(&mut scene).unwrap();
-        arrive(&log, TERM / 2 + 128, 1);
+        check_after_refresh(&mut driver).unwrap();
+        write_frame(&log, TERM / 2 + 128, 1);
         arrived.set(TERM / 2 + 192);
-        fails(&mut scene, "half a term");
+        expect_violation(&mut driver, "half a term");
     }
 
     #[test]
-    fn nothing_leads_a_receiver_into_another_term() {
-        let mut scene = Scene::new();
-        let (arrived, subscriber, _) = image(&mut scene);
+    fn high_water_mark_beyond_the_term_is_a_violation() {
+        let mut driver = FakeDriver::new();
+        let (arrived, subscriber, _) = image(&mut driver);
         arrived.set(TERM);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         arrived.set(TERM + 32);
-        fails(&mut scene, "half a term");
+        expect_violation(&mut driver, "half a term");
         arrived.set(TERM + 64);
         subscriber.set(TERM / 2 + 64);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
     }
 
     #[test]
-    fn nobody_reads_what_is_not_there() {
-        let mut scene = Scene::new();
-        let (arrived, subscriber, _) = image(&mut scene);
-        let rebuilt = scene.counter(type_id::RECEIVER_POSITION, ID);
+    fn subscriber_beyond_received_or_published_data_is_a_violation() {
+        let mut driver = FakeDriver::new();
+        let (arrived, subscriber, _) = image(&mut driver);
+        let rebuilt = driver.counter(type_id::RECEIVER_POSITION, ID);
         arrived.set(64);
         subscriber.set(64);
         rebuilt.set(64);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         rebuilt.set(96);
-        fails(&mut scene, "what arrived");
+        expect_violation(&mut driver, "what arrived");
         arrived.set(96);
         subscriber.set(128);
-        fails(&mut scene, "what arrived");
-        let mut scene = Scene::new();
-        let (_, mut log) = publication(&mut scene);
-        let subscriber = scene.subscriber(ID, "");
+        expect_violation(&mut driver, "what arrived");
+        let mut driver = FakeDriver::new();
+        let (_, mut log) = publication(&mut driver);
+        let subscriber = driver.subscriber(ID, "");
         publish(&mut log, 1);
         subscriber.set(64);
-        looked(&mut scene).unwrap();
+        check_after_refresh(&mut driver).unwrap();
         subscriber.set(96);
-        fails(&mut scene, "what was published");
+        expect_violation(&mut driver, "what was published");
     }
 }

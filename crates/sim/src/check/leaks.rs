@@ -1,8 +1,8 @@
 //! Nothing stays allocated after its owner is gone.
 //!
-//! For a driver all of whose clients are gone for longer than its timeouts: it has its own counters and files left, as at
-//! its start, and no more sockets. The heap is not looked at: that is done where processes live through thousands of
-//! clients (`cargo xtask kills`, `churn`) and in the fuzz targets.
+//! Applies to a driver whose clients have all been gone for longer than its timeouts: it has the counters and files of
+//! its start remaining, and no additional sockets. The heap is not checked here but where processes live through
+//! thousands of clients (`cargo xtask kills`, `churn`) and in the fuzz targets.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use taran_protocol::counter::SystemCounter;
 
 use super::{Violation, violation};
 
-/// Files that a driver has for itself.
+/// Files of the driver itself.
 const OWN_FILES: [&str; 2] = ["cnc.dat", "loss-report.dat"];
 
-/// What is held against what a driver had at its start.
+/// Resources of a driver at its start.
 #[derive(Debug)]
-pub struct LeaksCheck {
+pub struct LeakCheck {
     bytes_mapped: i64,
     /// Its own counters besides the system counters: those of its name resolver.
     counters: BTreeSet<i32>,
     sockets: usize,
 }
 
-impl LeaksCheck {
-    /// Notes what a driver has at its start.
+impl LeakCheck {
+    /// Records the resources of a driver at its start.
     #[must_use]
     pub fn new(counters: &CountersReader, open_sockets: usize) -> Self {
         let mut own = BTreeSet::new();
@@ -40,48 +40,48 @@ impl LeaksCheck {
         }
     }
 
-    /// Looks for what is left.
+    /// Checks that nothing else is remaining.
     ///
     /// # Errors
     /// Something is.
-    pub fn look(
+    pub fn check(
         &self,
         counters: &CountersReader,
         storage: &MemoryStorage,
         directory: &Path,
         open_sockets: usize,
     ) -> Result<(), Violation> {
-        let mut left = Vec::new();
+        let mut remaining = Vec::new();
         counters.for_each(|counter| {
             if !self.counters.contains(&counter.id) {
-                left.push(format!("counter {}: {}", counter.id, counter.label));
+                remaining.push(format!("counter {}: {}", counter.id, counter.label));
             }
         });
         let own: Vec<PathBuf> = OWN_FILES.iter().map(|name| directory.join(name)).collect();
         let files = storage.mapped_files().into_iter();
-        left.extend(
+        remaining.extend(
             files
                 .filter(|file| !own.contains(file))
                 .map(|file| format!("file {}", file.display())),
         );
         if open_sockets != self.sockets {
-            left.push(format!(
+            remaining.push(format!(
                 "{open_sockets} sockets, {} at the start",
                 self.sockets
             ));
         }
         let bytes = bytes_mapped(counters);
         if bytes != self.bytes_mapped {
-            left.push(format!(
+            remaining.push(format!(
                 "{bytes} bytes mapped, {} at the start",
                 self.bytes_mapped
             ));
         }
-        if !left.is_empty() {
+        if !remaining.is_empty() {
             violation!(
-                "{}: still there:\n  {}",
+                "{}: not released:\n  {}",
                 directory.display(),
-                left.join("\n  ")
+                remaining.join("\n  ")
             );
         }
         Ok(())
@@ -99,62 +99,62 @@ mod tests {
     use taran_core::memory::{CreateOptions, Storage};
     use taran_protocol::counter::type_id;
 
-    use super::super::streams::tests::Scene;
+    use super::super::streams::tests::FakeDriver;
     use super::*;
 
-    /// Looks at what a driver with one socket has left after `leave`.
-    fn left(leave: impl FnOnce(&mut Scene)) -> Result<(), Violation> {
-        let mut scene = Scene::new();
-        scene.counter(type_id::RESOLVER_NEIGHBORS, 1);
-        create(&scene, "/a/cnc.dat");
-        let check = LeaksCheck::new(&scene.table.reader(), 1);
-        leave(&mut scene);
-        check.look(&scene.table.reader(), &scene.storage, "/a".as_ref(), 1)
+    /// Returns what the check says of a driver with one socket after `leave`.
+    fn remaining(leave: impl FnOnce(&mut FakeDriver)) -> Result<(), Violation> {
+        let mut driver = FakeDriver::new();
+        driver.counter(type_id::RESOLVER_NEIGHBORS, 1);
+        create(&driver, "/a/cnc.dat");
+        let check = LeakCheck::new(&driver.table.reader(), 1);
+        leave(&mut driver);
+        check.check(&driver.table.reader(), &driver.storage, "/a".as_ref(), 1)
     }
 
-    fn create(scene: &Scene, path: &str) {
-        let created = scene
+    fn create(driver: &FakeDriver, path: &str) {
+        let created = driver
             .storage
             .create(path.as_ref(), 4096, CreateOptions::default());
         created.unwrap();
     }
 
-    fn fails(leave: impl FnOnce(&mut Scene), text: &str) {
-        let Violation(found) = left(leave).unwrap_err();
+    fn expect_violation(leave: impl FnOnce(&mut FakeDriver), text: &str) {
+        let Violation(found) = remaining(leave).unwrap_err();
         assert!(found.contains(text), "{found}");
     }
 
     #[test]
-    fn what_was_there_at_the_start_is_not_left() {
-        left(|_| {}).unwrap();
-        left(|scene| {
-            let counter = scene.counter(type_id::SENDER_POSITION, 7);
-            scene.table.free(counter.id(), 0);
-            create(scene, "/a/images/7.logbuffer");
+    fn resources_of_the_start_are_not_leaks() {
+        remaining(|_| {}).unwrap();
+        remaining(|driver| {
+            let counter = driver.counter(type_id::SENDER_POSITION, 7);
+            driver.table.free(counter.id(), 0);
+            create(driver, "/a/images/7.logbuffer");
             let file = "/a/images/7.logbuffer".as_ref();
-            scene.storage.remove(file).unwrap();
+            driver.storage.remove(file).unwrap();
         })
         .unwrap();
     }
 
     #[test]
-    fn counters_files_mapped_bytes_and_sockets_that_are_left_are_found() {
-        let counter = |scene: &mut Scene| drop(scene.counter(type_id::SENDER_POSITION, 7));
-        fails(counter, "counter 47");
-        fails(
-            |scene| create(scene, "/a/images/7.logbuffer"),
+    fn remaining_counters_files_bytes_and_sockets_are_violations() {
+        let counter = |driver: &mut FakeDriver| drop(driver.counter(type_id::SENDER_POSITION, 7));
+        expect_violation(counter, "counter 47");
+        expect_violation(
+            |driver| create(driver, "/a/images/7.logbuffer"),
             "file /a/images/7.logbuffer",
         );
-        let mapped = |scene: &mut Scene| {
+        let mapped = |driver: &mut FakeDriver| {
             let id = SystemCounter::BytesCurrentlyMapped.id();
-            scene.table.counter(id).unwrap().set(4096);
+            driver.table.counter(id).unwrap().set(4096);
         };
-        fails(mapped, "4096 bytes mapped");
-        let scene = Scene::new();
-        let reader = scene.table.reader();
-        let check = LeaksCheck::new(&reader, 1);
-        let looked = check.look(&reader, &scene.storage, "/a".as_ref(), 2);
-        let Violation(found) = looked.unwrap_err();
+        expect_violation(mapped, "4096 bytes mapped");
+        let driver = FakeDriver::new();
+        let reader = driver.table.reader();
+        let check = LeakCheck::new(&reader, 1);
+        let checked = check.check(&reader, &driver.storage, "/a".as_ref(), 2);
+        let Violation(found) = checked.unwrap_err();
         assert!(found.contains("2 sockets, 1 at the start"), "{found}");
     }
 }

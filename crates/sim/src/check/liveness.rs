@@ -1,16 +1,16 @@
-//! When the network is whole again, every live flow moves again within a bound.
+//! After the network is restored, every live flow makes progress within a bound.
 //!
-//! Input: the flows that have not delivered everything yet, and the time until which they must have.
+//! Input: the flows that have not delivered everything yet, and the deadline.
 
 use std::time::Duration;
 
 use super::{Violation, violation};
 
-/// Holds the time against the flows that are left.
+/// Checks that no flow is left after the deadline.
 ///
 /// # Errors
-/// There are some, and the time is over.
-pub fn look<'f>(
+/// There are some.
+pub fn check<'f>(
     stuck: impl Iterator<Item = &'f str>,
     elapsed: Duration,
     until: Duration,
@@ -18,7 +18,7 @@ pub fn look<'f>(
     let stuck: Vec<_> = stuck.collect();
     if elapsed > until && !stuck.is_empty() {
         violation!(
-            "the network is whole, and live flows have not moved in time:\n  {}",
+            "live flows made no progress in time after the network was restored:\n  {}",
             stuck.join("\n  ")
         );
     }
@@ -30,11 +30,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flow_that_stands_still_is_found_when_the_time_is_over() {
+    fn stuck_flow_after_the_deadline_is_a_violation() {
         let at = Duration::from_secs;
-        look(["a to b"].into_iter(), at(9), at(9)).unwrap();
-        look([].into_iter(), at(10), at(9)).unwrap();
-        let Violation(found) = look(["a to b"].into_iter(), at(10), at(9)).unwrap_err();
+        check(["a to b"].into_iter(), at(9), at(9)).unwrap();
+        check([].into_iter(), at(10), at(9)).unwrap();
+        let Violation(found) = check(["a to b"].into_iter(), at(10), at(9)).unwrap_err();
         assert!(found.ends_with("a to b"), "{found}");
     }
 }

@@ -1,18 +1,18 @@
-//! What must hold, whatever happens. Each checker stands alone, and says what is wrong as a [`Violation`].
+//! Invariants that must always hold. Each checker is independent and reports a [`Violation`].
 
 pub mod clients;
 pub mod connections;
-pub mod counts;
+pub mod counter_consistency;
 pub mod delivery;
-pub mod endings;
 pub mod flow;
+pub mod image_termination;
 pub mod leaks;
 pub mod liveness;
 pub mod once;
 pub mod positions;
 pub mod streams;
 
-/// Something that must not be, as text for people.
+/// Description of a violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation(pub String);
 
@@ -24,7 +24,7 @@ impl std::fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// Returns a [`Violation`] with this text.
+/// Returns a [`Violation`] with a formatted text.
 macro_rules! violation {
     ($($text:tt)+) => {
         return Err($crate::check::Violation(format!($($text)+)))

@@ -1,30 +1,30 @@
-//! No message comes twice to one subscription, also where one image of a stream follows on another.
+//! No message is delivered twice to one subscription across two images of a stream.
 //!
-//! Input: each image that comes, with the images of the same stream that the subscription has, and has had. Within one image
-//! that is for [`delivery`](super::delivery). Nothing excuses it: senders do not go back, what they have sent before an image
-//! ended lies before what they say of a stream after that, and a subscription has one image of a stream at a time, however
-//! many ways lead to it.
+//! Input: each new image, with the current and former images of the subscription. Duplicates within one image are found
+//! by [`delivery`](super::delivery). There is no exception: senders do not go back, what they sent before an image
+//! ended lies before any later SETUP position, and a subscription has one image of a stream at a time, whatever the
+//! number of paths.
 
 use super::{Violation, violation};
 use crate::traffic::StreamKey;
 
-/// Holds where an image joins its stream against where those before it were left.
+/// Compares the join position of an image with the end positions of former images of the stream.
 ///
 /// # Errors
-/// It brings something again, or comes beside another one.
-pub fn look(
+/// It delivers something again, or exists beside another image.
+pub fn check(
     key: &StreamKey,
     join: i64,
     present: impl IntoIterator<Item = StreamKey>,
-    left: impl IntoIterator<Item = (StreamKey, i64)>,
+    ended: impl IntoIterator<Item = (StreamKey, i64)>,
 ) -> Result<(), Violation> {
     if present.into_iter().any(|other| other == *key) {
-        violation!("{key:?}: a second image comes beside the one that is there");
+        violation!("{key:?}: a second image exists beside the current one");
     }
-    let of_stream = left.into_iter().filter(|(other, _)| other == key);
+    let of_stream = ended.into_iter().filter(|(other, _)| other == key);
     match of_stream.map(|(_, position)| position).max() {
-        Some(left) if join < left => violation!(
-            "{key:?}: an image joins at {join}, but the one before it was left at {left}: what lies between comes twice"
+        Some(ended) if join < ended => violation!(
+            "{key:?}: an image joins at {join}, but the one before it ended at {ended}: the data in between is delivered twice"
         ),
         _ => Ok(()),
     }
@@ -41,15 +41,15 @@ mod tests {
     };
 
     #[test]
-    fn what_comes_twice_is_found() {
+    fn repeated_data_or_second_image_is_a_violation() {
         let other = StreamKey {
             initial_term_id: 4,
             ..KEY
         };
-        look(&KEY, 64, [other], [(KEY, 32), (KEY, 64), (other, 96)]).unwrap();
-        let Violation(found) = look(&KEY, 64, [], [(KEY, 96), (KEY, 32)]).unwrap_err();
-        assert!(found.contains("was left at 96"), "{found}");
-        let Violation(found) = look(&KEY, 64, [KEY], []).unwrap_err();
+        check(&KEY, 64, [other], [(KEY, 32), (KEY, 64), (other, 96)]).unwrap();
+        let Violation(found) = check(&KEY, 64, [], [(KEY, 96), (KEY, 32)]).unwrap_err();
+        assert!(found.contains("ended at 96"), "{found}");
+        let Violation(found) = check(&KEY, 64, [KEY], []).unwrap_err();
         assert!(found.contains("beside"), "{found}");
     }
 }

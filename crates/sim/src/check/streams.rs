@@ -1,9 +1,9 @@
-//! What one driver's counters and logs say of its streams, read anew with each [`Streams::look`].
+//! The streams of one driver as its counters and logs show them, updated by each [`Streams::refresh`].
 //!
-//! Counters come and go, and ids are given away again: [`Streams::look_for_counters`] compares the table with what is
-//! known, so that a stream is watched from the first look after it was made. It has to follow each turn of a conductor
-//! that did anything. For what checkers have to know of the moment of a change, a look has to follow each turn of a
-//! receiver, and each of others that did anything.
+//! Counters are freed and their ids reused: [`Streams::rescan_counters`] compares the table with what is known, so that
+//! a stream is tracked from the first refresh after its creation. Call it after each conductor duty cycle that did
+//! work. Refresh after each duty cycle of a receiver, and after those of other agents that did work, so that checkers
+//! see the state at each change.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use taran_protocol::counter::{SystemCounter, type_id};
 use taran_protocol::log::{LogBuffers, LogSpec};
 use taran_protocol::position::align32;
 
-/// Counters of these types are positions of a stream.
+/// Type ids of counters that are stream positions.
 const POSITIONS: [i32; 7] = [
     type_id::PUBLISHER_LIMIT,
     type_id::SENDER_POSITION,
@@ -30,44 +30,44 @@ pub struct Streams {
     reader: CountersReader,
     storage: MemoryStorage,
     directory: PathBuf,
-    /// Each counter behind the system counters.
+    /// Counters beyond the system counters.
     table: Vec<Entry>,
     positions: Vec<Position>,
     streams: Vec<Stream>,
-    ways: Ways,
-    /// Whether it is known of anything that it changed since the last look.
-    is_news: bool,
+    modes: SendModes,
+    /// Whether anything is known to have changed since the last refresh.
+    is_dirty: bool,
 }
 
-/// What an id was given to.
+/// State of a counter id.
 #[derive(Debug)]
 struct Entry {
     state: CounterState,
     registration_id: i64,
-    /// If it is in use.
+    /// The counter, if the id is allocated.
     counter: Option<Counter>,
 }
 
-/// Ways of sending one thing to several, or to whoever asked, that there ever were.
+/// Send modes in use since the start, which weaken the checks of counters.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ways {
-    /// A publication that is sent to several destinations.
+pub struct SendModes {
+    /// A publication with several destinations.
     pub destinations: bool,
-    /// A subscription that answers several sources.
+    /// A subscription with several sources.
     pub sources: bool,
-    /// Publications whose receiver has to show itself first.
-    pub answers: bool,
-    /// Publications that were ever spied on: spies may move them over what was not sent.
+    /// A response publication, whose receiver announces itself first.
+    pub responses: bool,
+    /// A publication with spies, which may move its position over data that was not sent.
     pub spies: bool,
 }
 
-impl Ways {
-    /// A counter of an endpoint says which channel that is of.
-    fn learn(&mut self, type_id: i32, label: &str) {
+impl SendModes {
+    /// Derives the modes from the channel in an endpoint's counter label.
+    fn record(&mut self, type_id: i32, label: &str) {
         match type_id {
             type_id::SEND_CHANNEL_STATUS => {
                 self.destinations |= has_destinations(label);
-                self.answers |= label.contains("control-mode=response");
+                self.responses |= label.contains("control-mode=response");
             }
             type_id::RECEIVE_CHANNEL_STATUS => {
                 self.sources |= label.contains("control-mode=manual");
@@ -77,49 +77,49 @@ impl Ways {
     }
 }
 
-/// A counter that is a position.
+/// A position counter.
 #[derive(Debug)]
 pub struct Position {
     counter: Counter,
-    /// What kind of position it is.
+    /// Type id of the counter.
     pub type_id: i32,
     registration_id: i64,
     reference_id: i64,
-    /// Whether a subscriber holds the stream back.
+    /// Whether a subscriber position is tethered.
     pub is_tethered: bool,
-    /// Whether the receiver knows of a subscriber for certain.
-    is_settled: bool,
-    /// Its value.
+    /// Whether the receiver certainly knows of the subscriber.
+    is_known_to_receiver: bool,
+    /// Value at the last refresh.
     pub value: i64,
-    /// Its value at the look before, or at the first one.
-    pub before: i64,
+    /// Value at the previous refresh, or at the first one.
+    pub previous: i64,
 }
 
-/// A publication or an image: where its positions are among [`Streams::positions`].
+/// A publication or an image; positions are indices into [`Streams::positions`].
 #[derive(Debug, Default)]
 pub struct Stream {
     id: i64,
-    /// Publications: up to where may be published.
+    /// Publication: publisher limit.
     pub publisher_limit: Option<usize>,
-    /// Publications: up to where was published, as the conductor last saw it.
+    /// Publication: publisher position, as last set by the conductor.
     pub publisher: Option<usize>,
-    /// Network publications: up to where was sent.
+    /// Network publication: sender position.
     pub sender: Option<usize>,
-    /// Network publications: up to where may be sent.
+    /// Network publication: sender limit.
     pub sender_limit: Option<usize>,
-    /// Images: the end of what arrived.
+    /// Image: high-water mark of received data.
     pub high_water: Option<usize>,
-    /// Images: up to where everything arrived.
+    /// Image: rebuild position.
     pub receiver: Option<usize>,
-    /// Subscribers, spies included.
+    /// Subscriber positions, including spies.
     pub consumers: Vec<usize>,
-    /// Whether it ever had one.
+    /// Whether there was ever a subscriber position.
     pub was_consumed: bool,
-    /// Publications: whether it is sent to several destinations.
+    /// Publication: whether it has several destinations.
     pub has_destinations: bool,
-    /// The furthest that the slowest subscriber ever was, for all that is known.
+    /// Lower bound of the furthest position of the slowest subscriber.
     pub consumed: i64,
-    /// Its log, while there is one.
+    /// The log, while it exists.
     pub log: Option<Log>,
 }
 
@@ -128,14 +128,14 @@ pub struct Stream {
 pub struct Log {
     /// Terms and metadata.
     pub buffers: LogBuffers,
-    /// How far a publisher may be ahead of its consumers.
+    /// Publication window in bytes.
     pub publication_window: i64,
-    /// What the longest message takes in it.
+    /// Log bytes of the longest message.
     pub longest: i64,
-    /// Up to where was published.
+    /// Published position at the last refresh.
     pub published: i64,
-    /// The same at the look before.
-    pub published_before: i64,
+    /// Published position at the previous refresh.
+    pub previous_published: i64,
 }
 
 impl Log {
@@ -147,13 +147,13 @@ impl Log {
             publication_window: i64::from(spec.publication_window),
             longest: longest(buffers.max_message_length(), buffers.max_payload_length()),
             published,
-            published_before: published,
+            previous_published: published,
             buffers,
         })
     }
 }
 
-/// A message of `message` bytes in fragments of `payload` bytes, each with its header.
+/// Returns the log bytes of a message of `message` bytes in fragments of `payload` bytes with headers.
 fn longest(message: i32, payload: i32) -> i64 {
     const HEADER: i32 = 32;
     let last = match message % payload {
@@ -164,7 +164,7 @@ fn longest(message: i32, payload: i32) -> i64 {
 }
 
 impl Streams {
-    /// The streams of the driver with these counters and files.
+    /// Creates the view of the driver with these counters and files.
     #[must_use]
     pub fn new(reader: CountersReader, storage: MemoryStorage, directory: PathBuf) -> Self {
         Self {
@@ -174,50 +174,52 @@ impl Streams {
             table: Vec::new(),
             positions: Vec::new(),
             streams: Vec::new(),
-            ways: Ways::default(),
-            is_news: true,
+            modes: SendModes::default(),
+            is_dirty: true,
         }
     }
 
-    /// Finds counters that came and went. To be followed by a look.
-    pub fn look_for_counters(&mut self) {
-        if self.has_changed() {
+    /// Detects allocated and freed counters. Must be followed by a refresh.
+    pub fn rescan_counters(&mut self) {
+        if self.table_has_changed() {
             self.scan();
-            self.is_news = true;
+            self.is_dirty = true;
         }
     }
 
-    /// Reads everything anew. False if it is as it was at the look before: what held then, holds.
-    pub fn look(&mut self) -> bool {
-        let mut has_changed = std::mem::take(&mut self.is_news);
+    /// Reads all positions. Returns false if nothing changed since the previous refresh, so that earlier checks still
+    /// hold.
+    pub fn refresh(&mut self) -> bool {
+        let mut has_changed = std::mem::take(&mut self.is_dirty);
         for position in &mut self.positions {
-            position.before = std::mem::replace(&mut position.value, position.counter.get());
-            has_changed |= position.value != position.before;
+            position.previous = std::mem::replace(&mut position.value, position.counter.get());
+            has_changed |= position.value != position.previous;
         }
         for stream in &mut self.streams {
             if let Some(log) = &mut stream.log {
                 let published = log.buffers.producer_position();
-                log.published_before = std::mem::replace(&mut log.published, published);
-                has_changed |= log.published != log.published_before;
+                log.previous_published = std::mem::replace(&mut log.published, published);
+                has_changed |= log.published != log.previous_published;
             } else {
                 has_changed = true;
             }
         }
         if has_changed {
-            self.hold_together();
+            self.update_streams();
         }
         has_changed
     }
 
-    /// What follows for each stream from its positions.
-    fn hold_together(&mut self) {
+    /// Updates the derived fields of each stream.
+    fn update_streams(&mut self) {
         for stream in &mut self.streams {
             let all = || stream.consumers.iter().map(|at| &self.positions[*at]);
-            // Whoever has just joined may be behind what is told on behalf of those whom the receiver knows.
-            let any_settled = all().any(|consumer| consumer.is_settled);
-            let consumers = || all().filter(move |it| it.is_settled || !any_settled);
+            // A new subscriber may be behind the window that the receiver advertises on behalf of the subscribers it
+            // knows.
+            let any_known = all().any(|consumer| consumer.is_known_to_receiver);
+            let consumers = || all().filter(move |it| it.is_known_to_receiver || !any_known);
             let tethered = consumers().filter(|consumer| consumer.is_tethered);
-            // Who is not tethered may count, or not.
+            // An untethered subscriber may or may not count.
             let slowest = tethered.map(|consumer| consumer.value).min();
             let slowest = slowest.or_else(|| consumers().map(|consumer| consumer.value).max());
             stream.consumed = stream.consumed.max(slowest.unwrap_or_default());
@@ -232,51 +234,53 @@ impl Streams {
         }
     }
 
-    /// The receiver had nothing to do, so that it has taken all that the conductor told it.
-    pub fn settle(&mut self) {
+    /// Marks all subscribers as known: the receiver had no work, so it has processed all commands of the conductor.
+    pub fn mark_all_known(&mut self) {
         for position in &mut self.positions {
-            self.is_news |= !position.is_settled;
-            position.is_settled = true;
+            self.is_dirty |= !position.is_known_to_receiver;
+            position.is_known_to_receiver = true;
         }
     }
 
-    /// All positions of all streams.
+    /// Returns all positions of all streams.
     #[must_use]
     pub fn positions(&self) -> &[Position] {
         &self.positions
     }
 
-    /// All streams.
+    /// Returns all streams.
     #[must_use]
     pub fn streams(&self) -> &[Stream] {
         &self.streams
     }
 
-    /// In which ways was sent.
+    /// Returns the send modes seen.
     #[must_use]
-    pub fn ways(&self) -> Ways {
-        self.ways
+    pub fn modes(&self) -> SendModes {
+        self.modes
     }
 
-    /// The position at an index that a stream has.
+    /// Returns the position at an index of a stream.
     #[must_use]
     pub fn at(&self, index: Option<usize>) -> Option<&Position> {
         index.map(|index| &self.positions[index])
     }
 
-    /// Name and value of a position.
+    /// Returns label and values of a position.
     #[must_use]
     pub fn describe(&self, position: &Position) -> String {
         let id = position.counter.id();
         let label = self.reader.label(id).map(|label| label.to_string());
-        let Position { value, before, .. } = position;
+        let Position {
+            value, previous, ..
+        } = position;
         format!(
-            "counter {id} ({}) at {value} (before: {before})",
+            "counter {id} ({}) at {value} (before: {previous})",
             label.unwrap_or_default()
         )
     }
 
-    /// Ids behind those of the system counters.
+    /// Returns the ids beyond those of the system counters.
     fn ids(&self) -> std::ops::RangeInclusive<i32> {
         SystemCounter::ALL.len() as i32..=self.reader.max_id()
     }
@@ -291,7 +295,7 @@ impl Streams {
         }
     }
 
-    fn has_changed(&self) -> bool {
+    fn table_has_changed(&self) -> bool {
         let mut known = self.table.iter();
         for id in self.ids() {
             let state = self.reader.state(id);
@@ -308,7 +312,7 @@ impl Streams {
 
     fn scan(&mut self) {
         let known = std::mem::take(&mut self.positions);
-        let mut before = std::mem::take(&mut self.streams);
+        let mut previous = std::mem::take(&mut self.streams);
         self.table.clear();
         for id in self.ids() {
             let entry = self.entry(id);
@@ -318,7 +322,7 @@ impl Streams {
             let is_in_use = entry.state == CounterState::Allocated;
             self.table.push(entry);
             if is_in_use {
-                self.add(id, &known);
+                self.add_counter(id, &known);
             }
         }
         for index in 0..self.positions.len() {
@@ -333,7 +337,7 @@ impl Streams {
                 });
             }
             let stream = &mut self.streams[at];
-            let place = match type_id {
+            let slot = match type_id {
                 type_id::PUBLISHER_LIMIT => &mut stream.publisher_limit,
                 type_id::PUBLISHER_POSITION => &mut stream.publisher,
                 type_id::SENDER_POSITION => &mut stream.sender,
@@ -345,16 +349,19 @@ impl Streams {
                     continue;
                 }
             };
-            *place = Some(index);
+            *slot = Some(index);
         }
         for stream in &mut self.streams {
-            if let Some(before) = before.iter_mut().find(|before| before.id == stream.id) {
-                stream.consumed = before.consumed;
-                stream.log = before.log.take();
-                stream.was_consumed = before.was_consumed;
+            if let Some(previous) = previous
+                .iter_mut()
+                .find(|previous| previous.id == stream.id)
+            {
+                stream.consumed = previous.consumed;
+                stream.log = previous.log.take();
+                stream.was_consumed = previous.was_consumed;
             }
             stream.was_consumed |= !stream.consumers.is_empty();
-            self.ways.spies |= stream.was_consumed && stream.sender.is_some();
+            self.modes.spies |= stream.was_consumed && stream.sender.is_some();
             if let Some(sender) = stream.sender {
                 let label = self.reader.label(self.positions[sender].counter.id());
                 let label = label.map(|label| label.to_string());
@@ -363,13 +370,13 @@ impl Streams {
         }
     }
 
-    fn add(&mut self, id: i32, known: &[Position]) {
+    fn add_counter(&mut self, id: i32, known: &[Position]) {
         let Some(type_id) = self.reader.type_id(id) else {
             return;
         };
         let label = || self.reader.label(id).map(|label| label.to_string());
         if !POSITIONS.contains(&type_id) {
-            self.ways.learn(type_id, &label().unwrap_or_default());
+            self.modes.record(type_id, &label().unwrap_or_default());
             return;
         }
         let Some(counter) = self.reader.counter(id) else {
@@ -380,22 +387,22 @@ impl Streams {
             .iter()
             .find(|known| known.counter.id() == id && known.registration_id == registration_id);
         let value = known.map_or_else(|| counter.get(), |known| known.value);
-        let is_settled = known.is_some_and(|known| known.is_settled);
+        let is_known_to_receiver = known.is_some_and(|known| known.is_known_to_receiver);
         let label = label();
         self.positions.push(Position {
             is_tethered: !label.is_some_and(|label| label.contains("tether=false")),
-            is_settled,
+            is_known_to_receiver,
             type_id,
             registration_id,
             reference_id,
             value,
-            before: value,
+            previous: value,
             counter,
         });
     }
 }
 
-/// Whether a channel in this text is sent to several destinations.
+/// Returns true if the channel in this text has several destinations.
 fn has_destinations(text: &str) -> bool {
     ["control-mode=manual", "control-mode=dynamic"]
         .iter()
@@ -403,7 +410,7 @@ fn has_destinations(text: &str) -> bool {
 }
 
 impl Position {
-    /// What a stream's counters have in common: the id of the publication or the image.
+    /// Returns the id shared by the counters of a stream: that of the publication or image.
     fn stream(&self) -> i64 {
         if self.type_id == type_id::SUBSCRIBER_POSITION {
             self.reference_id
@@ -425,14 +432,14 @@ pub(super) mod tests {
 
     pub(in crate::check) const TERM: i64 = 64 * 1024;
 
-    /// A driver that does nothing but what the test does.
-    pub(in crate::check) struct Scene {
+    /// A driver without agents; the test sets its counters.
+    pub(in crate::check) struct FakeDriver {
         pub(in crate::check) table: CounterTable,
         pub(in crate::check) storage: MemoryStorage,
         pub(in crate::check) streams: Streams,
     }
 
-    impl Scene {
+    impl FakeDriver {
         pub(in crate::check) fn new() -> Self {
             let (metadata, values) = (Region::anonymous(512 * 80), Region::anonymous(128 * 80));
             let mut table = CounterTable::new(metadata.unwrap(), values.unwrap(), Duration::ZERO);
@@ -451,10 +458,10 @@ pub(super) mod tests {
             }
         }
 
-        /// Whether anything changed. Checkers look only then.
-        pub(in crate::check) fn look(&mut self) -> bool {
-            self.streams.look_for_counters();
-            self.streams.look()
+        /// Returns true if anything changed. Checkers run only then.
+        pub(in crate::check) fn refresh(&mut self) -> bool {
+            self.streams.rescan_counters();
+            self.streams.refresh()
         }
 
         pub(in crate::check) fn counter(&mut self, type_id: i32, stream: i64) -> Counter {
@@ -487,7 +494,7 @@ pub(super) mod tests {
             self.table.allocate_with(&spec, 0).unwrap()
         }
 
-        /// A log with a publication window of half a term.
+        /// Creates a log with a publication window of half a term.
         pub(in crate::check) fn log(&self, kind: LogKind, stream: i64) -> LogBuffers {
             let folder = if kind == LogKind::Image {
                 "images"
@@ -509,67 +516,67 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn whatever_changes_is_noticed_once() {
-        let mut scene = Scene::new();
-        let limit = scene.counter(type_id::PUBLISHER_LIMIT, 7);
-        let mut log = ExclusiveAppender::new(scene.log(LogKind::Exclusive, 7)).unwrap();
-        let expect_once = |scene: &mut Scene, what: &str| {
-            assert!(scene.look(), "{what}");
-            assert!(!scene.look(), "{what}");
+    fn refresh_reports_each_change_once() {
+        let mut driver = FakeDriver::new();
+        let limit = driver.counter(type_id::PUBLISHER_LIMIT, 7);
+        let mut log = ExclusiveAppender::new(driver.log(LogKind::Exclusive, 7)).unwrap();
+        let expect_once = |driver: &mut FakeDriver, what: &str| {
+            assert!(driver.refresh(), "{what}");
+            assert!(!driver.refresh(), "{what}");
         };
-        expect_once(&mut scene, "a stream");
+        expect_once(&mut driver, "a stream");
         limit.set(64);
-        expect_once(&mut scene, "a position");
+        expect_once(&mut driver, "a position");
         log.append(&[1; 32], None).unwrap();
-        expect_once(&mut scene, "a message");
-        scene.subscriber(7, "");
-        expect_once(&mut scene, "a counter");
-        scene.streams.settle();
-        expect_once(&mut scene, "somebody whom the receiver knows");
-        scene.streams.settle();
-        assert!(!scene.look(), "nobody new");
-        scene.counter(type_id::PUBLISHER_LIMIT, 8);
+        expect_once(&mut driver, "a message");
+        driver.subscriber(7, "");
+        expect_once(&mut driver, "a counter");
+        driver.streams.mark_all_known();
+        expect_once(&mut driver, "a subscriber known to the receiver");
+        driver.streams.mark_all_known();
+        assert!(!driver.refresh(), "no new subscriber");
+        driver.counter(type_id::PUBLISHER_LIMIT, 8);
         for _ in 0..2 {
-            assert!(scene.look(), "a log that is awaited");
+            assert!(driver.refresh(), "a log that does not exist yet");
         }
-        scene.log(LogKind::Exclusive, 8);
-        expect_once(&mut scene, "a log");
+        driver.log(LogKind::Exclusive, 8);
+        expect_once(&mut driver, "a log");
     }
 
     #[test]
-    fn a_stream_is_watched_from_the_look_after_it_was_made_until_it_is_gone() {
-        let mut scene = Scene::new();
-        scene.look();
-        assert!(scene.streams.streams().is_empty());
-        let limit = scene.counter(type_id::PUBLISHER_LIMIT, 7);
-        scene.subscriber(7, "sub-pos: aeron:ipc?tether=false");
-        scene.log(LogKind::Exclusive, 7);
+    fn stream_is_tracked_from_creation_to_removal() {
+        let mut driver = FakeDriver::new();
+        driver.refresh();
+        assert!(driver.streams.streams().is_empty());
+        let limit = driver.counter(type_id::PUBLISHER_LIMIT, 7);
+        driver.subscriber(7, "sub-pos: aeron:ipc?tether=false");
+        driver.log(LogKind::Exclusive, 7);
         limit.set(64);
-        scene.look();
-        let [stream] = scene.streams.streams() else {
-            panic!("{:?}", scene.streams.streams());
+        driver.refresh();
+        let [stream] = driver.streams.streams() else {
+            panic!("{:?}", driver.streams.streams());
         };
         let log = stream.log.as_ref().unwrap();
         assert_eq!(log.publication_window, TERM / 2);
         assert_eq!(log.longest, 5 * 1408 + 1344);
-        let found = scene.streams.at(stream.publisher_limit).unwrap();
+        let found = driver.streams.at(stream.publisher_limit).unwrap();
         assert_eq!(found.value, 64);
         assert!(
-            !scene
+            !driver
                 .streams
                 .at(Some(stream.consumers[0]))
                 .unwrap()
                 .is_tethered
         );
         limit.set(96);
-        scene.look();
-        let found = &scene.streams.positions()[0];
-        assert_eq!((found.before, found.value), (64, 96));
-        scene.table.free(limit.id(), 0);
-        let again = scene.counter(type_id::PUBLISHER_LIMIT, 8);
+        driver.refresh();
+        let found = &driver.streams.positions()[0];
+        assert_eq!((found.previous, found.value), (64, 96));
+        driver.table.free(limit.id(), 0);
+        let again = driver.counter(type_id::PUBLISHER_LIMIT, 8);
         assert_eq!(again.id(), limit.id());
-        scene.look();
-        let found = &scene.streams.positions()[0];
-        assert_eq!((found.before, found.value), (0, 0));
+        driver.refresh();
+        let found = &driver.streams.positions()[0];
+        assert_eq!((found.previous, found.value), (0, 0));
     }
 }

@@ -1,8 +1,8 @@
 //! A network in memory and virtual time, with faults from one seed.
 //!
 //! [`SimNetwork`] is the network and [`SimHost`] a host on it: a [`Network`](taran_net::Network) with its own addresses
-//! and a private loopback interface. A datagram that is sent is lost by a fault, in in_flight until its arrival time, or
-//! in the queue of the destination socket, whose length is bounded like a socket buffer.
+//! and a private loopback interface. A datagram that is sent is lost by a fault, in in_flight until its arrival time,
+//! or in the queue of the destination socket, whose length is bounded like a socket buffer.
 //!
 //! Input: the transports' `send`, the clock, and the faults, which may change at any time. Output: the transports'
 //! `receive`, and [`SimNetwork::next_arrival`] for a simulator that skips idle time. The same calls in the same order

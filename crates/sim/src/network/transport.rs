@@ -93,19 +93,19 @@ impl Transport for SimTransport {
         rest: &mut [u8],
     ) -> Result<Option<Received>, NetError> {
         self.inbox.take(&mut self.staging);
-        let train = self.staging.datagram_runs().next();
-        if train.is_some() {
+        let run = self.staging.datagram_runs().next();
+        if run.is_some() {
             self.inbox.network.lock().counts.direct_receives += 1;
         }
-        Ok(train.map(|train| {
-            let (first, behind) = train.payload.split_at(head.len().min(train.payload.len()));
+        Ok(run.map(|run| {
+            let (first, behind) = run.payload.split_at(head.len().min(run.payload.len()));
             head[..first.len()].copy_from_slice(first);
             rest[..behind.len()].copy_from_slice(behind);
             Received {
-                source: train.source,
-                length: train.payload.len(),
-                stride: train.stride,
-                timestamp_ns: train.timestamp_ns,
+                source: run.source,
+                length: run.payload.len(),
+                stride: run.stride,
+                timestamp_ns: run.timestamp_ns,
             }
         }))
     }

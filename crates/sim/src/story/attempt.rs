@@ -123,10 +123,10 @@ mod tests {
 
     #[test]
     fn the_same_defect_has_the_same_shape() {
-        let one = shape("StreamKey { session_id: -7 }: an image went back from 640 to -1");
+        let one = shape("StreamKey { session_id: -7 }: an image position decreased from 640 to -1");
         assert_eq!(
             one,
-            shape("StreamKey { session_id: 8 }: an image went back from 1 to 99")
+            shape("StreamKey { session_id: 8 }: an image position decreased from 1 to 99")
         );
         assert_ne!(
             one,

@@ -184,7 +184,7 @@ impl Teller {
                 return;
             }
             let stuck = flows.iter().map(|flow| flow.text.as_str());
-            if let Err(violation) = liveness::look(stuck, elapsed, until) {
+            if let Err(violation) = liveness::check(stuck, elapsed, until) {
                 panic!("{violation}\n{}", self.world.describe());
             }
             self.run_for(Duration::from_millis(100));

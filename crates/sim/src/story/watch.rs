@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::flows::{Candidate, has_several, required};
 use super::place::parameter;
 use super::teller::{Publishing, Subscribing, Teller};
-use crate::check::{Violation, clients, connections, endings};
+use crate::check::{Violation, clients, connections, image_termination};
 use crate::traffic::{EndedImage, StreamKey};
 use crate::{ClientId, ClientState, PublisherId, SubscriberId};
 
@@ -108,20 +108,20 @@ impl Teller {
                 continue;
             }
             let host = self.world.host_of(*id);
-            let lot = clients::Lot {
-                is_deserted: !begun.had_driver
+            let lot = clients::ClientHistory {
+                driver_gone: !begun.had_driver
                     || self.world.lives(host) != begun.life
                     || !self.world.has_driver(host),
-                driver_rested: self.world.driver_rested(host),
-                client_rested: self.world.client_rested(*id),
+                longest_driver_stall: self.world.driver_rested(host),
+                longest_client_stall: self.world.client_rested(*id),
             };
             let reason = match self.world.client_state(*id) {
                 ClientState::Connecting(_) => continue,
                 ClientState::Connected(_) => match self.world.client_end(*id) {
                     None => continue,
-                    Some(end) => clients::ended(end, &lot),
+                    Some(end) => clients::explain_end(end, &lot),
                 },
-                ClientState::Failed(error) => clients::not_connected(error, &lot),
+                ClientState::Failed(error) => clients::explain_connect_failure(error, &lot),
                 ClientState::Closed | ClientState::Dead => Ok("closed or killed"),
             };
             begun.is_over = true;
@@ -149,7 +149,7 @@ impl Teller {
             if was && !is {
                 self.coverage.count("connections that ended");
                 let readers = self.readers_of(from);
-                connections::look(was, is, readers).map_err(|Violation(what)| {
+                connections::check(was, is, readers).map_err(|Violation(what)| {
                     Violation(format!("{what} of {:?} on {}", from.id, from.channel))
                 })?;
             }
@@ -200,9 +200,9 @@ impl Teller {
             }
             for image in &all[seen..] {
                 let facts = self.facts_of(to, image);
-                reasons.push(endings::look(image, &facts).map_err(|Violation(what)| {
-                    Violation(format!("{what} ({:?} on {})", to.id, to.channel))
-                })?);
+                reasons.push(image_termination::check(image, &facts).map_err(
+                    |Violation(what)| Violation(format!("{what} ({:?} on {})", to.id, to.channel)),
+                )?);
             }
         }
         for reason in reasons {
@@ -211,7 +211,7 @@ impl Teller {
         Ok(())
     }
 
-    fn facts_of(&self, to: &Subscribing, image: &EndedImage) -> endings::Facts {
+    fn facts_of(&self, to: &Subscribing, image: &EndedImage) -> image_termination::ImageContext {
         let publishers: Vec<_> = self.publishers_of(&image.key).collect();
         let is_published = publishers.iter().any(|from| {
             self.is_live(from.client)
@@ -219,13 +219,13 @@ impl Teller {
                 && self.is_calm_client(from.client)
         });
         let befell = publishers.iter().map(|from| self.befell(from, to, true));
-        endings::Facts {
+        image_termination::ImageContext {
             is_revoked: self.revoked.contains(&image.key),
             is_published,
             is_rejected: self.is_rejected(to, image.correlation_id),
             is_untethered: is_untethered(to),
             // Whoever publishes undisturbed on a stream that is shared keeps it going.
-            befell: befell
+            disturbance: befell
                 .reduce(Option::and)
                 .unwrap_or(Some("nobody is known to publish on it")),
         }

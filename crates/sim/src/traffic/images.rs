@@ -149,7 +149,7 @@ impl Images {
         if self.checks_content {
             let present = self.present.values().map(|image| *image.key());
             let left = self.ended.iter().map(|image| (image.key, image.position));
-            once::look(&key, join, present, left)?;
+            once::check(&key, join, present, left)?;
         }
         let mut check = ImageCheck::new(key, join);
         if self.is_lossy {

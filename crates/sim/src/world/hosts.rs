@@ -15,8 +15,8 @@ use taran_protocol::counter::SystemCounter;
 use super::clock::HostClock;
 use super::pace::Rest;
 use super::{HostIndex, World};
-use crate::check::counts::CountsCheck;
-use crate::check::leaks::LeaksCheck;
+use crate::check::counter_consistency::CounterCheck;
+use crate::check::leaks::LeakCheck;
 use crate::check::streams::Streams;
 use crate::check::{Violation, flow, positions};
 use crate::network::{HostId, HostTraffic, SimHost};
@@ -102,38 +102,38 @@ pub(super) struct Driver {
     /// Of its conductor.
     pub(super) rest: Rest,
     streams: Streams,
-    counts: CountsCheck,
-    leaks: LeaksCheck,
+    counters: CounterCheck,
+    leaks: LeakCheck,
 }
 
 impl Driver {
     /// Checks what must hold at any time. To be called after each turn in which anything was done or seen: what happened
     /// between two looks is known then.
     pub(super) fn look(&mut self) -> Result<(), Violation> {
-        if !self.streams.look() {
+        if !self.streams.refresh() {
             return Ok(());
         }
-        positions::look(&self.streams)?;
-        flow::look(&self.streams)
+        positions::check(&self.streams)?;
+        flow::check(&self.streams)
     }
 
     /// The same after a turn of the conductor, who alone makes and frees counters.
     pub(super) fn look_anew(&mut self) -> Result<(), Violation> {
-        self.streams.look_for_counters();
+        self.streams.rescan_counters();
         self.look()
     }
 
     /// The same after a turn of a receiver that had nothing to do.
     pub(super) fn look_settled(&mut self) -> Result<(), Violation> {
         self.look()?;
-        self.streams.settle();
+        self.streams.mark_all_known();
         Ok(())
     }
 
     /// The same between turns, with what has passed the edge of its host.
-    pub(super) fn check_against_traffic(&mut self, edge: &HostTraffic) -> Result<(), Violation> {
+    pub(super) fn check_against_traffic(&mut self, traffic: &HostTraffic) -> Result<(), Violation> {
         self.look()?;
-        self.counts.look(&self.streams, edge)
+        self.counters.check(&self.streams, traffic)
     }
 }
 
@@ -230,13 +230,13 @@ impl World {
                 host.storage.clone(),
                 host.directory.clone(),
             ),
-            counts: CountsCheck::new(
+            counters: CounterCheck::new(
                 &parts.counters,
                 self.network
                     .with_traffic(host.network.id(), |edge| *edge.counts()),
                 host.spec.loses_on_purpose(),
             ),
-            leaks: LeaksCheck::new(
+            leaks: LeakCheck::new(
                 &parts.counters,
                 self.network.open_sockets(host.network.id()),
             ),
@@ -365,7 +365,7 @@ impl World {
         for host in &self.hosts {
             let Some(driver) = &host.driver else { continue };
             let sockets = self.network.open_sockets(host.network.id());
-            let checked = driver.leaks.look(
+            let checked = driver.leaks.check(
                 &driver.parts.counters,
                 &host.storage,
                 &host.directory,
