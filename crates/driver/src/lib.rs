@@ -22,10 +22,10 @@ mod interceptors;
 mod launch;
 mod lull;
 mod park;
+mod poll_schedule;
 pub mod receiver;
 #[cfg(test)]
 mod road_tests;
-mod rounds;
 pub mod sender;
 mod signs;
 #[cfg(test)]

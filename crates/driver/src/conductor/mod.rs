@@ -68,7 +68,7 @@ use owners::Owners;
 
 use crate::boundary::ConductorEvent;
 use crate::park::WATCH;
-use crate::rounds::Tempo;
+use crate::poll_schedule::WorkTracker;
 
 /// Maximum number of events taken per agent in one duty cycle.
 const EVENTS_PER_CYCLE: usize = 16;
@@ -91,7 +91,7 @@ pub struct Conductor {
     owners: Owners,
     cycles: DutyCycleTracker,
     timer: Timer,
-    tempo: Tempo,
+    tempo: WorkTracker,
 }
 
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Conductor {
                 interval_ns: timers.interval_ns,
                 last_ns: now.nanos,
             },
-            tempo: Tempo::default(),
+            tempo: WorkTracker::default(),
             intake: Intake::new(spec.commands, now.nanos),
             cnc: spec.cnc,
             events: spec.events,
@@ -196,7 +196,7 @@ impl Agent for Conductor {
         self.cycles.begin_cycle(now.nanos);
         self.owners.at(now);
         let free_limit = self.owners.settings.timers.resource_free_limit;
-        let pace = self.tempo.pace(now.nanos);
+        let pace = self.tempo.load(now.nanos);
         // Commands that had no room in an earlier cycle are flushed even if no client sends a command.
         self.owners.networking.flush_lines();
         let work = self.on_timer()
@@ -208,7 +208,7 @@ impl Agent for Conductor {
             + self.owners.begin_image()
             + self.owners.update_limits(pace)
             + self.owners.logs.free_some(free_limit);
-        self.tempo.note(work, now.nanos);
+        self.tempo.record(work, now.nanos);
         work
     }
 

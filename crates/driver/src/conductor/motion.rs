@@ -1,6 +1,6 @@
 //! Outcome of a limit update.
 
-use crate::rounds::{Guest, Pace, Rounds};
+use crate::poll_schedule::{AgentLoad, PollSchedule, Pollable};
 
 /// Outcome of an update of a publisher limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,14 +35,14 @@ impl Motion {
 }
 
 /// Polls the scheduled publications with `update`. Returns the number of limits raised.
-pub(crate) fn turn<T: Guest>(
-    rounds: &mut Rounds<T>,
+pub(crate) fn turn<T: Pollable>(
+    rounds: &mut PollSchedule<T>,
     now_ns: i64,
-    pace: Pace,
+    pace: AgentLoad,
     look: impl Fn(&mut T) -> Motion,
 ) -> usize {
     let mut raised = 0;
-    rounds.turn(now_ns, pace, |_, publication, _| {
+    rounds.poll(now_ns, pace, |_, publication, _| {
         let motion = look(publication);
         raised += motion.work();
         motion.is_busy()

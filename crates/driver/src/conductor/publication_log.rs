@@ -73,7 +73,7 @@ impl PublicationLog {
     }
 
     /// Prefetches the tails and the connection flag of the log metadata.
-    pub(crate) fn fetch_ahead(&self) {
+    pub(crate) fn prefetch(&self) {
         let metadata = self.buffers.metadata();
         prefetch_value(&metadata.tails);
         prefetch_value(&metadata.is_connected);

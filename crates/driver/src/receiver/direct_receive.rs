@@ -11,7 +11,7 @@ use taran_protocol::frame::{DataHeader, FromBytes};
 use super::ReceiveContext;
 use super::endpoint::ReceiveEndpoint;
 use super::image::ReceiverImage;
-use crate::rounds::Seat;
+use crate::poll_schedule::Slot;
 
 /// Consecutive long runs of one image after which the next one is predicted. A misprediction costs one copy.
 const MIN_LONG_RUNS: u32 = 4;
@@ -41,7 +41,7 @@ fn is_long_run(length: usize, stride: usize) -> bool {
 /// Predicts the image of the next run on a transport from the last long ones.
 #[derive(Debug, Default)]
 pub(super) struct StreamPredictor {
-    slot: Option<Seat>,
+    slot: Option<Slot>,
     long: u32,
     /// Short runs, and batches of several runs, since the last long one.
     short: u32,
@@ -53,7 +53,7 @@ pub(super) struct StreamPredictor {
 
 impl StreamPredictor {
     /// Records a received GRO batch; `to` is the image that took all of it.
-    pub(super) fn record(&mut self, to: Option<Seat>, is_long: bool) {
+    pub(super) fn record(&mut self, to: Option<Slot>, is_long: bool) {
         let mispredicted = std::mem::take(&mut self.mispredicted);
         if !is_long {
             // A burst ends with a short run; heartbeats and other streams occur in between.
@@ -78,7 +78,7 @@ impl StreamPredictor {
     }
 
     /// Returns the slot of the image for which the next run is predicted.
-    fn predicted(&self) -> Option<Seat> {
+    fn predicted(&self) -> Option<Slot> {
         self.slot
             .filter(|_| self.long >= MIN_LONG_RUNS && self.short < MAX_SHORT_RUNS)
     }
@@ -147,7 +147,7 @@ impl ReceiveEndpoint {
     fn commit_direct(
         &mut self,
         slot: usize,
-        seat: Seat,
+        seat: Slot,
         head: &[u8; HEADER],
         received: &Received,
         context: &ReceiveContext<'_>,
@@ -167,7 +167,7 @@ impl ReceiveEndpoint {
         let is_committed = owner == Some(seat.0)
             && image.on_direct_run(header, received.length, received.stride, &origin);
         if is_committed {
-            self.images.wake(seat, context.now.nanos);
+            self.images.mark_active(seat, context.now.nanos);
             transport.last_received_ns = context.now.nanos;
             let is_long = is_long_run(received.length, received.stride);
             transport.predictor.record(Some(seat), is_long);
@@ -179,7 +179,7 @@ impl ReceiveEndpoint {
     fn move_to_batch(
         &mut self,
         slot: usize,
-        seat: Seat,
+        seat: Slot,
         head: &[u8; HEADER],
         received: Received,
         batch: &mut ReceiveBatch,

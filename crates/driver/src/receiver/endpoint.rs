@@ -15,7 +15,7 @@ use super::image_index::ImageIndex;
 use super::transport::ReceiveTransport;
 use super::window_throttle::WindowThrottle;
 use crate::boundary::{EndpointId, ReceiveEndpointSpec};
-use crate::rounds::{Pace, Rounds};
+use crate::poll_schedule::{AgentLoad, PollSchedule};
 use crate::timestamps::ReceiveTimestamps;
 
 /// Maximum batches received per poll of a socket, as long as they are full; for direct receive [`BATCH`] applies.
@@ -39,7 +39,7 @@ pub struct ReceiveEndpoint {
     pub(super) timestamps: Option<ReceiveTimestamps>,
     pub(super) dispatcher: Dispatcher,
     /// The slot of an image is the one of this schedule.
-    pub(super) images: Rounds<ReceiverImage>,
+    pub(super) images: PollSchedule<ReceiverImage>,
     pub(super) image_index: ImageIndex,
     /// Sum of the windows of all images: the maximum number of bytes in flight.
     pub(super) total_window: usize,
@@ -71,7 +71,7 @@ impl ReceiveEndpoint {
             has_destinations: spec.has_destinations,
             timestamps: spec.timestamps,
             dispatcher: Dispatcher::new(spec.stream_session_limit, spec.seed),
-            images: Rounds::default(),
+            images: PollSchedule::default(),
             image_index: ImageIndex::default(),
             total_window: 0,
             window_throttle: WindowThrottle::default(),
@@ -112,7 +112,7 @@ impl ReceiveEndpoint {
 
     /// Reduces windows while a socket drops datagrams.
     fn check_drops(&mut self, now_ns: i64) {
-        let streams = self.images.busy().max(1);
+        let streams = self.images.active_len().max(1);
         let (mut has_drops, mut capacity) = (false, usize::MAX);
         for transport in self.transports.iter_mut().flatten() {
             has_drops |= transport.has_new_drops();
@@ -216,7 +216,11 @@ impl ReceiveEndpoint {
 
     /// Polls the images that the schedule selects and does the periodic work of the endpoint. Returns the amount of
     /// work.
-    pub(super) fn poll_images(&mut self, pace: Pace, context: &mut ReceiveContext<'_>) -> usize {
+    pub(super) fn poll_images(
+        &mut self,
+        pace: AgentLoad,
+        context: &mut ReceiveContext<'_>,
+    ) -> usize {
         for transport in self.transports.iter_mut().flatten() {
             transport.control_batch.shared_by(self.images.len());
         }
@@ -232,7 +236,7 @@ impl ReceiveEndpoint {
         };
         let mut work = 0;
         let dispatcher = &mut self.dispatcher;
-        self.images.turn(context.now.nanos, pace, |seat, image, _| {
+        self.images.poll(context.now.nanos, pace, |seat, image, _| {
             let before = image.progress();
             let done = match image.poll(&mut image_context) {
                 PollOutcome::Worked(done) => done,
@@ -249,7 +253,7 @@ impl ReceiveEndpoint {
         for transport in self.transports.iter_mut().flatten() {
             if transport
                 .control_batch
-                .are_due(pace == Pace::AtRest, context.now)
+                .are_due(pace == AgentLoad::Idle, context.now)
             {
                 transport.send_control_batch(context.now, context.counters, context.faults);
             }

@@ -12,7 +12,7 @@ use super::endpoint::ReceiveEndpoint;
 use super::image_connections::FrameOrigin;
 use super::segment_run::{self, SegmentRun};
 use crate::boundary::{ConductorEvent, CreateImage};
-use crate::rounds::Seat;
+use crate::poll_schedule::Slot;
 
 /// Maximum plausible round-trip time; an image has timed out by then.
 const ROUND_TRIP_MAX_NS: i64 = 10_000_000_000;
@@ -53,15 +53,15 @@ impl ReceiveEndpoint {
         run: &SegmentRun<'_>,
         source: SocketAddr,
         context: &ReceiveContext<'_>,
-    ) -> Option<Seat> {
+    ) -> Option<Slot> {
         let Ok(Frame::Data(frame)) = Frame::parse(run.bytes) else {
             return None;
         };
-        let seat = Seat(
+        let seat = Slot(
             self.dispatcher
                 .image(frame.session_id(), frame.stream_id())?,
         );
-        let image = self.images.wake(seat, context.now.nanos)?;
+        let image = self.images.mark_active(seat, context.now.nanos)?;
         let transport = self.transports[slot].as_mut()?;
         let origin = transport.frame_origin(slot, source, context.now);
         let is_inserted = image.on_segment_run(&frame, run.stride, &origin);
@@ -114,17 +114,17 @@ impl ReceiveEndpoint {
             context.now.nanos,
         ) {
             DataAction::Image(slot) => {
-                let seat = Seat(slot);
+                let seat = Slot(slot);
                 // A heartbeat without new information does not make an image active.
                 let image = if frame.is_heartbeat() {
                     self.images.get_mut(seat)
                 } else {
-                    self.images.wake(seat, context.now.nanos)
+                    self.images.mark_active(seat, context.now.nanos)
                 };
                 if let Some(image) = image {
                     image.on_packet(frame, &origin, context.counters);
                     if image.needs_poll() {
-                        self.images.rouse(seat);
+                        self.images.schedule_once(seat);
                     }
                 }
             }
@@ -156,7 +156,7 @@ impl ReceiveEndpoint {
         let (session_id, stream_id) = (setup.session_id.get(), setup.stream_id.get());
         match self.dispatcher.on_setup(session_id, stream_id) {
             SetupAction::Image(image) => {
-                if let Some(image) = self.images.get_mut(Seat(image)) {
+                if let Some(image) = self.images.get_mut(Slot(image)) {
                     image.on_setup(&origin);
                 }
             }
@@ -213,7 +213,7 @@ impl ReceiveEndpoint {
         let slot = self
             .dispatcher
             .image(rttm.session_id.get(), rttm.stream_id.get());
-        let Some(image) = slot.and_then(|slot| self.images.rouse(Seat(slot))) else {
+        let Some(image) = slot.and_then(|slot| self.images.schedule_once(Slot(slot))) else {
             return;
         };
         if receiver_id != 0 && receiver_id != self.identity.receiver_id {

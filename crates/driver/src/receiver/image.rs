@@ -25,7 +25,7 @@ use crate::boundary::{
     TransportId,
 };
 use crate::faults::Faults;
-use crate::rounds::{Guest, Rest};
+use crate::poll_schedule::{IdleUntil, Pollable};
 use crate::signs::Ticket;
 
 /// Receiver's half of an image. Built by the conductor, owned by the receiver.
@@ -336,19 +336,19 @@ impl ReceiverImage {
     }
 }
 
-impl Guest for ReceiverImage {
-    type Watch = ();
+impl Pollable for ReceiverImage {
+    type Wake = ();
 
-    fn rest(&self, _now_ns: i64) -> Option<Rest<()>> {
+    fn idle_until(&self, _now_ns: i64) -> Option<IdleUntil<()>> {
         if !self.is_idle() {
             return None;
         }
         let timed_out_ns = self
             .last_activity_ns
             .saturating_add(self.spec.liveness_timeout_ns);
-        Some(Rest {
-            until_ns: self.status_schedule.next_deadline_ns().min(timed_out_ns),
-            watch: (),
+        Some(IdleUntil {
+            deadline_ns: self.status_schedule.next_deadline_ns().min(timed_out_ns),
+            wake: (),
         })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::image::ReceiverImage;
 use crate::boundary::ImageId;
-use crate::rounds::Seat;
+use crate::poll_schedule::Slot;
 
 /// Session id and stream id.
 type Key = (i32, i32);
@@ -12,13 +12,13 @@ type Key = (i32, i32);
 /// Slots of images by image id and by session.
 #[derive(Debug, Default)]
 pub(super) struct ImageIndex {
-    ids: BTreeMap<ImageId, Seat>,
+    ids: BTreeMap<ImageId, Slot>,
     /// A session has several images while a new one supersedes an old one.
-    keys: BTreeMap<(Key, ImageId), Seat>,
+    keys: BTreeMap<(Key, ImageId), Slot>,
 }
 
 impl ImageIndex {
-    pub(super) fn insert(&mut self, image: &ReceiverImage, seat: Seat) {
+    pub(super) fn insert(&mut self, image: &ReceiverImage, seat: Slot) {
         self.ids.insert(image.id(), seat);
         self.keys.insert((image.key(), image.id()), seat);
     }
@@ -28,12 +28,12 @@ impl ImageIndex {
         self.keys.remove(&(image.key(), image.id()));
     }
 
-    pub(super) fn slot_of(&self, id: ImageId) -> Option<Seat> {
+    pub(super) fn slot_of(&self, id: ImageId) -> Option<Slot> {
         self.ids.get(&id).copied()
     }
 
     /// Returns the slots of all images of a session.
-    pub(super) fn slots_of_session(&self, key: Key) -> impl Iterator<Item = Seat> {
+    pub(super) fn slots_of_session(&self, key: Key) -> impl Iterator<Item = Slot> {
         let range = (key, ImageId(i64::MIN))..=(key, ImageId(i64::MAX));
         self.keys.range(range).map(|(_, seat)| *seat)
     }

@@ -8,7 +8,7 @@ use super::endpoint::ReceiveEndpoint;
 use super::image::ReceiverImage;
 use super::transport::ReceiveTransport;
 use crate::boundary::{ImageId, TransportId};
-use crate::rounds::Seat;
+use crate::poll_schedule::Slot;
 
 impl ReceiveEndpoint {
     pub(super) fn add_subscription(
@@ -27,7 +27,7 @@ impl ReceiveEndpoint {
         let images = &mut self.images;
         self.dispatcher
             .remove_subscription(stream_id, session_id, |slot| {
-                if let Some(image) = images.rouse(Seat(slot)) {
+                if let Some(image) = images.schedule_once(Slot(slot)) {
                     image.abandon();
                 }
             });
@@ -51,7 +51,7 @@ impl ReceiveEndpoint {
                 older.yield_to_newer_image();
             }
         }
-        let seat = self.images.enter(image);
+        let seat = self.images.insert(image);
         if let Some(image) = self.images.get(seat) {
             self.image_index.insert(image, seat);
         }
@@ -64,7 +64,7 @@ impl ReceiveEndpoint {
 
     pub(super) fn remove_image(&mut self, id: ImageId) -> Option<Box<ReceiverImage>> {
         let seat = self.image_index.slot_of(id)?;
-        let image = self.images.leave(seat)?;
+        let image = self.images.remove(seat)?;
         self.image_index.remove(&image);
         self.total_window -= image.window();
         let (session_id, stream_id) = image.key();
@@ -80,7 +80,7 @@ impl ReceiveEndpoint {
 
     /// Returns the image and schedules a poll, because the caller changes it.
     pub(super) fn image(&mut self, id: ImageId) -> Option<&mut ReceiverImage> {
-        self.images.rouse(self.image_index.slot_of(id)?)
+        self.images.schedule_once(self.image_index.slot_of(id)?)
     }
 
     pub(super) fn dispatcher(&mut self) -> &mut Dispatcher {

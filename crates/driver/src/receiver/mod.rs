@@ -49,7 +49,7 @@ use crate::boundary::{ConductorEvent, Outbox, ReceiverCommand, ReceiverCounters,
 use crate::every::Every;
 use crate::faults::Faults;
 use crate::park::{REST, may_have_arrived, wait_for_any};
-use crate::rounds::Tempo;
+use crate::poll_schedule::WorkTracker;
 
 pub use endpoint::ReceiveEndpoint;
 pub use image::ReceiverImage;
@@ -97,7 +97,7 @@ pub struct Receiver {
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
     transports: usize,
-    tempo: Tempo,
+    tempo: WorkTracker,
 }
 
 /// State that the receiver lends to an endpoint for one duty cycle.
@@ -127,14 +127,14 @@ impl Agent for Receiver {
             }
         }
         let checks_silence = self.silence_check.is_due(now.nanos);
-        let pace = self.tempo.pace(now.nanos);
+        let pace = self.tempo.load(now.nanos);
         for endpoint in &mut self.endpoints {
             work += endpoint.poll_images(pace, &mut context);
             if checks_silence {
                 endpoint.check_control_silence(&mut context);
             }
         }
-        self.tempo.note(work, now.nanos);
+        self.tempo.record(work, now.nanos);
         work
     }
 
@@ -187,7 +187,7 @@ impl Receiver {
             batch: ReceiveBatch::new(BATCH),
             fds: Vec::new(),
             transports: 0,
-            tempo: Tempo::default(),
+            tempo: WorkTracker::default(),
         }
     }
 }

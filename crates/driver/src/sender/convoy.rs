@@ -17,7 +17,7 @@ use taran_net::Transmit;
 use super::plan::MAX_RUNS;
 use super::wire::Wire;
 use crate::faults::Faults;
-use crate::rounds::Seat;
+use crate::poll_schedule::Slot;
 
 /// Bytes that wait at most: what one call takes, or little more.
 const BYTES: usize = 64 * 1024;
@@ -39,7 +39,7 @@ pub(super) struct Convoy {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Passenger {
     /// Whose it is.
-    pub(super) seat: Seat,
+    pub(super) seat: Slot,
     /// Bytes on the wire.
     pub(super) length: usize,
     /// How far its stream moves.
@@ -92,7 +92,7 @@ impl Convoy {
     }
 
     /// Takes a datagram, for which there is room.
-    pub(super) fn take(&mut self, datagram: &[u8], seat: Seat, advance: i64) {
+    pub(super) fn take(&mut self, datagram: &[u8], seat: Slot, advance: i64) {
         self.bytes.extend_from_slice(datagram);
         let (end, length) = (self.bytes.len(), datagram.len());
         match self.runs.last_mut() {
@@ -148,7 +148,7 @@ mod tests {
         let mut convoy = Convoy::new();
         for (number, length) in [320, 320, 64, 320].into_iter().enumerate() {
             assert!(convoy.has_room(length));
-            convoy.take(&vec![number as u8; length], Seat(number), length as i64);
+            convoy.take(&vec![number as u8; length], Slot(number), length as i64);
         }
         assert_eq!(convoy.runs, [(640, 320), (704, 64), (1_024, 320)]);
     }
@@ -158,13 +158,13 @@ mod tests {
         let mut convoy = Convoy::new();
         for length in (1..=MAX_RUNS).map(|number| 32 * number) {
             assert!(convoy.has_room(length));
-            convoy.take(&vec![0; length], Seat(0), 0);
+            convoy.take(&vec![0; length], Slot(0), 0);
         }
         assert!(!convoy.has_room(32) && convoy.has_room(32 * MAX_RUNS));
         let mut convoy = Convoy::new();
         for _ in 0..46 {
             assert!(convoy.has_room(1_408));
-            convoy.take(&[0; 1_408], Seat(0), 0);
+            convoy.take(&[0; 1_408], Slot(0), 0);
         }
         assert!(!convoy.has_room(1_408));
     }

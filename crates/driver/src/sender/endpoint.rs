@@ -15,7 +15,7 @@ use super::{CONTROL_BATCH, CONTROL_BATCHES, Desk};
 use crate::allowance::{Allowance, complaints, response_setups};
 use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SendEndpointSpec};
 use crate::ids::{IdHash, IdMap};
-use crate::rounds::{Pace, Rounds, Seat, Side};
+use crate::poll_schedule::{Activity, AgentLoad, PollSchedule, Slot};
 use crate::signs::Signs;
 
 /// A send endpoint: built by the conductor, owned by the sender.
@@ -25,10 +25,10 @@ pub struct SendEndpoint {
     wire: Wire,
     pub(super) signs: Signs,
     control: Option<Box<dyn Transport>>,
-    publications: Rounds<SenderPublication>,
+    publications: PollSchedule<SenderPublication>,
     /// Streams with a lone datagram in the last duty cycle.
     lone: usize,
-    seats: IdMap<PublicationId, Seat>,
+    seats: IdMap<PublicationId, Slot>,
     /// Whose control frames are those of a session and stream: the oldest where several have the same.
     addressees: IdMap<(i32, i32), PublicationId>,
     heard_ns: i64,
@@ -46,7 +46,7 @@ impl SendEndpoint {
             wire: Wire::new(spec.data, spec.destination, spec.channel),
             signs: Signs::new(),
             control: spec.control,
-            publications: Rounds::default(),
+            publications: PollSchedule::default(),
             lone: 0,
             seats: IdMap::with_hasher(IdHash::new(spec.seed)),
             addressees: IdMap::with_hasher(IdHash::new(spec.seed)),
@@ -69,7 +69,7 @@ impl SendEndpoint {
     }
 
     /// A turn for each publication that sends, and for some that do not. Returns the bytes of data sent.
-    pub(super) fn send(&mut self, pace: Pace, desk: &mut Desk<'_>) -> usize {
+    pub(super) fn send(&mut self, pace: AgentLoad, desk: &mut Desk<'_>) -> usize {
         let streams = self.publications.len();
         self.signs
             .shared_by(if self.wire.is_common() { streams } else { 0 });
@@ -77,7 +77,7 @@ impl SendEndpoint {
             convoy: desk.convoy,
             lone: 0,
             lone_before: self.lone,
-            seat: Seat(0),
+            seat: Slot(0),
         });
         let mut turn = Turn {
             now: desk.now,
@@ -90,8 +90,8 @@ impl SendEndpoint {
         };
         let (mut sent, mut sending, mut is_held_up) = (0, 0, false);
         self.publications
-            .turn(desk.now.nanos, pace, |seat, publication, side| {
-                if side == Side::Calm {
+            .poll(desk.now.nanos, pace, |seat, publication, side| {
+                if side == Activity::Idle {
                     turn.send_convoy();
                 }
                 if let Some(company) = &mut turn.company {
@@ -116,7 +116,7 @@ impl SendEndpoint {
                 }
             });
         }
-        if turn.signs.are_due(pace == Pace::AtRest, turn.now) {
+        if turn.signs.are_due(pace == AgentLoad::Idle, turn.now) {
             send_signs(&mut turn);
         }
         desk.sending += sending;
@@ -186,20 +186,20 @@ impl SendEndpoint {
     }
 
     /// Where the publication of a control frame sits.
-    pub(super) fn seat_of(&self, session_id: i32, stream_id: i32) -> Option<Seat> {
+    pub(super) fn seat_of(&self, session_id: i32, stream_id: i32) -> Option<Slot> {
         let id = self.addressees.get(&(session_id, stream_id))?;
         self.seats.get(id).copied()
     }
 
     /// Whoever sits there has a turn soon.
-    pub(super) fn rouse(&mut self, seat: Seat) {
-        self.publications.rouse(seat);
+    pub(super) fn rouse(&mut self, seat: Slot) {
+        self.publications.schedule_once(seat);
     }
 
     /// The publication that sits there, with what it needs to act.
     pub(super) fn at<'a>(
         &'a mut self,
-        seat: Seat,
+        seat: Slot,
         desk: &'a mut Desk<'_>,
     ) -> Option<(&'a mut SenderPublication, Turn<'a>)> {
         let publication = self.publications.get_mut(seat)?;
@@ -248,11 +248,11 @@ impl SendEndpoint {
         publication.start(now);
         let (id, key) = (publication.id(), publication.key());
         self.addressees.entry(key).or_insert(id);
-        self.seats.insert(id, self.publications.enter(publication));
+        self.seats.insert(id, self.publications.insert(publication));
     }
 
     pub(super) fn remove(&mut self, id: PublicationId) -> Option<Box<SenderPublication>> {
-        let removed = self.publications.leave(self.seats.remove(&id)?)?;
+        let removed = self.publications.remove(self.seats.remove(&id)?)?;
         self.pass_on(id, removed.key());
         Some(removed)
     }
@@ -280,7 +280,7 @@ impl SendEndpoint {
 
     /// The publication, which has a turn soon: something about it changes.
     pub(super) fn publication(&mut self, id: PublicationId) -> Option<&mut SenderPublication> {
-        self.publications.rouse(*self.seats.get(&id)?)
+        self.publications.schedule_once(*self.seats.get(&id)?)
     }
 
     /// The descriptor on which receivers are heard.

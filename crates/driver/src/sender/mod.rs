@@ -1,6 +1,6 @@
 //! The sender: from the term buffer to the wire.
 //!
-//! One duty cycle gives a turn to every publication that sends, and to some of those that do not (`rounds`). A turn takes
+//! One duty cycle gives a turn to every publication that sends, and to some of those that do not (`poll_schedule`). A turn takes
 //! what clients have committed to the term buffer, as far as the receiver's window reaches, and hands the very bytes to
 //! the socket: one run of equal datagrams is one transmit, whatever it holds. Only lone datagrams of several streams are
 //! copied, to share one (`convoy`). Receivers are listened to when nothing was
@@ -39,7 +39,7 @@ use crate::every::Every;
 use crate::faults::Faults;
 use crate::lull::Lull;
 use crate::park::{REST, may_have_arrived, wait_for_any};
-use crate::rounds::Tempo;
+use crate::poll_schedule::WorkTracker;
 use convoy::Convoy;
 
 pub use endpoint::SendEndpoint;
@@ -108,7 +108,7 @@ pub struct Sender {
     silence_check: Every,
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
-    tempo: Tempo,
+    tempo: WorkTracker,
     convoy: Convoy,
     /// No more than one publication sent in the last duty cycle.
     is_lone: bool,
@@ -134,7 +134,7 @@ impl Agent for Sender {
         let commands = take_commands(|| self.take_command(now));
         let short_sends = self.counters.short_sends.get();
         let sent = self.send(now);
-        self.tempo.note(commands + sent, now.nanos);
+        self.tempo.record(commands + sent, now.nanos);
         let is_short = self.counters.short_sends.get() != short_sends;
         let heard = if is_short || self.is_poll_due(sent, now) {
             self.poll_control(now)
@@ -197,14 +197,14 @@ impl Sender {
             silence_check: Every::new(spec.reresolution_check_interval_ns),
             batch: ReceiveBatch::new(CONTROL_BATCH),
             fds: Vec::new(),
-            tempo: Tempo::default(),
+            tempo: WorkTracker::default(),
             convoy: Convoy::new(),
             is_lone: true,
         }
     }
 
     fn send(&mut self, now: Now) -> usize {
-        let pace = self.tempo.pace(now.nanos);
+        let pace = self.tempo.load(now.nanos);
         let mut desk = Desk {
             now,
             counters: &self.counters,

@@ -1,7 +1,7 @@
 //! The sender's half of a network publication.
 //!
 //! Driven by its endpoint: [`SenderPublication::start`] once, [`SenderPublication::turn`] whenever it has one
-//! (`rounds`), and one `on_…` method for each kind of control frame (`answers`). Output goes to the endpoint's wire, the
+//! (`poll_schedule`), and one `on_…` method for each kind of control frame (`answers`). Output goes to the endpoint's wire, the
 //! counters and the shared atomics.
 
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use crate::boundary::{
     EndpointId, FlowControlSpec, PublicationId, SenderCounters, SenderPublicationSpec,
 };
 use crate::faults::Faults;
-use crate::rounds::{Guest, Rest, Seat};
+use crate::poll_schedule::{IdleUntil, Pollable, Slot};
 use crate::signs::{Signs, Ticket};
 use crate::timestamps::SendTimestamp;
 
@@ -91,7 +91,7 @@ pub(super) struct Company<'a> {
     /// … and in the last one. It is worth to wait where there are several.
     pub(super) lone_before: usize,
     /// Of the publication whose turn it is.
-    pub(super) seat: Seat,
+    pub(super) seat: Slot,
 }
 
 impl Turn<'_> {
@@ -409,29 +409,29 @@ impl SenderPublication {
     }
 }
 
-impl Guest for SenderPublication {
-    type Watch = TailSnapshot;
+impl Pollable for SenderPublication {
+    type Wake = TailSnapshot;
 
-    /// Who has sent everything, and may send more, has nothing to do before its publisher goes on, its next heartbeat is due
-    /// or a receiver was silent for too long.
-    fn rest(&self, now_ns: i64) -> Option<Rest<TailSnapshot>> {
+    /// A publication that has sent everything and may send more has nothing to do before its publisher moves the tail, its
+    /// next heartbeat is due or a receiver times out.
+    fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<TailSnapshot>> {
         let is_quiet = self.has_initial_connection
             && !self.needs_setup
             && !self.is_held_up
             && !self.is_pending()
             && self.spies.is_empty()
             && !self.awaits_look(now_ns);
-        let until_ns = (self.sent_ns.saturating_add(ANNOUNCE_INTERVAL_NS))
+        let deadline_ns = (self.sent_ns.saturating_add(ANNOUNCE_INTERVAL_NS))
             .min(self.receivers.unchanged_until_ns())
             .min(self.flow_control.idles_until_ns());
-        let watch = is_quiet.then(|| self.spec.log.snapshot_if_drained(self.position))?;
-        Some(Rest {
-            until_ns,
-            watch: watch?,
+        let wake = is_quiet.then(|| self.spec.log.snapshot_if_drained(self.position))?;
+        Some(IdleUntil {
+            deadline_ns,
+            wake: wake?,
         })
     }
 
-    fn fetch_ahead(&self) {
+    fn prefetch(&self) {
         let offset = self.geometry.term_offset(self.position) as usize;
         let term = self.spec.log.term_at(self.position);
         term.prefetch(offset, 1);

@@ -8,16 +8,16 @@ use taran_protocol::uri::ResponseCorrelation;
 
 use super::motion;
 use super::streams::{Streams, Whereabouts};
-use crate::rounds::{Pace, Rounds, Seat};
+use crate::poll_schedule::{AgentLoad, PollSchedule, Slot};
 
 pub(crate) use publication::{Event, IpcPublication, PublisherCounters, State, Timeouts};
 
 /// All IPC publications of the driver.
 #[derive(Debug, Default)]
 pub(crate) struct IpcPublications {
-    rounds: Rounds<IpcPublication>,
+    rounds: PollSchedule<IpcPublication>,
     /// By registration id.
-    seats: BTreeMap<i64, Seat>,
+    seats: BTreeMap<i64, Slot>,
     /// All are on the same channel.
     streams: Streams<()>,
 }
@@ -27,12 +27,13 @@ impl IpcPublications {
         let id = publication.registration_id;
         self.streams.insert(whereabouts(&publication));
         self.seats
-            .insert(id, self.rounds.enter(Box::new(publication)));
+            .insert(id, self.rounds.insert(Box::new(publication)));
     }
 
     /// Returns the publication for modification, and schedules it once.
     pub(crate) fn find(&mut self, registration_id: i64) -> Option<&mut IpcPublication> {
-        self.rounds.rouse(*self.seats.get(&registration_id)?)
+        self.rounds
+            .schedule_once(*self.seats.get(&registration_id)?)
     }
 
     pub(crate) fn get(&self, registration_id: i64) -> Option<&IpcPublication> {
@@ -45,7 +46,7 @@ impl IpcPublications {
 
     pub(crate) fn remove(&mut self, registration_id: i64) -> Option<IpcPublication> {
         let seat = self.seats.remove(&registration_id)?;
-        let publication = *self.rounds.leave(seat)?;
+        let publication = *self.rounds.remove(seat)?;
         self.streams.remove(whereabouts(&publication));
         Some(publication)
     }
@@ -98,11 +99,11 @@ impl IpcPublications {
         from: usize,
         count: usize,
     ) -> (impl Iterator<Item = &mut IpcPublication>, Option<usize>) {
-        self.rounds.portion(from, count)
+        self.rounds.range_mut(from, count)
     }
 
     /// Updates limits; returns how many were raised. Called in every duty cycle.
-    pub(crate) fn update_limits(&mut self, now_ns: i64, pace: Pace) -> usize {
+    pub(crate) fn update_limits(&mut self, now_ns: i64, pace: AgentLoad) -> usize {
         motion::turn(&mut self.rounds, now_ns, pace, IpcPublication::update_limit)
     }
 }

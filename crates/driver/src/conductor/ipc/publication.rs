@@ -19,7 +19,7 @@ use super::super::motion::Motion;
 use super::super::publication_log::PublicationLog;
 use super::super::publication_terms::PublicationTerms;
 use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
-use crate::rounds::{Guest, Rest};
+use crate::poll_schedule::{IdleUntil, Pollable};
 
 /// State of a publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,21 +83,21 @@ pub(crate) struct IpcPublication {
     is_shut: bool,
 }
 
-impl Guest for IpcPublication {
-    type Watch = TailSnapshot;
+impl Pollable for IpcPublication {
+    type Wake = TailSnapshot;
 
     /// While all subscribers have consumed everything, the limit stays as it is until the publisher advances.
-    fn rest(&self, now_ns: i64) -> Option<Rest<TailSnapshot>> {
+    fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<TailSnapshot>> {
         let (slowest, _) = self.subscribers.range()?;
         let is_quiet = self.state == State::Active
             && self.references > 0
             && self.trip_limit >= slowest.saturating_add(self.window);
         let watch = is_quiet.then(|| self.log.stands_at(slowest))?;
-        Some(Rest::for_now(watch?, now_ns))
+        Some(IdleUntil::changed(watch?, now_ns))
     }
 
-    fn fetch_ahead(&self) {
-        self.log.fetch_ahead();
+    fn prefetch(&self) {
+        self.log.prefetch();
     }
 }
 

@@ -19,7 +19,7 @@ use super::super::log_files::LogFile;
 use super::super::subscribers::{Subscribers, TetherEvent};
 use super::watch::ReceiverWatch;
 use crate::boundary::{EndpointId, ImageId, ImageShared, ImageState};
-use crate::rounds::{Guest, Rest};
+use crate::poll_schedule::{IdleUntil, Pollable};
 
 #[cfg(test)]
 mod tests;
@@ -104,19 +104,19 @@ pub(crate) struct ImageParts {
     pub(crate) timeouts: ImageTimeouts,
 }
 
-impl Guest for Image {
-    type Watch = ReceiverWatch;
+impl Pollable for Image {
+    type Wake = ReceiverWatch;
 
     /// While nothing can be freed, nothing changes until the receiver schedules a status message or the stream ends.
-    fn rest(&self, now_ns: i64) -> Option<Rest<ReceiverWatch>> {
+    fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<ReceiverWatch>> {
         let status_position = self.shared.status_position();
         let is_quiet = self.state == ImageState::Active
             && self.free_position >= status_position - i64::from(self.buffers.term_length());
         let watch = is_quiet.then(|| ReceiverWatch::new(&self.shared, status_position));
-        Some(Rest::for_now(watch?, now_ns))
+        Some(IdleUntil::changed(watch?, now_ns))
     }
 
-    fn fetch_ahead(&self) {
+    fn prefetch(&self) {
         prefetch_value(&*self.shared);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::image::Image;
 use crate::boundary::{EndpointId, ImageId};
-use crate::rounds::{LONG_LAP_NS, Pace, Rounds, Seat};
+use crate::poll_schedule::{AgentLoad, LONG_SWEEP_PERIOD_NS, PollSchedule, Slot};
 
 /// Index key: endpoint, stream, session, image. A session can have several images while one replaces another.
 type Session = (EndpointId, i32, i32, ImageId);
@@ -12,8 +12,8 @@ type Session = (EndpointId, i32, i32, ImageId);
 /// All images of the driver.
 #[derive(Debug)]
 pub(crate) struct Images {
-    rounds: Rounds<Image>,
-    seats: BTreeMap<ImageId, Seat>,
+    rounds: PollSchedule<Image>,
+    seats: BTreeMap<ImageId, Slot>,
     sessions: BTreeSet<Session>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Images {
 impl Default for Images {
     fn default() -> Self {
         Self {
-            rounds: Rounds::in_laps_of(LONG_LAP_NS),
+            rounds: PollSchedule::with_sweep_period(LONG_SWEEP_PERIOD_NS),
             seats: BTreeMap::new(),
             sessions: BTreeSet::new(),
         }
@@ -32,7 +32,7 @@ impl Images {
     pub(crate) fn insert(&mut self, image: Image) {
         let id = image.id;
         self.sessions.insert(session(&image));
-        self.seats.insert(id, self.rounds.enter(Box::new(image)));
+        self.seats.insert(id, self.rounds.insert(Box::new(image)));
     }
 
     pub(crate) fn get(&self, id: ImageId) -> Option<&Image> {
@@ -41,7 +41,7 @@ impl Images {
 
     /// Returns the image for modification, and schedules it once.
     pub(crate) fn get_mut(&mut self, id: ImageId) -> Option<&mut Image> {
-        self.rounds.rouse(*self.seats.get(&id)?)
+        self.rounds.schedule_once(*self.seats.get(&id)?)
     }
 
     pub(crate) fn contains(&self, id: ImageId) -> bool {
@@ -93,9 +93,9 @@ impl Images {
     }
 
     /// Updates the active images and some of the idle ones; returns how many changed. Called in every duty cycle.
-    pub(crate) fn update(&mut self, now_ns: i64, pace: Pace) -> usize {
+    pub(crate) fn update(&mut self, now_ns: i64, pace: AgentLoad) -> usize {
         let mut work = 0;
-        self.rounds.turn(now_ns, pace, |_, image, _| {
+        self.rounds.poll(now_ns, pace, |_, image, _| {
             let has_moved = image.update(now_ns);
             work += usize::from(has_moved);
             has_moved
@@ -106,10 +106,10 @@ impl Images {
     /// Removes the images that can be freed, oldest first.
     pub(crate) fn take_done(&mut self) -> Vec<Image> {
         let rounds = &self.rounds;
-        let is_done = |seat: Seat| rounds.get(seat).is_some_and(Image::is_done);
+        let is_done = |seat: Slot| rounds.get(seat).is_some_and(Image::is_done);
         let done = self.seats.extract_if(.., |_, seat| is_done(*seat));
-        let seats: Vec<Seat> = done.map(|(_, seat)| seat).collect();
-        let images = seats.into_iter().map(|seat| self.rounds.leave(seat));
+        let seats: Vec<Slot> = done.map(|(_, seat)| seat).collect();
+        let images = seats.into_iter().map(|seat| self.rounds.remove(seat));
         let images: Vec<Image> = images.flatten().map(|image| *image).collect();
         for image in &images {
             self.sessions.remove(&session(image));

@@ -17,7 +17,7 @@ use super::super::publication_terms::PublicationTerms;
 use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
 use super::watch::SenderWatch;
 use crate::boundary::{EndpointId, PublicationId, PublicationShared};
-use crate::rounds::{Guest, Rest};
+use crate::poll_schedule::{IdleUntil, Pollable};
 
 /// State of a publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,11 +92,11 @@ pub(crate) struct NetworkPublication {
     is_shut: bool,
 }
 
-impl Guest for NetworkPublication {
-    type Watch = SenderWatch;
+impl Pollable for NetworkPublication {
+    type Wake = SenderWatch;
 
     /// While spies have consumed what was sent, the limit stays as it is until the sender advances.
-    fn rest(&self, now_ns: i64) -> Option<Rest<SenderWatch>> {
+    fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<SenderWatch>> {
         // The snapshot comes first: later changes are detected by the wake condition.
         let watch = SenderWatch::new(&self.shared);
         let position = watch.position();
@@ -105,12 +105,12 @@ impl Guest for NetworkPublication {
             && self.has_subscribers()
             && self.limit >= position.saturating_add(self.window)
             && self.spies.range().is_none_or(|(min, _)| min >= position);
-        is_quiet.then(|| Rest::for_now(watch, now_ns))
+        is_quiet.then(|| IdleUntil::changed(watch, now_ns))
     }
 
-    fn fetch_ahead(&self) {
+    fn prefetch(&self) {
         prefetch_value(&*self.shared);
-        self.log.fetch_ahead();
+        self.log.prefetch();
     }
 }
 

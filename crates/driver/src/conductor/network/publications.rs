@@ -8,13 +8,13 @@ use super::super::motion;
 use super::super::streams::{Streams, Whereabouts};
 use super::publication::NetworkPublication;
 use crate::boundary::{EndpointId, PublicationId};
-use crate::rounds::{LONG_LAP_NS, Pace, Rounds, Seat};
+use crate::poll_schedule::{AgentLoad, LONG_SWEEP_PERIOD_NS, PollSchedule, Slot};
 
 /// All network publications of the driver.
 #[derive(Debug)]
 pub(crate) struct NetworkPublications {
-    rounds: Rounds<NetworkPublication>,
-    seats: BTreeMap<PublicationId, Seat>,
+    rounds: PollSchedule<NetworkPublication>,
+    seats: BTreeMap<PublicationId, Slot>,
     streams: Streams<EndpointId>,
     /// Entity tag and registration id.
     tags: BTreeSet<(i64, i64)>,
@@ -24,7 +24,7 @@ pub(crate) struct NetworkPublications {
 impl Default for NetworkPublications {
     fn default() -> Self {
         Self {
-            rounds: Rounds::in_laps_of(LONG_LAP_NS),
+            rounds: PollSchedule::with_sweep_period(LONG_SWEEP_PERIOD_NS),
             seats: BTreeMap::new(),
             streams: Streams::default(),
             tags: BTreeSet::new(),
@@ -40,7 +40,7 @@ impl NetworkPublications {
             self.tags.insert((tag, id.0));
         }
         self.seats
-            .insert(id, self.rounds.enter(Box::new(publication)));
+            .insert(id, self.rounds.insert(Box::new(publication)));
     }
 
     pub(crate) fn get(&self, id: PublicationId) -> Option<&NetworkPublication> {
@@ -49,7 +49,7 @@ impl NetworkPublications {
 
     /// Returns the publication for modification, and schedules it once.
     pub(crate) fn get_mut(&mut self, id: PublicationId) -> Option<&mut NetworkPublication> {
-        self.rounds.rouse(*self.seats.get(&id)?)
+        self.rounds.schedule_once(*self.seats.get(&id)?)
     }
 
     pub(crate) fn contains(&self, id: PublicationId) -> bool {
@@ -58,7 +58,7 @@ impl NetworkPublications {
 
     pub(crate) fn remove(&mut self, id: PublicationId) -> Option<NetworkPublication> {
         let seat = self.seats.remove(&id)?;
-        let publication = *self.rounds.leave(seat)?;
+        let publication = *self.rounds.remove(seat)?;
         self.streams.remove(whereabouts(&publication));
         if let Some(tag) = publication.terms.entity_tag {
             self.tags.remove(&(tag, id.0));
@@ -133,11 +133,11 @@ impl NetworkPublications {
         from: usize,
         count: usize,
     ) -> (impl Iterator<Item = &mut NetworkPublication>, Option<usize>) {
-        self.rounds.portion(from, count)
+        self.rounds.range_mut(from, count)
     }
 
     /// Updates limits; returns how many were raised. Called in every duty cycle.
-    pub(crate) fn update_limits(&mut self, now_ns: i64, pace: Pace) -> usize {
+    pub(crate) fn update_limits(&mut self, now_ns: i64, pace: AgentLoad) -> usize {
         motion::turn(
             &mut self.rounds,
             now_ns,

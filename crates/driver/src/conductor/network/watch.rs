@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::boundary::{ImageShared, PublicationShared};
-use crate::rounds::Watch;
+use crate::poll_schedule::WakeCondition;
 
 /// Unchanged while the sender position and the presence of receivers are.
 #[derive(Debug)]
@@ -28,12 +28,12 @@ impl SenderWatch {
     }
 }
 
-impl Watch for SenderWatch {
-    fn is_still(&self) -> bool {
+impl WakeCondition for SenderWatch {
+    fn is_unchanged(&self) -> bool {
         self.shared.position() == self.position && self.shared.is_received() == self.is_received
     }
 
-    fn fetch_ahead(&self) {
+    fn prefetch(&self) {
         self.shared.prefetch_sender_side();
     }
 }
@@ -54,12 +54,12 @@ impl ReceiverWatch {
     }
 }
 
-impl Watch for ReceiverWatch {
-    fn is_still(&self) -> bool {
+impl WakeCondition for ReceiverWatch {
+    fn is_unchanged(&self) -> bool {
         self.shared.status_position() == self.status_position && !self.shared.has_ended()
     }
 
-    fn fetch_ahead(&self) {
+    fn prefetch(&self) {
         self.shared.prefetch_receiver_side();
     }
 }

@@ -11,7 +11,7 @@ use taran_protocol::response::Response;
 
 use super::clients::{Departure, Publication};
 use super::owners::Owners;
-use crate::rounds::Pace;
+use crate::poll_schedule::AgentLoad;
 
 /// Maximum number of publications of each kind ticked per duty cycle, so that ten thousand do not stall a cycle.
 const PUBLICATIONS_PER_CYCLE: usize = 128;
@@ -103,7 +103,7 @@ impl Owners {
     }
 
     /// Updates publisher limits and free positions, and cleans terms. Called in every duty cycle.
-    pub(crate) fn update_limits(&mut self, pace: Pace) -> usize {
+    pub(crate) fn update_limits(&mut self, pace: AgentLoad) -> usize {
         let now_ns = self.now.nanos;
         self.settle_responses();
         self.ipc.update_limits(now_ns, pace)

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::congestion::{Advice, CongestionControl, Progress};
-use crate::rounds::{Guest, Seat};
+use crate::poll_schedule::{Pollable, Slot};
 
 /// After the last status message.
 const SOON: i64 = MS;
@@ -44,9 +44,9 @@ const ERROR: (u8, u8) = (4, 0);
 impl ReceiverFixture {
     /// Until when it is left alone, from the last status message on; at all.
     fn rests(&self) -> Option<i64> {
-        let image = self.receiver.endpoints[0].images.get(Seat(0));
-        let rest = image.expect("there is one").rest(self.now_ns);
-        rest.map(|rest| rest.until_ns - self.now_ns)
+        let image = self.receiver.endpoints[0].images.get(Slot(0));
+        let rest = image.expect("there is one").idle_until(self.now_ns);
+        rest.map(|rest| rest.deadline_ns - self.now_ns)
     }
 }
 
