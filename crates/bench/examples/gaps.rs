@@ -1,10 +1,11 @@
-//! What a machine takes away from whoever needs its cores all the time: no percentile of a round trip can be better than that.
+//! Measures scheduling gaps: time during which a thread that never blocks does not run. They bound the percentiles of
+//! any round trip measured on this machine.
 //!
 //!     cargo run --release -p taran-bench --example gaps [SECONDS] [CORES, separated by commas]
 //!
-//! A thread on each core does nothing but read the clock. A gap between two readings is time that somebody else had: other
-//! threads, interrupts, or the host of a virtual machine. The share of time within gaps longer than a bound is the share of
-//! evenly spaced messages that meet one.
+//! A thread on each core only reads the clock. A gap between two readings is time that the core spent on something
+//! else: other threads, interrupts, or the host of a virtual machine. The share of time in gaps longer than a bound
+//! equals the share of evenly spaced messages that are delayed by such a gap.
 
 use std::error::Error;
 use std::thread;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use taran_core::affinity;
 
-/// Gaps are counted from these lengths on.
+/// Lower bounds of the reported gap lengths.
 const BOUNDS: [Duration; 4] = [
     Duration::from_micros(20),
     Duration::from_micros(100),
@@ -25,8 +26,8 @@ type Failure = Box<dyn Error + Send + Sync>;
 /// The gaps of one core.
 #[derive(Default)]
 struct Gaps {
-    /// How many were at least as long as each bound, and for how long these were in all.
-    from: [(u32, Duration); BOUNDS.len()],
+    /// Number and total duration of the gaps that are at least as long as each bound.
+    at_least: [(u32, Duration); BOUNDS.len()],
     longest: Duration,
 }
 
@@ -43,9 +44,9 @@ fn main() -> Result<(), Failure> {
     for (core, thread) in threads {
         let gaps = thread.join().map_err(|_| "a thread panicked")??;
         println!("core {core}, {seconds} s, longest gap {:?}", gaps.longest);
-        for (bound, (count, lost)) in BOUNDS.iter().zip(gaps.from) {
+        for (bound, (count, lost)) in BOUNDS.iter().zip(gaps.at_least) {
             let share = 100.0 * lost.as_secs_f64() / time.as_secs_f64().max(1e-9);
-            println!("  from {bound:?} on: {count} gaps, {share:.2} per cent of the time");
+            println!("  at least {bound:?}: {count} gaps, {share:.2} percent of the time");
         }
     }
     Ok(())
@@ -58,15 +59,15 @@ fn watch(core: usize, time: Duration) -> Result<Gaps, Failure> {
     let mut last = begin;
     while last - begin < time {
         let now = Instant::now();
-        gaps.note(now - last);
+        gaps.record(now - last);
         last = now;
     }
     Ok(gaps)
 }
 
 impl Gaps {
-    fn note(&mut self, gap: Duration) {
-        for (bound, (count, lost)) in BOUNDS.iter().zip(&mut self.from) {
+    fn record(&mut self, gap: Duration) {
+        for (bound, (count, lost)) in BOUNDS.iter().zip(&mut self.at_least) {
             if gap >= *bound {
                 *count += 1;
                 *lost += gap;

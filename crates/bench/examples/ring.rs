@@ -1,10 +1,11 @@
-//! What this machine's memory carries from one core to another: messages through a ring of one producer and one consumer, the
-//! yardstick of streams over shared memory.
+//! Measures the message rate of a single-producer single-consumer ring between two cores. It is the reference for
+//! streams over shared memory.
 //!
 //!     cargo run --release -p taran-bench --example ring [PRODUCER'S CORE] [CONSUMER'S CORE]
 //!
-//! Messages are written and checked as `taran bench` does it. Once the ring stays in the cache, and once it is as long as the
-//! three terms of a log of 16 MiB each. Printed are medians of seven runs, in millions a second, with the least and the most.
+//! Messages are written and checked as in `taran bench`. Two ring sizes are measured: one that fits into the cache, and
+//! one as long as the three terms of a log of 16 MiB each. The output is the median of seven runs in millions of
+//! messages per second, with the minimum and the maximum.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,12 +23,12 @@ const WARM_UP: Duration = Duration::from_millis(500);
 const MEASURED: Duration = Duration::from_secs(1);
 /// Payload bytes of a message.
 const LENGTHS: [usize; 2] = [32, 288];
-/// Bytes of a ring, and what they are like.
+/// Length of a ring in bytes, and its description.
 const RINGS: [(usize, &str); 2] = [
     (256 * 1024, "in the cache"),
     (64 * 1024 * 1024, "through 64 MiB"),
 ];
-/// Messages between two looks whether it is over, and between two releases of what was read.
+/// Messages between two checks of the end flag, and between two releases of read messages.
 const BURST: usize = 256;
 const TYPE: i32 = 1;
 
@@ -39,19 +40,19 @@ fn main() -> Result<(), Failure> {
         *core = argument.parse()?;
     }
     for length in LENGTHS {
-        for (capacity, what) in RINGS {
+        for (capacity, description) in RINGS {
             let runs: Result<Vec<f64>, Failure> =
                 (0..RUNS).map(|_| run(capacity, length, cores)).collect();
             let mut runs = runs?;
             runs.sort_by(f64::total_cmp);
-            let [least, median, most] = [runs[0], runs[RUNS / 2], runs[RUNS - 1]];
-            println!("{length} B, {what}: {median:.1} ({least:.1} to {most:.1})");
+            let [min, median, max] = [runs[0], runs[RUNS / 2], runs[RUNS - 1]];
+            println!("{length} B, {description}: {median:.1} ({min:.1} to {max:.1})");
         }
     }
     Ok(())
 }
 
-/// Millions of messages a second.
+/// Returns millions of messages per second.
 fn run(capacity: usize, length: usize, cores: [usize; 2]) -> Result<f64, Failure> {
     let region = Region::anonymous(capacity + TRAILER_LENGTH)?;
     let (mut producer, mut consumer) = (Producer::open(&region)?, Consumer::open(&region)?);
@@ -82,7 +83,7 @@ fn run(capacity: usize, length: usize, cores: [usize; 2]) -> Result<f64, Failure
                 read.store(expected, Ordering::Relaxed);
             }
             if damaged {
-                return Err("a message is not the one that was written".into());
+                return Err("a message differs from the one that was written".into());
             }
             Ok(())
         });

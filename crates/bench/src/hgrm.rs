@@ -1,16 +1,16 @@
-//! Histograms as the text that the public `HdrHistogram` plotter reads (`.hgrm`).
+//! Histograms in the text format of the public `HdrHistogram` plotter (`.hgrm`).
 
 use std::io::{self, Write};
 
 use hdrhistogram::Histogram;
 
-/// Steps between one halving of the distance to 100 per cent and the next; what the original tools use.
+/// Steps per halving of the distance to 100 percent; the same as in the original tools.
 const TICKS_PER_HALF: u32 = 5;
 
-/// Writes the percentile distribution of `histogram`, recorded in nanoseconds, in microseconds.
+/// Writes the percentile distribution of `histogram` in microseconds. The recorded values are nanoseconds.
 ///
 /// # Errors
-/// Whatever `out` answers.
+/// Any error of `out`.
 pub fn write(histogram: &Histogram<u64>, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
@@ -29,7 +29,7 @@ pub fn write(histogram: &Histogram<u64>, out: &mut impl Write) -> io::Result<()>
                 "{value:12.3} {quantile:2.12} {count:10} {inverse:14.2}"
             )?;
         } else {
-            // The plotter knows a last line by its missing fourth column.
+            // The plotter recognises the last line by its missing fourth column.
             writeln!(out, "{value:12.3} {quantile:2.12} {count:10}")?;
         }
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn has_the_columns_and_the_footer_of_the_format() {
+    fn hgrm_text_has_columns_and_footer() {
         let mut histogram = Histogram::new(3).unwrap();
         for value in 1..=1_000 {
             histogram.record(value * 1_000).unwrap();

@@ -1,9 +1,9 @@
-//! Load-test rig: scheduled load, histograms, reports.
+//! Load generator: scheduled load, histograms, reports.
 
 #![forbid(unsafe_code)]
 
 pub mod echo;
-pub mod ends;
+pub mod client_api;
 pub mod hgrm;
 pub mod payload;
 pub mod ping;

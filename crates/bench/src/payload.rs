@@ -1,15 +1,15 @@
-//! What a benchmark message carries: when it was due, which one it is, and bytes that show any damage.
+//! Payload of a benchmark message: due time, sequence number, and filler bytes that reveal damage.
 
-/// Bytes of the timestamp and the sequence number: the shortest message.
+/// Length of the due time and the sequence number; the minimum length of a message.
 pub const MIN_LENGTH: usize = 16;
 
-/// Writes message `sequence`, due at `due_ns`, over the whole of `message` (at least [`MIN_LENGTH`] bytes).
+/// Writes message `sequence`, due at `due_ns`, over all of `message` (at least [`MIN_LENGTH`] bytes).
 #[inline]
 pub fn write(message: &mut [u8], due_ns: i64, sequence: u64) {
     let (head, body) = message.split_at_mut(MIN_LENGTH);
     head[..8].copy_from_slice(&due_ns.to_le_bytes());
     head[8..].copy_from_slice(&sequence.to_le_bytes());
-    // Word by word: most messages are too short to be worth a call.
+    // Written in words of 8 bytes: most messages are too short for a call to pay off.
     let word = [filler(sequence); 8];
     let mut words = body.chunks_exact_mut(word.len());
     for part in &mut words {
@@ -20,19 +20,19 @@ pub fn write(message: &mut [u8], due_ns: i64, sequence: u64) {
     }
 }
 
-/// Why a message that came back is not the one that was sent.
+/// Difference between a received message and the one that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
-    /// The message has another length than was sent.
+    /// The length differs from the one that was sent.
     Length(usize),
     /// A byte after the header differs from what was sent.
     Content,
 }
 
-/// The due time and sequence number of a message of `length` bytes, or what is wrong with it.
+/// Returns the due time and the sequence number of a message of `length` bytes.
 ///
 /// # Errors
-/// [`Damage`] where the length or a byte is not what [`write()`] made.
+/// [`Damage`] if the length or a byte differs from what [`write()`] wrote.
 #[inline]
 pub fn read(message: &[u8], length: usize) -> Result<(i64, u64), Damage> {
     if message.len() != length || length < MIN_LENGTH {
@@ -44,11 +44,11 @@ pub fn read(message: &[u8], length: usize) -> Result<(i64, u64), Damage> {
     let due_ns = i64::from_le_bytes(word);
     word.copy_from_slice(&head[8..]);
     let sequence = u64::from_le_bytes(word);
-    let wanted = filler(sequence);
-    // One pass without a branch per byte, which the compiler turns into vector code.
+    let expected = filler(sequence);
+    // One pass without a branch per byte, so that the compiler can vectorise it.
     let difference = body
         .iter()
-        .fold(0, |difference, byte| difference | (byte ^ wanted));
+        .fold(0, |difference, byte| difference | (byte ^ expected));
     if difference == 0 {
         Ok((due_ns, sequence))
     } else {
@@ -66,14 +66,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_was_written() {
+    fn read_after_write_returns_due_time_and_sequence() {
         let mut message = vec![0; 288];
         write(&mut message, 42, 7);
         assert_eq!(read(&message, 288), Ok((42, 7)));
     }
 
     #[test]
-    fn sees_damage() {
+    fn read_of_damaged_message_fails() {
         let mut message = vec![0; 64];
         write(&mut message, 42, 7);
         assert_eq!(read(&message[..63], 64), Err(Damage::Length(63)));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_message_is_the_header() {
+    fn read_of_header_only_message_succeeds() {
         let mut message = vec![0; MIN_LENGTH];
         write(&mut message, -1, u64::MAX);
         assert_eq!(read(&message, MIN_LENGTH), Ok((-1, u64::MAX)));

@@ -1,49 +1,50 @@
-//! The ping-pong benchmark: one message is under way at any time, there and back. What it measures is the road alone.
+//! The ping-pong benchmark: at most one message is in flight. It measures the latency of the data path without
+//! queueing.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use taran_core::clock::{Clock, SystemClock, saturating_nanos};
 
-use crate::ends::{Host, Incoming, Outgoing};
+use crate::client_api::{BenchClient, BenchPublication, BenchSubscription};
 use crate::payload;
 use crate::side::RunError;
 
 const FRAGMENT_LIMIT: usize = 10;
-/// Round trips longer than this are recorded as this.
-const LONGEST_NS: u64 = 100_000_000_000;
+/// Upper bound of recorded round trips; longer ones are recorded as this value.
+const MAX_RECORDED_NS: u64 = 100_000_000_000;
 
-/// A ping-pong run.
+/// Configuration of a ping-pong run.
 #[derive(Debug, Clone)]
 pub struct PingConfig {
-    /// There.
+    /// Channel of the requests.
     pub channel: String,
-    /// And back; may be the same, as the streams differ.
+    /// Channel of the replies; may equal `channel`, because the stream ids differ.
     pub reply_channel: String,
-    /// Stream there; the one back has the next number.
+    /// Stream id of the requests; the replies use the next one.
     pub stream_id: i32,
-    /// Payload bytes of a message, at least [`payload::MIN_LENGTH`] and at most what a frame carries.
+    /// Payload length of a message in bytes, at least [`payload::MIN_LENGTH`] and at most what one frame carries.
     pub length: usize,
-    /// Time that is measured.
+    /// Duration of the measurement.
     pub duration: Duration,
-    /// Time before it that is not.
+    /// Duration of the unmeasured run before it.
     pub warmup: Duration,
-    /// How long to wait for the other side, and for a message.
-    pub patience: Duration,
+    /// Timeout for the connection and for each reply.
+    pub timeout: Duration,
 }
 
-/// Sends, waits, and sends again: the round trips in nanoseconds.
+/// Sends a message, waits for its reply, and repeats. Returns the round trips in nanoseconds.
 ///
 /// # Errors
-/// [`RunError`] where a driver, a connection or an option is at fault, or a message did not come back as it was.
-pub fn ping<H: Host>(config: &PingConfig, side: &mut H) -> Result<Histogram<u64>, RunError> {
-    let mut back = side.subscription(&config.reply_channel, config.stream_id + 1)?;
-    let mut there = side.publication(&config.channel, config.stream_id)?;
-    side.wait(config.patience, "the other side to connect", || {
-        there.is_connected() && back.is_connected()
+/// [`RunError`] if a driver, a connection or an option fails, or if a reply differs from its request.
+pub fn ping<H: BenchClient>(config: &PingConfig, side: &mut H) -> Result<Histogram<u64>, RunError> {
+    let mut replies = side.subscription(&config.reply_channel, config.stream_id + 1)?;
+    let mut requests = side.publication(&config.channel, config.stream_id)?;
+    side.wait(config.timeout, "the other side to connect", || {
+        requests.is_connected() && replies.is_connected()
     })?;
     let mut clock = SystemClock::new();
-    let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3)
+    let mut histogram = Histogram::new_with_bounds(1, MAX_RECORDED_NS, 3)
         .map_err(|error| RunError::Config(error.to_string()))?;
     let start_ns = clock
         .now()
@@ -56,13 +57,13 @@ pub fn ping<H: Host>(config: &PingConfig, side: &mut H) -> Result<Histogram<u64>
         if sent_ns >= end_ns {
             return Ok(histogram);
         }
-        send(&mut there, side, config, |message| {
+        send(&mut requests, side, config, |message| {
             payload::write(message, sent_ns, sequence);
         })?;
-        let came = wait_for(&mut back, side, config, &mut clock)?;
-        if came != Some(sequence) {
+        let received = wait_for_reply(&mut replies, side, config, &mut clock)?;
+        if received != Some(sequence) {
             return Err(RunError::Config(format!(
-                "message {sequence} came back as {came:?}"
+                "message {sequence} came back as {received:?}"
             )));
         }
         if sent_ns >= start_ns {
@@ -73,81 +74,81 @@ pub fn ping<H: Host>(config: &PingConfig, side: &mut H) -> Result<Histogram<u64>
     }
 }
 
-/// Sends back what comes, until the other side is gone. `ready` is called once the subscription stands.
+/// Sends every message back until the other side disconnects. `ready` is called once the subscription is registered.
 ///
 /// # Errors
-/// [`RunError`] where a driver, a connection or an option is at fault.
-pub fn pong<H: Host>(
+/// [`RunError`] if a driver, a connection or an option fails.
+pub fn pong<H: BenchClient>(
     config: &PingConfig,
     side: &mut H,
     ready: impl FnOnce(),
 ) -> Result<(), RunError> {
-    let mut there = side.subscription(&config.channel, config.stream_id)?;
-    let mut back = side.publication(&config.reply_channel, config.stream_id + 1)?;
+    let mut requests = side.subscription(&config.channel, config.stream_id)?;
+    let mut replies = side.publication(&config.reply_channel, config.stream_id + 1)?;
     ready();
-    side.wait(config.patience, "the other side to connect", || {
-        there.is_connected() && back.is_connected()
+    side.wait(config.timeout, "the other side to connect", || {
+        requests.is_connected() && replies.is_connected()
     })?;
     let mut message = Vec::with_capacity(config.length);
-    while there.is_connected() {
+    while requests.is_connected() {
         message.clear();
-        there.receive(1, |came| message.extend_from_slice(came))?;
+        requests.receive(1, |payload| message.extend_from_slice(payload))?;
         if !message.is_empty() {
-            send(&mut back, side, config, |room| {
-                room.copy_from_slice(&message);
+            send(&mut replies, side, config, |buffer| {
+                buffer.copy_from_slice(&message);
             })?;
         }
-        side.turn()?;
+        side.duty_cycle()?;
     }
     Ok(())
 }
 
 #[inline]
-fn send<H: Host>(
+fn send<H: BenchClient>(
     publication: &mut H::Publication,
     side: &mut H,
     config: &PingConfig,
     mut fill: impl FnMut(&mut [u8]),
 ) -> Result<(), RunError> {
-    // A term that is full, mostly: the next try has the next term.
+    // Mostly the end of a term: the next attempt uses the next term.
     while !publication.send(config.length, &mut fill)? {
-        side.turn()?;
+        side.duty_cycle()?;
     }
-    side.turn()
+    side.duty_cycle()
 }
 
-/// The number of the message that comes next; `None` for one that was not sent like this.
+/// Waits for the next message and returns its sequence number, or `None` if the message is damaged.
 #[inline]
-fn wait_for<H: Host>(
+fn wait_for_reply<H: BenchClient>(
     subscription: &mut H::Subscription,
     side: &mut H,
     config: &PingConfig,
     clock: &mut SystemClock,
 ) -> Result<Option<u64>, RunError> {
-    /// Turns between two looks at the clock.
-    const TURNS: u32 = 1 << 16;
+    /// Duty cycles between two readings of the clock.
+    const CLOCK_INTERVAL: u32 = 1 << 16;
     let mut deadline_ns = None;
-    let mut turns = 0_u32;
+    let mut cycles = 0_u32;
     loop {
-        let mut came = None;
+        let mut sequence = None;
         let fragments = subscription.receive(FRAGMENT_LIMIT, |message| {
-            came = payload::read(message, config.length)
+            sequence = payload::read(message, config.length)
                 .ok()
                 .map(|(_, sequence)| sequence);
         })?;
         if fragments > 0 {
-            return Ok(came);
+            return Ok(sequence);
         }
-        side.turn()?;
-        turns = turns.wrapping_add(1);
-        if turns.is_multiple_of(TURNS) {
+        side.duty_cycle()?;
+        cycles = cycles.wrapping_add(1);
+        if cycles.is_multiple_of(CLOCK_INTERVAL) {
             let now_ns = clock.now().nanos;
             let deadline_ns = *deadline_ns
-                .get_or_insert(now_ns.saturating_add(saturating_nanos(config.patience)));
+                .get_or_insert(now_ns.saturating_add(saturating_nanos(config.timeout)));
             if now_ns > deadline_ns {
                 return Err(RunError::TimedOut(
-                    config.patience,
-                    "a message to come back",
+                    config.timeout,
+                    "the reply to a message",
                 ));
             }
         }

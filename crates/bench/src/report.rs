@@ -1,44 +1,44 @@
-//! What a run has shown, as a table for people and as an exit code for scripts.
+//! Result of an echo run: a table for people and an exit code for scripts.
 
 use std::fmt;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Share of the asked rate below which a run counts as "rate not held".
+/// Fraction of the requested rate below which the verdict is "rate not held".
 pub const RATE_TOLERANCE: f64 = 0.99;
 
-/// The result of an echo run.
+/// Result of an echo run.
 #[derive(Debug, Clone)]
 pub struct EchoReport {
-    /// Messages a second that were asked for.
+    /// Requested rate in messages per second.
     pub rate: u64,
-    /// Bytes of payload in each message.
+    /// Payload length of a message in bytes.
     pub length: usize,
-    /// From the first due time to the last send of the measured part.
+    /// Time from the first due time to the last send of the measured part.
     pub elapsed: Duration,
-    /// Messages sent in the measured part.
+    /// Number of messages sent in the measured part.
     pub sent: u64,
-    /// Messages of the measured part that came back.
+    /// Number of messages of the measured part that were received.
     pub received: u64,
-    /// Messages that came back, but twice, out of order or with wrong bytes.
+    /// Number of received messages that were duplicated, out of order or corrupt.
     pub damaged: u64,
-    /// Sends that met back-pressure or a term rotation and had to be tried again.
+    /// Number of sends repeated after back-pressure or a term rotation.
     pub retries: u64,
-    /// Round trips in nanoseconds, each from the moment at which the message was due.
+    /// Round trips in nanoseconds, each from the time at which the message was due.
     pub histogram: Histogram<u64>,
 }
 
-/// How a run ended. The discriminants are the exit codes of the command.
+/// Outcome of a run. The discriminants are the exit codes of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Everything came back, at the rate that was asked for.
+    /// All messages were received at the requested rate.
     Held = 0,
     /// Some messages were lost or damaged.
     Lost = 3,
-    /// Everything came back, but sending fell behind the schedule.
+    /// All messages were received, but sending fell behind the schedule.
     RateNotHeld = 4,
-    /// Not one message came back.
+    /// No message was received.
     NothingCameBack = 5,
 }
 
@@ -54,14 +54,14 @@ impl fmt::Display for Verdict {
 }
 
 impl EchoReport {
-    /// Messages a second that were really sent.
+    /// Returns the achieved rate in messages per second.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts of messages are far below 2^53
     pub fn achieved_rate(&self) -> f64 {
         self.sent as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// The verdict that decides the exit code: the gravest one that holds.
+    /// Returns the verdict for the exit code: the most severe one that applies.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // rates are far below 2^53
     pub fn verdict(&self) -> Verdict {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gravest_verdict_wins() {
+    fn verdict_with_several_failures_is_the_most_severe() {
         assert_eq!(report(1_000, 1_000, 1_000).verdict(), Verdict::Held);
         assert_eq!(report(1_000, 1_000, 1_009).verdict(), Verdict::Held);
         assert_eq!(report(1_000, 1_000, 1_020).verdict(), Verdict::RateNotHeld);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_names_each_percentile() {
+    fn report_text_lists_each_percentile() {
         let text = report(1_000, 1_000, 1_000).to_string();
         for name in [
             "p50",

@@ -1,4 +1,4 @@
-//! One side of a benchmark: a client, and the driver below it where none is running.
+//! One side of a benchmark: a client, and an embedded driver unless a running one is used.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,74 +10,75 @@ use taran::{Client, Context, ExclusivePublication, Pending, Subscription};
 use taran_core::affinity;
 use taran_driver::{DriverContext, MediaDriver};
 
-/// Turns of the driver between two turns of an invoked client: it has a few timers and rare news.
-const TURNS_PER_CLIENT_TURN: u32 = 64;
+/// Driver duty cycles per duty cycle of an invoked client. The client has only a few timers and rarely receives
+/// responses.
+const DRIVER_CYCLES_PER_CLIENT_CYCLE: u32 = 64;
 
-/// Why a benchmark could not run.
+/// Reason why a benchmark could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// An option or the set-up is at fault.
+    /// An option or the setup is invalid.
     #[error("{0}")]
     Config(String),
     /// The embedded driver did not start.
     #[error("embedded driver: {0}")]
     Driver(#[from] taran_driver::DriverError),
-    /// No connection to the driver.
+    /// The client could not connect to the driver.
     #[error(transparent)]
     Connect(#[from] taran::ConnectError),
-    /// The driver refused a publication or subscription.
+    /// The driver rejected a publication or subscription.
     #[error(transparent)]
     Add(#[from] taran::AddError),
-    /// A send failed for good.
+    /// A send failed permanently.
     #[error("sending: {0}")]
     Offer(#[from] taran::OfferError),
-    /// A poll failed for good.
+    /// A poll failed permanently.
     #[error("receiving: {0}")]
     Poll(#[from] taran::PollError),
-    /// Something that had to happen did not.
-    #[error("waited {0:?} for {1}, in vain")]
+    /// An expected event did not occur in time.
+    #[error("timed out after {0:?} waiting for {1}")]
     TimedOut(Duration, &'static str),
-    /// Somebody else's client or driver failed.
+    /// Another implementation's client or driver failed.
     #[error("{0}")]
     Peer(String),
-    /// Somebody raised the stop flag.
+    /// The stop flag was set.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// What a side is made of.
+/// Configuration of a side.
 #[derive(Debug, Clone)]
 pub struct SideSpec {
     /// Directory of a running driver; `None` embeds one.
     pub aeron_dir: Option<PathBuf>,
-    /// Threading mode of an embedded driver. `INVOKER` runs driver, client and benchmark on the one calling thread.
+    /// Threading mode of an embedded driver. `INVOKER` runs driver, client and benchmark on the calling thread.
     pub threading: String,
-    /// Options of an embedded driver, by name.
+    /// Options of an embedded driver: name and value.
     pub driver_options: Vec<(String, String)>,
-    /// What makes an embedded driver.
-    pub embed: Embed,
-    /// Core of the calling thread, and of the threads that it starts.
+    /// Launches an embedded driver.
+    pub launch_driver: LaunchDriver,
+    /// Core of the calling thread and of the threads that it starts.
     pub cpu: Option<usize>,
-    /// Raised when the side shall end early.
+    /// Set to end the side early.
     pub stop: Arc<AtomicBool>,
 }
 
-/// A driver that lives in this process until it is dropped. Where it has no threads of its own, it lives in its turns.
-pub trait Embedded: fmt::Debug + Send {
-    /// Where clients find it.
+/// A driver in this process, closed when dropped. With threading mode `INVOKER` it runs in [`Self::invoke`].
+pub trait EmbeddedDriver: fmt::Debug + Send {
+    /// Returns its Aeron directory.
     fn aeron_dir(&self) -> &Path;
 
-    /// One turn of all its agents, if it was started with the mode `INVOKER`.
+    /// Runs one duty cycle of all its agents if its threading mode is `INVOKER`.
     ///
     /// # Errors
-    /// [`RunError::Peer`] where it cannot go on.
+    /// [`RunError::Peer`] if the driver has failed.
     fn invoke(&mut self) -> Result<(), RunError>;
 }
 
-/// Starts an embedded driver in the threading mode and with the options of a side.
-pub type Embed = fn(&SideSpec) -> Result<Box<dyn Embedded>, RunError>;
+/// Launches an embedded driver with the threading mode and the options of a side.
+pub type LaunchDriver = fn(&SideSpec) -> Result<Box<dyn EmbeddedDriver>, RunError>;
 
-impl Embedded for MediaDriver {
+impl EmbeddedDriver for MediaDriver {
     fn aeron_dir(&self) -> &Path {
         MediaDriver::aeron_dir(self)
     }
@@ -88,21 +89,21 @@ impl Embedded for MediaDriver {
     }
 }
 
-/// A client, and the driver that it embeds. Closed in that order when dropped.
+/// A client and its embedded driver, closed in this order when dropped.
 #[derive(Debug)]
 pub struct Side {
     client: Client,
-    driver: Option<Box<dyn Embedded>>,
+    driver: Option<Box<dyn EmbeddedDriver>>,
     is_invoked: bool,
-    turns: u32,
+    cycles: u32,
     stop: Arc<AtomicBool>,
 }
 
 impl Side {
-    /// Pins the calling thread, starts the driver, connects.
+    /// Pins the calling thread, launches the driver and connects the client.
     ///
     /// # Errors
-    /// [`RunError`] where the core, an option, the driver or the connection is at fault.
+    /// [`RunError`] if the core, an option, the driver or the connection fails.
     pub fn start(spec: &SideSpec) -> Result<Side, RunError> {
         if let Some(cpu) = spec.cpu {
             affinity::pin_current_thread(cpu)
@@ -110,7 +111,7 @@ impl Side {
         }
         let driver = match &spec.aeron_dir {
             Some(_) => None,
-            None => Some((spec.embed)(spec)?),
+            None => Some((spec.launch_driver)(spec)?),
         };
         let is_invoked = driver.is_some() && spec.threading == "INVOKER";
         let context = match (&spec.aeron_dir, &driver) {
@@ -123,30 +124,30 @@ impl Side {
             client,
             driver,
             is_invoked,
-            turns: 0,
+            cycles: 0,
             stop: Arc::clone(&spec.stop),
         })
     }
 
-    /// The driver's directory.
+    /// Returns the driver's directory.
     #[must_use]
     pub fn aeron_dir(&self) -> &Path {
         self.client.aeron_dir()
     }
 
-    /// Whether driver and client run in [`Self::turn`].
+    /// Returns true if driver and client run in [`Self::duty_cycle`].
     #[must_use]
     pub fn is_invoked(&self) -> bool {
         self.is_invoked
     }
 
-    /// One turn of whatever the calling thread has to run besides the benchmark. Where driver and client have threads of
-    /// their own, it offers them the core: they may well have no other.
+    /// Runs one duty cycle of everything that the calling thread invokes besides the benchmark. If driver and client
+    /// have their own threads, it yields the core instead: they may have no other one.
     ///
     /// # Errors
-    /// [`RunError::Interrupted`] once the stop flag is raised.
+    /// [`RunError::Interrupted`] once the stop flag is set.
     #[inline]
-    pub fn turn(&mut self) -> Result<(), RunError> {
+    pub fn duty_cycle(&mut self) -> Result<(), RunError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
@@ -157,18 +158,18 @@ impl Side {
         if let Some(driver) = &mut self.driver {
             driver.invoke()?;
         }
-        self.turns += 1;
-        if self.turns >= TURNS_PER_CLIENT_TURN {
-            self.turns = 0;
+        self.cycles += 1;
+        if self.cycles >= DRIVER_CYCLES_PER_CLIENT_CYCLE {
+            self.cycles = 0;
             self.client.invoke();
         }
         Ok(())
     }
 
-    /// Adds a subscription, while the driver runs on.
+    /// Adds a subscription while the driver keeps running.
     ///
     /// # Errors
-    /// As the client says.
+    /// The error of the client.
     pub fn add_subscription(
         &mut self,
         channel: &str,
@@ -178,10 +179,10 @@ impl Side {
         self.resolve(pending)
     }
 
-    /// Adds an exclusive publication, while the driver runs on.
+    /// Adds an exclusive publication while the driver keeps running.
     ///
     /// # Errors
-    /// As the client says.
+    /// The error of the client.
     pub fn add_exclusive_publication(
         &mut self,
         channel: &str,
@@ -193,20 +194,20 @@ impl Side {
         self.resolve(pending)
     }
 
-    /// Adds an exclusive publication to each of these streams, many at a time.
+    /// Adds an exclusive publication for each stream, with many requests outstanding.
     ///
     /// # Errors
-    /// As the client says.
+    /// The error of the client.
     pub fn add_exclusive_publications(
         &mut self,
         channel: &str,
         stream_ids: &[i32],
     ) -> Result<Vec<ExclusivePublication>, RunError> {
-        /// As many as a driver's command buffer surely takes.
-        const AT_ONCE: usize = 256;
+        /// Requests that fit into a driver's command buffer in any case.
+        const MAX_OUTSTANDING: usize = 256;
         let mut publications = Vec::with_capacity(stream_ids.len());
-        for stream_ids in stream_ids.chunks(AT_ONCE) {
-            let mut pending = Vec::with_capacity(AT_ONCE);
+        for stream_ids in stream_ids.chunks(MAX_OUTSTANDING) {
+            let mut pending = Vec::with_capacity(MAX_OUTSTANDING);
             for stream_id in stream_ids {
                 let client = &mut self.client;
                 pending.push(client.async_add_exclusive_publication(channel, *stream_id)?);
@@ -218,13 +219,13 @@ impl Side {
         Ok(publications)
     }
 
-    /// The client gives up by itself when the driver does not answer.
+    /// Waits for a registration. The client reports a timeout if the driver does not respond.
     fn resolve<T>(&mut self, mut pending: Pending<T>) -> Result<T, RunError> {
         loop {
             if let Some(result) = pending.poll() {
                 return result.map_err(RunError::from);
             }
-            self.turn()?;
+            self.duty_cycle()?;
             if self.is_invoked {
                 self.client.invoke();
             } else {
@@ -234,11 +235,11 @@ impl Side {
     }
 }
 
-/// Starts our own driver.
+/// Launches a Taran driver.
 ///
 /// # Errors
-/// [`RunError::Driver`] as the driver says.
-pub fn embed(spec: &SideSpec) -> Result<Box<dyn Embedded>, RunError> {
+/// [`RunError::Driver`] if the driver does not start.
+pub fn launch_embedded(spec: &SideSpec) -> Result<Box<dyn EmbeddedDriver>, RunError> {
     let context = spec
         .driver_options
         .iter()

@@ -1,4 +1,4 @@
-//! The echo benchmark, small: everything comes back, in every threading mode and over each medium.
+//! Short echo benchmarks over each medium and threading mode: every message is echoed.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,7 +8,8 @@ use taran_bench::echo::{EchoConfig, run};
 use taran_bench::report::Verdict;
 
 fn config(port: u16) -> EchoConfig {
-    // Ports differ between processes that run at the same time.
+    // Ports differ between test processes that run at the same time.
+    //
     let base = 23_000 + std::process::id() as u16 % 100 * 20;
     EchoConfig {
         channel: format!("aeron:udp?endpoint=127.0.0.1:{}", base + port),
@@ -16,15 +17,16 @@ fn config(port: u16) -> EchoConfig {
         rate: 2_000,
         duration: Duration::from_millis(500),
         warmup: Duration::from_millis(100),
-        patience: Duration::from_secs(30),
+        timeout: Duration::from_secs(30),
         cpus: Vec::new(),
         progress: false,
         ..EchoConfig::default()
     }
 }
 
-/// The verdict may be that the rate was not held: the machine may be busy with other tests.
-fn everything_comes_back(config: &EchoConfig) {
+/// Runs a benchmark and checks that every message is echoed. The verdict may be "rate not held", because the machine
+/// may be busy with other tests.
+fn assert_all_echoed(config: &EchoConfig) {
     let report = run(config, &Arc::new(AtomicBool::new(false)))
         .expect("both sides run")
         .expect("the client reports");
@@ -39,21 +41,21 @@ fn everything_comes_back(config: &EchoConfig) {
 }
 
 #[test]
-fn with_invoked_drivers() {
-    everything_comes_back(&config(0));
+fn echo_with_invoked_drivers_loses_nothing() {
+    assert_all_echoed(&config(0));
 }
 
 #[test]
-fn with_drivers_on_threads_of_their_own() {
-    everything_comes_back(&EchoConfig {
+fn echo_with_threaded_drivers_loses_nothing() {
+    assert_all_echoed(&EchoConfig {
         threading: "SHARED".to_owned(),
         ..config(2)
     });
 }
 
 #[test]
-fn with_messages_of_several_fragments() {
-    everything_comes_back(&EchoConfig {
+fn echo_of_fragmented_messages_loses_nothing() {
+    assert_all_echoed(&EchoConfig {
         length: 10_000,
         rate: 2_000,
         ..config(4)
@@ -61,15 +63,15 @@ fn with_messages_of_several_fragments() {
 }
 
 #[test]
-fn in_batches() {
-    everything_comes_back(&EchoConfig {
+fn echo_in_batches_loses_nothing() {
+    assert_all_echoed(&EchoConfig {
         batch: 10,
         ..config(6)
     });
 }
 
 #[test]
-fn what_cannot_be_run_is_said() {
+fn echo_with_too_short_message_is_rejected() {
     let stop = Arc::new(AtomicBool::new(false));
     let too_short = EchoConfig {
         length: 8,

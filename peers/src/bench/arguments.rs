@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use taran_bench::echo::{EchoConfig, Role};
 use taran_bench::ping::PingConfig;
-use taran_bench::side::{Embed, SideSpec};
+use taran_bench::side::{LaunchDriver, SideSpec};
 use taran_bench::stream::StreamConfig;
 
 /// The first stream of all benchmarks; the way back of round trips has the next number.
@@ -79,12 +79,12 @@ pub struct Common {
 impl Common {
     /// The client's side.
     #[must_use]
-    pub fn side(&self, embed: Embed, stop: Arc<AtomicBool>) -> SideSpec {
+    pub fn side(&self, launch_driver: LaunchDriver, stop: Arc<AtomicBool>) -> SideSpec {
         SideSpec {
             aeron_dir: self.aeron_dir.clone(),
             threading: INVOKER.to_owned(),
             driver_options: Vec::new(),
-            embed,
+            launch_driver,
             cpu: self.cpus.first().copied(),
             stop,
         }
@@ -105,7 +105,7 @@ impl Common {
             driver_options: Vec::new(),
             threading: INVOKER.to_owned(),
             cpu: self.cpus.first().copied(),
-            patience: PATIENCE,
+            timeout: PATIENCE,
         }
     }
 
@@ -119,13 +119,13 @@ impl Common {
             length: self.length,
             duration: Duration::from_millis(self.measure_ms),
             warmup: Duration::from_millis(self.warmup_ms),
-            patience: PATIENCE,
+            timeout: PATIENCE,
         }
     }
 
     /// For round trips by schedule.
     #[must_use]
-    pub fn echo(&self, rate: u64, embed: Embed) -> EchoConfig {
+    pub fn echo(&self, rate: u64, launch_driver: LaunchDriver) -> EchoConfig {
         EchoConfig {
             role: Role::Both,
             channel: self.there(),
@@ -137,10 +137,10 @@ impl Common {
             duration: Duration::from_millis(self.measure_ms),
             warmup: Duration::from_millis(self.warmup_ms),
             aeron_dir: self.aeron_dir.clone(),
-            embed,
+            launch_driver,
             threading: INVOKER.to_owned(),
             cpus: self.cpus.clone(),
-            patience: LATE,
+            timeout: LATE,
             progress: false,
             ..EchoConfig::default()
         }

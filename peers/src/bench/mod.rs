@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use taran_bench::ends::Host;
+use taran_bench::client_api::BenchClient;
 use taran_bench::report::{EchoReport, RATE_TOLERANCE};
 use taran_bench::side::RunError;
 use taran_bench::{ping, stream};
@@ -25,7 +25,7 @@ pub type Found = Result<Option<Measured>, RunError>;
 ///
 /// # Errors
 /// As the benchmark says.
-pub fn run<H: Host>(end: &End, side: &mut H) -> Found {
+pub fn run<H: BenchClient>(end: &End, side: &mut H) -> Found {
     match end {
         End::Publish(common) => {
             stream::publish(&common.stream(), side)?;

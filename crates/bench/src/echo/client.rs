@@ -1,4 +1,4 @@
-//! The side that sends by schedule and measures.
+//! The client side: sends on schedule and measures round trips.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,29 +9,29 @@ use taran_core::clock::{Clock, SystemClock};
 
 use super::config::EchoConfig;
 use super::progress::{Counts, Progress};
-use crate::ends::Host;
+use crate::client_api::BenchClient;
 use crate::payload;
 use crate::report::EchoReport;
 use crate::schedule::Schedule;
 use crate::side::{RunError, Side};
 
-/// The other side has so long to connect at least, however soon messages have to be back.
-const CONNECTS: Duration = Duration::from_secs(10);
+/// Minimum timeout for the connection, even if the configured timeout for messages is shorter.
+const MIN_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Most messages sent between two looks at the subscription.
+/// Most messages sent between two polls of the subscription.
 const BURST: u32 = 64;
-/// Most fragments taken by one poll.
+/// Most fragments per poll.
 const FRAGMENT_LIMIT: usize = 64;
-/// Round trips longer than this are recorded as this.
-const LONGEST_NS: u64 = 100_000_000_000;
+/// Upper bound of recorded round trips; longer ones are recorded as this value.
+const MAX_RECORDED_NS: u64 = 100_000_000_000;
 
-/// Sends and measures, warm-up first.
+/// Runs the warm-up, then the measured iterations.
 pub(super) fn run(config: &EchoConfig, side: &mut Side) -> Result<EchoReport, RunError> {
     let mut client = EchoClient::connect(config, side)?;
-    client.phase(config.warmup, side)?;
+    client.run_phase(config.warmup, side)?;
     client.results.clear();
     for _ in 0..config.iterations {
-        client.phase(config.duration, side)?;
+        client.run_phase(config.duration, side)?;
     }
     let results = client.results;
     Ok(EchoReport {
@@ -53,17 +53,18 @@ struct EchoClient {
     clock: SystemClock,
     rate: u64,
     batch: u64,
-    patience: Duration,
-    /// One message, for those that do not fit a frame and cannot be claimed.
+    timeout: Duration,
+    /// Buffer for messages that are too long for a claim.
     message: Vec<u8>,
-    /// Number of the next message to be sent, and to come back, over all phases.
+    /// Sequence number of the next message to send, over all phases.
     next_sent: u64,
+    /// Sequence number of the next message to be received, over all phases.
     next_received: u64,
     results: Results,
     progress: Progress,
 }
 
-/// What a phase adds up.
+/// Totals of the measured phases.
 struct Results {
     elapsed: Duration,
     sent: u64,
@@ -86,18 +87,18 @@ impl EchoClient {
         let subscription = side.add_subscription(&config.reply_channel, config.reply_stream_id)?;
         let publication = side.add_exclusive_publication(&config.channel, config.stream_id)?;
         side.wait(
-            config.patience.max(CONNECTS),
-            "the echoing side to connect",
+            config.timeout.max(MIN_CONNECT_TIMEOUT),
+            "the echo server to connect",
             || publication.is_connected() && subscription.is_connected(),
         )?;
         let max = publication.max_message_length();
         if config.length > max {
             return Err(RunError::Config(format!(
-                "length is {} bytes, but a message on {} has at most {max}; raise its term-length",
+                "length is {} bytes, but a message on {} is limited to {max}; increase its term-length",
                 config.length, config.channel
             )));
         }
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3)
+        let histogram = Histogram::new_with_bounds(1, MAX_RECORDED_NS, 3)
             .map_err(|error| RunError::Config(error.to_string()))?;
         Ok(EchoClient {
             publication,
@@ -106,7 +107,7 @@ impl EchoClient {
             clock: SystemClock::new(),
             rate: config.rate,
             batch: config.batch,
-            patience: config.patience,
+            timeout: config.timeout,
             message: vec![0; config.length],
             next_sent: 0,
             next_received: 0,
@@ -122,12 +123,12 @@ impl EchoClient {
         })
     }
 
-    /// Sends at the rate for `duration`, then waits for what is still on its way.
-    fn phase(&mut self, duration: Duration, side: &mut Side) -> Result<(), RunError> {
+    /// Sends at the configured rate for `duration`, then waits for the remaining replies.
+    fn run_phase(&mut self, duration: Duration, side: &mut Side) -> Result<(), RunError> {
         let start_ns = self.clock.now().nanos;
         let schedule = Schedule::new(start_ns, self.rate, self.batch);
         let total = schedule.messages_in(duration);
-        let patience_ns = i64::try_from(self.patience.as_nanos()).unwrap_or(i64::MAX);
+        let timeout_ns = i64::try_from(self.timeout.as_nanos()).unwrap_or(i64::MAX);
         let base = self.next_sent;
         let mut last_event_ns = start_ns;
         let mut last_sent_ns = start_ns;
@@ -137,25 +138,25 @@ impl EchoClient {
             if sent > 0 {
                 last_sent_ns = now_ns;
             }
-            side.turn()?;
+            side.duty_cycle()?;
             let received = self.receive()?;
             if sent + received > 0 {
                 last_event_ns = now_ns;
                 self.publish_progress();
-            } else if now_ns - last_event_ns > patience_ns {
+            } else if now_ns - last_event_ns > timeout_ns {
                 break;
             }
         }
-        // The last batch stands for the interval until the next one would be due.
+        // The last batch accounts for the interval until the next one would be due.
         let end_ns = last_sent_ns.max(schedule.due_ns(total));
         self.results.elapsed += Duration::from_nanos(u64::try_from(end_ns - start_ns).unwrap_or(0));
         self.results.sent += self.next_sent - base;
-        // What did not come back is lost: the next phase counts from its own first message.
+        // Replies still missing are lost; the next phase starts at its own first message.
         self.next_received = self.next_sent;
         Ok(())
     }
 
-    /// Sends what is due, up to [`BURST`] messages; gives the number sent.
+    /// Sends the messages that are due, at most [`BURST`]; returns the number sent.
     fn send_due(
         &mut self,
         schedule: &Schedule,
@@ -196,7 +197,7 @@ impl EchoClient {
         Ok(())
     }
 
-    /// Takes what came back; gives the number of fragments.
+    /// Polls for replies; returns the number of fragments.
     fn receive(&mut self) -> Result<u64, RunError> {
         let (clock, results) = (&mut self.clock, &mut self.results);
         let next = &mut self.next_received;
@@ -204,7 +205,7 @@ impl EchoClient {
         let fragments = self.subscription.poll(
             self.assembler
                 .wrap(|message, _| match payload::read(message, length) {
-                    // A gap in the numbers is a loss, found by counting; going back is a repetition.
+                    // A skipped number is a loss, found by counting; a lower number is a duplicate.
                     Ok((due_ns, sequence)) if sequence >= *next => {
                         *next = sequence + 1;
                         results.received += 1;

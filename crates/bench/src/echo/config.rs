@@ -1,61 +1,61 @@
-//! What to run.
+//! Configuration of an echo run.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::payload;
-use crate::side::{Embed, embed};
+use crate::side::{LaunchDriver, launch_embedded};
 
-/// Which part of the benchmark this process plays.
+/// Part of the benchmark that runs in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Both sides, each on a core of its own.
+    /// Both sides, each on its own core.
     Both,
     /// Sends and measures.
     Client,
-    /// Sends back, until it is interrupted.
+    /// Echoes until interrupted.
     Server,
 }
 
-/// An echo run. [`EchoConfig::default`] is the main benchmark: 288-byte messages at 100,000/s over UDP loopback,
-/// two embedded drivers, one core for each side.
+/// Configuration of an echo run. [`EchoConfig::default`] is the main benchmark: 288-byte messages at 100,000/s over UDP
+/// loopback, two embedded drivers, one core for each side.
 #[derive(Debug, Clone)]
 pub struct EchoConfig {
-    /// Which part this process plays.
+    /// Part that runs in this process.
     pub role: Role,
-    /// From the client to the server.
+    /// Channel from the client to the server.
     pub channel: String,
     /// Stream on `channel`.
     pub stream_id: i32,
-    /// From the server back to the client.
+    /// Channel from the server to the client.
     pub reply_channel: String,
     /// Stream on `reply_channel`.
     pub reply_stream_id: i32,
-    /// Messages a second.
+    /// Messages per second.
     pub rate: u64,
-    /// Payload bytes of a message, at least [`payload::MIN_LENGTH`].
+    /// Payload length of a message in bytes, at least [`payload::MIN_LENGTH`].
     pub length: usize,
-    /// Messages that are due together.
+    /// Messages that are due at the same time.
     pub batch: u64,
-    /// Length of one measured iteration.
+    /// Duration of one measured iteration.
     pub duration: Duration,
-    /// Measured iterations; their round trips go into one histogram.
+    /// Number of measured iterations; their round trips go into one histogram.
     pub iterations: u32,
-    /// Time at the same rate before measuring.
+    /// Duration of the unmeasured run at the same rate before the first iteration.
     pub warmup: Duration,
-    /// Directory of a running driver; `None` embeds one for each side, or one for both where a channel is IPC.
+    /// Directory of a running driver. `None` embeds one driver for each side, or one for both if a channel is IPC.
     pub aeron_dir: Option<PathBuf>,
-    /// Options of embedded drivers, by name.
+    /// Options of embedded drivers: name and value.
     pub driver_options: Vec<(String, String)>,
-    /// What makes embedded drivers.
-    pub embed: Embed,
-    /// How embedded drivers run: the name of a threading mode.
+    /// Launches embedded drivers.
+    pub launch_driver: LaunchDriver,
+    /// Threading mode of embedded drivers, by name.
     pub threading: String,
-    /// Cores of the client's and the server's side; empty: not pinned.
+    /// Cores of the client and the server side; empty if threads are not pinned.
     pub cpus: Vec<usize>,
-    /// How long to wait for the other side at the start, and for the last messages at the end.
-    pub patience: Duration,
-    /// Show progress on standard error.
+    /// Timeout for the connection at the start and for the last messages at the end.
+    pub timeout: Duration,
+    /// Whether to print progress on standard error.
     pub progress: bool,
 }
 
@@ -75,17 +75,17 @@ impl Default for EchoConfig {
             warmup: Duration::from_secs(2),
             aeron_dir: None,
             driver_options: Vec::new(),
-            embed,
+            launch_driver: launch_embedded,
             threading: "INVOKER".to_owned(),
             cpus: vec![0, 1],
-            patience: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
             progress: true,
         }
     }
 }
 
 impl EchoConfig {
-    /// Whether the two sides meet in one driver, because a channel goes through its memory.
+    /// Returns true if both sides use one driver, because a channel is IPC.
     #[must_use]
     pub fn is_ipc(&self) -> bool {
         [&self.channel, &self.reply_channel]
@@ -93,14 +93,14 @@ impl EchoConfig {
             .any(|channel| channel.starts_with("aeron:ipc"))
     }
 
-    /// What cannot be run, as a text that says what to change.
+    /// Checks the values; the error text says what to change.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), String> {
         if self.length < payload::MIN_LENGTH {
             return Err(format!(
-                "length is {} bytes; a message carries its due time and number, so it needs at least {}",
+                "length is {} bytes; the minimum is {}, for the due time and the sequence number",
                 self.length,
                 payload::MIN_LENGTH
             ));

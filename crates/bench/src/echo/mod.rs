@@ -1,5 +1,5 @@
-//! The echo benchmark: one side sends at a fixed rate, the other sends everything back, and the first records how
-//! long each round trip took, counted from the moment at which the message was due.
+//! The echo benchmark. The client sends at a fixed rate, the server sends everything back, and the client records each
+//! round trip from the time at which the message was due.
 
 mod client;
 mod config;

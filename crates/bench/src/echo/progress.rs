@@ -1,18 +1,18 @@
-//! A line a second on standard error, printed by a thread of its own so that the measured ones never format.
+//! Prints a progress line per second on standard error, from its own thread so that the measured threads never format.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Counts that the measured thread publishes.
+/// Counts updated by the measured thread.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) sent: AtomicU64,
     pub(super) received: AtomicU64,
 }
 
-/// Prints until it is dropped.
+/// Progress printer; stops when dropped.
 pub(super) struct Progress {
     counts: Arc<Counts>,
     running: Arc<AtomicBool>,
@@ -20,7 +20,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Starts printing where `shown`; counting works either way.
+    /// Starts the printing thread if `shown`. The counts exist in either case.
     pub(super) fn start(shown: bool) -> Progress {
         let counts = Arc::new(Counts::default());
         let running = Arc::new(AtomicBool::new(true));
@@ -35,7 +35,7 @@ impl Progress {
         }
     }
 
-    /// To be written by the measured thread, with relaxed stores.
+    /// Returns the counts, to be written by the measured thread with relaxed stores.
     pub(super) fn counts(&self) -> &Counts {
         &self.counts
     }

@@ -1,4 +1,4 @@
-//! Both sides, or one of them, with threads and drivers as asked for.
+//! Runs both sides or one of them, with the configured threads and drivers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,12 +9,12 @@ use super::{client, server};
 use crate::report::EchoReport;
 use crate::side::{RunError, Side, SideSpec};
 
-/// Runs the benchmark. A [`Role::Server`] runs until `stop` is raised and reports nothing; the other roles end early
-/// with [`RunError::Interrupted`] when it is.
+/// Runs the benchmark. A [`Role::Server`] runs until `stop` is set and returns no report; the other roles return
+/// [`RunError::Interrupted`] when `stop` is set.
 ///
 /// # Errors
-/// [`RunError`] where a driver, a connection or an option is at fault; lost messages and a rate that was not held are
-/// not errors but part of the report.
+/// [`RunError`] if a driver, a connection or an option fails. Lost messages and a missed rate are not errors; the
+/// report contains them.
 pub fn run(config: &EchoConfig, stop: &Arc<AtomicBool>) -> Result<Option<EchoReport>, RunError> {
     config.check().map_err(RunError::Config)?;
     match config.role {
@@ -32,31 +32,31 @@ pub fn run(config: &EchoConfig, stop: &Arc<AtomicBool>) -> Result<Option<EchoRep
 
 fn both(config: &EchoConfig, stop: &Arc<AtomicBool>) -> Result<EchoReport, RunError> {
     let mut side = Side::start(&spec(config, 0, stop))?;
-    // Raised when the measuring side is done, for whatever reason.
+    // Set when the client side has ended, with or without an error.
     let done = Arc::new(AtomicBool::new(false));
-    let mut echoing = spec(config, 1, &done);
+    let mut server = spec(config, 1, &done);
     if config.is_ipc() {
-        echoing.aeron_dir = Some(side.aeron_dir().to_path_buf());
+        server.aeron_dir = Some(side.aeron_dir().to_path_buf());
     }
-    let echoing = {
+    let server = {
         let config = config.clone();
         thread::Builder::new()
             .name("echo-server".to_owned())
             .spawn(move || {
-                let mut side = Side::start(&echoing)?;
+                let mut side = Side::start(&server)?;
                 server::run(&config, &mut side)
             })
-            .map_err(|error| RunError::Config(format!("no thread for the echoing side: {error}")))?
+            .map_err(|error| RunError::Config(format!("cannot start the thread of the echo server: {error}")))?
     };
     let report = client::run(config, &mut side);
     done.store(true, Ordering::Relaxed);
-    // An echoing side that waits for the driver of this one needs it to go on.
-    while !echoing.is_finished() && side.turn().is_ok() {}
-    let echoed = echoing
+    // If the server side waits for the driver of this side, that driver must keep running until the server has ended.
+    while !server.is_finished() && side.duty_cycle().is_ok() {}
+    let server_result = server
         .join()
-        .unwrap_or_else(|_| Err(RunError::Config("the echoing side panicked".to_owned())));
-    // Where both sides failed, the echoing one is the likelier cause.
-    echoed?;
+        .unwrap_or_else(|_| Err(RunError::Config("the echo server panicked".to_owned())));
+    // If both sides failed, the server is the likelier cause.
+    server_result?;
     report
 }
 
@@ -65,7 +65,7 @@ fn spec(config: &EchoConfig, index: usize, stop: &Arc<AtomicBool>) -> SideSpec {
         aeron_dir: config.aeron_dir.clone(),
         threading: config.threading.clone(),
         driver_options: config.driver_options.clone(),
-        embed: config.embed,
+        launch_driver: config.launch_driver,
         cpu: config.cpus.get(index).copied(),
         stop: Arc::clone(stop),
     }

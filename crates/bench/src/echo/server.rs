@@ -1,4 +1,4 @@
-//! The side that sends everything back.
+//! The server side: sends everything back.
 
 use taran::{Action, OfferError};
 
@@ -7,13 +7,13 @@ use crate::side::{RunError, Side};
 
 const FRAGMENT_LIMIT: usize = 64;
 
-/// Echoes until its side is stopped.
+/// Echoes until the side is stopped.
 ///
-/// Fragments are sent back one by one as they come: putting messages together is the client's business. A fragment
-/// that cannot be sent back yet stays in the log and is met again by the next poll.
+/// Fragments are sent back one by one; the client reassembles messages. A fragment that cannot be sent back yet stays
+/// in the log and is delivered again by the next poll.
 pub(super) fn run(config: &EchoConfig, side: &mut Side) -> Result<(), RunError> {
     match echo_until_stopped(config, side) {
-        // This is how it ends.
+        // The stop flag is the normal end of a server.
         Err(RunError::Interrupted) => Ok(()),
         other => other,
     }
@@ -24,7 +24,7 @@ fn echo_until_stopped(config: &EchoConfig, side: &mut Side) -> Result<(), RunErr
         side.add_exclusive_publication(&config.reply_channel, config.reply_stream_id)?;
     let mut subscription = side.add_subscription(&config.channel, config.stream_id)?;
     loop {
-        side.turn()?;
+        side.duty_cycle()?;
         let mut failure = None;
         subscription.controlled_poll(
             |fragment, header| match echo(&mut publication, fragment, header.flags()) {

@@ -1,5 +1,5 @@
-//! The throughput benchmark: one process publishes as fast as it is let, on one stream or several, another one receives
-//! and counts.
+//! The throughput benchmark: one process publishes as fast as flow control allows, on one or several streams; another
+//! one receives, counts and checks.
 
 mod publisher;
 mod subscriber;
@@ -14,49 +14,50 @@ use std::time::Duration;
 
 use taran_protocol::frame::DATA_HEADER_LENGTH;
 
-/// A throughput run.
+/// Configuration of a throughput run.
 #[derive(Debug, Clone)]
 pub struct StreamConfig {
-    /// Channels of this end: one, but several where a subscriber is to be several receivers.
+    /// Channels of this process: one, or several if a subscriber has to act as several receivers.
     pub channels: Vec<String>,
-    /// The first stream on each of them.
+    /// First stream id on each channel.
     pub stream_id: i32,
-    /// How many streams there are on each, one number after the other.
+    /// Number of streams on each channel, with consecutive ids.
     pub streams: u16,
-    /// Whether each stream has one message between two turns of the driver, in place of one stream as many as it is let.
+    /// Publishes one message on each stream per duty cycle instead of a burst on one stream.
     pub trickle: bool,
-    /// Payload bytes of a message, at least [`crate::payload::MIN_LENGTH`].
+    /// Payload length of a message in bytes, at least [`crate::payload::MIN_LENGTH`].
     pub length: usize,
-    /// Time that is measured.
+    /// Duration of the measurement.
     pub duration: Duration,
-    /// Time before it that is not.
+    /// Duration of the unmeasured run before it.
     pub warmup: Duration,
-    /// Directory of a running driver; `None` embeds one.
+    /// Directory of a running driver. `None` embeds one.
     pub aeron_dir: Option<PathBuf>,
-    /// Options of an embedded driver, by name.
+    /// Options of an embedded driver: name and value.
     pub driver_options: Vec<(String, String)>,
-    /// How an embedded driver runs: the name of a threading mode.
+    /// Threading mode of an embedded driver, by name.
     pub threading: String,
-    /// Core of this end's thread.
+    /// Core of the benchmark's thread.
     pub cpu: Option<usize>,
-    /// How long to wait for the other end.
-    pub patience: Duration,
+    /// Timeout for the connection.
+    pub timeout: Duration,
 }
 
-/// Bytes of frames that an end takes in one go, and most messages.
+/// Most frame bytes per burst.
 const BURST_BYTES: usize = 128 * 1024;
+/// Most messages per burst.
 const BURST_MAX: usize = 1024;
 
 impl StreamConfig {
-    /// Messages that an end publishes or reads between two turns of a driver on its thread: whatever their length, about
-    /// what a driver sends or receives in one.
+    /// Returns the number of messages to publish or poll between two duty cycles of a driver on the same thread: at any
+    /// message length about as much as a driver sends or receives in one duty cycle.
     pub(crate) fn burst(&self) -> usize {
         let frame = (self.length + DATA_HEADER_LENGTH as usize).next_multiple_of(32);
         (BURST_BYTES / frame).clamp(1, BURST_MAX)
     }
 
-    /// What this end opens: a channel and a stream at a time.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = (&str, i32)> {
+    /// Returns each channel and stream id to open.
+    pub(crate) fn channel_streams(&self) -> impl Iterator<Item = (&str, i32)> {
         self.channels.iter().flat_map(move |channel| {
             (0..self.streams)
                 .map(move |index| (channel.as_str(), self.stream_id + i32::from(index)))
@@ -64,28 +65,28 @@ impl StreamConfig {
     }
 }
 
-/// What one end has seen, on all streams together. Its text form is one line, so that one process can tell another.
+/// Result of one process, over all its streams. Its text form is one line, for exchange between processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamReport {
-    /// Messages in the measured time.
+    /// Number of messages in the measured time.
     pub messages: u64,
-    /// Payload bytes of each.
+    /// Payload length of a message in bytes.
     pub length: usize,
-    /// The measured time.
+    /// Measured time.
     pub elapsed: Duration,
-    /// Publisher: sends that met back-pressure. Subscriber: messages missing, repeated or with wrong bytes.
+    /// Publisher: sends rejected by back-pressure. Subscriber: messages missing, duplicated or corrupt.
     pub troubles: u64,
 }
 
 impl StreamReport {
-    /// Messages a second.
+    /// Returns the rate in messages per second.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts of messages are far below 2^53
     pub fn rate(&self) -> f64 {
         self.messages as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// Payload bytes a second.
+    /// Returns the rate in payload bytes per second.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // lengths are far below 2^53
     pub fn bytes_rate(&self) -> f64 {
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_survives_its_line() {
+    fn report_line_parses_to_the_same_report() {
         let report = StreamReport {
             messages: 1_000_000,
             length: 288,

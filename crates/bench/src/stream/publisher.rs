@@ -1,19 +1,19 @@
-//! The end that publishes.
+//! The publishing side.
 
 use std::time::Duration;
 
 use taran_core::clock::{Clock, SystemClock, saturating_nanos};
 
 use super::{StreamConfig, StreamReport};
-use crate::ends::{Host, Outgoing};
+use crate::client_api::{BenchClient, BenchPublication};
 use crate::payload;
 use crate::side::RunError;
 
-/// Publishes for the warm-up, the measured time and a little longer, so that the other end measures full streams.
+/// Publishes during the warm-up, the measured time and a margin, so that the subscriber measures full streams.
 ///
 /// # Errors
-/// [`RunError`] where a driver, a connection or an option is at fault.
-pub fn publish<H: Host>(config: &StreamConfig, side: &mut H) -> Result<StreamReport, RunError> {
+/// [`RunError`] if a driver, a connection or an option fails.
+pub fn publish<H: BenchClient>(config: &StreamConfig, side: &mut H) -> Result<StreamReport, RunError> {
     let mut publisher = Publisher::connect(config, side)?;
     let begin_ns = publisher.clock.now().nanos;
     let start_ns = begin_ns.saturating_add(saturating_nanos(config.warmup));
@@ -27,7 +27,7 @@ pub fn publish<H: Host>(config: &StreamConfig, side: &mut H) -> Result<StreamRep
         elapsed: Duration::from_nanos(u64::try_from(end_ns - start_ns).unwrap_or(0)),
         troubles: publisher.retries,
     };
-    // The subscriber began its warm-up a little later than this end.
+    // The subscriber began its warm-up slightly later.
     let margin = saturating_nanos(config.duration / 10 + Duration::from_millis(500));
     publisher.publish_until(end_ns.saturating_add(margin), side)?;
     Ok(report)
@@ -35,11 +35,11 @@ pub fn publish<H: Host>(config: &StreamConfig, side: &mut H) -> Result<StreamRep
 
 struct Publisher<P> {
     streams: Vec<Stream<P>>,
-    /// The stream that has the next burst.
-    turn: usize,
+    /// Index of the stream of the next burst.
+    next_stream: usize,
     clock: SystemClock,
     length: usize,
-    /// Messages between two turns of the driver, and between two looks at the clock.
+    /// Messages between two duty cycles of the driver and between two readings of the clock.
     burst: usize,
     trickle: bool,
     retries: u64,
@@ -50,18 +50,18 @@ struct Stream<P> {
     sequence: u64,
 }
 
-impl<P: Outgoing> Publisher<P> {
-    fn connect<H: Host<Publication = P>>(
+impl<P: BenchPublication> Publisher<P> {
+    fn connect<H: BenchClient<Publication = P>>(
         config: &StreamConfig,
         side: &mut H,
     ) -> Result<Publisher<P>, RunError> {
         let mut streams = Vec::new();
-        for (channel, stream_id) in config.ends() {
+        for (channel, stream_id) in config.channel_streams() {
             let publication = side.publication(channel, stream_id)?;
             let max = publication.max_payload_length();
             if config.length > max {
                 return Err(RunError::Config(format!(
-                    "length is {} bytes, but a frame on {channel} carries at most {max}; raise its mtu",
+                    "length is {} bytes, but a frame on {channel} carries at most {max}; increase its mtu",
                     config.length
                 )));
             }
@@ -70,14 +70,14 @@ impl<P: Outgoing> Publisher<P> {
                 sequence: 0,
             });
         }
-        side.wait(config.patience, "a subscriber to connect", || {
+        side.wait(config.timeout, "a subscriber to connect", || {
             streams
                 .iter()
                 .all(|stream| stream.publication.is_connected())
         })?;
         Ok(Publisher {
             streams,
-            turn: 0,
+            next_stream: 0,
             clock: SystemClock::new(),
             length: config.length,
             burst: config.burst(),
@@ -90,8 +90,8 @@ impl<P: Outgoing> Publisher<P> {
         self.streams.iter().map(|stream| stream.sequence).sum()
     }
 
-    /// Gives the time at which it ended, at or after `end_ns`.
-    fn publish_until(&mut self, end_ns: i64, side: &mut impl Host) -> Result<i64, RunError> {
+    /// Publishes until `end_ns`; returns the actual end time, at or after it.
+    fn publish_until(&mut self, end_ns: i64, side: &mut impl BenchClient) -> Result<i64, RunError> {
         loop {
             let now_ns = self.clock.now().nanos;
             if now_ns >= end_ns {
@@ -102,11 +102,11 @@ impl<P: Outgoing> Publisher<P> {
             } else {
                 self.burst(now_ns)?;
             }
-            side.turn()?;
+            side.duty_cycle()?;
         }
     }
 
-    /// Publishes a message on each stream that takes one.
+    /// Publishes one message on each stream that accepts it.
     fn trickle(&mut self, now_ns: i64) -> Result<(), RunError> {
         for stream in &mut self.streams {
             if !stream.publish(self.length, now_ns)? {
@@ -116,13 +116,13 @@ impl<P: Outgoing> Publisher<P> {
         Ok(())
     }
 
-    /// Publishes on one stream, until it is refused; the next burst is for the next stream.
+    /// Publishes a burst on one stream, until a send is rejected; the next burst uses the next stream.
     fn burst(&mut self, now_ns: i64) -> Result<(), RunError> {
-        if self.turn == self.streams.len() {
-            self.turn = 0;
+        if self.next_stream == self.streams.len() {
+            self.next_stream = 0;
         }
-        let stream = &mut self.streams[self.turn];
-        self.turn += 1;
+        let stream = &mut self.streams[self.next_stream];
+        self.next_stream += 1;
         for _ in 0..self.burst {
             if !stream.publish(self.length, now_ns)? {
                 self.retries += 1;
@@ -133,8 +133,8 @@ impl<P: Outgoing> Publisher<P> {
     }
 }
 
-impl<P: Outgoing> Stream<P> {
-    /// Publishes the next message; false if there is no room.
+impl<P: BenchPublication> Stream<P> {
+    /// Publishes the next message; returns false if it has to be tried again.
     #[inline]
     fn publish(&mut self, length: usize, now_ns: i64) -> Result<bool, RunError> {
         let sequence = self.sequence;

@@ -1,32 +1,33 @@
-//! The end that receives.
+//! The subscribing side.
 
 use std::time::Duration;
 
 use taran_core::clock::{Clock, SystemClock, saturating_nanos};
 
 use super::{StreamConfig, StreamReport};
-use crate::ends::{Host, Incoming};
+use crate::client_api::{BenchClient, BenchSubscription};
 use crate::payload;
 use crate::side::RunError;
 
-/// Receives for the warm-up and the measured time, and reports the latter. `ready` is called once the subscriptions stand.
+/// Receives during the warm-up and the measured time; reports the latter. `ready` is called once the subscriptions are
+/// registered.
 ///
 /// # Errors
-/// [`RunError`] where a driver, a connection or an option is at fault, or where no stream came, or one ended too early.
-pub fn subscribe<H: Host>(
+/// [`RunError`] if a driver, a connection or an option fails, if no stream connects, or if a stream ends too early.
+pub fn subscribe<H: BenchClient>(
     config: &StreamConfig,
     side: &mut H,
     ready: impl FnOnce(),
 ) -> Result<StreamReport, RunError> {
     let mut streams = Vec::new();
-    for (channel, stream_id) in config.ends() {
+    for (channel, stream_id) in config.channel_streams() {
         streams.push(Stream {
             subscription: side.subscription(channel, stream_id)?,
             tally: Tally::new(config.channels.len() == 1),
         });
     }
     ready();
-    side.wait(config.patience, "a publisher to connect", || {
+    side.wait(config.timeout, "a publisher to connect", || {
         are_connected(&streams)
     })?;
     let mut clock = SystemClock::new();
@@ -37,12 +38,12 @@ pub fn subscribe<H: Host>(
     let end_ns = start_ns.saturating_add(saturating_nanos(config.duration));
     let mut at_start = None;
     while are_connected(&streams) {
-        side.turn()?;
+        side.duty_cycle()?;
         for stream in &mut streams {
             let tally = &mut stream.tally;
             stream
                 .subscription
-                .receive(config.burst(), |message| tally.take(message, config.length))?;
+                .receive(config.burst(), |message| tally.record(message, config.length))?;
         }
         let now_ns = clock.now().nanos;
         if at_start.is_none() && now_ns >= start_ns {
@@ -60,7 +61,7 @@ pub fn subscribe<H: Host>(
         }
     }
     Err(RunError::Config(format!(
-        "a stream ended before the measured time was over, after {} messages in all",
+        "a stream ended before the end of the measurement, after {} messages in total",
         messages(&streams)
     )))
 }
@@ -70,7 +71,7 @@ struct Stream<S> {
     tally: Tally,
 }
 
-fn are_connected<S: Incoming>(streams: &[Stream<S>]) -> bool {
+fn are_connected<S: BenchSubscription>(streams: &[Stream<S>]) -> bool {
     streams
         .iter()
         .all(|stream| stream.subscription.is_connected())
@@ -83,22 +84,22 @@ fn messages<S>(streams: &[Stream<S>]) -> u64 {
 struct Tally {
     messages: u64,
     troubles: u64,
-    /// The number of the next message, once it is known.
+    /// Expected sequence number of the next message, once known.
     next: Option<u64>,
 }
 
 impl Tally {
-    /// One of several receivers may join later than at the first message; one that is alone may not.
-    fn new(is_alone: bool) -> Tally {
+    /// A single receiver must see the first message; one of several receivers may join later.
+    fn new(is_only_receiver: bool) -> Tally {
         Tally {
             messages: 0,
             troubles: 0,
-            next: is_alone.then_some(0),
+            next: is_only_receiver.then_some(0),
         }
     }
 
     #[inline]
-    fn take(&mut self, message: &[u8], length: usize) {
+    fn record(&mut self, message: &[u8], length: usize) {
         self.messages += 1;
         match payload::read(message, length) {
             Ok((_, sequence)) => {

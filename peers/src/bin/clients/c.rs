@@ -22,7 +22,7 @@ use rusteron_client::bindings::{
 };
 use taran_core::affinity;
 use taran_peers::bench::{Common, PATIENCE};
-use taran_bench::ends::{Host, Incoming, Outgoing};
+use taran_bench::client_api::{BenchClient, BenchPublication, BenchSubscription};
 use taran_bench::side::RunError;
 
 /// A connected client with its conductor on a thread of its own.
@@ -80,7 +80,7 @@ impl Drop for Connection {
     }
 }
 
-impl Host for Client {
+impl BenchClient for Client {
     type Publication = Publication;
     type Subscription = Subscription;
 
@@ -128,7 +128,7 @@ impl Host for Client {
     }
 
     #[inline]
-    fn turn(&mut self) -> Result<(), RunError> {
+    fn duty_cycle(&mut self) -> Result<(), RunError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
@@ -186,7 +186,7 @@ fn zeroed() -> aeron_publication_constants_t {
     unsafe { std::mem::zeroed() }
 }
 
-impl Outgoing for Publication {
+impl BenchPublication for Publication {
     fn is_connected(&self) -> bool {
         // SAFETY: the publication lives as long as its connection.
         unsafe { aeron_exclusive_publication_is_connected(self.publication) }
@@ -236,7 +236,7 @@ pub(crate) struct Subscription {
     _connection: Rc<Connection>,
 }
 
-impl Incoming for Subscription {
+impl BenchSubscription for Subscription {
     fn is_connected(&self) -> bool {
         // SAFETY: the subscription lives as long as its connection.
         unsafe { aeron_subscription_is_connected(self.subscription) }

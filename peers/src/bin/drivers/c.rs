@@ -13,7 +13,7 @@ use rusteron_media_driver::bindings::{
     aeron_driver_main_do_work, aeron_driver_main_idle_strategy, aeron_driver_start, aeron_driver_t,
     aeron_errmsg, aeron_threading_mode_enum,
 };
-use taran_bench::side::{Embedded, RunError, SideSpec};
+use taran_bench::side::{EmbeddedDriver, RunError, SideSpec};
 
 /// Runs one as the environment says, until it is to end.
 pub(crate) fn run(stop: &AtomicBool) -> Result<(), RunError> {
@@ -26,7 +26,7 @@ pub(crate) fn run(stop: &AtomicBool) -> Result<(), RunError> {
 }
 
 /// Starts one without threads, in a directory of its own.
-pub(crate) fn embed(_: &SideSpec) -> Result<Box<dyn Embedded>, RunError> {
+pub(crate) fn embed(_: &SideSpec) -> Result<Box<dyn EmbeddedDriver>, RunError> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let id = std::process::id();
@@ -95,7 +95,7 @@ impl Driver {
     }
 }
 
-impl Embedded for Driver {
+impl EmbeddedDriver for Driver {
     fn aeron_dir(&self) -> &Path {
         &self.directory
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use taran::{ExclusivePublication, Subscription};
 use taran_peers::bench::{End, STREAM_ID};
-use taran_bench::ends::Host;
+use taran_bench::client_api::BenchClient;
 use taran_bench::side::{RunError, Side};
 
 /// Their logs are as small as can be: ten thousand have to fit into memory.

@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use taran_driver::{DriverContext, MediaDriver};
 use taran_peers::bench::{self, Common, End, Found, conclude, end_with_parent};
 use taran_bench::echo;
-use taran_bench::side::{Embed, Embedded, RunError, Side, SideSpec};
+use taran_bench::side::{LaunchDriver, EmbeddedDriver, RunError, Side, SideSpec};
 
 /// How often a driver that is alone looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -90,14 +90,14 @@ fn beside(idle: u16, end: &End, whose: Whose, stop: Arc<AtomicBool>) -> Found {
     bench::run(end, &mut side)
 }
 
-fn embed(whose: Whose) -> Embed {
+fn embed(whose: Whose) -> LaunchDriver {
     match whose {
         Whose::Taran => ours,
         Whose::C => c::embed,
     }
 }
 
-fn ours(spec: &SideSpec) -> Result<Box<dyn Embedded>, RunError> {
+fn ours(spec: &SideSpec) -> Result<Box<dyn EmbeddedDriver>, RunError> {
     let context =
         DriverContext::from_environment()?.option("aeron.threading.mode", &spec.threading);
     Ok(Box::new(MediaDriver::launch_embedded(context)?))

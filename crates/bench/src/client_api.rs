@@ -1,4 +1,4 @@
-//! What a benchmark asks of a client library, so that several can be put under the same load.
+//! Traits for client libraries, so that several libraries can be measured under the same load.
 
 use std::time::{Duration, Instant};
 
@@ -6,55 +6,55 @@ use taran::{ExclusivePublication, Subscription};
 
 use crate::side::{RunError, Side};
 
-/// One side of a benchmark: a client, with whatever else its thread has to run.
-pub trait Host {
-    /// Its exclusive publications.
-    type Publication: Outgoing;
-    /// Its subscriptions.
-    type Subscription: Incoming;
+/// One side of a benchmark: a client, and the agents that its thread invokes.
+pub trait BenchClient {
+    /// Type of its exclusive publications.
+    type Publication: BenchPublication;
+    /// Type of its subscriptions.
+    type Subscription: BenchSubscription;
 
     /// Adds an exclusive publication.
     ///
     /// # Errors
-    /// As the client says.
+    /// The error of the client.
     fn publication(&mut self, channel: &str, stream_id: i32)
     -> Result<Self::Publication, RunError>;
 
     /// Adds a subscription.
     ///
     /// # Errors
-    /// As the client says.
+    /// The error of the client.
     fn subscription(
         &mut self,
         channel: &str,
         stream_id: i32,
     ) -> Result<Self::Subscription, RunError>;
 
-    /// One turn of what the thread has to run besides the benchmark.
+    /// Runs one duty cycle of everything that the thread invokes besides the benchmark.
     ///
     /// # Errors
-    /// [`RunError::Interrupted`] once the benchmark is to end.
-    fn turn(&mut self) -> Result<(), RunError>;
+    /// [`RunError::Interrupted`] once the benchmark has to end.
+    fn duty_cycle(&mut self) -> Result<(), RunError>;
 
-    /// Whether the driver and the client run in [`Self::turn`].
+    /// Returns true if the driver and the client run in [`Self::duty_cycle`].
     fn is_invoked(&self) -> bool;
 
-    /// Turns until `condition` holds.
+    /// Runs duty cycles until `condition` returns true.
     ///
     /// # Errors
-    /// [`RunError::TimedOut`], naming `what`, after `patience`.
+    /// [`RunError::TimedOut`] with `what` after `timeout`.
     fn wait(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         what: &'static str,
         mut condition: impl FnMut() -> bool,
     ) -> Result<(), RunError> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         while !condition() {
             if Instant::now() > deadline {
-                return Err(RunError::TimedOut(patience, what));
+                return Err(RunError::TimedOut(timeout, what));
             }
-            self.turn()?;
+            self.duty_cycle()?;
             if !self.is_invoked() {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -64,33 +64,34 @@ pub trait Host {
 }
 
 /// An exclusive publication.
-pub trait Outgoing {
-    /// Whether somebody receives.
+pub trait BenchPublication {
+    /// Returns true if a subscriber is connected.
     fn is_connected(&self) -> bool;
 
-    /// Most bytes that a message in one frame carries.
+    /// Returns the most bytes that a message in one frame can carry.
     fn max_payload_length(&self) -> usize;
 
-    /// Claims a frame for `length` bytes, lets `fill` write them and publishes it. `false`: not now, try again.
+    /// Claims a frame for `length` bytes, lets `fill` write the payload and commits it. Returns false if the send has
+    /// to be tried again, for example because of back-pressure.
     ///
     /// # Errors
-    /// What will not go away.
+    /// Errors that a later attempt cannot succeed after.
     fn send(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> Result<bool, RunError>;
 }
 
 /// A subscription.
-pub trait Incoming {
-    /// Whether there is a stream.
+pub trait BenchSubscription {
+    /// Returns true if the subscription has an image.
     fn is_connected(&self) -> bool;
 
-    /// Takes up to `limit` fragments; gives how many it were.
+    /// Polls at most `limit` fragments; returns their number.
     ///
     /// # Errors
-    /// What will not go away.
+    /// The error of the client.
     fn receive(&mut self, limit: usize, take: impl FnMut(&[u8])) -> Result<usize, RunError>;
 }
 
-impl Host for Side {
+impl BenchClient for Side {
     type Publication = ExclusivePublication;
     type Subscription = Subscription;
 
@@ -107,8 +108,8 @@ impl Host for Side {
     }
 
     #[inline]
-    fn turn(&mut self) -> Result<(), RunError> {
-        Side::turn(self)
+    fn duty_cycle(&mut self) -> Result<(), RunError> {
+        Side::duty_cycle(self)
     }
 
     fn is_invoked(&self) -> bool {
@@ -116,7 +117,7 @@ impl Host for Side {
     }
 }
 
-impl Outgoing for ExclusivePublication {
+impl BenchPublication for ExclusivePublication {
     fn is_connected(&self) -> bool {
         ExclusivePublication::is_connected(self)
     }
@@ -139,7 +140,7 @@ impl Outgoing for ExclusivePublication {
     }
 }
 
-impl Incoming for Subscription {
+impl BenchSubscription for Subscription {
     fn is_connected(&self) -> bool {
         Subscription::is_connected(self)
     }
