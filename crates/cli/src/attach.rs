@@ -1,4 +1,4 @@
-//! Looking at a driver from outside: its `cnc.dat`, without being one of its clients.
+//! Read access to a driver's `cnc.dat` from outside, without a client session.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -17,24 +17,24 @@ use taran_protocol::option::{OptionError, OptionId, OptionSet, Source};
 
 use crate::values;
 
-/// Between two looks at a file that is not there yet.
-const RETRY: Duration = Duration::from_millis(10);
-/// Heartbeat of a driver that has shut down in an orderly way.
-const SHUT_DOWN: i64 = -1;
+/// Interval between two attempts to open the file.
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+/// Heartbeat value of a driver after an orderly shutdown.
+const SHUT_DOWN_HEARTBEAT: i64 = -1;
 
-/// Which driver to look at.
+/// Selects the driver.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Target {
     /// Directory of the driver [default: $AERON_DIR, else /dev/shm/aeron-<user>]
     #[arg(short = 'd', long, value_name = "DIR")]
     pub(crate) aeron_dir: Option<PathBuf>,
 
-    /// How long to wait for a driver to appear; a bare number is milliseconds
+    /// How long to wait for the driver to start; a bare number is milliseconds
     #[arg(short = 't', long, value_name = "TIME", default_value = "1s", value_parser = values::millis)]
     pub(crate) timeout: Duration,
 }
 
-/// A driver's `cnc.dat`, mapped; the driver itself may be gone.
+/// Mapped `cnc.dat` of a driver. The driver itself may have ended.
 #[derive(Debug)]
 pub(crate) struct Attached {
     pub(crate) directory: PathBuf,
@@ -43,60 +43,62 @@ pub(crate) struct Attached {
     driver_timeout_ms: i64,
 }
 
-/// How a driver is, judged by its last heartbeat.
+/// State of a driver, derived from its last heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// The heartbeat is young.
+pub(crate) enum DriverState {
+    /// The heartbeat is recent.
     Alive,
-    /// The driver has said good-bye.
+    /// The driver has shut down in an orderly way.
     ShutDown,
-    /// The driver was killed, or hangs.
+    /// The heartbeat is older than the driver timeout: the driver was killed or hangs.
     Silent,
 }
 
-/// Why there is nothing to look at.
+/// Reason why a driver cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AttachError {
     #[error(transparent)]
     Option(#[from] OptionError),
     #[error(
-        "no driver is running: {} does not exist (waited {waited:?}). Start one with 'taran driver', or name the directory \
-         of a running one with --aeron-dir or AERON_DIR", path.display()
+        "no driver is running: {} does not exist (waited {waited:?}). Start one with 'taran driver', or give the \
+        directory of a running one with --aeron-dir or AERON_DIR", path.display()
     )]
     NoDriver { path: PathBuf, waited: Duration },
-    #[error("{0}. Name the directory of a running driver with --aeron-dir or AERON_DIR")]
+    #[error("{0}. Give the directory of a running driver with --aeron-dir or AERON_DIR")]
     Memory(MemoryError),
     #[error(
-        "{} has version {found}, this program reads {CNC_VERSION}: use the tools that came with that driver",
+        "{} has version {found}, but this program supports {CNC_VERSION}: use the tools that came with that driver",
         path.display()
     )]
     Version { path: PathBuf, found: Version },
     #[error(
-        "{} cannot be read: {source} (waited {waited:?}). Its driver died while it started, or something else wrote \
-         there: remove the directory and start the driver again", path.display()
+        "{} cannot be read: {source} (waited {waited:?}). Its driver died during startup, or another program wrote \
+        the file: remove the directory and start the driver again", path.display()
     )]
     Cnc {
         path: PathBuf,
         source: CncError,
         waited: Duration,
     },
-    #[error("{} is damaged: the buffer of commands: {source}", path.display())]
+    #[error("{} is damaged: command buffer: {source}", path.display())]
     Ring { path: PathBuf, source: RingError },
-    #[error("{}: the driver takes no commands: {source}", path.display())]
+    #[error("{}: cannot send a command to the driver: {source}", path.display())]
     Command { path: PathBuf, source: WriteError },
 }
 
-/// The driver is gone; what it left behind could still be shown.
+/// The driver has ended. Its last values were shown.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Gone {
+pub(crate) enum DriverGone {
     #[error(
-        "the driver at {} (pid {pid}) has shut down; what is shown is what it left. Start it again with 'taran driver'",
+        "the driver at {} (pid {pid}) has shut down; the values shown are its last ones. Start it again with \
+        'taran driver'",
         directory.display()
     )]
     ShutDown { directory: PathBuf, pid: i64 },
     #[error(
-        "the driver at {} (pid {pid}) gave its last sign of life {age_ms} ms ago: it was killed or hangs; what is shown is \
-         what it left. See 'ps -p {pid}'; if it is gone, start it again with 'taran driver'", directory.display()
+        "the driver at {} (pid {pid}) sent its last heartbeat {age_ms} ms ago: it was killed or hangs; the values \
+        shown are its last ones. Check with 'ps -p {pid}'; if the process has ended, start it again with \
+        'taran driver'", directory.display()
     )]
     Silent {
         directory: PathBuf,
@@ -106,7 +108,7 @@ pub(crate) enum Gone {
 }
 
 impl Attached {
-    /// Waits for a driver's file and maps it.
+    /// Maps the file of a driver; waits until it exists.
     pub(crate) fn open(target: &Target) -> Result<Self, AttachError> {
         let options = options()?;
         let directory = match (&target.aeron_dir, options.dir()) {
@@ -124,7 +126,7 @@ impl Attached {
         })
     }
 
-    /// All counters of the driver.
+    /// Returns a reader of all counters of the driver.
     pub(crate) fn counters(&self) -> CountersReader {
         CountersReader::new(
             self.cnc.counters_metadata.clone(),
@@ -132,22 +134,22 @@ impl Attached {
         )
     }
 
-    /// The file.
+    /// Returns the path of `cnc.dat`.
     pub(crate) fn cnc_path(&self) -> PathBuf {
         self.directory.join(CNC_FILE_NAME)
     }
 
-    /// The version of its layout.
+    /// Returns the version of the file's layout.
     pub(crate) fn version(&self) -> Version {
         Version(self.cnc.header.version.load(Ordering::Acquire))
     }
 
-    /// Process id of the driver.
+    /// Returns the process id of the driver.
     pub(crate) fn pid(&self) -> i64 {
         self.cnc.spec().driver_pid
     }
 
-    /// Writes a command to the driver.
+    /// Sends a command to the driver.
     pub(crate) fn send(&self, type_id: i32, payload: &[u8]) -> Result<(), AttachError> {
         self.to_driver
             .write(type_id, payload)
@@ -157,39 +159,39 @@ impl Attached {
             })
     }
 
-    /// An id for a command.
+    /// Returns a correlation id for a command.
     pub(crate) fn next_correlation_id(&self) -> i64 {
         self.to_driver.next_correlation_id()
     }
 
-    /// When the driver last showed itself, milliseconds since the epoch; -1 after an orderly shutdown.
+    /// Returns the time of the last heartbeat in milliseconds since the epoch; -1 after an orderly shutdown.
     pub(crate) fn heartbeat_ms(&self) -> i64 {
         self.to_driver.consumer_heartbeat_ms()
     }
 
-    /// Milliseconds since the last heartbeat; `None` after an orderly shutdown.
+    /// Returns the milliseconds since the last heartbeat; `None` after an orderly shutdown.
     pub(crate) fn heartbeat_age_ms(&self) -> Option<i64> {
         let heartbeat = self.to_driver.consumer_heartbeat_ms();
         let now = SystemClock::new().now().epoch_millis;
-        (heartbeat != SHUT_DOWN).then(|| now.saturating_sub(heartbeat))
+        (heartbeat != SHUT_DOWN_HEARTBEAT).then(|| now.saturating_sub(heartbeat))
     }
 
-    pub(crate) fn life(&self) -> Life {
+    pub(crate) fn state(&self) -> DriverState {
         match self.heartbeat_age_ms() {
-            None => Life::ShutDown,
-            Some(age) if age > self.driver_timeout_ms => Life::Silent,
-            Some(_) => Life::Alive,
+            None => DriverState::ShutDown,
+            Some(age) if age > self.driver_timeout_ms => DriverState::Silent,
+            Some(_) => DriverState::Alive,
         }
     }
 
-    /// An error where the driver is gone.
-    pub(crate) fn check_alive(&self) -> Result<(), Gone> {
+    /// Returns an error if the driver has ended.
+    pub(crate) fn check_alive(&self) -> Result<(), DriverGone> {
         let directory = self.directory.clone();
         let pid = self.pid();
-        match self.life() {
-            Life::Alive => Ok(()),
-            Life::ShutDown => Err(Gone::ShutDown { directory, pid }),
-            Life::Silent => Err(Gone::Silent {
+        match self.state() {
+            DriverState::Alive => Ok(()),
+            DriverState::ShutDown => Err(DriverGone::ShutDown { directory, pid }),
+            DriverState::Silent => Err(DriverGone::Silent {
                 directory,
                 pid,
                 age_ms: self.heartbeat_age_ms().unwrap_or(0),
@@ -198,7 +200,7 @@ impl Attached {
     }
 }
 
-/// Of the environment, what concerns tools; nothing else there can be at fault.
+/// Reads the options for tools from the environment. Errors in other variables do not matter here.
 fn options() -> Result<OptionSet, OptionError> {
     let mut options = OptionSet::client();
     for id in [OptionId::Dir, OptionId::DriverTimeout] {
@@ -216,10 +218,10 @@ fn wait(path: &Path, timeout: Duration) -> Result<(Cnc, Producer), AttachError> 
             Ok(opened) => return Ok(opened),
             Err(error) => error,
         };
-        if !may_pass(&error) || start.elapsed() >= timeout {
+        if !is_transient(&error) || start.elapsed() >= timeout {
             return Err(error);
         }
-        thread::sleep(RETRY.min(timeout));
+        thread::sleep(RETRY_INTERVAL.min(timeout));
     }
 }
 
@@ -250,8 +252,8 @@ fn open(path: &Path, waited: Duration) -> Result<(Cnc, Producer), AttachError> {
     Ok((cnc, to_driver))
 }
 
-/// True where a driver that is just starting would look like that.
-fn may_pass(error: &AttachError) -> bool {
+/// Returns true if the error can be caused by a driver that is still starting.
+fn is_transient(error: &AttachError) -> bool {
     match error {
         AttachError::NoDriver { .. } => true,
         AttachError::Memory(error) => matches!(

@@ -1,4 +1,4 @@
-//! `taran backlog`: how far behind each part of each stream is (docs/spec/uri-and-configuration.md §5.7).
+//! `taran backlog`: how far each part of each stream lags behind (docs/spec/uri-and-configuration.md §5.7).
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -13,14 +13,14 @@ use crate::output;
 use crate::printable;
 use crate::streams::model::{self, Stream};
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-For each stream what is present of it in this driver: how much publishers have written, how much of that is still to be
-sent, how much receivers have got, and how far behind that subscribers are. Positions and backlogs are bytes. Counters
-are read one after the other while messages flow, so small figures may be off.
+For each stream: the publisher's position, the bytes that the sender has still to send, the receiver's position, and
+how far each subscriber lags behind. Only the parts present in this driver are listed. Positions and backlogs are in
+bytes. Counters are read one after the other while messages flow, so small values may be inaccurate.
 
-The backlog of a driver that is gone is shown as well; then the exit status is 1 and standard error says so.
+For a driver that has ended, the last backlog is shown; the exit status is 1, with a message on standard error.
 
 Exit status: 0 shown, 1 no driver, 2 wrong usage.")]
 pub(crate) struct Arguments {
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// The backlog of a stream.
+/// Backlog of a stream.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Backlog {
     session_id: i32,
@@ -48,7 +48,7 @@ struct Backlog {
 struct Publisher {
     registration_id: i64,
     position: i64,
-    /// What it may still write.
+    /// Bytes that it may still write before back-pressure.
     window: i64,
 }
 
@@ -56,9 +56,9 @@ struct Publisher {
 struct Sender {
     registration_id: i64,
     position: i64,
-    /// What was written and not sent.
+    /// Bytes written but not sent.
     backlog: i64,
-    /// What receivers let it send.
+    /// Bytes that flow control still lets it send.
     window: i64,
 }
 
@@ -73,11 +73,11 @@ struct Receiver {
 struct Subscriber {
     registration_id: i64,
     position: i64,
-    /// What is there for it and was not read.
+    /// Bytes available but not consumed.
     backlog: i64,
 }
 
-/// Shows it.
+/// Prints the backlog of every stream.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let attached = Attached::open(&arguments.target)?;
     let streams = model::collect(&attached.counters());
@@ -121,8 +121,8 @@ impl Backlog {
                 position: received.value,
                 high_water_mark: value(type_id::RECEIVER_HIGH_WATER_MARK).unwrap_or(received.value),
             });
-        // Over shared memory and for spies, what is there is what was published or sent.
-        let there = receiver
+        // Over IPC and for spies, a subscriber can read up to what was published or sent.
+        let available = receiver
             .as_ref()
             .map(|receiver| receiver.high_water_mark)
             .or(sender.as_ref().map(|sender| sender.position))
@@ -132,7 +132,7 @@ impl Backlog {
             .map(|subscriber| Subscriber {
                 registration_id: subscriber.registration_id,
                 position: subscriber.value,
-                backlog: there.map_or(0, |there| ahead(there, subscriber.value)),
+                backlog: available.map_or(0, |available| ahead(available, subscriber.value)),
             })
             .collect();
         Self {
@@ -147,7 +147,7 @@ impl Backlog {
     }
 }
 
-/// How far one position is ahead of another. Positions are what other processes wrote.
+/// Returns the bytes by which `position` is ahead of `of`. Both are written by other processes and may have any value.
 fn ahead(position: i64, of: i64) -> i64 {
     position.saturating_sub(of).max(0)
 }
@@ -216,7 +216,7 @@ mod tests {
     use crate::streams::model::tests::reader;
 
     #[test]
-    fn what_is_behind_is_reckoned_from_positions() {
+    fn backlog_of_udp_stream_is_computed_from_positions() {
         let channel = "aeron:udp?endpoint=localhost:1";
         let reader = reader(&[
             (1, 5, 7, 1001, channel, "pub-lmt", 1000),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn subscribers_of_shared_memory_are_behind_their_publisher() {
+    fn backlog_of_ipc_subscriber_is_relative_to_publisher() {
         let reader = reader(&[
             (1, 5, 7, 1, "aeron:ipc", "pub-lmt", 1000),
             (12, 5, 7, 1, "aeron:ipc", "pub-pos (exclusive)", 640),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_that_cannot_be_are_shown() {
+    fn backlog_of_invalid_positions_saturates() {
         let reader = reader(&[
             (1, 5, 7, 1, "aeron:ipc", "pub-lmt", i64::MAX),
             (12, 5, 7, 1, "aeron:ipc", "pub-pos", i64::MIN),

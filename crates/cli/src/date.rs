@@ -1,8 +1,9 @@
-//! Points in time as the tools print them (docs/spec/uri-and-configuration.md §5.6).
+//! Timestamps as the tools print them (docs/spec/uri-and-configuration.md §5.6).
 
 use chrono::{Local, TimeZone};
 
-/// `YYYY-MM-DD HH:MM:SS.mmm+zzzz` in the local time zone; the number itself where it is no time that a calendar has.
+/// Formats a time as `YYYY-MM-DD HH:MM:SS.mmm+zzzz` in the local time zone. A time outside the calendar is returned as
+/// a number.
 pub(crate) fn format(epoch_ms: i64) -> String {
     match Local.timestamp_millis_opt(epoch_ms).single() {
         Some(time) => time.format("%Y-%m-%d %H:%M:%S%.3f%z").to_string(),
@@ -15,7 +16,7 @@ mod tests {
     use super::format;
 
     #[test]
-    fn has_the_shape_of_the_official_tools() {
+    fn format_matches_the_official_tools() {
         let shape: String = format(1_700_000_000_123)
             .chars()
             .map(|c| if c.is_ascii_digit() { '0' } else { c })
@@ -25,7 +26,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_time_is_shown_as_a_number() {
+    fn format_of_invalid_time_is_the_number() {
         assert_eq!(format(i64::MAX), i64::MAX.to_string());
     }
 }

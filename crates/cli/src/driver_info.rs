@@ -1,4 +1,5 @@
-//! `taran driver-info`: who a driver is, how it is, and its end (docs/spec/uri-and-configuration.md §5.4, §5.5).
+//! `taran driver-info`: identity and state of a driver, and its termination (docs/spec/uri-and-configuration.md §5.4,
+//! §5.5).
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -10,44 +11,44 @@ use serde::Serialize;
 use taran_protocol::command::Command;
 use taran_protocol::counter::SystemCounter;
 
-use crate::attach::{Attached, Life, Target};
+use crate::attach::{Attached, DriverState, Target};
 use crate::date;
 use crate::failure::Failure;
 use crate::output;
 use crate::values;
 
-/// Between two looks whether the driver has ended.
-const STEP: Duration = Duration::from_millis(10);
+/// Interval of checks whether the driver has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  taran driver-info                     version, process, signs of life
-  taran driver-info --pid               the process id alone
-  taran driver-info --terminate         ask it to end, as a client may, and wait until it has
+  taran driver-info                     version, process, state, heartbeat
+  taran driver-info --pid               only the process id
+  taran driver-info --terminate         request termination and wait until the driver has ended
 
-A driver ends on request only where aeron.driver.termination.validator=allow, and refuses in silence; send it SIGTERM
-instead.
+A driver accepts a termination request only if aeron.driver.termination.validator=allow; otherwise it ignores the
+request silently. In that case, send it SIGTERM.
 
-Exit status: 0 it is alive, or has ended as asked; 1 no driver, or it is gone, or did not end; 2 wrong usage.")]
+Exit status: 0 alive, or terminated as requested; 1 no driver, it has ended, or did not terminate; 2 incorrect usage.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
 
-    /// Print the process id alone
+    /// Print only the process id
     #[arg(short = 'P', long, conflicts_with = "terminate")]
     pid: bool,
 
-    /// Ask the driver to end, and wait until it has
+    /// Request termination of the driver and wait until it has ended
     #[arg(short = 'T', long)]
     terminate: bool,
 
-    /// What to tell the driver's termination validator
+    /// Token for the driver's termination validator
     #[arg(long, value_name = "TEXT", default_value = "", requires = "terminate")]
     token: String,
 
-    /// How long to wait for the end; a bare number is milliseconds
+    /// How long to wait for the termination; a bare number is milliseconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::millis, requires = "terminate")]
     wait: Duration,
 
@@ -60,7 +61,7 @@ pub(crate) struct Arguments {
 struct Info {
     cnc_file: String,
     cnc_version: String,
-    /// What the driver says of its software: version and commit.
+    /// Version and commit from the label of the driver's version counter.
     software: Option<String>,
     pid: i64,
     state: &'static str,
@@ -72,7 +73,7 @@ struct Info {
     file_page_size: i32,
 }
 
-/// Shows a driver, or ends it.
+/// Shows a driver or terminates it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let attached = Attached::open(&arguments.target)?;
     if arguments.terminate {
@@ -98,18 +99,18 @@ impl Info {
             .counters()
             .label(SystemCounter::AeronVersion.id())
             .and_then(|label| {
-                let (_, said) = label.as_str().split_once(": ")?;
-                Some(said.to_owned())
+                let (_, software) = label.as_str().split_once(": ")?;
+                Some(software.to_owned())
             });
         Self {
             cnc_file: attached.cnc_path().display().to_string(),
             cnc_version: attached.version().to_string(),
             software,
             pid: attached.pid(),
-            state: match attached.life() {
-                Life::Alive => "alive",
-                Life::ShutDown => "shut down",
-                Life::Silent => "silent",
+            state: match attached.state() {
+                DriverState::Alive => "alive",
+                DriverState::ShutDown => "shut down",
+                DriverState::Silent => "silent",
             },
             start_ms: spec.start_timestamp_ms,
             heartbeat_ms: heartbeat_age_ms.map(|_| attached.heartbeat_ms()),
@@ -124,7 +125,7 @@ fn report(info: &Info) -> String {
     let mut text = String::new();
     let heartbeat = match (info.heartbeat_ms, info.heartbeat_age_ms) {
         (Some(heartbeat), Some(age)) => format!("{} ({age} ms ago)", date::format(heartbeat)),
-        _ => "none any more".to_owned(),
+        _ => "none (shut down)".to_owned(),
     };
     let lines = [
         ("cnc file", info.cnc_file.clone()),
@@ -157,16 +158,16 @@ fn terminate(attached: &Attached, arguments: &Arguments) -> Result<ExitCode, Fai
     };
     let type_id = command.encode(&mut bytes);
     attached.send(type_id, &bytes)?;
-    let asked = Instant::now();
-    while attached.life() != Life::ShutDown {
-        if asked.elapsed() >= arguments.wait {
-            return Err(Failure::NotEnded {
+    let requested = Instant::now();
+    while attached.state() != DriverState::ShutDown {
+        if requested.elapsed() >= arguments.wait {
+            return Err(Failure::NotTerminated {
                 directory: attached.directory.clone(),
                 pid: attached.pid(),
                 waited: arguments.wait,
             });
         }
-        thread::sleep(STEP);
+        thread::sleep(POLL_INTERVAL);
     }
     let info = Info::of(attached);
     if arguments.json {

@@ -16,21 +16,21 @@ use crate::input;
 use crate::output;
 use crate::printable;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The log of a driver that is gone is shown as well; then the exit status is 1 and standard error says so.
+For a driver that has ended, its last error log is shown; the exit status is 1, with a message on standard error.
 
-Exit status: 0 shown, 1 no driver or no such file, 2 wrong usage.")]
+Exit status: 0 shown, 1 no driver or no such file, 2 incorrect usage.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
 
-    /// Read an error log in this file instead of a driver's (for example of an archive's mark file)
+    /// Read the error log in this file instead of a driver's (for example in an archive's mark file)
     #[arg(short = 'f', long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Where in FILE the error log begins, in bytes
+    /// Offset of the error log in FILE, in bytes
     #[arg(
         short = 'o',
         long,
@@ -53,7 +53,7 @@ struct Observed {
     error: String,
 }
 
-/// Prints them.
+/// Prints the errors.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(file) = &arguments.file {
         show(&load(file, arguments.offset)?, arguments.json)?;
@@ -100,7 +100,7 @@ fn observation(text: &mut String, error: &ErrorObservation) {
     );
 }
 
-/// Copies the file, so that one which may only be read will do.
+/// Copies the file into memory, so that read permission suffices.
 fn load(path: &Path, offset: usize) -> Result<Region, Failure> {
     let bytes = input::read(path)
         .map_err(|error| Failure::Other(format!("cannot read {}: {error}", path.display())))?;
@@ -109,7 +109,7 @@ fn load(path: &Path, offset: usize) -> Result<Region, Failure> {
         .filter(|log| !log.is_empty())
         .ok_or_else(|| {
             Failure::Other(format!(
-                "{} has {} bytes, so no error log begins at offset {offset}",
+                "{} has {} bytes; offset {offset} is beyond its end",
                 path.display(),
                 bytes.len()
             ))
@@ -125,7 +125,7 @@ mod tests {
     use taran_core::error_log::ErrorLog;
 
     #[test]
-    fn errors_are_listed_and_counted() {
+    fn report_lists_and_counts_distinct_errors() {
         let region = Region::anonymous(4096).unwrap();
         let mut log = ErrorLog::open(region.clone());
         let _ = log.record(1_000, 0, "one");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_log_says_so() {
+    fn report_of_empty_log_counts_zero_errors() {
         let region = Region::anonymous(4096).unwrap();
         assert_eq!(report(&region), "\n0 distinct errors observed.\n");
     }

@@ -1,71 +1,71 @@
-//! How a tool ends when it cannot do what it was asked.
+//! Errors and exit codes of the tools.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::attach::{AttachError, Gone};
+use crate::attach::{AttachError, DriverGone};
 use crate::log::LogFailure;
 
-/// Exit status of wrong usage.
+/// Exit status for incorrect usage.
 pub(crate) const USAGE: u8 = 2;
-/// Exit status after a signal, as shells have it for SIGINT.
+/// Exit status after a signal: that of shells for SIGINT.
 const INTERRUPTED: u8 = 130;
 
-/// Why a tool ended.
+/// Reason why a tool failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// No driver to look at.
+    /// There is no driver to inspect.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// The driver is gone, and what it left was shown.
+    /// The driver has ended; its last values were shown.
     #[error(transparent)]
-    Gone(#[from] Gone),
-    /// Whoever reads the output has gone, or its disk is full.
+    DriverGone(#[from] DriverGone),
+    /// Standard output is closed, or its disk is full.
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
-    /// Arguments that do not go together.
+    /// Arguments that conflict or are out of range.
     #[error("{0}")]
     Usage(String),
     /// A file that cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// A driver that was asked to end and goes on.
+    /// A driver that has not ended after a termination request.
     #[error(
-        "the driver at {} (pid {pid}) was asked to end, and is alive after {waited:?}: it ends on request only where \
-         aeron.driver.termination.validator=allow; send it SIGTERM instead", directory.display()
+        "the driver at {} (pid {pid}) is still running {waited:?} after the termination request: it accepts requests \
+        only if aeron.driver.termination.validator=allow; send it SIGTERM instead", directory.display()
     )]
-    NotEnded {
+    NotTerminated {
         directory: PathBuf,
         pid: i64,
         waited: Duration,
     },
-    /// No place to serve from.
+    /// The metrics server cannot listen.
     #[error(
-        "cannot listen on {address}: {source}; --listen needs an address of this machine and a free port, such as \
-         127.0.0.1:9464"
+        "cannot listen on {address}: {source}; --listen requires an address of this machine and a free port, such as \
+        127.0.0.1:9464"
     )]
     Listen { address: String, source: io::Error },
-    /// A log that cannot be shown.
+    /// A log buffer that cannot be shown.
     #[error(transparent)]
     Log(#[from] LogFailure),
-    /// A schema that cannot be used, with all that is wrong with it.
+    /// A schema that cannot be used, with all its errors.
     #[error("the schema cannot be used:\n{}", crate::printable::lines(&.0.to_string()))]
     Schema(#[from] taran_sbe::Rejected),
-    /// A signal ended it.
+    /// The tool was ended by a signal.
     #[error("interrupted")]
     Interrupted,
-    /// Anything else, as a text that says what to do.
+    /// Any other error; the text says what to do.
     #[error("{0}")]
     Other(String),
 }
 
-/// The exit code of a tool; what went wrong is told on standard error.
+/// Returns the exit code of a tool and prints its error on standard error.
 pub(crate) fn exit_code(result: Result<ExitCode, Failure>) -> ExitCode {
     match result {
         Ok(code) => code,
-        // `taran stat | head` has got what it wanted.
+        // A closed pipe, for example `taran stat | head`, is not an error.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }

@@ -1,4 +1,4 @@
-//! `taran loss`: what streams lost on their way here (docs/spec/uri-and-configuration.md §5.6).
+//! `taran loss`: the loss report of a driver (docs/spec/uri-and-configuration.md §5.6).
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use crate::input;
 use crate::output;
 use crate::printable;
 
-/// The name of the report in the directory of a driver.
+/// File name of the report in a driver's directory.
 const FILE: &str = "loss-report.dat";
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-One line of comma-separated values for each stream that lost something: how often, how many bytes, when first and last,
-which stream, and who sends it. What was lost and sent again is counted as well.
+One line of comma-separated values per stream with loss: number of observations, bytes lost, time of the first and the
+last observation, session id, stream id, channel, and source address. Loss repaired by retransmission is counted too.
 
-The report of a driver that is gone is shown as well; then the exit status is 1 and standard error says so.
+For a driver that has ended, its last report is shown; the exit status is 1, with a message on standard error.
 
-Exit status: 0 shown, 1 no driver or no such file, 2 wrong usage.")]
+Exit status: 0 shown, 1 no driver or no such file, 2 incorrect usage.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
@@ -68,7 +68,7 @@ impl Loss {
     }
 }
 
-/// Shows it.
+/// Prints the report.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(file) = &arguments.file {
         show(&load(file.clone())?, arguments.json)?;
@@ -88,7 +88,7 @@ fn show(losses: &[Loss], json: bool) -> Result<(), Failure> {
     }
 }
 
-/// Copies the file, so that one which may only be read will do.
+/// Copies the file into memory, so that read permission suffices.
 fn load(path: PathBuf) -> Result<Vec<Loss>, Failure> {
     let bytes = input::read(&path).map_err(|source| Failure::File { path, source })?;
     let mut losses = Vec::new();
@@ -124,7 +124,7 @@ fn report(losses: &[Loss]) -> String {
     text
 }
 
-/// A text as a value of its own, in quotes where it has a comma or a quote.
+/// Returns the text as a CSV value: in quotes if it contains a comma or a quote.
 fn field(text: &str) -> String {
     let text = printable::one_line(text);
     if text.contains([',', '"']) {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_for_each_stream() {
+    fn report_has_one_line_per_stream() {
         let loss = Loss {
             observations: 3,
             bytes_lost: 4_224,

@@ -28,10 +28,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Low-latency messaging that speaks Aeron: media driver, benchmarks and tools.
+/// Low-latency messaging compatible with Aeron: media driver, benchmarks and tools.
 #[derive(Parser, Debug)]
 #[command(name = "taran", version = version::VERSION, max_term_width = 120, after_help = "\
-'taran COMMAND --help' says more about each.")]
+'taran COMMAND --help' explains each command.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -43,25 +43,25 @@ enum Command {
     Driver(driver::Arguments),
     /// Measure latency and throughput
     Bench(bench::Arguments),
-    /// Show a driver's counters, live
+    /// Show the counters of a driver, live
     Stat(Box<stat::Arguments>),
-    /// Show a driver's distinct errors
+    /// Show the distinct errors of a driver
     Errors(errors::Arguments),
     /// Show the streams of a driver with all their counters
     Streams(streams::Arguments),
-    /// Show how far behind each part of each stream is
+    /// Show how far each part of each stream lags behind
     Backlog(backlog::Arguments),
-    /// Show what streams lost on their way here
+    /// Show the loss observed by a driver, per stream
     Loss(loss::Arguments),
-    /// Show what a log buffer holds
+    /// Show the contents of a log buffer
     Log(log::Arguments),
-    /// Show who a driver is and how it is, or end it
+    /// Show the identity and state of a driver, or terminate it
     DriverInfo(driver_info::Arguments),
-    /// Explain and print options
+    /// Explain options and print their values
     Config(config::Arguments),
-    /// Check, describe and compare schemas of Simple Binary Encoding, generate Rust from them, decode by them
+    /// Validate, describe and compare Simple Binary Encoding schemas, generate Rust code, decode messages
     Sbe(sbe::Arguments),
-    /// Show what this program is and what it speaks
+    /// Show the versions of this program and of the protocols it supports
     Version(version::Arguments),
 }
 
@@ -87,10 +87,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// The name of the official driver. Called by it, this program is a driver.
+/// Name of the official driver. If the program is invoked by this name, it runs as a driver.
 const OFFICIAL_DRIVER: &str = "aeronmd";
 
-/// The arguments as they are, or `driver` before them where the program goes by the name of the official driver.
+/// Inserts the argument `driver` if the program is invoked by the name of the official driver.
 fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments
         .first()
@@ -101,9 +101,10 @@ fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// Help on standard output with status 0; wrong usage on standard error with status 2, or 1 where `aeronmd` has that.
+/// Prints help on standard output with status 0, or incorrect usage on standard error with status 2 (1 for the driver,
+/// as `aeronmd`).
 fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
-    // Where even that cannot be printed there is nobody left to tell.
+    // If printing fails, there is no other output to report it on.
     let _ = error.print();
     if !error.use_stderr() {
         return ExitCode::SUCCESS;

@@ -1,4 +1,4 @@
-//! What tools print: texts for people, or one JSON document a line for programs.
+//! Output of the tools: text for people, or one JSON document per line for programs.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Prints a text in one write, so that nobody sees half of it.
+/// Prints a text in one write, so that readers never see a part of it.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -14,10 +14,11 @@ pub(crate) fn text(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// JSON that moves no cursor: control characters that the format lets pass are escaped as well.
-struct Plain;
+/// JSON formatter that also escapes the control characters which JSON allows in strings, so that output is safe on a
+/// terminal.
+struct EscapeControls;
 
-impl serde_json::ser::Formatter for Plain {
+impl serde_json::ser::Formatter for EscapeControls {
     fn write_string_fragment<W>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()>
     where
         W: ?Sized + io::Write,
@@ -25,18 +26,18 @@ impl serde_json::ser::Formatter for Plain {
         let mut rest = fragment;
         while let Some(start) = rest.find(char::is_control) {
             writer.write_all(&rest.as_bytes()[..start])?;
-            let mut behind = rest[start..].chars();
-            // All of them are below U+00A0.
-            if let Some(control) = behind.next() {
+            let mut following = rest[start..].chars();
+            // Every control character is below U+00A0.
+            if let Some(control) = following.next() {
                 write!(writer, "\\u{:04x}", u32::from(control))?;
             }
-            rest = behind.as_str();
+            rest = following.as_str();
         }
         writer.write_all(rest.as_bytes())
     }
 }
 
-/// Prints a value as JSON in a line of its own.
+/// Prints a value as one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     json_to(&mut out, value)?;
@@ -44,9 +45,9 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a value as JSON in a line of its own.
+/// Writes a value as one line of JSON.
 pub(crate) fn json_to(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Plain);
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, EscapeControls);
     value.serialize(&mut serializer).map_err(io::Error::from)?;
     out.write_all(b"\n")
 }

@@ -1,24 +1,24 @@
-//! What others wrote, made fit for a terminal and for output of one line a thing: channels and error texts come from
-//! clients and from the network, and could move the cursor or pretend to be lines of ours.
+//! Untrusted text, made safe for terminals and for line-based output. Channels and error texts come from clients and
+//! from the network; they could move the cursor or imitate lines of the output.
 
 use std::borrow::Cow;
 
-/// The text with a question mark for each control character.
+/// Replaces each control character with a question mark.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
-    without(text, char::is_control)
+    replace_if(text, char::is_control)
 }
 
-/// The same, but line feeds and tabs stay.
+/// Replaces each control character with a question mark, except line feeds and tabs.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
-    without(text, |character| {
+    replace_if(text, |character| {
         character.is_control() && character != '\n' && character != '\t'
     })
 }
 
-fn without(text: &str, unfit: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if text.contains(&unfit) {
-        let fit = |character| if unfit(character) { '?' } else { character };
-        Cow::Owned(text.chars().map(fit).collect())
+fn replace_if(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if text.contains(&is_unsafe) {
+        let replaced = |character| if is_unsafe(character) { '?' } else { character };
+        Cow::Owned(text.chars().map(replaced).collect())
     } else {
         Cow::Borrowed(text)
     }
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_others_moves_the_cursor() {
+    fn control_characters_are_replaced() {
         assert_eq!(
             one_line("aeron:ipc?alias=\x1b[2J\n\x07é"),
             "aeron:ipc?alias=?[2J??é"

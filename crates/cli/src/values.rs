@@ -1,10 +1,10 @@
-//! Values on the command line of the tools.
+//! Values of the tools' command-line arguments.
 
 use std::time::Duration;
 
 use taran_protocol::uri::value::parse_duration_ns;
 
-/// `2s`, `200ms`; a bare number counts milliseconds, as with the official tools.
+/// Parses a duration such as `2s` or `200ms`. A bare number is milliseconds, as in the official tools.
 pub(crate) fn millis(text: &str) -> Result<Duration, String> {
     if let Ok(millis) = text.parse() {
         return Ok(Duration::from_millis(millis));
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bare_numbers_are_milliseconds() {
+    fn millis_of_bare_number_is_milliseconds() {
         assert_eq!(millis("250"), Ok(Duration::from_millis(250)));
         assert_eq!(millis("2s"), Ok(Duration::from_secs(2)));
         for text in ["soon", "", "-1", "5m"] {

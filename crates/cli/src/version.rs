@@ -1,4 +1,4 @@
-//! `taran version`: what this program is, and what it speaks.
+//! `taran version`: the versions of this program and of the supported protocols.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -12,15 +12,15 @@ use crate::output;
 
 /// Version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The commit it was built from, where the build says so.
+/// Commit of the build, if the build sets it.
 const COMMIT: &str = match option_env!("TARAN_COMMIT") {
     Some(commit) => commit,
     None => "unknown",
 };
-/// The release of Aeron whose protocols it speaks.
+/// Release of Aeron whose protocols are supported.
 const AERON: (u32, u32, u32) = (1, 51, 0);
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// Print one JSON document
@@ -36,7 +36,7 @@ struct Versions {
     cnc: String,
 }
 
-/// Prints versions, one a line.
+/// Prints one version per line.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let (major, minor, patch) = AERON;
     if arguments.json {
@@ -57,7 +57,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The line that `aeronmd -v` prints, for programs that take it apart (docs/spec/uri-and-configuration.md §5.1).
+/// Returns the line that `aeronmd -v` prints, in its format for programs that parse it
+/// (docs/spec/uri-and-configuration.md §5.1).
+///
 pub(crate) fn driver_line() -> String {
     let (major, minor, patch) = AERON;
     format!(

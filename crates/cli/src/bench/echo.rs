@@ -1,4 +1,4 @@
-//! `taran bench echo`: round trips at a fixed rate.
+//! `taran bench echo`: round-trip latency at a fixed rate.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -12,65 +12,66 @@ use taran_bench::{echo, hgrm};
 
 use crate::failure::Failure;
 
-use super::output::Output;
+use super::output::HistogramFile;
 use super::values::{Cores, Cpus, bytes, duration, rate};
 use super::{DriverChoice, failure, interrupt};
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(
     args_override_self = true,
     after_help = "\
-One side sends messages by schedule, the other sends them back. A round trip counts from the moment at which its message
-was due, so a stall is charged to every message that it held up (no coordinated omission). Progress goes to standard
-error each second, the table to standard output, the histogram to a file for the HdrHistogram plotter.
+The client sends messages on a fixed schedule, the server sends them back. A round trip is measured from the time at
+which its message was due, so a stall counts against every message that it delays (no coordinated omission). Progress is
+printed on standard error each second, the result table on standard output; the histogram is written to a file for the
+HdrHistogram plotter.
 
   taran bench echo                                       288 bytes at 100,000/s over UDP loopback
   taran bench echo --rate 500k --duration 30s
   taran bench echo --channel aeron:ipc
-  taran bench echo --aeron-dir /dev/shm/aeron-me         through a driver that runs already
+  taran bench echo --aeron-dir /dev/shm/aeron-me         use a running driver
 
-On two machines, the server first (A echoes, B measures):
+On two machines, start the server first (A echoes, B measures):
   A: taran bench echo --role server --channel 'aeron:udp?endpoint=A:20121' --reply-channel 'aeron:udp?endpoint=B:20123'
   B: taran bench echo --role client --channel 'aeron:udp?endpoint=A:20121' --reply-channel 'aeron:udp?endpoint=B:20123'
 
 Exit status: 0 rate held and nothing lost, 3 messages lost or damaged, 4 rate not held, 5 nothing came back, 1 the
-benchmark could not run, 2 wrong usage, 130 interrupted."
+benchmark could not run, 2 incorrect usage, 130 interrupted."
 )]
 pub(super) struct Arguments {
-    /// Which side to run here
+    /// Sides to run in this process
     #[arg(long, value_enum, default_value = "both")]
     role: RoleName,
 
-    /// Channel from client to server
+    /// Channel from the client to the server
     #[arg(long, value_name = "URI", default_value_t = EchoConfig::default().channel)]
     channel: String,
 
-    /// Channel back; needed for a UDP channel of your own, else as fits CHANNEL
+    /// Channel from the server to the client; required for a UDP CHANNEL other than the default
     #[arg(long, value_name = "URI")]
     reply_channel: Option<String>,
 
-    /// Messages a second (k = 1,000)
+    /// Messages per second (k = 1,000)
     #[arg(long, value_name = "RATE", default_value = "100k", value_parser = rate)]
     rate: u64,
 
-    /// Payload bytes of a message (k = 1024)
+    /// Payload length of a message in bytes (k = 1024)
     #[arg(long, value_name = "BYTES", default_value = "288", value_parser = bytes)]
     length: usize,
 
-    /// Messages that are due together
+    /// Messages that are due at the same time
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     batch: u64,
 
-    /// Length of an iteration
+    /// Duration of an iteration
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     duration: Duration,
 
-    /// Time at the same rate before measuring
+    /// Duration of the unmeasured run at the same rate before the first iteration
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     warmup: Duration,
 
-    /// Iterations; all go into one histogram
+    /// Number of iterations; all are recorded in one histogram
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
 
@@ -81,22 +82,22 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "LIST", default_value = "auto")]
     cpus: Cpus,
 
-    /// How long to wait for the other side, and for the last messages
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    patience: Duration,
+    /// How long to wait for the connection, and for the last messages at the end
+    #[arg(long = "patience", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    timeout: Duration,
 
     /// File for the histogram
     #[arg(long, value_name = "FILE", default_value = "taran-echo.hgrm")]
     output: PathBuf,
 
-    /// Show no progress
+    /// Print no progress
     #[arg(short, long)]
     quiet: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RoleName {
-    /// Both, each on a core of its own
+    /// Both sides, each on its own core
     Both,
     /// Send and measure
     Client,
@@ -104,19 +105,19 @@ enum RoleName {
     Server,
 }
 
-/// Runs it.
+/// Runs the benchmark.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let config = config(arguments)?;
     config.check().map_err(Failure::Usage)?;
     let stop = interrupt::flag().map_err(|error| Failure::Other(error.to_string()))?;
-    let output = match config.role {
+    let file = match config.role {
         Role::Server => None,
-        Role::Both | Role::Client => Some(Output::open(&arguments.output)?),
+        Role::Both | Role::Client => Some(HistogramFile::open(&arguments.output)?),
     };
-    announce(arguments, &config)?;
+    print_setup(arguments, &config)?;
     let report = echo::run(&config, &stop).map_err(failure)?;
-    match (report, output) {
-        (Some(report), Some(output)) => conclude(&report, output),
+    match (report, file) {
+        (Some(report), Some(file)) => write_results(&report, file),
         _ => Ok(ExitCode::SUCCESS),
     }
 }
@@ -140,13 +141,14 @@ fn config(arguments: &Arguments) -> Result<EchoConfig, Failure> {
         driver_options: arguments.driver.driver_options.clone(),
         threading: arguments.driver.threading(),
         cpus: arguments.cpus.resolve(),
-        patience: arguments.patience,
+        timeout: arguments.timeout,
         progress: !arguments.quiet,
         ..EchoConfig::default()
     })
 }
 
-/// The way back, where it was not given: IPC goes back through the same memory, but two UDP endpoints cannot be one.
+/// Returns the reply channel. If none is given, IPC uses the same channel in both directions; two UDP endpoints must
+/// differ.
 fn reply_channel(arguments: &Arguments) -> Result<String, Failure> {
     let default = EchoConfig::default();
     match &arguments.reply_channel {
@@ -154,14 +156,14 @@ fn reply_channel(arguments: &Arguments) -> Result<String, Failure> {
         None if arguments.channel.starts_with("aeron:ipc") => Ok(arguments.channel.clone()),
         None if arguments.channel == default.channel => Ok(default.reply_channel),
         None => Err(Failure::Usage(format!(
-            "--channel {} needs a --reply-channel with another endpoint, at which the client receives",
+            "--channel {} requires --reply-channel with the endpoint on which the client receives",
             arguments.channel
         ))),
     }
 }
 
-/// What runs, for whoever reads the figures later.
-fn announce(arguments: &Arguments, config: &EchoConfig) -> io::Result<()> {
+/// Prints what is measured, as a record with the results.
+fn print_setup(arguments: &Arguments, config: &EchoConfig) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let (to, back) = (&config.channel, &config.reply_channel);
     let driver = arguments.driver.describe();
@@ -187,9 +189,9 @@ fn announce(arguments: &Arguments, config: &EchoConfig) -> io::Result<()> {
     out.flush()
 }
 
-fn conclude(report: &EchoReport, output: Output) -> Result<ExitCode, Failure> {
-    // First the file: whoever reads standard output may have gone.
-    let path = output.write(|out| hgrm::write(&report.histogram, out))?;
+fn write_results(report: &EchoReport, file: HistogramFile) -> Result<ExitCode, Failure> {
+    // The file comes first: the reader of standard output may have closed it.
+    let path = file.write(|out| hgrm::write(&report.histogram, out))?;
     let mut out = io::stdout().lock();
     writeln!(out, "{report}")?;
     writeln!(out, "histogram: {}", path.display())?;

@@ -1,4 +1,4 @@
-//! `taran bench`: what the load-test rig can measure, from the command line.
+//! `taran bench`: the benchmarks of the load generator.
 
 mod echo;
 mod interrupt;
@@ -15,7 +15,7 @@ use taran_protocol::option::Define;
 
 use crate::failure::Failure;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Arguments {
@@ -25,9 +25,9 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Benchmark {
-    /// Measure round trips at a fixed rate
+    /// Measure round-trip latency at a fixed rate
     Echo(Box<echo::Arguments>),
-    /// Measure throughput from one process to another
+    /// Measure throughput between two processes
     Stream(Box<stream::Arguments>),
 }
 
@@ -39,32 +39,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Which driver a benchmark uses.
+/// Selects the driver of a benchmark.
 #[derive(Args, Clone, Debug)]
 struct DriverChoice {
-    /// Use the driver that runs in this directory, ours or an official one, in place of embedded ones
+    /// Use the running driver with this directory (Taran or official Aeron) instead of embedded ones
     #[arg(short = 'd', long, value_name = "DIR", conflicts_with_all = ["threading", "driver_options"])]
     aeron_dir: Option<PathBuf>,
 
-    /// Threads of an embedded driver; with INVOKER it runs on the thread that measures
+    /// Threading mode of an embedded driver; with INVOKER it runs on the measuring thread
     #[arg(
         long, value_name = "MODE", default_value = "INVOKER", ignore_case = true,
         value_parser = ["INVOKER", "SHARED", "SHARED_NETWORK", "DEDICATED"]
     )]
     threading: String,
 
-    /// Set an option of embedded drivers, as 'taran driver -D' does; may be repeated
+    /// Set an option of embedded drivers, like 'taran driver -D'; may be repeated
     #[arg(long = "driver-option", value_name = "NAME=VALUE", value_parser = values::define)]
     driver_options: Vec<Define>,
 }
 
 impl DriverChoice {
-    /// The official spelling of the mode, whatever case it was given in.
+    /// Returns the official spelling of the mode; the argument is case-insensitive.
     fn threading(&self) -> String {
         self.threading.to_ascii_uppercase()
     }
 
-    /// For people.
+    /// Returns a description for the output.
     fn describe(&self) -> String {
         match &self.aeron_dir {
             Some(directory) => format!("driver in {}", directory.display()),
@@ -73,7 +73,7 @@ impl DriverChoice {
     }
 }
 
-/// A benchmark that did not come to its end.
+/// Converts the error of a benchmark that did not complete.
 fn failure(error: RunError) -> Failure {
     match error {
         RunError::Interrupted => Failure::Interrupted,

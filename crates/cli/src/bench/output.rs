@@ -1,4 +1,4 @@
-//! The file that a histogram goes to.
+//! The file of the histogram.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, Write};
@@ -6,18 +6,17 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// A file that is known to be writable before the benchmark starts, and that keeps what was in it until there is
-/// something new.
+/// A file opened for writing before the benchmark starts. It keeps its old contents until new ones are written.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct HistogramFile {
     path: PathBuf,
     file: File,
     is_new: bool,
 }
 
-impl Output {
-    /// Opens the file, or makes it.
-    pub(super) fn open(path: &Path) -> Result<Output, Failure> {
+impl HistogramFile {
+    /// Opens or creates the file.
+    pub(super) fn open(path: &Path) -> Result<HistogramFile, Failure> {
         let is_new = !path.exists();
         let file = File::options()
             .write(true)
@@ -25,14 +24,14 @@ impl Output {
             .truncate(false)
             .open(path)
             .map_err(|error| failure(path, &error))?;
-        Ok(Output {
+        Ok(HistogramFile {
             path: path.to_path_buf(),
             file,
             is_new,
         })
     }
 
-    /// Replaces the contents; gives the path.
+    /// Replaces the contents; returns the path.
     pub(super) fn write(
         mut self,
         contents: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
@@ -55,10 +54,10 @@ impl Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for HistogramFile {
     fn drop(&mut self) {
         if self.is_new {
-            // Nothing came of it. If the empty file stays, nothing is lost.
+            // The run wrote nothing. Failing to remove the empty file does no harm.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -66,7 +65,7 @@ impl Drop for Output {
 
 fn failure(path: &Path, error: &io::Error) -> Failure {
     Failure::Other(format!(
-        "cannot write {}: {error}; name another file with --output",
+        "cannot write {}: {error}; choose another file with --output",
         path.display()
     ))
 }

@@ -1,4 +1,4 @@
-//! Values on the command line of the benchmarks: durations, sizes, rates, cores, options of a driver.
+//! Values of the benchmarks' command-line arguments: durations, sizes, rates, cores, driver options.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use taran_core::affinity;
 use taran_protocol::option::{Define, parse_define};
 use taran_protocol::uri::value::{parse_duration_ns, parse_size};
 
-/// `5s`, `500ms`, `20us`. A bare number is refused: what it counts would be a guess.
+/// Parses a duration such as `5s`, `500ms` or `20us`. A bare number is rejected, because its unit is ambiguous.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     const NEEDED: &str = "needs a duration with its unit, such as 500us, 10ms or 5s";
     let is_bare = text.bytes().all(|byte| byte.is_ascii_digit()) && text != "0";
@@ -20,7 +20,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| NEEDED.to_owned())
 }
 
-/// Bytes: `288`, `8k`, `1m` (1024 and its square).
+/// Parses a number of bytes such as `288`, `8k` or `1m` (k = 1024, m = 1024 * 1024).
 pub(super) fn bytes(text: &str) -> Result<usize, String> {
     parse_size(text)
         .ok()
@@ -28,16 +28,17 @@ pub(super) fn bytes(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "needs a number of bytes, such as 288, 8k or 1m".to_owned())
 }
 
-/// Messages a second: `500`, `100k`, `1.5m` (1,000 and its square); `_` and `,` may group digits.
+/// Parses a rate in messages per second such as `500`, `100k` or `1.5m` (k = 1,000, m = 1,000,000); `_` and `,` may
+/// group digits.
 pub(super) fn rate(text: &str) -> Result<u64, String> {
-    const NEEDED: &str = "needs a number of messages a second above 0, such as 500, 100k or 1.5m";
+    const NEEDED: &str = "needs a number of messages per second above 0, such as 500, 100k or 1.5m";
     let plain: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();
     let (number, factor) = match plain.as_bytes() {
         [.., b'k' | b'K'] => (&plain[..plain.len() - 1], 1_000.0),
         [.., b'm' | b'M'] => (&plain[..plain.len() - 1], 1_000_000.0),
         _ => (plain.as_str(), 1.0),
     };
-    // Neither signs nor exponents.
+    // `f64::from_str` would accept signs and exponents.
     if !number
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.')
@@ -46,30 +47,30 @@ pub(super) fn rate(text: &str) -> Result<u64, String> {
     }
     let rate = number.parse::<f64>().map_err(|_| NEEDED.to_owned())? * factor;
     if (1.0..1e12).contains(&rate) && rate.fract() == 0.0 {
-        // A whole number below 2^53: the conversion is exact.
+        // A whole number below 2^53, so the conversion is exact.
         Ok(rate as u64)
     } else {
         Err(NEEDED.to_owned())
     }
 }
 
-/// Cores for the two sides.
+/// Cores of the two sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cpus {
-    /// One for each side, where there are two.
+    /// The first two allowed cores, if there are two.
     Auto,
-    /// These; none means that nothing is pinned.
-    These(Vec<usize>),
+    /// These cores; empty if threads are not to be pinned.
+    List(Vec<usize>),
 }
 
 impl Cpus {
-    /// The cores by number; empty where nothing is to be pinned.
+    /// Returns the core numbers; empty if threads are not to be pinned.
     pub(super) fn resolve(&self) -> Vec<usize> {
         match self {
-            Cpus::These(cpus) => cpus.clone(),
+            Cpus::List(cpus) => cpus.clone(),
             Cpus::Auto => {
                 let allowed = affinity::allowed_cpus();
-                // Two sides that spin on one core would only get in each other's way.
+                // Two busy-spinning sides on one core would only slow each other down.
                 if allowed.len() < 2 {
                     Vec::new()
                 } else {
@@ -86,18 +87,18 @@ impl FromStr for Cpus {
     fn from_str(text: &str) -> Result<Cpus, String> {
         match text {
             "auto" => Ok(Cpus::Auto),
-            "none" => Ok(Cpus::These(Vec::new())),
+            "none" => Ok(Cpus::List(Vec::new())),
             list => list
                 .split(',')
                 .map(|cpu| cpu.trim().parse())
                 .collect::<Result<_, _>>()
-                .map(Cpus::These)
+                .map(Cpus::List)
                 .map_err(|_| "needs core numbers such as 0,1, or auto, or none".to_owned()),
         }
     }
 }
 
-/// Cores as a text for people.
+/// Displays cores for the output.
 pub(super) struct Cores<'a>(pub(super) &'a [usize]);
 
 impl fmt::Display for Cores<'_> {
@@ -110,7 +111,7 @@ impl fmt::Display for Cores<'_> {
     }
 }
 
-/// `name=value` of an option.
+/// Parses `name=value` of an option.
 pub(super) fn define(text: &str) -> Result<Define, String> {
     parse_define(text).ok_or_else(|| "needs name=value, such as aeron.mtu.length=8k".to_owned())
 }
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_units() {
+    fn duration_requires_a_unit() {
         assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("0"), Ok(Duration::ZERO));
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_binary_and_rates_decimal() {
+    fn bytes_uses_binary_and_rate_decimal_factors() {
         assert_eq!(bytes("288"), Ok(288));
         assert_eq!(bytes("8k"), Ok(8192));
         assert!(bytes("-1").is_err());
@@ -145,9 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn cores_are_a_list_or_a_word() {
-        assert_eq!("0,1".parse(), Ok(Cpus::These(vec![0, 1])));
-        assert_eq!("none".parse(), Ok(Cpus::These(Vec::new())));
+    fn cpus_parses_lists_and_keywords() {
+        assert_eq!("0,1".parse(), Ok(Cpus::List(vec![0, 1])));
+        assert_eq!("none".parse(), Ok(Cpus::List(Vec::new())));
         assert_eq!("auto".parse(), Ok(Cpus::Auto));
         for text in ["a", "", "1,", "-1"] {
             assert!(text.parse::<Cpus>().is_err(), "{text}");

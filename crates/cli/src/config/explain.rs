@@ -11,16 +11,16 @@ use super::sources::Sources;
 use crate::failure::Failure;
 use crate::output;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   taran config explain aeron.mtu.length
   taran config explain AERON_THREADING_MODE -Dtaran.profile=low-footprint
 
-Exit status: 0 explained, 1 the values given cannot be, 2 wrong usage, or no such option.")]
+Exit status: 0 explained, 1 a value is invalid, 2 incorrect usage or unknown option.")]
 pub(super) struct Arguments {
-    /// The option, by the name of its property or environment variable
+    /// The option, by its property or environment variable
     #[arg(value_name = "NAME")]
     name: String,
 
@@ -40,7 +40,7 @@ struct Explanation {
     needs: String,
     read_by: &'static str,
     default: Option<&'static str>,
-    /// `None` where it has none.
+    /// `None` if empty.
     value: Option<String>,
     source: Option<String>,
 }
@@ -61,9 +61,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn unknown(name: &str) -> String {
     match nearest_option(name) {
-        Some(nearest) => format!("no option has the name {name}, did you mean {nearest}?"),
+        Some(nearest) => format!("unknown option {name}, did you mean {nearest}?"),
         None => {
-            format!("no option has the name {name}; 'taran config print' shows all of them")
+            format!("unknown option {name}; 'taran config print' lists all options")
         }
     }
 }
@@ -102,7 +102,7 @@ impl Explanation {
             ("needs", &self.needs),
             ("default", self.default.unwrap_or(none)),
         ];
-        // A driver has no value for what only clients read, and the other way round.
+        // A driver has no value for client-only options, and vice versa.
         if let Some(source) = &self.source {
             lines.push(("value", self.value.as_deref().unwrap_or(none)));
             lines.push(("from", source));

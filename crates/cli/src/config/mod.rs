@@ -1,4 +1,4 @@
-//! `taran config`: options, what they mean, which values they have and why.
+//! `taran config`: the meaning, the values and the sources of options.
 
 mod explain;
 mod print;
@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -19,13 +19,13 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Explain an option: meaning, range, default, present value and where that comes from
+    /// Explain an option: meaning, range, default, current value and its source
     Explain(explain::Arguments),
-    /// Print the value of every option and where it comes from
+    /// Print the value of every option and its source
     Print(print::Arguments),
 }
 
-/// Runs it.
+/// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Command::Explain(arguments) => explain::run(arguments),

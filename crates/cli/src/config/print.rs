@@ -12,24 +12,25 @@ use super::sources::Sources;
 use crate::failure::Failure;
 use crate::output;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-What 'taran driver' would run with, told the same: the environment, property files, -D. Each line: the option, its value,
-and where that comes from: default, profile, environment, file or command line. An option without a value has none.
+Prints the configuration that 'taran driver' would run with, given the same environment, property files and -D options.
+Each line is an option, its value, and the source of the value: default, profile, environment, file or command line. An
+option that is not set has an empty value.
 
-  taran config print --changed                  what is not as by default
+  taran config print --changed                  only values that differ from the defaults
   taran config print -Dtaran.profile=low-latency prod.properties
-  taran config print --client                   what clients read from the environment
+  taran config print --client                   the options of clients, read from the environment
 
-Values that go together with others or not are checked as at the driver's start.
+Conflicts between values are checked as at the start of a driver.
 
-Exit status: 0 a driver would start with these, 1 it would refuse them, 2 wrong usage.")]
+Exit status: 0 a driver would start with these options, 1 it would reject them, 2 incorrect usage.")]
 pub(super) struct Arguments {
     #[command(flatten)]
     sources: Sources,
 
-    /// Only options that are not as by default
+    /// Print only options that are not set to their default
     #[arg(long)]
     changed: bool,
 
@@ -42,7 +43,7 @@ pub(super) struct Arguments {
 struct Line {
     option: &'static str,
     variable: &'static str,
-    /// `None` where it has none.
+    /// `None` if empty.
     value: Option<String>,
     source: String,
     default: Option<&'static str>,
@@ -69,7 +70,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses what a driver would refuse.
+/// Returns an error for options that a driver would reject.
 fn check(options: &OptionSet) -> Result<(), Failure> {
     let conflicts = validate(options);
     if conflicts.is_empty() {
@@ -81,13 +82,13 @@ fn check(options: &OptionSet) -> Result<(), Failure> {
 
 impl Line {
     fn of(explained: Explained<'_>) -> Self {
-        let given = |text: &str| !text.is_empty();
+        let is_set = |text: &str| !text.is_empty();
         Self {
             option: explained.option.property,
             variable: explained.option.variable,
             source: explained.source.to_string(),
-            default: Some(explained.option.default).filter(|text| given(text)),
-            value: Some(explained.value).filter(|text| given(text)),
+            default: Some(explained.option.default).filter(|text| is_set(text)),
+            value: Some(explained.value).filter(|text| is_set(text)),
         }
     }
 }

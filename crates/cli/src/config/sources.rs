@@ -1,4 +1,4 @@
-//! Where the values come from that would be in force: as for `taran driver`, or as for a client.
+//! Sources of the printed values: those of `taran driver` or those of a client.
 
 use clap::Args;
 use taran_protocol::option::{OptionSet, Source, UnknownOption};
@@ -6,19 +6,19 @@ use taran_protocol::option::{OptionSet, Source, UnknownOption};
 use crate::driver::{Settings, configure, environment};
 use crate::failure::Failure;
 
-/// What a driver, or a client, would be told.
+/// Sources of a driver's or a client's options.
 #[derive(Args, Debug)]
 pub(super) struct Sources {
     #[command(flatten)]
     settings: Settings,
 
-    /// The options of clients instead of a driver's; they come from the environment
+    /// Use the options of clients instead of a driver's; they are read from the environment
     #[arg(long, conflicts_with_all = ["files", "defines"])]
     client: bool,
 }
 
 impl Sources {
-    /// The values, and names that are no options.
+    /// Returns the options, and the names that are no options.
     pub(super) fn read(&self) -> Result<(OptionSet, Vec<UnknownOption>), Failure> {
         if self.client {
             let mut options = OptionSet::client();

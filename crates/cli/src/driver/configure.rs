@@ -1,4 +1,4 @@
-//! What the driver is told: environment, property files, `-D`.
+//! Configuration of the driver: environment, property files, `-D`.
 
 use std::fs;
 use std::io;
@@ -10,14 +10,14 @@ use taran_protocol::option::{
 
 use super::Settings;
 
-/// Why there is no configuration.
+/// Reason why the configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigureError {
-    #[error("malformed define: {text} (needs -Dname=value)")]
+    #[error("malformed define: {text} (expected -Dname=value)")]
     Define { text: String },
     #[error(
-        "property files are not fetched over the network: {url}. Whoever can change the answer could change the driver; \
-         fetch the file yourself and name it by its path"
+        "property files are not fetched over the network: {url}. Anyone who can alter the response could reconfigure \
+        the driver; download the file and pass its path"
     )]
     Remote { url: String },
     #[error("property file {}: {source}", path.display())]
@@ -31,15 +31,15 @@ pub(crate) enum ConfigureError {
     Options(OptionErrors),
 }
 
-/// All options with their values, and the names that are no options. Every value that is wrong is told at once.
+/// Returns all options with their values, and the names that are no options. All invalid values are reported together.
 pub(crate) fn options(
     settings: &Settings,
     environment: impl Iterator<Item = (String, String)>,
 ) -> Result<(OptionSet, Vec<UnknownOption>), ConfigureError> {
-    let mut layers = Layers {
+    let mut layers = ConfigLayers {
         options: OptionSet::driver(),
         unknown: Vec::new(),
-        refused: Vec::new(),
+        rejected: Vec::new(),
     };
     layers.apply(&Source::Environment, environment);
     for name in &settings.files {
@@ -60,26 +60,26 @@ pub(crate) fn options(
             parse_define(text).ok_or_else(|| ConfigureError::Define { text: text.clone() })?;
         layers.apply(&Source::CommandLine, [define]);
     }
-    if layers.refused.is_empty() {
+    if layers.rejected.is_empty() {
         Ok((layers.options, layers.unknown))
     } else {
-        Err(ConfigureError::Options(OptionErrors(layers.refused)))
+        Err(ConfigureError::Options(OptionErrors(layers.rejected)))
     }
 }
 
-struct Layers {
+struct ConfigLayers {
     options: OptionSet,
     unknown: Vec<UnknownOption>,
-    refused: Vec<taran_protocol::option::OptionError>,
+    rejected: Vec<taran_protocol::option::OptionError>,
 }
 
-impl Layers {
+impl ConfigLayers {
     fn apply(&mut self, source: &Source, pairs: impl IntoIterator<Item = (String, String)>) {
-        // One by one: where one value is refused, the others' names are looked at all the same.
+        // Pairs are applied one by one, so that an invalid value does not hide unknown names among the others.
         for pair in pairs {
             match self.options.apply(source, [pair]) {
                 Ok(unknown) => self.unknown.extend(unknown),
-                Err(OptionErrors(errors)) => self.refused.extend(errors),
+                Err(OptionErrors(errors)) => self.rejected.extend(errors),
             }
         }
     }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_wins_over_the_environment() {
+    fn options_from_command_line_override_environment() {
         let (options, unknown) = options(
             &arguments(&[], &["aeron.mtu.length=8k", "AERON_MAX_RESEND=3"]),
             variables(&[
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_is_told_at_once() {
+    fn options_with_several_invalid_values_report_all() {
         let error = options(
             &arguments(&[], &["aeron.max.resend=900", "aeron.threading.mode=FAST"]),
             variables(&[("AERON_MTU_LENGTH", "big")]),
@@ -148,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_names_are_noticed() {
+    fn options_with_misspelt_name_suggest_the_nearest() {
         let (_, unknown) =
             options(&arguments(&[], &["aeron.mtu.lenght=8k"]), variables(&[])).unwrap();
         assert_eq!(unknown[0].nearest, Some("aeron.mtu.length"));
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn options_from_unreadable_source_name_it_in_the_error() {
         for (settings, text) in [
             (arguments(&[], &["nothing"]), "malformed define: nothing"),
             (

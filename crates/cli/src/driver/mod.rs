@@ -1,4 +1,5 @@
-//! `taran driver`: the media driver as a process, a drop-in for the official `aeronmd` (docs/spec/uri-and-configuration.md §5.1).
+//! `taran driver`: the media driver as a process, a drop-in replacement for the official `aeronmd`
+//! (docs/spec/uri-and-configuration.md §5.1).
 
 pub(crate) mod configure;
 mod run;
@@ -12,51 +13,52 @@ use taran_protocol::option::{OptionSet, UnknownOption};
 
 use crate::version;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Options have the names, environment variables, defaults and ranges of the official driver. Of several values for one
-option the nearest word counts: -D over files (a later file over an earlier one), files over the environment. (aeronmd
-lets files win over -D.) An empty value takes an option back to its default. A value that cannot be is an error, not
-replaced in silence; a name that looks like a typing mistake is reported.
+Options have the names, environment variables, defaults and ranges of the official driver. Precedence: -D over property
+files (a later file over an earlier one), property files over the environment. (aeronmd lets files override -D.) An
+empty value resets an option to its default. An invalid value is an error; it is never replaced silently. A name that
+looks misspelt is reported.
 
-  taran driver                                          as the environment says (AERON_DIR, AERON_...)
+  taran driver                                          configured by the environment (AERON_DIR, AERON_...)
   taran driver -Daeron.dir=/dev/shm/one -Daeron.threading.mode=SHARED
   taran driver -Dtaran.profile=low-latency prod.properties
-  taran driver -Daeron.print.configuration=true         print every option and its value at start
+  taran driver -Daeron.print.configuration=true         print every option and its value at startup
 
-Clients find the driver by its directory: aeron.dir, by default /dev/shm/aeron-<user>. Watch it with 'taran stat',
-read its errors with 'taran errors'.
+Clients find the driver by its directory: aeron.dir, by default /dev/shm/aeron-<user>. Monitor it with 'taran stat',
+show its errors with 'taran errors'.
 
-SIGINT and SIGTERM stop it in an orderly way; so does a client's request where aeron.driver.termination.validator=allow.
+SIGINT and SIGTERM shut it down in an orderly way; so does a client's request if
+aeron.driver.termination.validator=allow.
 
-Exit status: the number of the signal that stopped it (SIGINT 2, SIGTERM 15), 0 after a client's request, 1 where it
-could not start, failed, or was called wrongly.")]
+Exit status: the number of the signal that stopped it (SIGINT 2, SIGTERM 15), 0 after a client's request, 1 if it could
+not start, failed, or was used incorrectly.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     settings: Settings,
 
-    /// Print the version as aeronmd does
+    /// Print the version in the format of aeronmd
     #[arg(short = 'v')]
     version: bool,
 }
 
-/// What a driver is told on its command line.
+/// Configuration arguments of a driver.
 #[derive(Args, Debug)]
 pub(crate) struct Settings {
-    /// Property files: a path or file:// URL; lines of name=value
+    /// Property files with lines of name=value: a path or file:// URL
     #[arg(value_name = "FILE")]
     files: Vec<String>,
 
-    /// Set an option, by the name of its property or environment variable
+    /// Set an option, by its property or environment variable
     #[arg(short = 'D', value_name = "NAME=VALUE")]
     defines: Vec<String>,
 }
 
-/// Runs a driver until it is told to stop.
+/// Runs a driver until it is stopped.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     if arguments.version {
-        // Where nobody reads it there is nobody to tell.
+        // A closed standard output is not an error here.
         let _ = writeln!(io::stdout(), "{}", version::driver_line());
         return ExitCode::SUCCESS;
     }
@@ -80,14 +82,14 @@ fn fail(stage: &str, error: &dyn std::error::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Reports names that are nearly certain to be mistakes; other unknown ones may belong to other components.
+/// Reports names that are probably misspelt. Other unknown names may belong to other components.
 fn warn(unknown: &[UnknownOption]) {
     for option in unknown.iter().filter(|option| option.nearest.is_some()) {
         eprintln!("WARNING: {option}");
     }
 }
 
-/// The variables that are text; no other one is an option.
+/// Returns the environment variables that are valid UTF-8; no other variable is an option.
 pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -1,4 +1,4 @@
-//! The life of a driver's process.
+//! Life cycle of the driver process.
 
 use std::io;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use taran_protocol::option::{IdleRole, OptionSet, ThreadingMode};
 
 use super::stop::{Signals, Stop};
 
-/// How often to look whether an agent has failed. Everything else ends the wait at once.
-const CHECK: Duration = Duration::from_secs(1);
+/// Interval of checks for failed agents. Signals and requests end the wait at once.
+const FAILURE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why a driver could not run.
+/// Reason why a driver could not run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RunError {
-    #[error("signals cannot be handled: {0}")]
+    #[error("cannot register signal handlers: {0}")]
     Signals(#[from] io::Error),
     #[error(transparent)]
     Idle(#[from] IdleError),
@@ -29,7 +29,7 @@ pub(super) enum RunError {
 }
 
 impl RunError {
-    /// What the driver was doing, in the words of `aeronmd`.
+    /// Returns the stage of the driver in the words of `aeronmd`.
     pub(super) fn stage(&self) -> &'static str {
         match self {
             RunError::Signals(_) | RunError::Idle(_) => "context init",
@@ -40,14 +40,14 @@ impl RunError {
     }
 }
 
-/// Runs a driver until something stops it, then closes it.
+/// Runs a driver until it is stopped, then closes it.
 pub(super) fn run(options: OptionSet) -> Result<Stop, RunError> {
-    // Before the driver, so that a signal which comes while it starts closes it in an orderly way.
+    // Registered before the driver starts, so that a signal during startup also closes it in an orderly way.
     let mut signals = Signals::register()?;
-    let mut bell = signals.bell()?;
+    let mut waker = signals.waker()?;
     let mode = options.threading_mode();
     let idle = options.idle(IdleRole::Shared)?;
-    let context = DriverContext::from_options(options).termination_hook(move || bell.ring());
+    let context = DriverContext::from_options(options).termination_hook(move || waker.wake());
     let mut driver = MediaDriver::launch(context).map_err(RunError::Launch)?;
     let status = SystemCounter::ControllableIdleStrategy.id();
     let mut idle = match driver.counters().counter(status) {
@@ -63,10 +63,10 @@ pub(super) fn run(options: OptionSet) -> Result<Stop, RunError> {
             let work = driver.invoke();
             idle.idle(work, &mut |longest| driver.park(longest));
         } else {
-            signals.wait(CHECK)?;
+            signals.wait(FAILURE_CHECK_INTERVAL)?;
         }
     };
-    say_farewell();
+    print_shutdown_message();
     driver.close().map_err(RunError::Close)?;
     stop
 }
@@ -81,8 +81,8 @@ fn stopped(driver: &MediaDriver, signals: &Signals) -> Option<Result<Stop, RunEr
     })
 }
 
-/// Nobody may be listening any more; that is no reason not to close.
-fn say_farewell() {
+/// Standard output may be closed; the driver has to close all the same.
+fn print_shutdown_message() {
     use std::io::Write;
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "Shutting down driver...");

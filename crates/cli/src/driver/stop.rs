@@ -1,4 +1,4 @@
-//! What ends the driver's process: signals, a client's request, a failed agent.
+//! Causes that stop the driver process: signals and a client's request.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,17 +10,17 @@ use std::time::Duration;
 use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level::pipe};
 
-/// Why a driver stopped.
+/// Reason why a driver stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// By this signal.
+    /// The signal with this number.
     Signal(u8),
-    /// A client asked for it.
+    /// A client's termination request.
     Requested,
 }
 
 impl Stop {
-    /// As `aeronmd`: the number of the signal, or 0.
+    /// Returns the exit code of `aeronmd`: the number of the signal, or 0.
     pub(super) fn exit_code(self) -> ExitCode {
         match self {
             Stop::Signal(number) => ExitCode::from(number),
@@ -29,52 +29,53 @@ impl Stop {
     }
 }
 
-/// Signals of this process, from the moment at which it is made.
+/// Signals received by this process since registration.
 #[derive(Debug)]
 pub(super) struct Signals {
-    /// Number of the signal that came last; 0 while there is none.
+    /// Number of the most recent signal; 0 if none.
     last: Arc<AtomicUsize>,
-    /// A byte arrives for each signal and each [`Bell::ring`].
-    wake_up: UnixStream,
-    bell: UnixStream,
+    /// Receives a byte for each signal and each [`SignalWaker::wake`].
+    wake_receiver: UnixStream,
+    wake_sender: UnixStream,
 }
 
 /// Ends a wait of [`Signals`] from another thread.
 #[derive(Debug)]
-pub(super) struct Bell(UnixStream);
+pub(super) struct SignalWaker(UnixStream);
 
-impl Bell {
-    /// Never blocks.
-    pub(super) fn ring(&mut self) {
-        // A full socket wakes up as well as one byte more would.
+impl SignalWaker {
+    /// Ends the current or the next wait. Never blocks.
+    pub(super) fn wake(&mut self) {
+        // If the socket buffer is full, the reader wakes up anyway.
         let _ = self.0.write(&[0]);
     }
 }
 
 impl Signals {
-    /// Takes over SIGINT and SIGTERM.
+    /// Installs handlers for SIGINT and SIGTERM.
     pub(super) fn register() -> io::Result<Signals> {
-        let (wake_up, bell) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
+        let (wake_receiver, wake_sender) = UnixStream::pair()?;
+        wake_sender.set_nonblocking(true)?;
         let last = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM] {
-            // First the number, then the byte: who is woken up finds the number. Hooks run in order of registration.
+            // The number is stored before the byte is written, so that a woken reader finds it. Hooks run in order of
+            // registration.
             flag::register_usize(signal, Arc::clone(&last), number(signal).into())?;
-            pipe::register(signal, bell.try_clone()?)?;
+            pipe::register(signal, wake_sender.try_clone()?)?;
         }
         Ok(Signals {
             last,
-            wake_up,
-            bell,
+            wake_receiver,
+            wake_sender,
         })
     }
 
-    /// Something for other threads to end a wait with.
-    pub(super) fn bell(&self) -> io::Result<Bell> {
-        self.bell.try_clone().map(Bell)
+    /// Returns a handle with which other threads end a wait.
+    pub(super) fn waker(&self) -> io::Result<SignalWaker> {
+        self.wake_sender.try_clone().map(SignalWaker)
     }
 
-    /// The signal that has come, if any.
+    /// Returns the most recent signal, if any.
     pub(super) fn received(&self) -> Option<Stop> {
         match self.last.load(Ordering::Relaxed) {
             0 => None,
@@ -82,11 +83,11 @@ impl Signals {
         }
     }
 
-    /// Sleeps until a signal comes or the bell rings, for `longest` at most.
+    /// Sleeps until a signal arrives or [`SignalWaker::wake`] is called, at most for `longest`.
     pub(super) fn wait(&mut self, longest: Duration) -> io::Result<()> {
-        self.wake_up.set_read_timeout(Some(longest))?;
-        // How many bytes there were does not matter, one of them would do.
-        let read = self.wake_up.read(&mut [0; 64]);
+        self.wake_receiver.set_read_timeout(Some(longest))?;
+        // The number of bytes does not matter.
+        let read = self.wake_receiver.read(&mut [0; 64]);
         match read.map(|_| ()) {
             Ok(()) => Ok(()),
             Err(error) => match error.kind() {
@@ -99,7 +100,7 @@ impl Signals {
     }
 }
 
-/// Numbers of signals are small and positive.
+/// Converts a signal number; they are small and positive.
 fn number(signal: i32) -> u8 {
     u8::try_from(signal).unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! The frames of a log, one after the other.
+//! Iterator over the frames of a log buffer.
 
 use taran_core::memory::Region;
 use taran_core::sync::Ordering;
@@ -11,28 +11,28 @@ const HEADER: usize = DATA_HEADER_LENGTH as usize;
 /// A committed frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoggedFrame<'a> {
-    /// The term's place in the file, 0 to 2.
+    /// Index of the term's partition in the file, 0 to 2.
     pub(super) partition: usize,
-    /// Where in the term it stands, bytes.
+    /// Offset in the term, in bytes.
     pub(super) offset: usize,
     pub(super) header: DataHeader,
     pub(super) payload: &'a [u8],
 }
 
-/// Goes through all terms; nothing that stands there is trusted.
+/// Iterates over the frames of all terms. The contents are not trusted.
 #[derive(Clone, Debug)]
 pub(super) struct Frames<'a> {
     log: &'a LogBuffers,
-    over_zeroes: bool,
+    scan_over_zeroes: bool,
     partition: usize,
     offset: usize,
 }
 
 impl<'a> Frames<'a> {
-    pub(super) fn new(log: &'a LogBuffers, over_zeroes: bool) -> Self {
+    pub(super) fn new(log: &'a LogBuffers, scan_over_zeroes: bool) -> Self {
         Self {
             log,
-            over_zeroes,
+            scan_over_zeroes,
             partition: 0,
             offset: 0,
         }
@@ -40,11 +40,11 @@ impl<'a> Frames<'a> {
 
     fn next_in(&mut self, term: &'a Region) -> Option<LoggedFrame<'a>> {
         while self.offset + HEADER <= term.len() {
-            // Acquire: pairs with the release that commits a frame.
+            // Acquire: pairs with the release store that commits a frame.
             let length = term.atomic_i32(self.offset).load(Ordering::Acquire);
             let length = usize::try_from(length).unwrap_or(0);
             if length < HEADER || length > term.len() - self.offset {
-                if self.over_zeroes && length == 0 {
+                if self.scan_over_zeroes && length == 0 {
                     self.offset += HEADER;
                     continue;
                 }

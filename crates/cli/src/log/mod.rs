@@ -1,4 +1,4 @@
-//! `taran log`: what a log buffer holds (docs/spec/uri-and-configuration.md §5.8).
+//! `taran log`: the contents of a log buffer (docs/spec/uri-and-configuration.md §5.8).
 
 mod frames;
 mod show;
@@ -12,40 +12,40 @@ use taran_protocol::log::LogBuffers;
 
 use crate::failure::Failure;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A log is a file in the folder publications or images of a driver's directory, NUMBER.logbuffer; the number is the
-registration id of a publication or the correlation id of an image. It may be in use: then a frame that is just written
-shows as the end of its term.
+Log buffers are the files NUMBER.logbuffer in the subdirectories publications and images of a driver's directory. NUMBER
+is the registration id of a publication or the correlation id of an image. A log buffer may be in use; a frame that is
+being written then appears as the end of its term.
 
-First what the log says of itself, then each frame of each of its three terms, oldest partition first in the file's
-order. A term ends at its first frame that is not committed.
+The output is the metadata of the log buffer, then each frame of each of its three terms, in the order of the partitions
+in the file. A term ends at its first uncommitted frame.
 
   taran log /dev/shm/aeron-me/publications/7.logbuffer
   taran log --bytes 16 --format ascii FILE      the first 16 bytes of each message, as text
   taran log --bytes 0 FILE                      headers only
   taran log --json FILE | jq .frames[0]
 
-Exit status: 0 shown, 1 no such file, or it is no log; 2 wrong usage.")]
+Exit status: 0 shown, 1 no such file, or it is no log buffer; 2 incorrect usage.")]
 pub(crate) struct Arguments {
-    /// The log
+    /// The log buffer
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Most bytes of each message to show [default: all]
+    /// Maximum number of payload bytes to show per message [default: all]
     #[arg(short = 'b', long, value_name = "BYTES")]
     bytes: Option<usize>,
 
-    /// How to show them
+    /// Format of the payload
     #[arg(long, value_enum, default_value_t = Format::Hex)]
     format: Format,
 
-    /// Do not show the template of frame headers
+    /// Do not show the default frame header
     #[arg(long)]
     skip_default_header: bool,
 
-    /// Go on behind a gap of zeroes, to what was written there before
+    /// Continue after a gap of zeroes, up to frames from an earlier use of the term
     #[arg(long)]
     scan_over_zeroes: bool,
 
@@ -54,28 +54,28 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// How bytes are shown.
+/// Format of payload bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Two digits for each byte
+    /// Two hexadecimal digits per byte
     Hex,
-    /// Characters; what is none is escaped
+    /// ASCII characters; other bytes are escaped
     Ascii,
 }
 
-/// Why a file is not shown.
+/// Reason why a file cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LogFailure {
-    #[error("{0}; name a file of the folder publications or images of a driver's directory")]
+    #[error("{0}; expected a file from the subdirectory publications or images of a driver's directory")]
     Memory(#[from] MemoryError),
-    #[error("{} is no log: {source}", path.display())]
+    #[error("{} is no log buffer: {source}", path.display())]
     NoLog {
         path: PathBuf,
         source: taran_protocol::log::LogError,
     },
 }
 
-/// Shows it.
+/// Prints the log buffer.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let region = FileStorage
         .open(&arguments.file)

@@ -1,4 +1,4 @@
-//! A log as text and as JSON.
+//! Text and JSON output of a log buffer.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,9 +15,9 @@ use crate::date;
 use crate::failure::Failure;
 use crate::output;
 
-/// What a log says of itself.
+/// Metadata of a log buffer.
 #[derive(Debug, Serialize)]
-struct Head<'a> {
+struct Metadata<'a> {
     file: &'a Path,
     kind: &'static str,
     correlation_id: i64,
@@ -31,7 +31,7 @@ struct Head<'a> {
     term_length: i32,
     mtu: i32,
     page_size: i32,
-    /// `None` while the stream goes on.
+    /// `None` while the stream is active.
     end_of_stream_position: Option<i64>,
     terms: Vec<Term>,
 }
@@ -48,7 +48,7 @@ struct Term {
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    metadata: Metadata<'a>,
     #[serde(serialize_with = "frames")]
     frames: (Frames<'a>, &'a Arguments),
 }
@@ -71,14 +71,14 @@ struct Frame {
 
 pub(super) fn json(log: &LogBuffers, arguments: &Arguments) -> Result<(), Failure> {
     output::json(&Document {
-        head: Head::of(log, &arguments.file),
+        metadata: Metadata::of(log, &arguments.file),
         frames: (Frames::new(log, arguments.scan_over_zeroes), arguments),
     })
 }
 
 pub(super) fn text(log: &LogBuffers, arguments: &Arguments) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    head(&mut out, &Head::of(log, &arguments.file), arguments)?;
+    write_metadata(&mut out, &Metadata::of(log, &arguments.file), arguments)?;
     let mut partition = usize::MAX;
     for frame in Frames::new(log, arguments.scan_over_zeroes) {
         if frame.partition != partition {
@@ -95,7 +95,7 @@ pub(super) fn text(log: &LogBuffers, arguments: &Arguments) -> Result<(), Failur
     Ok(())
 }
 
-fn head(out: &mut impl Write, head: &Head<'_>, arguments: &Arguments) -> io::Result<()> {
+fn write_metadata(out: &mut impl Write, metadata: &Metadata<'_>, arguments: &Arguments) -> io::Result<()> {
     writeln!(
         out,
         "======================================================================"
@@ -104,26 +104,26 @@ fn head(out: &mut impl Write, head: &Head<'_>, arguments: &Arguments) -> io::Res
         out,
         "{} Inspection dump for {}",
         date::format(chrono::Utc::now().timestamp_millis()),
-        head.file.display()
+        metadata.file.display()
     )?;
     writeln!(
         out,
         "======================================================================"
     )?;
-    let end = head
+    let end = metadata
         .end_of_stream_position
         .map_or_else(|| "none yet".to_owned(), |position| position.to_string());
     for (name, value) in [
-        ("Kind", head.kind.to_owned()),
-        ("Correlation id", head.correlation_id.to_string()),
-        ("Is connected", head.is_connected.to_string()),
-        ("Is revoked", head.is_revoked.to_string()),
-        ("Initial term id", head.initial_term_id.to_string()),
-        ("Term count", head.term_count.to_string()),
-        ("Active index", head.active_index.to_string()),
-        ("Term length", head.term_length.to_string()),
-        ("MTU length", head.mtu.to_string()),
-        ("Page size", head.page_size.to_string()),
+        ("Kind", metadata.kind.to_owned()),
+        ("Correlation id", metadata.correlation_id.to_string()),
+        ("Is connected", metadata.is_connected.to_string()),
+        ("Is revoked", metadata.is_revoked.to_string()),
+        ("Initial term id", metadata.initial_term_id.to_string()),
+        ("Term count", metadata.term_count.to_string()),
+        ("Active index", metadata.active_index.to_string()),
+        ("Term length", metadata.term_length.to_string()),
+        ("MTU length", metadata.mtu.to_string()),
+        ("Page size", metadata.page_size.to_string()),
         ("EOS position", end),
     ] {
         writeln!(out, "{name:>16}: {value}")?;
@@ -132,11 +132,11 @@ fn head(out: &mut impl Write, head: &Head<'_>, arguments: &Arguments) -> io::Res
         writeln!(
             out,
             "{:>16}: session_id={} stream_id={}",
-            "Default header", head.session_id, head.stream_id
+            "Default header", metadata.session_id, metadata.stream_id
         )?;
     }
     writeln!(out)?;
-    for term in &head.terms {
+    for term in &metadata.terms {
         writeln!(
             out,
             "Index {} Term Meta Data termOffset={} termId={} rawTail={} position={}",
@@ -172,7 +172,7 @@ fn write_frame(
     Ok(())
 }
 
-impl<'a> Head<'a> {
+impl<'a> Metadata<'a> {
     fn of(log: &LogBuffers, file: &'a Path) -> Self {
         let metadata = log.metadata();
         let term_count = log.active_term_count();
@@ -241,13 +241,13 @@ fn kind(frame: &LoggedFrame<'_>) -> &'static str {
     }
 }
 
-/// Padding has none.
+/// Returns the payload in the chosen format; padding has none.
 fn payload(frame: &LoggedFrame<'_>, arguments: &Arguments) -> String {
     if frame.header.header.frame_type() == FrameType::PAD {
         return String::new();
     }
-    let shown = arguments.bytes.unwrap_or(usize::MAX);
-    let bytes = &frame.payload[..frame.payload.len().min(shown)];
+    let limit = arguments.bytes.unwrap_or(usize::MAX);
+    let bytes = &frame.payload[..frame.payload.len().min(limit)];
     match arguments.format {
         Format::Hex => {
             use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! `taran sbe check`: everything that is wrong with schemas.
+//! `taran sbe check`: reports all problems of schemas.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -13,29 +13,29 @@ use crate::failure::Failure;
 use crate::output;
 use crate::printable;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-All problems of a schema, and of the files that it includes, are told at once, each in a line: FILE:LINE:COLUMN, whether it
-is an error or a warning, and what is wrong.
+All problems of a schema and of the files that it includes are reported together, one per line: FILE:LINE:COLUMN, the
+severity (error or warning), and the problem.
 
   taran sbe check schema.xml
   taran sbe check --deny-warnings schemas/*.xml
   git show HEAD:schema.xml | taran sbe check -
 
-What a schema on standard input includes lies in the current directory.
+Files included by a schema on standard input are searched for in the current directory.
 
-Exit status: 0 all schemas can be used, 1 one cannot (or has warnings, with --deny-warnings), 2 wrong usage.")]
+Exit status: 0 all schemas are valid, 1 one is not (or has warnings, with --deny-warnings), 2 incorrect usage.")]
 pub(crate) struct Arguments {
     /// The schemas; - is standard input
     #[arg(value_name = "SCHEMA", required = true)]
     schemas: Vec<PathBuf>,
 
-    /// Take warnings for errors
+    /// Treat warnings as errors
     #[arg(long)]
     deny_warnings: bool,
 
-    /// Print a JSON document for each schema, one a line
+    /// Print a JSON document for each schema, one per line
     #[arg(long)]
     json: bool,
 }
@@ -45,15 +45,15 @@ pub(crate) struct Arguments {
 struct Checked {
     schema: String,
     errors: usize,
-    /// Whether there are more than were told.
+    /// True if there are more errors than are listed.
     more_errors: bool,
     warnings: usize,
     more_warnings: bool,
-    problems: Vec<Told>,
+    problems: Vec<ReportedProblem>,
 }
 
 #[derive(Serialize)]
-struct Told {
+struct ReportedProblem {
     file: String,
     line: u32,
     column: u32,
@@ -61,24 +61,24 @@ struct Told {
     problem: String,
 }
 
-/// Checks them.
+/// Checks the schemas.
 pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     source::at_most_one(&arguments.schemas)?;
-    let mut all_good = true;
+    let mut all_valid = true;
     for path in &arguments.schemas {
         let found = match source::schema(path, folders) {
             Ok(compiled) => compiled.warnings,
             Err(rejected) => rejected.problems,
         };
         let checked = checked(path, &found);
-        all_good &= checked.errors == 0 && !(arguments.deny_warnings && checked.warnings > 0);
+        all_valid &= checked.errors == 0 && !(arguments.deny_warnings && checked.warnings > 0);
         if arguments.json {
             output::json(&checked)?;
         } else {
             output::text(&report(&checked, &found))?;
         }
     }
-    Ok(if all_good {
+    Ok(if all_valid {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -93,7 +93,7 @@ fn checked(path: &Path, found: &[Diagnostic]) -> Checked {
         )
     };
     let count = |severity, more| {
-        let same = |told: &&Diagnostic| told.severity() == severity && is_more(told) == more;
+        let same = |diagnostic: &&Diagnostic| diagnostic.severity() == severity && is_more(diagnostic) == more;
         found.iter().filter(same).count()
     };
     Checked {
@@ -102,12 +102,12 @@ fn checked(path: &Path, found: &[Diagnostic]) -> Checked {
         more_errors: count(Severity::Error, true) > 0,
         warnings: count(Severity::Warning, false),
         more_warnings: count(Severity::Warning, true) > 0,
-        problems: found.iter().map(told).collect(),
+        problems: found.iter().map(reported_problem).collect(),
     }
 }
 
-fn told(found: &Diagnostic) -> Told {
-    Told {
+fn reported_problem(found: &Diagnostic) -> ReportedProblem {
+    ReportedProblem {
         file: found.position.file.to_string(),
         line: found.position.line,
         column: found.position.column,
@@ -125,17 +125,17 @@ fn report(checked: &Checked, found: &[Diagnostic]) -> String {
         text,
         "{}: {}, {}",
         printable::one_line(&checked.schema),
-        many(checked.errors, "error", checked.more_errors),
-        many(checked.warnings, "warning", checked.more_warnings),
+        count_text(checked.errors, "error", checked.more_errors),
+        count_text(checked.warnings, "warning", checked.more_warnings),
     );
     text
 }
 
-fn many(count: usize, what: &str, are_more: bool) -> String {
+fn count_text(count: usize, noun: &str, are_more: bool) -> String {
     let more = if are_more { " and more" } else { "" };
     match count {
-        0 => format!("no {what}s"),
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s{more}"),
+        0 => format!("no {noun}s"),
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s{more}"),
     }
 }

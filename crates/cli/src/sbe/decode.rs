@@ -1,4 +1,4 @@
-//! `taran sbe decode`: what is in messages.
+//! `taran sbe decode`: prints messages.
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -16,22 +16,23 @@ use crate::input;
 use crate::output;
 use crate::printable;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Each message begins with its header. Messages lie one behind the other, or each in a frame that says how long it is; without
-frames nobody can go on behind a message that is broken, or that a newer version made longer at its end.
+Each message begins with its message header. Messages follow each other directly, or each one is preceded by a frame
+header with its length. Without frame headers, decoding stops at a damaged message, and at one with unknown data at its
+end, written with a newer version of the schema.
 
   taran sbe decode schema.xml messages.bin
   taran sbe decode --json schema.xml messages.bin | jq .fields
   taran sbe decode --skip 24 --framing u32le schema.xml capture.bin
   xxd -r -p dump.txt | taran sbe decode schema.xml -
 
-What is wrong with a schema is told as text on standard error, with --json too; taran sbe check --json tells it as JSON.
+Errors in a schema are printed as text on standard error, even with --json; taran sbe check --json prints them as JSON.
 
-Exit status: 0 shown, 1 a schema or a message is broken, 2 wrong usage.")]
+Exit status: 0 decoded, 1 a schema or a message is invalid, 2 incorrect usage.")]
 pub(crate) struct Arguments {
-    /// The schema; - is standard input, whose includes lie in the current directory
+    /// The schema; - is standard input, whose includes are searched for in the current directory
     #[arg(value_name = "SCHEMA")]
     schema: PathBuf,
 
@@ -39,41 +40,41 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Pass over that many bytes first
+    /// Skip this many bytes first
     #[arg(short = 's', long, value_name = "BYTES", default_value_t = 0)]
     skip: usize,
 
-    /// What is in front of each message
-    #[arg(long, value_enum, default_value_t = InFront::None)]
-    framing: InFront,
+    /// Frame header that precedes each message
+    #[arg(long, value_enum, default_value_t = FrameHeader::None)]
+    framing: FrameHeader,
 
-    /// The most values that one message may have
+    /// Maximum number of values in one message
     #[arg(long, value_name = "VALUES", default_value_t = DEFAULT_LIMIT)]
     limit: usize,
 
-    /// Print a JSON document for each message, one a line
+    /// Print a JSON document for each message, one per line
     #[arg(long)]
     json: bool,
 }
 
-/// What is in front of each message.
+/// Frame header that precedes each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum InFront {
-    /// Nothing
+enum FrameHeader {
+    /// No frame header
     None,
-    /// Its length in two bytes, little endian
+    /// Length in two bytes, little endian
     U16le,
-    /// Its length in two bytes, big endian
+    /// Length in two bytes, big endian
     U16be,
-    /// Its length in four bytes, little endian
+    /// Length in four bytes, little endian
     U32le,
-    /// Its length in four bytes, big endian
+    /// Length in four bytes, big endian
     U32be,
-    /// The Simple Open Framing Header of FIX
+    /// Simple Open Framing Header of FIX
     Sofh,
 }
 
-/// Decodes them.
+/// Decodes the messages.
 pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     source::at_most_one([&arguments.schema, &arguments.file])?;
     let schema = super::schema(&arguments.schema, folders)?;
@@ -84,19 +85,19 @@ pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode
     })?;
     let Some(rest) = bytes.get(arguments.skip..) else {
         return Err(Failure::Usage(format!(
-            "--skip is {}, and there are only {} bytes",
+            "--skip is {}, but the input has only {} bytes",
             arguments.skip,
             bytes.len()
         )));
     };
-    let mut all_good = true;
-    // All that there is to decode has been read, so nobody waits for what is kept here.
+    let mut all_valid = true;
+    // All input has been read, so buffered output delays no reader.
     let mut out = BufWriter::new(io::stdout().lock());
     let (skip, json) = (arguments.skip, arguments.json);
     match framing(arguments.framing) {
         None => {
             for message in decoder.messages(rest) {
-                all_good &= show(message, skip, json, &mut out)?;
+                all_valid &= show(message, skip, json, &mut out)?;
             }
         }
         Some(framing) => {
@@ -105,26 +106,27 @@ pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode
                     Ok(frame) => (decoder.message(frame.bytes), frame.offset),
                     Err(error) => (Err(error), 0),
                 };
-                all_good &= show(message, skip + offset, json, &mut out)?;
+                all_valid &= show(message, skip + offset, json, &mut out)?;
             }
         }
     }
     out.flush()?;
-    Ok(if all_good {
+    Ok(if all_valid {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
 }
 
-/// Shows a message that was found so far from the start of the file, or says on standard error what it is instead.
+/// Prints a message, or its error on standard error. `offset` is the offset of the message or error in the input.
+/// Returns true if the message is valid.
 fn show(
-    found: Result<Message<'_>, DecodeError>,
+    decoded: Result<Message<'_>, DecodeError>,
     offset: usize,
     json: bool,
     out: &mut impl Write,
 ) -> Result<bool, Failure> {
-    match found {
+    match decoded {
         Ok(mut message) => {
             message.offset += offset;
             if json {
@@ -136,7 +138,7 @@ fn show(
         }
         Err(mut error) => {
             error.offset += offset;
-            // It is told behind what came before it.
+            // Flushed first, so that the error appears after the messages before it.
             out.flush()?;
             eprintln!("taran: {}", printable::one_line(&error.to_string()));
             Ok(false)
@@ -153,14 +155,14 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn framing(asked: InFront) -> Option<Framing> {
+fn framing(header: FrameHeader) -> Option<Framing> {
     let length = |size, order| Some(Framing::Length { size, order });
-    match asked {
-        InFront::None => None,
-        InFront::U16le => length(LengthSize::Two, ByteOrder::Little),
-        InFront::U16be => length(LengthSize::Two, ByteOrder::Big),
-        InFront::U32le => length(LengthSize::Four, ByteOrder::Little),
-        InFront::U32be => length(LengthSize::Four, ByteOrder::Big),
-        InFront::Sofh => Some(Framing::SimpleOpen),
+    match header {
+        FrameHeader::None => None,
+        FrameHeader::U16le => length(LengthSize::Two, ByteOrder::Little),
+        FrameHeader::U16be => length(LengthSize::Two, ByteOrder::Big),
+        FrameHeader::U32le => length(LengthSize::Four, ByteOrder::Little),
+        FrameHeader::U32be => length(LengthSize::Four, ByteOrder::Big),
+        FrameHeader::Sofh => Some(Framing::SimpleOpen),
     }
 }

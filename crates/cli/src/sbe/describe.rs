@@ -1,4 +1,4 @@
-//! `taran sbe describe`: what lies where.
+//! `taran sbe describe`: the layout of messages.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,25 +10,25 @@ use crate::failure::Failure;
 use crate::output;
 use crate::printable;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Offsets are counted from the start of a block: behind the header of a message, or at each entry of a group. Groups and data
-have none: each lies where the one before it ends.
+Offsets are relative to the start of a block: after the message header, or at each entry of a group. Groups and data
+have no offset: each begins at the end of the previous one.
 
   taran sbe describe schema.xml
   taran sbe describe --message Order schema.xml
   taran sbe describe --json schema.xml | jq '.messages[].name'
 
-What is wrong with a schema is told as text on standard error, with --json too; taran sbe check --json tells it as JSON.
+Errors in a schema are printed as text on standard error, even with --json; taran sbe check --json prints them as JSON.
 
-Exit status: 0 shown, 1 the schema cannot be used or has no such message, 2 wrong usage.")]
+Exit status: 0 described, 1 the schema cannot be used or has no such message, 2 incorrect usage.")]
 pub(crate) struct Arguments {
-    /// The schema; - is standard input, whose includes lie in the current directory
+    /// The schema; - is standard input, whose includes are searched for in the current directory
     #[arg(value_name = "SCHEMA")]
     schema: PathBuf,
 
-    /// Show only this message, by its name or its template id
+    /// Describe only this message, by name or template id
     #[arg(short = 'm', long, value_name = "MESSAGE")]
     message: Option<String>,
 
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Describes it.
+/// Describes the schema.
 pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     let schema = super::schema(&arguments.schema, folders)?;
     let mut description = describe(&schema);

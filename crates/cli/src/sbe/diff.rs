@@ -1,4 +1,4 @@
-//! `taran sbe diff`: whether two versions of a schema understand each other.
+//! `taran sbe diff`: the compatibility of two versions of a schema.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -15,30 +15,30 @@ use crate::failure::Failure;
 use crate::output;
 use crate::printable;
 
-/// Exit status of schemas that do not understand each other.
+/// Exit status for incompatible schemas.
 const BREAKING: u8 = 3;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Each change is told with what it does to programs that have the other version:
+Each change is reported with its impact on programs that use the other version:
 
-  same       nothing
-  extension  old and new understand each other; what is new is passed over by the one and missing for the other
-  code       they do, but programs written for the old names have to be changed
-  breaking   one takes for something else what the other says
+same       none
+extension  compatible; the old version ignores what is new, the new one reads it as absent
+code       compatible on the wire, but source code that uses the old names has to be changed
+breaking   incompatible: one version misinterprets messages of the other
 
   git show HEAD:schema.xml | taran sbe diff - schema.xml
 
-What is wrong with a schema is told as text on standard error, with --json too; taran sbe check --json tells it as JSON.
+Errors in a schema are printed as text on standard error, even with --json; taran sbe check --json prints them as JSON.
 
-Exit status: 0 they understand each other, 3 they do not, 1 a schema cannot be used, 2 wrong usage.")]
+Exit status: 0 compatible, 3 incompatible, 1 a schema cannot be used, 2 incorrect usage.")]
 pub(crate) struct Arguments {
-    /// The schema as it was; - is standard input, whose includes lie in the current directory
+    /// The old schema; - is standard input, whose includes are searched for in the current directory
     #[arg(value_name = "OLD")]
     old: PathBuf,
 
-    /// The schema as it is; - is standard input, too
+    /// The new schema; - is standard input, too
     #[arg(value_name = "NEW")]
     new: PathBuf,
 
@@ -54,7 +54,7 @@ struct Compared<'change> {
     changes: &'change [Change],
 }
 
-/// Compares them.
+/// Compares the schemas.
 pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     source::at_most_one([&arguments.old, &arguments.new])?;
     let (old, new) = both(
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode
     })
 }
 
-/// Both schemas, or what is wrong with either.
+/// Returns both schemas, or the problems of either.
 fn both(
     old: Result<Compiled, Rejected>,
     new: Result<Compiled, Rejected>,

@@ -1,4 +1,4 @@
-//! `taran sbe generate`: Rust for schemas.
+//! `taran sbe generate`: generates Rust code for schemas.
 
 use std::fs;
 use std::io;
@@ -14,46 +14,46 @@ use crate::failure::Failure;
 use crate::output;
 use crate::printable;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-One file for each schema, with the name of the last part of its package, to be used as a module of a crate that depends on
-taran-sbe (default-features = false is enough). A build script does the same with taran_sbe::build, which names files as
-those of the schemas are named. The same schema makes the same text each time. Of names that become the same in Rust all but
-the first get numbers, which is told.
+Writes one file per schema, named after the last part of its package, for use as a module of a crate that depends on
+taran-sbe (default-features = false suffices). A build script does the same with taran_sbe::build, which names the files
+after the schema files. The output is deterministic. If names become equal in Rust, all but the first get a number; this
+is reported.
 
   taran sbe generate schema.xml -o src/codecs
 
-Exit status: 0 written, 1 a schema cannot be used or a file not be written, 2 wrong usage.")]
+Exit status: 0 written, 1 a schema cannot be used or a file cannot be written, 2 incorrect usage.")]
 pub(crate) struct Arguments {
-    /// The schemas; - is standard input, whose includes lie in the current directory
+    /// The schemas; - is standard input
     #[arg(value_name = "SCHEMA", required = true)]
     schemas: Vec<PathBuf>,
 
-    /// Where the files go; it is made where it is missing
+    /// Directory of the generated files; created if missing
     #[arg(short = 'o', long, value_name = "DIR")]
     output: PathBuf,
 }
 
-/// Generates it: nothing is written unless all schemas can be used.
+/// Generates the files. Nothing is written unless all schemas are valid.
 pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     source::at_most_one(&arguments.schemas)?;
     let mut files: Vec<GeneratedFile> = Vec::new();
     for path in &arguments.schemas {
         let compiled = source::schema(path, folders)?;
-        tell_renamed(&compiled.warnings);
+        report_renamed(&compiled.warnings);
         let generated = rust(&compiled.schema).map_err(|error| {
-            let told = error.to_string();
+            let reason = error.to_string();
             Failure::Other(format!(
-                "there is no Rust for {}:\n{}",
+                "cannot generate Rust for {}:\n{}",
                 path.display(),
-                printable::lines(&told)
+                printable::lines(&reason)
             ))
         })?;
         for file in generated {
             if files.iter().any(|other| other.path == file.path) {
                 return Err(Failure::Usage(format!(
-                    "two schemas would be written to {}; generate them into folders of their own",
+                    "two schemas would be written to {}; generate them into separate directories",
                     printable::one_line(&file.path)
                 )));
             }
@@ -69,8 +69,8 @@ pub(crate) fn run(arguments: &Arguments, folders: &[PathBuf]) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says which names are not what one would expect; what else is dubious is for `check` to tell.
-fn tell_renamed(warnings: &[Diagnostic]) {
+/// Reports names that differ from those in the schema; other warnings are left to `check`.
+fn report_renamed(warnings: &[Diagnostic]) {
     for warning in warnings {
         if matches!(warning.problem, Problem::Renamed(_)) {
             eprintln!("{}", printable::one_line(&warning.to_string()));

@@ -1,4 +1,4 @@
-//! `taran sbe`: schemas of Simple Binary Encoding, and messages by them.
+//! `taran sbe`: Simple Binary Encoding schemas and messages.
 
 mod check;
 mod decode;
@@ -16,10 +16,10 @@ use taran_sbe::model::Schema;
 
 use crate::failure::Failure;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// A folder that schemas may include files from, besides their own and those below it
+    /// Directory from which schemas may include files, besides their own directory and those below it
     #[arg(long, value_name = "DIR", global = true)]
     include_from: Vec<PathBuf>,
 
@@ -29,19 +29,19 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Tell everything that is wrong with schemas
+    /// Report all problems of schemas
     Check(check::Arguments),
-    /// Show what lies where in the messages of a schema
+    /// Describe the layout of the messages of a schema
     Describe(describe::Arguments),
-    /// Tell what changed between two versions of a schema, and whether they understand each other
+    /// Report the changes between two versions of a schema, and whether they are compatible
     Diff(diff::Arguments),
-    /// Make Rust of schemas
+    /// Generate Rust code for schemas
     Generate(generate::Arguments),
-    /// Show what is in messages
+    /// Print messages
     Decode(decode::Arguments),
 }
 
-/// Does what was asked.
+/// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let folders = arguments.include_from.as_slice();
     match &arguments.command {
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The schema in a file, or on standard input; what is only dubious about it is for `check` to tell.
+/// Reads the schema from a file or standard input. Warnings are left to `check`.
 fn schema(path: &Path, folders: &[PathBuf]) -> Result<Schema, Failure> {
     Ok(source::schema(path, folders)?.schema)
 }

@@ -1,4 +1,4 @@
-//! Messages for people: a line for each value, deeper where it is inside of another.
+//! Text output of messages: one line per value, indented by nesting depth.
 
 use std::fmt::Write;
 
@@ -36,7 +36,7 @@ fn line(name: &str, value: &Value<'_>, depth: usize, text: &mut String) {
             }
         }
         other => {
-            // As in JSON, but that names go without quotes.
+            // As in JSON, but names are not quoted.
             let shown = match other {
                 Value::Named(name) => (*name).to_owned(),
                 other => serde_json::to_string(other).unwrap_or_default(),

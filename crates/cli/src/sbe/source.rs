@@ -1,4 +1,4 @@
-//! Where schemas are read from: files, or standard input.
+//! Input of schemas: files or standard input.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use taran_sbe::{Compiled, Rejected, compile, compile_file_with};
 
 use crate::failure::Failure;
 
-/// What is given in place of the name of a file, and stands in front of lines in what is told.
+/// Given in place of a file name; also the file name in reported problems.
 const STANDARD_INPUT: &str = "-";
 
-/// Standard input, and the files that the schema in it includes.
+/// Standard input, and the files included by the schema in it.
 struct Input(Disk);
 
 impl Sources for Input {
@@ -29,12 +29,13 @@ impl Sources for Input {
     }
 }
 
-/// Whether that is no file, but standard input.
+/// Returns true if the path stands for standard input.
 pub(super) fn is_standard_input(path: &Path) -> bool {
     path == Path::new(STANDARD_INPUT)
 }
 
-/// Reads a schema, and what it includes: from its own folder (of standard input, the current directory), and from these.
+/// Reads a schema and its includes: from its own directory (for standard input the current directory) and from
+/// `folders`.
 pub(super) fn schema(path: &Path, folders: &[PathBuf]) -> Result<Compiled, Rejected> {
     if !is_standard_input(path) {
         return compile_file_with(path, folders);
@@ -44,7 +45,7 @@ pub(super) fn schema(path: &Path, folders: &[PathBuf]) -> Result<Compiled, Rejec
     compile(STANDARD_INPUT, &Input(disk))
 }
 
-/// Refuses to read standard input for more than one of them: the first would take all, and leave nothing for the others.
+/// Returns an error if standard input is given more than once: the first reader would consume it.
 pub(super) fn at_most_one<'path>(
     paths: impl IntoIterator<Item = &'path PathBuf>,
 ) -> Result<(), Failure> {
@@ -52,7 +53,7 @@ pub(super) fn at_most_one<'path>(
     match given.count() {
         0 | 1 => Ok(()),
         times => Err(Failure::Usage(format!(
-            "- is given {times} times, and standard input can be read only once; name files for the others"
+            "- is given {times} times, and standard input can be read only once; use files for the others"
         ))),
     }
 }

@@ -1,18 +1,18 @@
-//! Which counters to show.
+//! Selection of counters.
 
 use clap::Args;
 use regex_lite::Regex;
 use taran_core::counters::CounterMeta;
 use taran_protocol::counter::{ChannelKey, HeartbeatKey, SocketKey, StreamKey, type_id};
 
-/// Regular expressions for attributes of counters; all that are given must be found.
+/// Regular expressions for attributes of counters; a counter has to match all of those given.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Filter {
-    /// Counters of these types, by number
+    /// Counters with this type, by number
     #[arg(long = "type", value_name = "REGEX")]
     type_id: Option<Regex>,
 
-    /// Counters with this identity: a system counter's id, else the registration id
+    /// Counters with this identity: the id of a system counter, otherwise the registration id
     #[arg(long, value_name = "REGEX")]
     identity: Option<Regex>,
 
@@ -24,12 +24,12 @@ pub(super) struct Filter {
     #[arg(long, value_name = "REGEX")]
     stream: Option<Regex>,
 
-    /// Counters of this channel
+    /// Counters with this channel
     #[arg(long, value_name = "REGEX")]
     channel: Option<Regex>,
 }
 
-/// What the key of a counter says.
+/// Attributes from the key of a counter.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Attributes {
     identity: Option<String>,
@@ -39,21 +39,21 @@ struct Attributes {
 }
 
 impl Filter {
-    /// Whether to show a counter.
+    /// Returns true if the counter matches.
     pub(super) fn passes(&self, counter: &CounterMeta) -> bool {
-        if !found(self.type_id.as_ref(), Some(&counter.type_id.to_string())) {
+        if !matches(self.type_id.as_ref(), Some(&counter.type_id.to_string())) {
             return false;
         }
         let attributes = Attributes::of(counter);
-        found(self.identity.as_ref(), attributes.identity.as_deref())
-            && found(self.session.as_ref(), attributes.session.as_deref())
-            && found(self.stream.as_ref(), attributes.stream.as_deref())
-            && found(self.channel.as_ref(), attributes.channel.as_deref())
+        matches(self.identity.as_ref(), attributes.identity.as_deref())
+            && matches(self.session.as_ref(), attributes.session.as_deref())
+            && matches(self.stream.as_ref(), attributes.stream.as_deref())
+            && matches(self.channel.as_ref(), attributes.channel.as_deref())
     }
 }
 
-fn found(wanted: Option<&Regex>, text: Option<&str>) -> bool {
-    wanted.is_none_or(|wanted| text.is_some_and(|text| wanted.is_match(text)))
+fn matches(pattern: Option<&Regex>, text: Option<&str>) -> bool {
+    pattern.is_none_or(|pattern| text.is_some_and(|text| pattern.is_match(text)))
 }
 
 impl Attributes {
@@ -98,7 +98,7 @@ impl Attributes {
     }
 }
 
-/// Types whose key is a [`StreamKey`] (docs/spec/shared-memory.md §5.8).
+/// Returns true if the key of the counter type is a [`StreamKey`] (docs/spec/shared-memory.md §5.8).
 fn is_of_stream(type_id: i32) -> bool {
     matches!(type_id, 1..=5 | 9 | 10 | 12 | 13 | 17 | 19 | 20)
 }
@@ -110,7 +110,7 @@ mod tests {
     use taran_core::counters::{CounterTable, CountersReader, METADATA_LENGTH, VALUES_LENGTH};
     use taran_core::memory::Region;
 
-    /// The labels of those of a few typical counters that pass.
+    /// Returns the labels of the matching counters among a few typical ones.
     fn passing(filter: &Filter) -> Vec<String> {
         let metadata = Region::anonymous(16 * METADATA_LENGTH).unwrap();
         let values = Region::anonymous(16 * VALUES_LENGTH).unwrap();
@@ -168,12 +168,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_given_passes_everything() {
+    fn empty_filter_passes_every_counter() {
         assert_eq!(passing(&Filter::default()).len(), 6);
     }
 
     #[test]
-    fn each_attribute_is_looked_at() {
+    fn filter_matches_each_attribute() {
         let none = Filter::default;
         for (filter, labels) in [
             (

@@ -1,4 +1,4 @@
-//! One refresh: a header, then a line for each counter.
+//! Text output of one refresh: a header and one line per counter.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::date;
 
 use super::filter::Filter;
 
-/// Columns that a value takes, as with the official tool.
+/// Width of the value column, as in the official tool.
 const VALUE_WIDTH: usize = 26;
 const RULE_WIDTH: usize = 70;
 
@@ -45,7 +45,7 @@ fn lines(text: &mut String, counters: &CountersReader, filter: &Filter) {
             shown.push((counter.id, value, counter.label.clone()));
         }
     });
-    // In order of ids, so the last is the widest.
+    // Counters are ordered by id, so the last id is the widest.
     let width = shown.last().map_or(1, |(id, ..)| id.to_string().len());
     for (id, value, label) in &shown {
         let _ = writeln!(
@@ -80,7 +80,7 @@ mod tests {
     use taran_core::memory::Region;
 
     #[test]
-    fn values_are_grouped_by_thousands() {
+    fn grouped_separates_thousands() {
         for (value, text) in [
             (0, "0"),
             (999, "999"),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_aligned_to_the_widest_id() {
+    fn lines_align_to_the_widest_id() {
         let metadata = Region::anonymous(16 * METADATA_LENGTH).unwrap();
         let values = Region::anonymous(16 * VALUES_LENGTH).unwrap();
         let mut table = CounterTable::new(metadata.clone(), values.clone(), Duration::ZERO);

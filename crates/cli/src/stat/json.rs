@@ -1,4 +1,4 @@
-//! One refresh as JSON.
+//! JSON output of one refresh.
 
 use serde::Serialize;
 use taran_core::counters::CountersReader;
@@ -7,7 +7,7 @@ use crate::attach::Attached;
 
 use super::filter::Filter;
 
-/// A driver and its counters at a moment.
+/// State of a driver and its counters at one time.
 #[derive(Serialize)]
 pub(super) struct Snapshot {
     time_ms: i64,

@@ -4,7 +4,7 @@ mod filter;
 mod frame;
 mod json;
 mod openmetrics;
-mod places;
+mod connection_slots;
 mod request;
 mod serve;
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::attach::{Attached, Life, Target};
+use crate::attach::{Attached, DriverState, Target};
 use crate::failure::Failure;
 use crate::output;
 use crate::values;
@@ -23,44 +23,44 @@ use crate::values;
 use filter::Filter;
 use json::Snapshot;
 
-/// Moves to the corner and clears what is there.
+/// Moves the cursor to the top left corner and clears the screen.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Filters are regular expressions, found anywhere unless anchored with ^ and $; a counter is shown if it passes all of
-them. A counter without the attribute (a system counter has no stream) does not pass a filter for it.
+Filters are regular expressions; they match anywhere unless anchored with ^ and $. A counter is shown if it matches all
+of them. A counter without the attribute (a system counter has no stream) does not match a filter for it.
 
-  taran stat                            every counter, each second
+  taran stat                            every counter, every second
   taran stat -w false --type ^0$        the system counters, once
   taran stat --stream ^1001$            the positions of stream 1001
-  taran stat -d /dev/shm/other -u 200   another driver, five times a second
-  taran stat --listen 127.0.0.1:9464    metrics for Prometheus and its like, until interrupted
+  taran stat -d /dev/shm/other -u 200   another driver, five times per second
+  taran stat --listen 127.0.0.1:9464    serve metrics to Prometheus and similar, until interrupted
 
 Types: 0 system, 1 pub-lmt, 2 snd-pos, 3 rcv-hwm, 4 sub-pos, 5 rcv-pos, 6 snd-channel, 7 rcv-channel, 9 snd-lmt,
 11 client-heartbeat, 12 pub-pos, 13 snd-bpe, 14 local addresses, 19 snd-naks-received, 20 rcv-naks-sent.
 
-On a terminal the screen is cleared for each refresh; otherwise an empty line separates them.
-What a driver that is gone left behind is shown once; then the exit status is 1 and standard error says so.
+On a terminal the screen is cleared for each refresh; otherwise refreshes are separated by an empty line. For a driver
+that has ended, its last counters are shown once; the exit status is 1, with a message on standard error.
 
-Exit status: 0 shown, 1 no driver, or it went away, 2 wrong usage.")]
+Exit status: 0 shown, 1 no driver, or it has ended, 2 incorrect usage.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
 
-    /// Time between two refreshes; a bare number is milliseconds
+    /// Interval between two refreshes; a bare number is milliseconds
     #[arg(short = 'u', long, value_name = "TIME", default_value = "1s", value_parser = values::millis)]
     interval: Duration,
 
-    /// Whether to go on until interrupted
+    /// Whether to repeat until interrupted
     #[arg(short = 'w', long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     watch: bool,
 
     #[command(flatten)]
     filter: Filter,
 
-    /// Print one JSON document for each refresh, in a line of its own
+    /// Print one JSON document per refresh, on a line of its own
     #[arg(long, conflicts_with_all = ["openmetrics", "listen"])]
     json: bool,
 
@@ -68,15 +68,15 @@ pub(crate) struct Arguments {
     #[arg(long)]
     openmetrics: bool,
 
-    /// Serve the counters as OpenMetrics text over HTTP at this address, path /metrics; port 0 takes a free one
+    /// Serve the counters as OpenMetrics text over HTTP at this address, path /metrics; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
 }
 
-/// Shows them until interrupted, or once.
+/// Prints the counters once or until interrupted, or serves them.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(address) = &arguments.listen {
-        // A driver may come later, and go, and come again.
+        // A driver may start later, end, and be restarted.
         serve::run(address, arguments.target.clone(), arguments.filter.clone())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let clear = arguments.watch && !arguments.json && io::stdout().is_terminal();
     let mut first = true;
     loop {
-        let life = attached.life();
+        let state = attached.state();
         if arguments.json {
             output::json(&Snapshot::take(&attached, &counters, &arguments.filter))?;
         } else {
@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             frame::write(&mut text, &attached, &counters, &arguments.filter);
             output::text(&text)?;
         }
-        if life != Life::Alive {
+        if state != DriverState::Alive {
             attached.check_alive()?;
         }
         if !arguments.watch {

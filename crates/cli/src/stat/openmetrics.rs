@@ -1,8 +1,8 @@
 //! The counters as OpenMetrics text (version 1.0.0 of the format).
 //!
-//! System counters are families of their own; the counters of streams, channels and clients are put together by what they
-//! mean, with labels that say whose they are. The label `counter_id` keeps samples of a family apart. What nobody here
-//! knows, counters of users and of other components, is `aeron_counter`.
+//! Each system counter is a metric family. Counters of streams, channels and clients are grouped into families by their
+//! meaning, with labels that identify their owner. The label `counter_id` distinguishes the samples of a family.
+//! Counters of unknown types, from users and other components, are samples of `aeron_counter`.
 
 use std::fmt::Write;
 
@@ -12,28 +12,28 @@ use taran_protocol::counter::{
 };
 
 use super::filter::Filter;
-use crate::attach::{Attached, Life};
+use crate::attach::{Attached, DriverState};
 use crate::printable;
 use crate::streams::model::channel;
 
-/// What an HTTP answer with this text has to call it.
+/// HTTP content type of this text.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What every name begins with.
+/// Prefix of every metric name.
 const PREFIX: &str = "aeron_";
 
-/// All families of a driver.
+/// Returns all metric families of a driver.
 pub(super) fn report(attached: &Attached, filter: &Filter) -> String {
     let mut families = Families::default();
-    of_driver(&mut families, attached);
-    of_counters(&mut families, &attached.counters(), filter);
+    add_driver(&mut families, attached);
+    add_counters(&mut families, &attached.counters(), filter);
     families.finish()
 }
 
-/// What stays the same in all samples of a metric.
+/// Properties common to all samples of a metric.
 #[derive(Clone, Copy, Debug)]
 struct Family {
-    /// Without prefix, and without the `_total` of counters.
+    /// Name without the prefix, and without the suffix `_total` of counters.
     name: &'static str,
     kind: &'static str,
     unit: &'static str,
@@ -45,79 +45,79 @@ const ALIVE: Family = family(
     "driver_alive",
     "gauge",
     "",
-    "1 while the driver gives signs of life.",
+    "1 while the driver is alive: its last heartbeat is recent.",
 );
 const HEARTBEAT_AGE: Family = family(
     "driver_heartbeat_age_seconds",
     "gauge",
     "seconds",
-    "Time since the driver's last sign of life.",
+    "Time since the last heartbeat of the driver.",
 );
 const POSITION: Family = family(
     "stream_position_bytes",
     "gauge",
     "bytes",
-    "How far a part of a stream is, or may go, since the stream's beginning.",
+    "Position or position limit of a stream in bytes since the start of the stream.",
 );
 const BACK_PRESSURE: Family = family(
     "stream_back_pressure_events",
     "counter",
     "",
-    "How often a sender was held back by its receivers.",
+    "Times that flow control stopped a sender although it had data to send.",
 );
 const NAKS_RECEIVED: Family = family(
     "stream_naks_received",
     "counter",
     "",
-    "NAKs that came for a publication.",
+    "NAKs received for a publication.",
 );
 const NAKS_SENT: Family = family(
     "stream_naks_sent",
     "counter",
     "",
-    "NAKs that were sent for an image.",
+    "NAKs sent for an image.",
 );
 const RECEIVERS: Family = family(
     "stream_receivers",
     "gauge",
     "",
-    "Receivers that a flow control counts.",
+    "Receivers tracked by the flow control of a publication.",
 );
 const CONGESTION: Family = family(
     "stream_congestion_control",
     "gauge",
     "",
-    "Values of a congestion control.",
+    "Congestion control state of an image.",
 );
 const CHANNEL: Family = family(
     "channel_status",
     "gauge",
     "",
-    "1 active, 2 closing, 0 being set up, -1 failed.",
+    "Channel status: 1 active, 2 closing, 0 initialising, -1 errored.",
 );
 const DESTINATIONS: Family = family(
     "channel_destinations",
     "gauge",
     "",
-    "Destinations of a publication with several.",
+    "Destinations of a multi-destination-cast publication.",
 );
 const SOCKET: Family = family(
     "local_socket_status",
     "gauge",
     "",
-    "1 while a channel is bound to the address.",
+    "1 while the channel's socket is bound to the address.",
 );
 const HEARTBEAT: Family = family(
     "client_heartbeat_timestamp_seconds",
     "gauge",
     "seconds",
-    "When a client gave its last sign of life, since 1970.",
+    "Time of the last heartbeat of a client, in seconds since the Unix epoch.",
 );
 const OTHER: Family = family(
     "counter",
     "unknown",
     "",
-    "Counters of users and of other components.",
+    "Counters of types unknown to this exporter, such as those of applications.",
 );
 
 const fn family(
@@ -134,7 +134,7 @@ const fn family(
     }
 }
 
-/// Families with their samples, which must stand together.
+/// Metric families. The samples of a family must be contiguous.
 #[derive(Debug, Default)]
 struct Families {
     entries: Vec<(Family, String)>,
@@ -194,15 +194,15 @@ impl Families {
     }
 }
 
-/// A text as it may stand between quotes; without control characters, which the format would let pass, for it is read
-/// on terminals too.
+/// Escapes a text for use between quotes. Control characters, which the format allows, are replaced, because the text
+/// is also read on terminals.
 fn escaped(text: &str) -> String {
     printable::one_line(text)
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
 }
 
-fn of_driver(families: &mut Families, attached: &Attached) {
+fn add_driver(families: &mut Families, attached: &Attached) {
     let software = attached
         .counters()
         .label(SystemCounter::AeronVersion.id())
@@ -218,28 +218,28 @@ fn of_driver(families: &mut Families, attached: &Attached) {
         ],
         "1",
     );
-    let alive = u8::from(attached.life() == Life::Alive);
+    let alive = u8::from(attached.state() == DriverState::Alive);
     families.sample(ALIVE, &[], &alive.to_string());
     if let Some(age_ms) = attached.heartbeat_age_ms() {
         families.sample(HEARTBEAT_AGE, &[], &scaled(age_ms.max(0), 3));
     }
 }
 
-fn of_counters(families: &mut Families, counters: &CountersReader, filter: &Filter) {
+fn add_counters(families: &mut Families, counters: &CountersReader, filter: &Filter) {
     counters.for_each(|meta| {
         if filter.passes(meta)
             && let Some(value) = counters.value(meta.id)
         {
-            of_counter(families, meta, value);
+            add_counter(families, meta, value);
         }
     });
 }
 
-fn of_counter(families: &mut Families, meta: &CounterMeta, value: i64) {
+fn add_counter(families: &mut Families, meta: &CounterMeta, value: i64) {
     if meta.type_id == type_id::SYSTEM
         && let Some(counter) = SystemCounter::from_id(meta.id)
     {
-        return of_system(families, counter, value);
+        return add_system(families, counter, value);
     }
     let id = meta.id.to_string();
     let owner = meta.owner_id.to_string();
@@ -249,7 +249,7 @@ fn of_counter(families: &mut Families, meta: &CounterMeta, value: i64) {
         | type_id::RECEIVE_CHANNEL_STATUS
         | type_id::MDC_DESTINATIONS => {
             let Some(key) = ChannelKey::decode(&meta.key) else {
-                return of_other(families, meta, &plain);
+                return add_other(families, meta, &plain);
             };
             let channel = channel(meta, &key.channel);
             let labels: &[Label<'_>] = &[
@@ -274,7 +274,7 @@ fn of_counter(families: &mut Families, meta: &CounterMeta, value: i64) {
                 ],
                 &plain,
             ),
-            None => of_other(families, meta, &plain),
+            None => add_other(families, meta, &plain),
         },
         type_id::CLIENT_HEARTBEAT => match HeartbeatKey::decode(&meta.key) {
             Some(key) => families.sample(
@@ -286,9 +286,9 @@ fn of_counter(families: &mut Families, meta: &CounterMeta, value: i64) {
                 ],
                 &scaled(value, 3),
             ),
-            None => of_other(families, meta, &plain),
+            None => add_other(families, meta, &plain),
         },
-        type_id => match (of_stream(type_id), StreamKey::decode(&meta.key)) {
+        type_id => match (stream_family(type_id), StreamKey::decode(&meta.key)) {
             (Some(family), Some(key)) => families.sample(
                 family,
                 &[
@@ -302,13 +302,13 @@ fn of_counter(families: &mut Families, meta: &CounterMeta, value: i64) {
                 ],
                 &plain,
             ),
-            _ => of_other(families, meta, &plain),
+            _ => add_other(families, meta, &plain),
         },
     }
 }
 
-/// The family of a stream's counter.
-fn of_stream(type_id: i32) -> Option<Family> {
+/// Returns the family of a stream counter.
+fn stream_family(type_id: i32) -> Option<Family> {
     Some(match type_id {
         type_id::PUBLISHER_LIMIT
         | type_id::SENDER_POSITION
@@ -326,7 +326,7 @@ fn of_stream(type_id: i32) -> Option<Family> {
     })
 }
 
-fn of_system(families: &mut Families, counter: SystemCounter, value: i64) {
+fn add_system(families: &mut Families, counter: SystemCounter, value: i64) {
     let metric = counter.metric();
     let family = Family {
         name: metric.name,
@@ -339,7 +339,7 @@ fn of_system(families: &mut Families, counter: SystemCounter, value: i64) {
             MetricUnit::Bytes => "bytes",
             MetricUnit::Seconds => "seconds",
         },
-        // The official label names the unit of the counter, not of the metric.
+        // The official label gives the unit of the counter, which differs from that of the metric.
         help: counter.base_label().trim_end_matches(" in ns"),
     };
     let value = match metric.unit {
@@ -349,7 +349,7 @@ fn of_system(families: &mut Families, counter: SystemCounter, value: i64) {
     families.sample(family, &[], &value);
 }
 
-fn of_other(families: &mut Families, meta: &CounterMeta, value: &str) {
+fn add_other(families: &mut Families, meta: &CounterMeta, value: &str) {
     families.sample(
         OTHER,
         &[
@@ -363,12 +363,12 @@ fn of_other(families: &mut Families, meta: &CounterMeta, value: &str) {
     );
 }
 
-/// What the label says before its first colon.
+/// Returns the label up to its first colon.
 fn name(meta: &CounterMeta) -> &str {
     meta.label.as_str().split(':').next().unwrap_or("")
 }
 
-/// A number of thousandths or billionths as a decimal number, without rounding.
+/// Formats a number of thousandths or billionths as a decimal number, without rounding.
 fn scaled(value: i64, digits: u32) -> String {
     let unit = 10_u64.pow(digits);
     let sign = if value < 0 { "-" } else { "" };

@@ -1,9 +1,9 @@
-//! The head of an HTTP request, as far as it has come.
+//! Incremental parser for the head of an HTTP request.
 
 /// Most headers of a request.
-const HEADERS: usize = 64;
+const MAX_HEADERS: usize = 64;
 
-/// A method and a path.
+/// Method and path of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) is_head: bool,
@@ -11,36 +11,36 @@ pub(super) struct Request {
     pub(super) path: String,
 }
 
-/// What the first bytes of a connection are.
+/// Result of parsing the bytes received so far.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Head {
-    Whole(Request),
-    /// More has to come.
-    Begun,
+pub(super) enum ParsedHead {
+    Complete(Request),
+    /// The head is incomplete.
+    Partial,
     TooLarge,
-    Bad(httparse::Error),
+    Malformed(httparse::Error),
 }
 
-/// Reads a head.
-pub(super) fn head(bytes: &[u8]) -> Head {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+/// Parses the head of a request.
+pub(super) fn parse_head(bytes: &[u8]) -> ParsedHead {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
         Ok(httparse::Status::Complete(_)) => {
             let method = request.method.unwrap_or("");
-            Head::Whole(Request {
+            ParsedHead::Complete(Request {
                 is_head: method == "HEAD",
                 is_get: method == "GET",
                 path: path_of(request.path.unwrap_or("")).to_owned(),
             })
         }
-        Ok(httparse::Status::Partial) => Head::Begun,
-        Err(httparse::Error::TooManyHeaders) => Head::TooLarge,
-        Err(error) => Head::Bad(error),
+        Ok(httparse::Status::Partial) => ParsedHead::Partial,
+        Err(httparse::Error::TooManyHeaders) => ParsedHead::TooLarge,
+        Err(error) => ParsedHead::Malformed(error),
     }
 }
 
-/// The path of a request target, which proxies write with the server before it (RFC 9112 §3.2.2).
+/// Returns the path of a request target. Proxies put the server before it (RFC 9112 §3.2.2).
 fn path_of(target: &str) -> &str {
     let path = match target.strip_prefix("http://") {
         Some(rest) => rest.find('/').map_or("/", |start| &rest[start..]),
@@ -60,7 +60,7 @@ mod tests {
         b"GET /metrics?a=b HTTP/1.1\r\nHost: localhost:9464\r\nAccept: text/plain;q=0.5\r\n\r\n";
 
     #[test]
-    fn targets_may_name_the_server() {
+    fn path_of_absolute_target_omits_the_server() {
         for (target, path) in [
             ("/metrics", "/metrics"),
             ("/metrics?a=b", "/metrics"),
@@ -72,20 +72,20 @@ mod tests {
     }
 
     #[test]
-    fn a_head_comes_in_parts() {
+    fn parse_head_of_prefix_is_partial() {
         for end in 0..SCRAPE.len() {
-            assert_eq!(head(&SCRAPE[..end]), Head::Begun, "{end} bytes");
+            assert_eq!(parse_head(&SCRAPE[..end]), ParsedHead::Partial, "{end} bytes");
         }
         let request = Request {
             is_head: false,
             is_get: true,
             path: "/metrics".to_owned(),
         };
-        assert_eq!(head(SCRAPE), Head::Whole(request));
+        assert_eq!(parse_head(SCRAPE), ParsedHead::Complete(request));
     }
 
     #[test]
-    fn headers_have_a_limit() {
+    fn parse_head_with_too_many_headers_is_too_large() {
         let with = |count| {
             [
                 b"GET / HTTP/1.1\r\n",
@@ -94,11 +94,11 @@ mod tests {
             ]
             .concat()
         };
-        assert!(matches!(head(&with(HEADERS)), Head::Whole(_)));
-        assert_eq!(head(&with(HEADERS + 1)), Head::TooLarge);
+        assert!(matches!(parse_head(&with(MAX_HEADERS)), ParsedHead::Complete(_)));
+        assert_eq!(parse_head(&with(MAX_HEADERS + 1)), ParsedHead::TooLarge);
     }
 
-    /// Noise, and a true head with noise over it.
+    /// Random bytes, and a valid head with some bytes replaced.
     fn anything() -> impl Strategy<Value = Vec<u8>> {
         let damage = vec((0..SCRAPE.len(), any::<u8>()), 0..4);
         let damaged = damage.prop_map(|damage| {
@@ -114,14 +114,14 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// What is decided stays decided, whatever comes behind it, and a path is a part of what was sent.
+        /// A result other than `Partial` does not change with further bytes, and a path is a part of the input.
         #[test]
-        fn any_bytes_are_a_head_or_none(bytes in anything(), more in vec(any::<u8>(), 0..50)) {
-            let decided = head(&bytes);
-            if decided != Head::Begun {
-                prop_assert_eq!(&decided, &head(&[&bytes[..], &more].concat()));
+        fn parse_head_of_random_bytes_is_stable(bytes in anything(), more in vec(any::<u8>(), 0..50)) {
+            let parsed = parse_head(&bytes);
+            if parsed != ParsedHead::Partial {
+                prop_assert_eq!(&parsed, &parse_head(&[&bytes[..], &more].concat()));
             }
-            if let Head::Whole(request) = decided {
+            if let ParsedHead::Complete(request) = parsed {
                 let path = request.path.as_bytes();
                 let is_sent = path == b"/" || path.is_empty() || bytes.windows(path.len()).any(|part| part == path);
                 prop_assert!(is_sent && !path.contains(&b'?') && !path.contains(&b'\n'));

@@ -1,7 +1,7 @@
-//! Metrics over HTTP, for whoever scrapes them.
+//! HTTP server for metrics.
 //!
-//! One answer for each connection, then it is closed. Everything has a limit: connections at a time, bytes of a request,
-//! and the time from the first byte to the last, so that slow or hostile scrapers keep nobody else waiting for long.
+//! Each connection gets one response, then it is closed. Everything is bounded: the number of connections, the bytes of
+//! a request, and the total time of a connection, so that slow or hostile clients cannot block others for long.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -12,24 +12,24 @@ use std::time::{Duration, Instant};
 
 use super::filter::Filter;
 use super::openmetrics;
-use super::places::{Place, Places};
-use super::request::{Head, Request, head};
+use super::connection_slots::{ConnectionSlots, Slot};
+use super::request::{ParsedHead, Request, parse_head};
 use crate::attach::{Attached, Target};
 use crate::failure::Failure;
 use crate::output;
 
-/// Connections at the same time: those that wait to be answered make room for others, those that are answered do not.
-const CONNECTIONS: usize = 8;
-/// How long a connection may take for everything.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the other side may take to close, once it was answered.
-const PARTING: Duration = Duration::from_millis(500);
-/// Longest request, in bytes.
-const REQUEST_LENGTH: usize = 8 * 1024;
-/// After an accept that failed, for example because there are too many open files.
-const RECOVERY: Duration = Duration::from_millis(100);
+/// Most simultaneous connections. Those whose request is still being read can be evicted for new ones.
+const MAX_CONNECTIONS: usize = 8;
+/// Time limit for a whole connection.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit for the client to close the connection after the response.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+/// Maximum length of a request, in bytes.
+const MAX_REQUEST_LENGTH: usize = 8 * 1024;
+/// Delay after a failed accept, for example because of too many open files.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Answers scrapers until interrupted.
+/// Serves metrics until interrupted.
 pub(super) fn run(address: &str, target: Target, filter: Filter) -> Result<(), Failure> {
     let listener = listen(address).map_err(|source| Failure::Listen {
         address: address.to_owned(),
@@ -37,23 +37,23 @@ pub(super) fn run(address: &str, target: Target, filter: Filter) -> Result<(), F
     })?;
     let local = listener.local_addr()?;
     output::text(&format!("listening on http://{local}/metrics\n"))?;
-    let served = Arc::new(Served { target, filter });
-    let places = Places::new(CONNECTIONS);
+    let server = Arc::new(MetricsServer { target, filter });
+    let slots = ConnectionSlots::new(MAX_CONNECTIONS);
     loop {
         let Ok((stream, _)) = listener.accept() else {
-            thread::sleep(RECOVERY);
+            thread::sleep(ACCEPT_RETRY_DELAY);
             continue;
         };
         let stream = Arc::new(stream);
-        let place = places.take(&stream);
-        let served = Arc::clone(&served);
+        let slot = slots.acquire(&stream);
+        let server = Arc::clone(&server);
         let spawned = thread::Builder::new()
             .name("scrape".to_owned())
-            .spawn(move || match place {
-                Some(place) => served.serve(stream, place),
-                None => turn_away(stream),
+            .spawn(move || match slot {
+                Some(slot) => server.serve(stream, slot),
+                None => reject(stream),
             });
-        // Without a thread the connection was dropped, which closes it.
+        // If no thread could be started, the connection has been dropped and thereby closed.
         drop(spawned);
     }
 }
@@ -63,21 +63,21 @@ fn listen(address: &str) -> io::Result<TcpListener> {
     TcpListener::bind(addresses.as_slice())
 }
 
-/// What scrapers get.
-struct Served {
+/// The metrics server: the driver to read and the counters to include.
+struct MetricsServer {
     target: Target,
     filter: Filter,
 }
 
-/// An answer.
-struct Answer {
+/// An HTTP response.
+struct Response {
     status: &'static str,
     content_type: &'static str,
     body: String,
     headers: &'static str,
 }
 
-impl Answer {
+impl Response {
     fn text(status: &'static str, body: impl Into<String>) -> Self {
         Self {
             status,
@@ -88,29 +88,29 @@ impl Answer {
     }
 }
 
-/// A connection, and when it has to be over.
-struct Limited {
+/// A connection with a deadline for all its reads and writes.
+struct DeadlineStream {
     stream: Arc<TcpStream>,
-    until: Instant,
+    deadline: Instant,
 }
 
-impl Limited {
-    fn left(&self) -> io::Result<Option<Duration>> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+impl DeadlineStream {
+    fn remaining(&self) -> io::Result<Option<Duration>> {
+        let remaining = self.deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        Ok(Some(left))
+        Ok(Some(remaining))
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.set_read_timeout(self.remaining()?)?;
         (&*self.stream).read(buffer)
     }
 
     fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            self.stream.set_write_timeout(self.left()?)?;
+            self.stream.set_write_timeout(self.remaining()?)?;
             match (&*self.stream).write(bytes)? {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 written => bytes = &bytes[written..],
@@ -120,51 +120,51 @@ impl Limited {
     }
 }
 
-impl Served {
-    fn serve(&self, stream: Arc<TcpStream>, mut place: Place) {
-        let mut connection = Limited {
+impl MetricsServer {
+    fn serve(&self, stream: Arc<TcpStream>, mut slot: Slot) {
+        let mut connection = DeadlineStream {
             stream,
-            until: Instant::now() + PATIENCE,
+            deadline: Instant::now() + CONNECTION_TIMEOUT,
         };
-        // A scraper that is gone, or too slow, gets nothing more.
+        // A client that has disconnected or is too slow gets no response.
         let Ok(read) = read_request(&mut connection) else {
             return;
         };
-        if !place.keep() {
+        if !slot.begin_response() {
             return;
         }
         let is_head = read.as_ref().is_ok_and(|request| request.is_head);
-        let answer = match read {
-            Ok(request) => self.answer(&request),
-            Err(answer) => answer,
+        let response = match read {
+            Ok(request) => self.response(&request),
+            Err(response) => response,
         };
-        let _ = send(&mut connection, &answer, is_head);
+        let _ = send(&mut connection, &response, is_head);
     }
 
-    fn answer(&self, request: &Request) -> Answer {
+    fn response(&self, request: &Request) -> Response {
         if !request.is_get && !request.is_head {
-            return Answer {
+            return Response {
                 headers: "Allow: GET, HEAD\r\n",
-                ..Answer::text("405 Method Not Allowed", "only GET and HEAD\n")
+                ..Response::text("405 Method Not Allowed", "only GET and HEAD\n")
             };
         }
         match request.path.as_str() {
             "/metrics" => match Attached::open(&self.target) {
-                Ok(attached) => Answer {
+                Ok(attached) => Response {
                     content_type: openmetrics::CONTENT_TYPE,
-                    ..Answer::text("200 OK", openmetrics::report(&attached, &self.filter))
+                    ..Response::text("200 OK", openmetrics::report(&attached, &self.filter))
                 },
-                Err(error) => Answer::text("503 Service Unavailable", format!("{error}\n")),
+                Err(error) => Response::text("503 Service Unavailable", format!("{error}\n")),
             },
-            "/" => Answer::text("200 OK", "the counters of a driver: /metrics\n"),
-            _ => Answer::text("404 Not Found", "there is only /metrics\n"),
+            "/" => Response::text("200 OK", "the metrics are at /metrics\n"),
+            _ => Response::text("404 Not Found", "not found; the metrics are at /metrics\n"),
         }
     }
 }
 
-/// Reads a request, or makes the answer to what is none.
-fn read_request(connection: &mut Limited) -> io::Result<Result<Request, Answer>> {
-    let mut buffer = [0; REQUEST_LENGTH];
+/// Reads a request. Returns the error response if the request is invalid.
+fn read_request(connection: &mut DeadlineStream) -> io::Result<Result<Request, Response>> {
+    let mut buffer = [0; MAX_REQUEST_LENGTH];
     let mut length = 0;
     loop {
         if length == buffer.len() {
@@ -174,58 +174,58 @@ fn read_request(connection: &mut Limited) -> io::Result<Result<Request, Answer>>
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             read => length += read,
         }
-        match head(&buffer[..length]) {
-            Head::Whole(request) => return Ok(Ok(request)),
-            Head::Begun => {}
-            Head::TooLarge => return Ok(Err(too_large())),
-            Head::Bad(error) => {
-                return Ok(Err(Answer::text("400 Bad Request", format!("{error}\n"))));
+        match parse_head(&buffer[..length]) {
+            ParsedHead::Complete(request) => return Ok(Ok(request)),
+            ParsedHead::Partial => {}
+            ParsedHead::TooLarge => return Ok(Err(too_large())),
+            ParsedHead::Malformed(error) => {
+                return Ok(Err(Response::text("400 Bad Request", format!("{error}\n"))));
             }
         }
     }
 }
 
-fn too_large() -> Answer {
-    Answer::text(
+fn too_large() -> Response {
+    Response::text(
         "431 Request Header Fields Too Large",
         "the request is too long\n",
     )
 }
 
-fn send(connection: &mut Limited, answer: &Answer, is_head: bool) -> io::Result<()> {
+fn send(connection: &mut DeadlineStream, response: &Response, is_head: bool) -> io::Result<()> {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = write!(
         text,
         "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}Connection: close\r\n\r\n",
-        answer.status,
-        answer.content_type,
-        answer.body.len(),
-        answer.headers
+        response.status,
+        response.content_type,
+        response.body.len(),
+        response.headers
     );
     if !is_head {
-        text.push_str(&answer.body);
+        text.push_str(&response.body);
     }
     connection.write_all(text.as_bytes())?;
-    part(connection)
+    shutdown_gracefully(connection)
 }
 
-/// Reads what is still on its way, for a short time: a connection that is closed before would be reset, and the answer
-/// lost with it.
-fn part(connection: &mut Limited) -> io::Result<()> {
+/// Half-closes the connection and reads the remaining input for a short time. Closing a socket with unread input would
+/// reset the connection, and the client could lose the response.
+fn shutdown_gracefully(connection: &mut DeadlineStream) -> io::Result<()> {
     connection.stream.shutdown(Shutdown::Write)?;
-    connection.until = connection.until.min(Instant::now() + PARTING);
+    connection.deadline = connection.deadline.min(Instant::now() + CLOSE_TIMEOUT);
     let mut rest = [0; 1024];
     while connection.read(&mut rest)? > 0 {}
     Ok(())
 }
 
-/// Tells a scraper that there are too many of them. What it asks for is not read.
-fn turn_away(stream: Arc<TcpStream>) {
-    let mut connection = Limited {
+/// Responds that there are too many connections. The request is not read.
+fn reject(stream: Arc<TcpStream>) {
+    let mut connection = DeadlineStream {
         stream,
-        until: Instant::now() + PARTING,
+        deadline: Instant::now() + CLOSE_TIMEOUT,
     };
-    let answer = Answer::text("503 Service Unavailable", "too many connections\n");
-    let _ = send(&mut connection, &answer, false);
+    let response = Response::text("503 Service Unavailable", "too many connections\n");
+    let _ = send(&mut connection, &response, false);
 }

@@ -1,4 +1,4 @@
-//! `taran streams`: the streams of a driver, with all their counters (docs/spec/uri-and-configuration.md §5.7).
+//! `taran streams`: the streams of a driver with all their counters (docs/spec/uri-and-configuration.md §5.7).
 
 pub(crate) mod model;
 
@@ -14,21 +14,21 @@ use crate::printable;
 
 use model::Stream;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-One line for each stream: session id, stream id, channel, then each counter as name:registration id:value. Positions are
-bytes since the beginning of the stream.
+One line per stream: session id, stream id, channel, then each counter as name:registration id:value. Positions are in
+bytes since the start of the stream.
 
-  pub-pos, pub-lmt      how far publishers are, and how far they may go
-  snd-pos, snd-lmt      how far the sender is, and how far its receivers let it go
-  rcv-hwm, rcv-pos      the highest byte received, and up to where nothing is missing
-  sub-pos               how far a subscriber has read
-  snd-bpe, snd-naks-received, rcv-naks-sent   how often it was held back, and what was lost
+  pub-pos, pub-lmt      position of a publisher, and the limit up to which it may write
+  snd-pos, snd-lmt      position of the sender, and the limit up to which flow control lets it send
+  rcv-hwm, rcv-pos      highest position received, and the position up to which nothing is missing
+  sub-pos               position up to which a subscriber has consumed
+  snd-bpe, snd-naks-received, rcv-naks-sent   times that flow control stopped the sender; NAKs received and sent
 
-The streams of a driver that is gone are shown as well; then the exit status is 1 and standard error says so.
+For a driver that has ended, its last streams are shown; the exit status is 1, with a message on standard error.
 
-Exit status: 0 shown, 1 no driver, 2 wrong usage.")]
+Exit status: 0 shown, 1 no driver, 2 incorrect usage.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Shows them.
+/// Prints the streams.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let attached = Attached::open(&arguments.target)?;
     let streams = model::collect(&attached.counters());

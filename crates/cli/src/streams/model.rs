@@ -1,4 +1,4 @@
-//! The counters of a driver, stream by stream.
+//! The counters of a driver, grouped by stream.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 use taran_core::counters::{CounterMeta, CountersReader};
 use taran_protocol::counter::{StreamKey, type_id};
 
-/// A stream: what publishes or reads it in this driver.
+/// A stream: the parts that publish or receive it in this driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Stream {
     pub(crate) session_id: i32,
@@ -25,8 +25,8 @@ pub(crate) struct StreamCounter {
     pub(crate) value: i64,
 }
 
-/// The types of counters that belong to a stream.
-const OF_A_STREAM: [i32; 10] = [
+/// The counter types that belong to a stream.
+const STREAM_COUNTER_TYPES: [i32; 10] = [
     type_id::PUBLISHER_LIMIT,
     type_id::SENDER_POSITION,
     type_id::RECEIVER_HIGH_WATER_MARK,
@@ -40,24 +40,24 @@ const OF_A_STREAM: [i32; 10] = [
 ];
 
 impl Stream {
-    /// The counters of a type.
+    /// Returns the counters of a type.
     pub(crate) fn of_type(&self, type_id: i32) -> impl Iterator<Item = &StreamCounter> {
         self.counters
             .iter()
             .filter(move |counter| counter.type_id == type_id)
     }
 
-    /// The first counter of a type.
+    /// Returns the first counter of a type.
     pub(crate) fn first(&self, type_id: i32) -> Option<&StreamCounter> {
         self.of_type(type_id).next()
     }
 }
 
-/// All streams, by session, stream id and channel.
+/// Returns all streams, ordered by session id, stream id and channel.
 pub(crate) fn collect(counters: &CountersReader) -> Vec<Stream> {
     let mut streams: BTreeMap<(i32, i32, String), Vec<StreamCounter>> = BTreeMap::new();
     counters.for_each(|meta| {
-        if OF_A_STREAM.contains(&meta.type_id)
+        if STREAM_COUNTER_TYPES.contains(&meta.type_id)
             && let Some(value) = counters.value(meta.id)
             && let Some(key) = StreamKey::decode(&meta.key)
         {
@@ -88,7 +88,7 @@ pub(crate) fn collect(counters: &CountersReader) -> Vec<Stream> {
         .collect()
 }
 
-/// In the order in which a message meets them.
+/// Sort key of a counter type: the order in which a message passes the parts of a stream.
 fn order(type_id: i32) -> usize {
     const ORDER: [i32; 7] = [
         type_id::PUBLISHER_POSITION,
@@ -105,7 +105,7 @@ fn order(type_id: i32) -> usize {
         .unwrap_or(ORDER.len() + type_id.unsigned_abs() as usize)
 }
 
-/// What the label says before its first colon.
+/// Returns the label up to its first colon.
 fn name(meta: &CounterMeta) -> String {
     meta.label
         .as_str()
@@ -115,17 +115,17 @@ fn name(meta: &CounterMeta) -> String {
         .to_owned()
 }
 
-/// The channel: the key keeps the beginning of it only, the label may keep more.
-pub(crate) fn channel(meta: &CounterMeta, of_key: &str) -> String {
-    let of_label = meta
+/// Returns the channel. The key is truncated to its beginning, the label may hold more.
+pub(crate) fn channel(meta: &CounterMeta, key_channel: &str) -> String {
+    let label_channel = meta
         .label
         .as_str()
-        .find(of_key)
+        .find(key_channel)
         .map(|start| &meta.label.as_str()[start..])
-        // Behind the channel of a subscriber stands where it joined.
+        // In the label of a subscriber, the position at which it joined follows the channel.
         .map(|rest| rest.split(" @").next().unwrap_or(rest))
-        .filter(|_| !of_key.is_empty());
-    of_label.unwrap_or(of_key).to_owned()
+        .filter(|_| !key_channel.is_empty());
+    label_channel.unwrap_or(key_channel).to_owned()
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ pub(crate) mod tests {
     use taran_core::counters::{CounterTable, METADATA_LENGTH, VALUES_LENGTH};
     use taran_core::memory::Region;
 
-    /// Counters: type, registration id, session, stream, channel, name, value.
+    /// Creates counters from: type, registration id, session id, stream id, channel, name, value.
     pub(crate) fn reader(counters: &[(i32, i64, i32, i32, &str, &str, i64)]) -> CountersReader {
         let metadata = Region::anonymous(64 * METADATA_LENGTH).unwrap();
         let values = Region::anonymous(64 * VALUES_LENGTH).unwrap();
@@ -163,7 +163,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn counters_are_put_together_stream_by_stream() {
+    fn collect_groups_counters_by_stream() {
         let long = format!("aeron:udp?endpoint=localhost:1|alias={}", "x".repeat(100));
         let reader = reader(&[
             (4, 9, 7, 1001, "aeron:ipc", "sub-pos", 64),

@@ -283,7 +283,7 @@ fn a_benchmark_that_cannot_run_says_why() {
     let directory = Directory::new("cannot");
     let channels = channels();
     let cases: &[(&[&str], &str)] = &[
-        (&["--role", "client", "--patience", "50ms"], "in vain"),
+        (&["--role", "client", "--patience", "50ms"], "timed out"),
         (
             &["--aeron-dir", "/nowhere/at/all", "--patience", "50ms"],
             "/nowhere/at/all",
@@ -451,5 +451,5 @@ fn the_subscriber_s_troubles_end_the_stream() {
         "--cpus",
         "none",
     ]));
-    outcome.assert_code(1).assert_stderr("raise its mtu");
+    outcome.assert_code(1).assert_stderr("increase its mtu");
 }

@@ -103,7 +103,7 @@ fn a_driver_that_died_is_told_from_one_that_lives() {
         let outcome = on(&directory, &[tool]);
         outcome
             .assert_code(1)
-            .assert_stderr("last sign of life")
+            .assert_stderr("last heartbeat")
             .assert_stderr("pid 4711");
     }
     assert!(on(&directory, &["errors"]).stdout.contains("last words"));

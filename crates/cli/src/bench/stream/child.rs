@@ -1,5 +1,5 @@
-//! The subscriber's side of the talk between the two processes of a run: it says `READY` once its subscription stands,
-//! and its report at the end, a line each. When its standard input ends, so does it.
+//! The subscribing child process of a throughput run. It writes `READY` to standard output once its subscription is
+//! registered, and its report at the end, one line each. It ends when its standard input reaches end of file.
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -14,30 +14,31 @@ use crate::failure::Failure;
 use super::super::failure;
 use super::side;
 
-/// What is said once the subscription stands.
+/// Line written once the subscription is registered.
 pub(super) const READY: &str = "READY";
 
-/// Subscribes and reports.
+/// Subscribes and writes the report.
 pub(super) fn serve(config: &StreamConfig, stop: &Arc<AtomicBool>) -> Result<ExitCode, Failure> {
-    end_with_parent(Arc::clone(stop));
+    stop_at_end_of_stdin(Arc::clone(stop));
     let mut side = side(config, stop)?;
     let report = subscribe(config, &mut side, || {
-        // A parent that is gone raises the flag.
-        let _ = say(READY);
+        // If the parent has ended, the stop flag is set.
+        let _ = write_line(READY);
     })
     .map_err(failure)?;
-    say(&report.to_string())?;
+    write_line(&report.to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn say(line: &str) -> io::Result<()> {
+fn write_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
 }
 
-/// Nothing comes from the parent but, however it ends, the end.
-fn end_with_parent(stop: Arc<AtomicBool>) {
+/// Sets `stop` at the end of standard input. The parent writes nothing to it, and the kernel closes it if the parent
+/// dies.
+fn stop_at_end_of_stdin(stop: Arc<AtomicBool>) {
     thread::spawn(move || {
         let _ = io::stdin().read_to_end(&mut Vec::new());
         stop.store(true, Ordering::Relaxed);

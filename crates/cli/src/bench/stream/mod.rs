@@ -1,4 +1,4 @@
-//! `taran bench stream`: throughput from one process to another.
+//! `taran bench stream`: throughput between two processes.
 
 mod child;
 mod subscriber;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use taran_bench::payload::MIN_LENGTH;
-use taran_bench::side::{Side, SideSpec, embed};
+use taran_bench::side::{Side, SideSpec, launch_embedded};
 use taran_bench::stream::{StreamConfig, StreamReport, publish, subscribe};
 
 use crate::failure::Failure;
@@ -20,50 +20,50 @@ use super::values::{Cores, Cpus, bytes, duration};
 use super::{DriverChoice, failure, interrupt};
 use subscriber::Subscriber;
 
-/// Stream of both ends.
+/// Stream id of both sides.
 const STREAM_ID: i32 = 1_001;
-/// How long a publisher stays after its last message, for what is still on its way.
-const SETTLE: Duration = Duration::from_secs(1);
-/// Exit status where messages were missing, repeated or damaged.
+/// How long a publisher stays after its last message, so that messages in flight arrive.
+const LINGER: Duration = Duration::from_secs(1);
+/// Exit status if messages were missing, duplicated or damaged.
 const LOST: u8 = 3;
 
-/// The arguments.
+/// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(
     args_override_self = true,
     after_help = "\
-One process publishes as fast as it is let, another one receives, counts and checks. With --role both this process
-publishes and starts the other one by itself; over IPC both use the same driver, over UDP each has its own.
+One process publishes as fast as flow control allows, another one receives, counts and checks. With --role both, this
+process publishes and starts the subscriber as a child. Over IPC both use the same driver, over UDP each has its own.
 
   taran bench stream                                               288 bytes over IPC
   taran bench stream --channel 'aeron:udp?endpoint=127.0.0.1:20130' --length 1344
-  taran bench stream --aeron-dir /dev/shm/aeron-me                 through a driver that runs already
+  taran bench stream --aeron-dir /dev/shm/aeron-me                 use a running driver
 
-On two machines, the subscriber first (A receives, B sends):
+On two machines, start the subscriber first (A receives, B sends):
   A: taran bench stream --role subscriber --channel 'aeron:udp?endpoint=A:20130'
   B: taran bench stream --role publisher --channel 'aeron:udp?endpoint=A:20130'
 
-Exit status: 0 nothing lost, 3 messages missing or damaged, 1 the benchmark could not run, 2 wrong usage, 130
+Exit status: 0 nothing lost, 3 messages missing or damaged, 1 the benchmark could not run, 2 incorrect usage, 130
 interrupted."
 )]
 pub(super) struct Arguments {
-    /// Which end to run here
+    /// Side to run in this process
     #[arg(long, value_enum, default_value = "both")]
     role: RoleName,
 
-    /// Channel of both ends
+    /// Channel of both sides
     #[arg(long, value_name = "URI", default_value = "aeron:ipc")]
     channel: String,
 
-    /// Payload bytes of a message (k = 1024)
+    /// Payload length of a message in bytes (k = 1024)
     #[arg(long, value_name = "BYTES", default_value = "288", value_parser = bytes)]
     length: usize,
 
-    /// Time that is measured
+    /// Duration of the measurement
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     duration: Duration,
 
-    /// Time before it that is not
+    /// Duration of the unmeasured run before it
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     warmup: Duration,
 
@@ -74,18 +74,18 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "LIST", default_value = "auto")]
     cpus: Cpus,
 
-    /// How long to wait for the other end
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    patience: Duration,
+    /// How long to wait for the connection
+    #[arg(long = "patience", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    timeout: Duration,
 
-    /// Talk to the process that started this one, in lines; end when standard input does
-    #[arg(long, hide = true)]
-    for_parent: bool,
+    /// Run as the child of another benchmark process: exchange lines on standard streams, end when standard input ends
+    #[arg(long = "for-parent", hide = true)]
+    is_child: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RoleName {
-    /// Publish here, and subscribe in a process that is started for it
+    /// Publish here and start a child process that subscribes
     Both,
     /// Publish
     Publisher,
@@ -93,7 +93,7 @@ enum RoleName {
     Subscriber,
 }
 
-/// Runs it.
+/// Runs the benchmark.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let cpus = arguments.cpus.resolve();
     let config = StreamConfig {
@@ -108,23 +108,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         driver_options: arguments.driver.driver_options.clone(),
         threading: arguments.driver.threading(),
         cpu: cpus.first().copied(),
-        patience: arguments.patience,
+        timeout: arguments.timeout,
     };
     check(&config)?;
     let stop = interrupt::flag().map_err(|error| Failure::Other(error.to_string()))?;
-    if !arguments.for_parent {
-        announce(arguments, &cpus)?;
+    if !arguments.is_child {
+        print_setup(arguments, &cpus)?;
     }
     match arguments.role {
         RoleName::Both => both(&config, &cpus, &stop),
         RoleName::Publisher => {
             let mut side = side(&config, &stop)?;
             let report = publish(&config, &mut side).map_err(failure)?;
-            settle(&mut side)?;
+            linger(&mut side)?;
             print_sent(&report)?;
             Ok(ExitCode::SUCCESS)
         }
-        RoleName::Subscriber if arguments.for_parent => child::serve(&config, &stop),
+        RoleName::Subscriber if arguments.is_child => child::serve(&config, &stop),
         RoleName::Subscriber => {
             let mut side = side(&config, &stop)?;
             let report = subscribe(&config, &mut side, || {}).map_err(failure)?;
@@ -136,7 +136,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 fn check(config: &StreamConfig) -> Result<(), Failure> {
     if config.length < MIN_LENGTH {
         return Err(Failure::Usage(format!(
-            "length is {} bytes; a message carries its number, so it needs at least {MIN_LENGTH}",
+            "length is {} bytes; the minimum is {MIN_LENGTH}, for the due time and the sequence number",
             config.length
         )));
     }
@@ -146,7 +146,7 @@ fn check(config: &StreamConfig) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Publishes here, while another process subscribes.
+/// Publishes in this process while a child process subscribes.
 fn both(
     config: &StreamConfig,
     cpus: &[usize],
@@ -180,23 +180,23 @@ fn side(config: &StreamConfig, stop: &Arc<AtomicBool>) -> Result<Side, Failure> 
         aeron_dir: config.aeron_dir.clone(),
         threading: config.threading.clone(),
         driver_options: config.driver_options.clone(),
-        embed,
+        launch_driver: launch_embedded,
         cpu: config.cpu,
         stop: Arc::clone(stop),
     })
     .map_err(failure)
 }
 
-/// Lets an embedded driver send what is left.
-fn settle(side: &mut Side) -> Result<(), Failure> {
-    let end = Instant::now() + SETTLE;
+/// Runs an embedded driver a little longer, so that it sends the remaining messages.
+fn linger(side: &mut Side) -> Result<(), Failure> {
+    let end = Instant::now() + LINGER;
     while Instant::now() < end {
-        side.turn().map_err(failure)?;
+        side.duty_cycle().map_err(failure)?;
     }
     Ok(())
 }
 
-fn announce(arguments: &Arguments, cpus: &[usize]) -> io::Result<()> {
+fn print_setup(arguments: &Arguments, cpus: &[usize]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(
         out,

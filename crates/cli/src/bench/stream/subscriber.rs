@@ -1,4 +1,4 @@
-//! The subscribing process, as the publishing one sees it.
+//! Handle of the subscribing child process in the publishing one.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -14,21 +14,21 @@ use crate::failure::Failure;
 use super::super::failure;
 use super::child::READY;
 
-/// How long it may take to notice that it is to end.
-const PATIENCE: Duration = Duration::from_secs(5);
-const STEP: Duration = Duration::from_millis(5);
+/// How long the child may take to end after its standard input was closed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A process of this program that subscribes. Ended when dropped.
+/// A child process of this program that subscribes. It is ended when this handle is dropped.
 pub(super) struct Subscriber {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Subscriber {
-    /// Starts it.
+    /// Starts the child process.
     pub(super) fn start(config: &StreamConfig) -> Result<Subscriber, Failure> {
         let program = std::env::current_exe().map_err(|error| {
-            Failure::Other(format!("cannot find the program that runs: {error}"))
+            Failure::Other(format!("cannot find the running executable: {error}"))
         })?;
         let mut command = Command::new(program);
         command
@@ -36,7 +36,7 @@ impl Subscriber {
             .args(["--length", &config.length.to_string()])
             .args(["--duration", &nanos(config.duration)])
             .args(["--warmup", &nanos(config.warmup)])
-            .args(["--patience", &nanos(config.patience)])
+            .args(["--patience", &nanos(config.timeout)])
             .args([
                 "--cpus",
                 &config.cpu.map_or("none".to_owned(), |cpu| cpu.to_string()),
@@ -72,17 +72,17 @@ impl Subscriber {
         Ok(Subscriber { child, lines })
     }
 
-    /// Waits until its subscription stands, while `side` runs on: its driver may be the one of this side.
+    /// Waits until the subscription is registered. `side` keeps running, because the child may use its driver.
     pub(super) fn await_ready(&mut self, side: &mut Side) -> Result<(), Failure> {
         match self.line(side)? {
             line if line == READY => Ok(()),
             line => Err(Failure::Other(format!(
-                "the subscribing process said {line:?} in place of {READY}"
+                "the subscribing process wrote {line:?} instead of {READY}"
             ))),
         }
     }
 
-    /// Waits for its report.
+    /// Waits for the child's report.
     pub(super) fn report(&mut self, side: &mut Side) -> Result<StreamReport, Failure> {
         self.line(side)?.parse().map_err(Failure::Other)
     }
@@ -93,13 +93,13 @@ impl Subscriber {
                 Ok(line) => return Ok(line),
                 Err(TryRecvError::Disconnected) => {
                     return Err(Failure::Other(
-                        "the subscribing process ended early, see above".to_owned(),
+                        "the subscribing process ended early; its error is above".to_owned(),
                     ));
                 }
                 Err(TryRecvError::Empty) => {}
             }
-            side.turn().map_err(failure)?;
-            // Leaves the core to the other process where there is only one.
+            side.duty_cycle().map_err(failure)?;
+            // Yields the core to the child if there is only one.
             thread::yield_now();
         }
     }
@@ -107,16 +107,16 @@ impl Subscriber {
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
-        // The end of its input is the sign to end, in an orderly way.
+        // The end of its input makes the child end in an orderly way.
         drop(self.child.stdin.take());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + EXIT_TIMEOUT;
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() > deadline {
                 let _ = self.child.kill();
                 let _ = self.child.wait();
                 return;
             }
-            thread::sleep(STEP);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
