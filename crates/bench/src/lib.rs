@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-pub mod echo;
 pub mod client_api;
+pub mod echo;
 pub mod hgrm;
 pub mod payload;
 pub mod ping;

@@ -143,13 +143,10 @@ fn wait_for_reply<H: BenchClient>(
         cycles = cycles.wrapping_add(1);
         if cycles.is_multiple_of(CLOCK_INTERVAL) {
             let now_ns = clock.now().nanos;
-            let deadline_ns = *deadline_ns
-                .get_or_insert(now_ns.saturating_add(saturating_nanos(config.timeout)));
+            let deadline_ns =
+                *deadline_ns.get_or_insert(now_ns.saturating_add(saturating_nanos(config.timeout)));
             if now_ns > deadline_ns {
-                return Err(RunError::TimedOut(
-                    config.timeout,
-                    "the reply to a message",
-                ));
+                return Err(RunError::TimedOut(config.timeout, "the reply to a message"));
             }
         }
     }

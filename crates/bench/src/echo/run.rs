@@ -46,7 +46,11 @@ fn both(config: &EchoConfig, stop: &Arc<AtomicBool>) -> Result<EchoReport, RunEr
                 let mut side = Side::start(&server)?;
                 server::run(&config, &mut side)
             })
-            .map_err(|error| RunError::Config(format!("cannot start the thread of the echo server: {error}")))?
+            .map_err(|error| {
+                RunError::Config(format!(
+                    "cannot start the thread of the echo server: {error}"
+                ))
+            })?
     };
     let report = client::run(config, &mut side);
     done.store(true, Ordering::Relaxed);

@@ -13,7 +13,10 @@ use crate::side::RunError;
 ///
 /// # Errors
 /// [`RunError`] if a driver, a connection or an option fails.
-pub fn publish<H: BenchClient>(config: &StreamConfig, side: &mut H) -> Result<StreamReport, RunError> {
+pub fn publish<H: BenchClient>(
+    config: &StreamConfig,
+    side: &mut H,
+) -> Result<StreamReport, RunError> {
     let mut publisher = Publisher::connect(config, side)?;
     let begin_ns = publisher.clock.now().nanos;
     let start_ns = begin_ns.saturating_add(saturating_nanos(config.warmup));

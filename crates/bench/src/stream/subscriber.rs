@@ -41,9 +41,9 @@ pub fn subscribe<H: BenchClient>(
         side.duty_cycle()?;
         for stream in &mut streams {
             let tally = &mut stream.tally;
-            stream
-                .subscription
-                .receive(config.burst(), |message| tally.record(message, config.length))?;
+            stream.subscription.receive(config.burst(), |message| {
+                tally.record(message, config.length)
+            })?;
         }
         let now_ns = clock.now().nanos;
         if at_start.is_none() && now_ns >= start_ns {

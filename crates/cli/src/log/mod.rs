@@ -66,7 +66,9 @@ enum Format {
 /// Reason why a file cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LogFailure {
-    #[error("{0}; expected a file from the subdirectory publications or images of a driver's directory")]
+    #[error(
+        "{0}; expected a file from the subdirectory publications or images of a driver's directory"
+    )]
     Memory(#[from] MemoryError),
     #[error("{} is no log buffer: {source}", path.display())]
     NoLog {

@@ -95,7 +95,11 @@ pub(super) fn text(log: &LogBuffers, arguments: &Arguments) -> Result<(), Failur
     Ok(())
 }
 
-fn write_metadata(out: &mut impl Write, metadata: &Metadata<'_>, arguments: &Arguments) -> io::Result<()> {
+fn write_metadata(
+    out: &mut impl Write,
+    metadata: &Metadata<'_>,
+    arguments: &Arguments,
+) -> io::Result<()> {
     writeln!(
         out,
         "======================================================================"

@@ -93,7 +93,9 @@ fn checked(path: &Path, found: &[Diagnostic]) -> Checked {
         )
     };
     let count = |severity, more| {
-        let same = |diagnostic: &&Diagnostic| diagnostic.severity() == severity && is_more(diagnostic) == more;
+        let same = |diagnostic: &&Diagnostic| {
+            diagnostic.severity() == severity && is_more(diagnostic) == more
+        };
         found.iter().filter(same).count()
     };
     Checked {

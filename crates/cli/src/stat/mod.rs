@@ -1,10 +1,10 @@
 //! `taran stat`: the counters of a driver, live (docs/spec/uri-and-configuration.md §5.5).
 
+mod connection_slots;
 mod filter;
 mod frame;
 mod json;
 mod openmetrics;
-mod connection_slots;
 mod request;
 mod serve;
 

@@ -71,12 +71,7 @@ const NAKS_RECEIVED: Family = family(
     "",
     "NAKs received for a publication.",
 );
-const NAKS_SENT: Family = family(
-    "stream_naks_sent",
-    "counter",
-    "",
-    "NAKs sent for an image.",
-);
+const NAKS_SENT: Family = family("stream_naks_sent", "counter", "", "NAKs sent for an image.");
 const RECEIVERS: Family = family(
     "stream_receivers",
     "gauge",

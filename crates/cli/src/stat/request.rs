@@ -74,7 +74,11 @@ mod tests {
     #[test]
     fn parse_head_of_prefix_is_partial() {
         for end in 0..SCRAPE.len() {
-            assert_eq!(parse_head(&SCRAPE[..end]), ParsedHead::Partial, "{end} bytes");
+            assert_eq!(
+                parse_head(&SCRAPE[..end]),
+                ParsedHead::Partial,
+                "{end} bytes"
+            );
         }
         let request = Request {
             is_head: false,
@@ -94,7 +98,10 @@ mod tests {
             ]
             .concat()
         };
-        assert!(matches!(parse_head(&with(MAX_HEADERS)), ParsedHead::Complete(_)));
+        assert!(matches!(
+            parse_head(&with(MAX_HEADERS)),
+            ParsedHead::Complete(_)
+        ));
         assert_eq!(parse_head(&with(MAX_HEADERS + 1)), ParsedHead::TooLarge);
     }
 

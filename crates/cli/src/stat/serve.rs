@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::connection_slots::{ConnectionSlots, Slot};
 use super::filter::Filter;
 use super::openmetrics;
-use super::connection_slots::{ConnectionSlots, Slot};
 use super::request::{ParsedHead, Request, parse_head};
 use crate::attach::{Attached, Target};
 use crate::failure::Failure;
