@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_fall_silent_are_left_out_where_there_are_others() {
+    fn targets_of_several_transports_skip_silent_ones() {
         let mut connections = ImageConnections::default();
         connections.reserve(3);
         connections.on_frame(&origin_of(0, 0));
@@ -184,12 +184,12 @@ mod tests {
         assert_eq!(
             connections.live_count(4 * SECOND_NS, 10 * SECOND_NS),
             1,
-            "a SETUP is no frame"
+            "a SETUP does not count"
         );
     }
 
     #[test]
-    fn a_stream_has_ended_when_all_live_transports_say_so() {
+    fn end_of_stream_requires_all_live_transports() {
         let mut connections = ImageConnections::default();
         connections.reserve(3);
         for slot in 0..2 {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_was_lost_or_removed_does_not_hold_up_the_end() {
+    fn end_of_stream_ignores_silent_and_removed_transports() {
         let mut connections = ImageConnections::default();
         connections.reserve(2);
         connections.on_frame(&origin_of(0, 0));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_the_first_one_until_told_otherwise() {
+    fn control_address_is_that_of_first_frame_until_rebind() {
         let mut connections = ImageConnections::default();
         connections.reserve(1);
         connections.on_frame(&origin_of(0, 0));

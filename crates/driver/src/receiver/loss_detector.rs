@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_due_after_the_delay_and_again_after_the_retry_delay() {
+    fn poll_open_gap_returns_it_after_delay_and_after_each_retry_delay() {
         let mut detector = unicast();
         detector.on_gap_scanned(Some(GAP), 0);
         assert!(detector.take_new_loss() && !detector.take_new_loss());
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_that_heals_is_never_due() {
+    fn poll_closed_gap_returns_nothing() {
         let mut detector = unicast();
         detector.on_gap_scanned(Some(GAP), 0);
         detector.on_gap_scanned(None, 999);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_that_changes_waits_anew() {
+    fn poll_changed_gap_restarts_delay() {
         let mut detector = unicast();
         detector.on_gap_scanned(Some(GAP), 0);
         detector.on_gap_scanned(Some(Gap { length: 160, ..GAP }), 900);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreliable_stream_acts_at_once() {
+    fn poll_unreliable_stream_returns_gap_at_once() {
         let mut detector = LossDetector::new(NakDelay::new(NakDelaySpec::Unreliable, 0));
         detector.on_gap_scanned(Some(GAP), 5);
         assert_eq!(detector.poll(0, 5), Some(GAP));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_is_asked_less_and_less() {
+    fn poll_unanswered_naks_backs_off_exponentially() {
         let mut detector = unicast();
         detector.on_gap_scanned(Some(GAP), 0);
         let mut times = Vec::new();

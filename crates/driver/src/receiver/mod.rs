@@ -84,7 +84,7 @@ pub struct ReceiverSpec {
 /// Receiver agent. Does nothing except in `do_work`.
 #[derive(Debug)]
 pub struct Receiver {
-    #[expect(clippy::vec_box, reason = "arrives and leaves as a box")]
+    #[expect(clippy::vec_box, reason = "passed as a box by commands and events")]
     endpoints: Vec<Box<ReceiveEndpoint>>,
     counters: ReceiverCounters,
     faults: Faults,

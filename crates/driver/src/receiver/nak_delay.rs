@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_receiver_waits_a_fixed_time() {
+    fn unicast_delays_are_constant() {
         let mut delay = NakDelay::new(
             NakDelaySpec::Unicast {
                 delay_ns: 1_000,
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreliable_stream_does_not_wait() {
+    fn unreliable_delays_are_zero() {
         let mut delay = NakDelay::new(NakDelaySpec::Unreliable, 1);
         assert_eq!(
             (
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_spreads_over_the_back_off_and_mostly_to_its_end() {
+    fn multicast_delays_are_exponentially_distributed_up_to_max_backoff() {
         let max_backoff_ns = 10_000_000;
         let mut delay = NakDelay::new(
             NakDelaySpec::Group {

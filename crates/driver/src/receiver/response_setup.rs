@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_told_at_once_and_then_repeated_until_it_is_known() {
+    fn announcement_is_due_at_once_and_then_periodically_until_unset() {
         let mut schedule = ResponseSetupSchedule::default();
         assert!(!schedule.is_due(true));
         schedule.set(Some(7));

@@ -105,18 +105,18 @@ mod tests {
     }
 
     #[test]
-    fn contiguous_datagrams_are_one_run_with_a_short_tail() {
+    fn runs_contiguous_datagrams_with_short_tail_are_one_run() {
         assert_eq!(cut(&[(7, 0, 64), (7, 64, 64), (7, 128, 32)]), [3]);
     }
 
     #[test]
-    fn another_stream_or_a_jump_cuts() {
+    fn runs_split_at_other_stream_or_gap() {
         assert_eq!(cut(&[(7, 0, 64), (8, 64, 64), (8, 128, 64)]), [1, 2]);
         assert_eq!(cut(&[(7, 0, 64), (7, 64, 64), (7, 192, 64)]), [2, 1]);
     }
 
     #[test]
-    fn short_and_empty_datagrams_stand_alone() {
+    fn runs_short_and_empty_datagrams_are_separate_runs() {
         let source = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let lengths = |payload: &[u8], stride| {
             let gro_batch = DatagramRun {

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setup_is_worth_three_status_messages_until_a_frame_comes() {
+    fn budget_allows_three_status_messages_per_setup_until_first_frame() {
         let mut budget = SetupReplyBudget::new();
         let use_up = |budget: &mut SetupReplyBudget| {
             let mut count = 0;

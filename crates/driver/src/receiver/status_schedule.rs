@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_is_due_at_once_and_the_next_after_the_timeout() {
+    fn is_due_first_message_at_once_and_next_after_timeout() {
         let mut schedule = started();
         assert!(schedule.is_due(0));
         schedule.on_sent(0);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_quarter_of_the_window_consumed_is_told() {
+    fn advance_by_more_than_quarter_window_schedules_message() {
         let mut schedule = started();
         schedule.on_sent(0);
         assert!(!schedule.advance(1024 + 1024, 4096, false));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_holds_one_datagram_is_told_whenever_it_moves() {
+    fn advance_with_window_near_mtu_schedules_message_for_small_step() {
         let mut schedule = StatusMessageSchedule::new(1024, 4096, 4096, TIMEOUT_NS);
         assert!(!schedule.advance(1024, 4096, false));
         assert!(schedule.advance(1024 + 32, 4096, false));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_window_or_urgency_is_told_and_the_position_never_falls() {
+    fn advance_with_new_window_or_urgency_schedules_message_and_position_is_monotonic() {
         let mut schedule = started();
         schedule.on_sent(0);
         assert!(schedule.advance(0, 8192, false));

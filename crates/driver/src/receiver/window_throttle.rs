@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_lost_windows_stay() {
+    fn apply_without_drops_keeps_window() {
         let mut fixture = ThrottleFixture::new();
         fixture.run(10 * MAX_PROBE_INTERVAL_NS, false);
         assert_eq!(fixture.window(), WINDOW);
     }
 
     #[test]
-    fn they_are_halved_as_long_as_something_is_lost() {
+    fn update_with_drops_halves_window_each_settle_time() {
         let mut fixture = ThrottleFixture::new();
         for halvings in 1..=3 {
             fixture.run(SETTLE_NS, true);
@@ -199,17 +199,17 @@ mod tests {
     }
 
     #[test]
-    fn they_do_not_fall_below_what_fits_nor_below_two_datagrams() {
+    fn apply_persistent_drops_keeps_fair_share_and_two_datagrams() {
         let mut fixture = ThrottleFixture::new();
         fixture.run(100 * SETTLE_NS, true);
         assert_eq!(fixture.window(), SHARE as i32);
         assert_eq!(WINDOW >> fixture.throttle.halvings, SHARE as i32);
         assert_eq!(fixture.throttle.apply(WINDOW, 8_960), 2 * 8_960);
-        assert_eq!(fixture.throttle.apply(2_000, MTU), 2_000, "none is widened");
+        assert_eq!(fixture.throttle.apply(2_000, MTU), 2_000, "no window grows");
     }
 
     #[test]
-    fn a_window_that_fits_stays_whatever_is_lost() {
+    fn apply_window_within_share_is_unchanged_by_drops() {
         let mut throttle = WindowThrottle::default();
         for now_ns in (0..10).map(|times| times * SETTLE_NS) {
             assert_eq!(throttle.apply(SHARE as i32, MTU), SHARE as i32);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn halvings_that_would_change_nothing_need_not_be_taken_back() {
+    fn update_without_slack_adds_no_halving() {
         let mut throttle = WindowThrottle::default();
         for now_ns in (0..100).map(|times| times * SETTLE_NS) {
             throttle.apply(WINDOW, 60_000);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_that_is_still_there_is_tried_ever_less() {
+    fn update_failed_probe_doubles_probe_interval() {
         // The number of halvings after a failed probe makes no difference.
         for halvings in 1..=2 {
             let mut fixture = ThrottleFixture::new();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn when_it_is_gone_they_come_back_soon() {
+    fn update_end_of_overload_restores_windows_and_probe_interval() {
         let mut fixture = ThrottleFixture::new();
         fixture.run(8 * SETTLE_NS, true);
         for _ in 0..5 {

@@ -1,13 +1,13 @@
-//! How much of what has arrived is taken in one look at a socket.
+//! Limits of what is received per poll of a socket.
 
 use super::*;
 
-/// Datagrams, or trains of them, in a batch.
+/// Datagrams, or GRO batches, per receive batch.
 const BATCH: i64 = 16;
 
-/// So many datagrams of noise before one of the stream. How often the socket is asked in one duty cycle, and whether the
-/// stream got on.
-fn behind(noise: i64) -> (usize, bool) {
+/// Places `noise` small datagrams before one of the stream. Returns the number of receive calls in one duty cycle and
+/// whether the stream's datagram was received.
+fn receive_behind(noise: i64) -> (usize, bool) {
     let mut fixture = ReceiverFixture::connected();
     for _ in 0..noise {
         fixture.socket.arrive(b"noise");
@@ -22,14 +22,18 @@ fn behind(noise: i64) -> (usize, bool) {
 }
 
 #[test]
-fn a_crowd_of_little_datagrams_does_not_hold_up_the_stream_behind_it() {
-    assert_eq!(behind(BATCH - 2), (1, true), "and is not asked again");
-    assert_eq!(behind(BATCH), (2, true));
-    assert_eq!(behind(4 * BATCH - 1), (4, true));
+fn poll_small_datagrams_reaches_stream_behind_them() {
+    assert_eq!(
+        receive_behind(BATCH - 2),
+        (1, true),
+        "no second receive call"
+    );
+    assert_eq!(receive_behind(BATCH), (2, true));
+    assert_eq!(receive_behind(4 * BATCH - 1), (4, true));
 }
 
 #[test]
-fn a_flood_of_little_datagrams_leaves_time_for_others() {
+fn poll_flood_is_limited_to_four_batches() {
     let mut fixture = ReceiverFixture::connected();
     for _ in 0..10 * BATCH {
         fixture.socket.arrive(b"noise");
@@ -41,16 +45,19 @@ fn a_flood_of_little_datagrams_leaves_time_for_others() {
 }
 
 #[test]
-fn a_fast_stream_is_looked_after_before_more_of_it_is_taken() {
+fn poll_gro_batches_is_limited_to_128_kib() {
     let mut fixture = ReceiverFixture::connected();
-    // Noise that could be a stream: trains of 32 KiB.
-    let train = vec![0xFF; 32 * 1024];
+    // Noise that could be a stream: GRO batches of 32 KiB.
+    let gro_batch = vec![0xFF; 32 * 1024];
     for _ in 0..2 * BATCH {
-        fixture.socket.arrive_train(&train, 1_024);
+        fixture.socket.arrive_train(&gro_batch, 1_024);
     }
-    // A whole batch once; then what is known to be in trains, 128 KiB at a time.
-    for trains in [BATCH, BATCH + 4, BATCH + 8] {
+    // First a whole batch; then, with the length known, 128 KiB at a time.
+    for gro_batches in [BATCH, BATCH + 4, BATCH + 8] {
         fixture.cycle();
-        assert_eq!(fixture.counters.bytes_received.get(), trains * 32 * 1024);
+        assert_eq!(
+            fixture.counters.bytes_received.get(),
+            gro_batches * 32 * 1024
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The dispatcher by itself.
+//! Tests of the dispatcher alone.
 
 use super::*;
 
@@ -18,14 +18,14 @@ fn abandoned(dispatcher: &mut Dispatcher, session_id: Option<i32>) -> Vec<usize>
 }
 
 #[test]
-fn nobody_is_interested_in_an_unknown_stream() {
+fn unknown_stream_is_dropped() {
     let mut dispatcher = subscribed();
     assert_eq!(dispatcher.on_data(7, 5, false, 0), DataAction::Drop);
     assert_eq!(dispatcher.on_setup(7, 5), SetupAction::Drop);
 }
 
 #[test]
-fn data_elicits_a_setup_once_a_second() {
+fn data_without_session_elicits_setup_once_per_second() {
     let mut dispatcher = subscribed();
     assert_eq!(
         dispatcher.on_data(7, STREAM, false, 0),
@@ -45,7 +45,7 @@ fn data_elicits_a_setup_once_a_second() {
 }
 
 #[test]
-fn the_end_of_an_unknown_stream_elicits_nothing() {
+fn end_of_stream_without_session_elicits_nothing() {
     let mut dispatcher = subscribed();
     assert_eq!(dispatcher.on_data(7, STREAM, true, 0), DataAction::Drop);
     assert_eq!(
@@ -55,7 +55,7 @@ fn the_end_of_an_unknown_stream_elicits_nothing() {
 }
 
 #[test]
-fn a_session_lives_from_setup_to_cool_down() {
+fn session_passes_from_setup_to_cool_down() {
     let mut dispatcher = subscribed();
     assert_eq!(
         dispatcher.on_data(7, STREAM, false, 0),
@@ -82,7 +82,7 @@ fn a_session_lives_from_setup_to_cool_down() {
 }
 
 #[test]
-fn a_refused_image_may_be_asked_for_again() {
+fn refused_image_can_be_requested_again() {
     let mut dispatcher = subscribed();
     dispatcher.on_image_requested(7, STREAM);
     dispatcher.on_image_refused(7, STREAM);
@@ -91,7 +91,7 @@ fn a_refused_image_may_be_asked_for_again() {
 }
 
 #[test]
-fn a_session_specific_subscription_wants_its_session_only() {
+fn session_specific_subscription_accepts_only_its_session() {
     let mut dispatcher = Dispatcher::new(usize::MAX, 1);
     dispatcher.add_subscription(STREAM, Some(7));
     assert_eq!(dispatcher.on_setup(7, STREAM), SetupAction::CreateImage);
@@ -101,7 +101,7 @@ fn a_session_specific_subscription_wants_its_session_only() {
 }
 
 #[test]
-fn the_last_subscription_takes_its_images_and_cool_downs_along() {
+fn last_subscription_removes_images_and_cool_downs() {
     let mut dispatcher = subscribed();
     dispatcher.add_subscription(STREAM, Some(7));
     for (session_id, slot) in [(7, 0), (8, 1), (9, 2)] {
@@ -122,7 +122,7 @@ fn the_last_subscription_takes_its_images_and_cool_downs_along() {
 }
 
 #[test]
-fn an_old_image_does_not_take_the_new_one_of_its_session_along() {
+fn remove_image_keeps_newer_image_of_session() {
     let mut dispatcher = subscribed();
     assert!(dispatcher.add_image(7, STREAM, 1));
     dispatcher.remove_image(7, STREAM, 0, true);
@@ -133,7 +133,7 @@ fn an_old_image_does_not_take_the_new_one_of_its_session_along() {
 }
 
 #[test]
-fn a_stream_has_a_limited_number_of_sessions() {
+fn session_limit_bounds_images_per_stream() {
     let mut dispatcher = Dispatcher::new(1, 1);
     dispatcher.add_subscription(STREAM, None);
     assert!(dispatcher.add_image(7, STREAM, 0));
@@ -147,7 +147,7 @@ fn a_stream_has_a_limited_number_of_sessions() {
 }
 
 #[test]
-fn invented_sessions_do_not_fill_memory() {
+fn invented_sessions_use_bounded_memory() {
     let mut dispatcher = subscribed();
     let elicited = (0..1_000_000)
         .filter(|&session_id| {

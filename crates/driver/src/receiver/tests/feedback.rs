@@ -1,11 +1,11 @@
-//! Status messages: how far the subscribers are.
+//! Status messages and other feedback.
 
 use super::*;
 
 const STATUS: &str = "24 00 00 00 00 00 03 00  4d 3c 2b 1a e9 03 00 00
                       65 00 00 00 c0 00 00 00  00 80 00 00 88 77 66 55  44 33 22 11";
 
-/// Consumption position of a status message.
+/// Returns the consumption position of a status message.
 fn position(datagram: &[u8]) -> i64 {
     let field = |at: usize| i32::from_le_bytes(datagram[at..at + 4].try_into().unwrap());
     assert_eq!(datagram[6], 3);
@@ -13,7 +13,7 @@ fn position(datagram: &[u8]) -> i64 {
 }
 
 #[test]
-fn the_first_turn_sends_the_status_message_of_the_worked_example() {
+fn first_poll_sends_status_message_of_worked_example() {
     let mut fixture = ReceiverFixture::new();
     fixture.connect(|_| {});
     assert_eq!(fixture.socket.destinations(), [Some(peer())]);
@@ -23,7 +23,7 @@ fn the_first_turn_sends_the_status_message_of_the_worked_example() {
 }
 
 #[test]
-fn a_group_tag_follows() {
+fn status_message_with_group_tag_appends_tag() {
     let mut fixture = ReceiverFixture::with(|spec| spec.group_tag = Some(7));
     fixture.connect(|_| {});
     let mut expected = hex(STATUS);
@@ -33,7 +33,7 @@ fn a_group_tag_follows() {
 }
 
 #[test]
-fn the_last_one_is_repeated_after_200_ms() {
+fn status_message_is_repeated_after_200_ms() {
     let mut fixture = ReceiverFixture::connected();
     assert_eq!(fixture.sent_after(200 * MS), NOTHING);
     assert_eq!(fixture.sent_after(1), [hex(STATUS)]);
@@ -42,7 +42,7 @@ fn the_last_one_is_repeated_after_200_ms() {
 }
 
 #[test]
-fn what_is_repeated_tells_how_far_the_subscribers_have_come() {
+fn repeated_status_message_carries_current_position() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[64]));
     fixture.socket.sent();
@@ -53,7 +53,7 @@ fn what_is_repeated_tells_how_far_the_subscribers_have_come() {
 }
 
 #[test]
-fn it_follows_the_slowest_subscriber_by_quarters_of_the_window() {
+fn status_message_follows_slowest_subscriber_by_quarter_windows() {
     let mut fixture = ReceiverFixture::connected();
     let slow = Counter::detached();
     slow.set(START);
@@ -86,7 +86,7 @@ fn it_follows_the_slowest_subscriber_by_quarters_of_the_window() {
 }
 
 #[test]
-fn a_subscriber_cannot_be_ahead_of_what_arrived() {
+fn status_position_is_limited_to_rebuild_position() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[12_288]));
     fixture.socket.sent();
@@ -98,24 +98,24 @@ fn a_subscriber_cannot_be_ahead_of_what_arrived() {
 }
 
 #[test]
-fn it_never_invites_the_sender_into_memory_that_is_not_free() {
+fn status_position_is_limited_by_free_memory() {
     let mut fixture = ReceiverFixture::connected();
     let mut end = START;
-    // The conductor frees nothing: two and a half terms after the join position it must end.
+    // The conductor frees nothing, so the window must end two and a half terms after the join position.
     for _ in 0..40 {
         for _ in 0..8 {
             let room = (65_536 - (end & 65_535)).min(1024) as i32;
             fixture.arrive(&data(end, &[room]));
             end += i64::from(room);
         }
-        fixture.subscriber.set(fixture.rebuilt.get());
+        fixture.subscriber.set(fixture.rebuild_position.get());
         fixture.cycle();
-        end = fixture.rebuilt.get();
+        end = fixture.rebuild_position.get();
     }
     let free = START + 5 * 32_768;
     assert!(fixture.shared.status_position() <= free);
     assert!(fixture.shared.status_position() > free - 8_192 - 1024);
-    assert!(fixture.rebuilt.get() <= free + 32_768);
+    assert!(fixture.rebuild_position.get() <= free + 32_768);
     assert!(fixture.counters.over_runs.get() > 0);
     fixture
         .shared
@@ -125,7 +125,7 @@ fn it_never_invites_the_sender_into_memory_that_is_not_free() {
 }
 
 #[test]
-fn a_full_socket_is_tried_again_in_the_next_turn() {
+fn full_socket_retries_status_message_in_next_poll() {
     let mut fixture = ReceiverFixture::connected();
     fixture.socket.room(Some(0));
     assert_eq!(fixture.sent_after(201 * MS), NOTHING);
@@ -142,7 +142,7 @@ fn a_full_socket_is_tried_again_in_the_next_turn() {
 }
 
 #[test]
-fn a_broken_network_is_tried_at_the_next_deadline_and_recorded() {
+fn failed_send_is_recorded_and_retried_at_next_deadline() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[64]));
     fixture.socket.set_broken(true);
@@ -155,7 +155,7 @@ fn a_broken_network_is_tried_at_the_next_deadline_and_recorded() {
 }
 
 #[test]
-fn round_trip_requests_are_answered_in_the_endpoints_name() {
+fn rttm_request_is_answered_with_receiver_id() {
     let mut fixture = ReceiverFixture::connected();
     let mut request = hex("28 00 00 00 00 80 06 00  4d 3c 2b 1a e9 03 00 00
                            cb 04 fb 71 1f 01 00 00  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00");
@@ -172,7 +172,7 @@ fn round_trip_requests_are_answered_in_the_endpoints_name() {
 }
 
 #[test]
-fn a_rejected_image_answers_with_the_error_frame_of_the_worked_example() {
+fn rejected_image_sends_error_frame_of_worked_example() {
     let mut fixture = ReceiverFixture::with(|spec| spec.group_tag = Some(7));
     fixture.connect(|_| {});
     fixture.socket.sent();
@@ -183,7 +183,7 @@ fn a_rejected_image_answers_with_the_error_frame_of_the_worked_example() {
     assert_eq!(fixture.sent_after(200 * MS), NOTHING);
     assert_eq!(fixture.sent_after(1), std::slice::from_ref(&error));
     fixture.arrive(&data(START, &[64]));
-    assert_eq!(fixture.positions().0, 0, "nothing is taken any more");
+    assert_eq!(fixture.positions().0, 0, "data is dropped");
     assert_eq!(fixture.sent_after(201 * MS), [error]);
     assert_eq!(fixture.counters.error_frames_sent.get(), 2);
     fixture.sent_after(9_700 * MS);

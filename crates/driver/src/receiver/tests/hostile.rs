@@ -1,17 +1,17 @@
-//! Datagrams and client memory that mean harm.
+//! Malicious datagrams and malicious changes of shared memory.
 
 use taran_core::sync::Ordering;
 
 use super::*;
 
 #[test]
-fn garbage_raises_the_counter_and_nothing_else() {
+fn garbage_only_increments_invalid_packets() {
     let mut fixture = ReceiverFixture::connected();
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..10_000 {
         let mut datagram: Vec<u8> = (0..random.usize(0..200)).map(|_| random.u8(..)).collect();
         if let Some(version) = datagram.get_mut(4) {
-            // Never the present version, so that every datagram is garbage.
+            // Never the current version, so that every datagram is garbage.
             *version |= 1;
         }
         fixture.arrive(&datagram);
@@ -23,7 +23,7 @@ fn garbage_raises_the_counter_and_nothing_else() {
 }
 
 #[test]
-fn any_change_of_a_good_datagram_is_survived() {
+fn mutated_datagrams_do_not_exceed_window() {
     let mut fixture = ReceiverFixture::connected();
     let mut random = fastrand::Rng::with_seed(8);
     let good = [
@@ -44,12 +44,12 @@ fn any_change_of_a_good_datagram_is_survived() {
         while fixture.event().is_some() {}
         fixture.socket.sent();
     }
-    let end = fixture.high_water.get();
+    let end = fixture.high_water_mark.get();
     assert!(end <= START + 32_768, "{end}");
 }
 
 #[test]
-fn invented_sessions_elicit_a_bounded_number_of_setups() {
+fn invented_sessions_elicit_bounded_number_of_setups() {
     let mut fixture = ReceiverFixture::new();
     for session_id in 0..10_000 {
         fixture.arrive(&data_of(session_id, STREAM, START, &[32]));
@@ -58,7 +58,7 @@ fn invented_sessions_elicit_a_bounded_number_of_setups() {
 }
 
 #[test]
-fn a_frame_that_a_subscriber_forged_in_the_log_stops_the_image_and_is_reported() {
+fn corrupt_frame_in_log_stops_image_and_is_reported() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START + 64, &[128]));
     let offset = geometry().term_offset(START) as usize;
@@ -76,7 +76,7 @@ fn a_frame_that_a_subscriber_forged_in_the_log_stops_the_image_and_is_reported()
 }
 
 #[test]
-fn a_far_heartbeat_costs_bounded_work() {
+fn heartbeat_at_window_end_sends_one_nak() {
     let mut fixture = ReceiverFixture::connected();
     fixture.heartbeat(0xC0, START + 32_768);
     let sent = fixture.sent_after(1_000);
@@ -85,10 +85,10 @@ fn a_far_heartbeat_costs_bounded_work() {
 }
 
 #[test]
-fn frames_that_lie_over_each_other_lead_no_position_past_its_limit() {
+fn overlapping_frames_keep_positions_consistent() {
     let mut fixture = ReceiverFixture::connected();
     let mut second = data(START + 128, &[256]);
-    // In the middle of its payload, something that looks like a frame of 4096 bytes.
+    // Bytes in the middle of its payload look like a frame of 4096 bytes.
     second[32..36].copy_from_slice(&4096_i32.to_le_bytes());
     second[38..40].copy_from_slice(&1_u16.to_le_bytes());
     fixture.arrive(&second);
@@ -97,28 +97,24 @@ fn frames_that_lie_over_each_other_lead_no_position_past_its_limit() {
 }
 
 #[test]
-fn frames_that_lie_over_each_other_lead_to_no_old_frame() {
+fn overlapping_frames_expose_no_stale_frame() {
     let mut fixture = ReceiverFixture::connected();
-    // In the middle of the first lies what looks like a frame that goes far beyond it.
+    // Bytes in the middle of the first look like a frame that ends far beyond it.
     let mut first = data(START + 32, &[128]);
     first[32..64].copy_from_slice(&data(START + 64, &[4_096])[..32]);
     fixture.arrive(&first);
     fixture.arrive(&data(START, &[64]));
     let end = START + 64 + 4_096;
     assert_eq!(fixture.positions(), (end - START, end - START));
-    assert_eq!(
-        fixture.frame_at(end),
-        None,
-        "nobody reads on into what was there before"
-    );
+    assert_eq!(fixture.frame_at(end), None, "readers find no stale frame");
     fixture.arrive(&data(end, &[64]));
     assert_eq!(fixture.positions(), (end + 64 - START, end + 64 - START));
     assert_eq!(fixture.frame_at(end + 64), None);
 }
 
-/// A frame of 128 bytes behind the first 32 of the stream, and one of 64 at its begin that ends inside it, where what
-/// looks like this length stands.
-fn over_each_other(fixture: &mut ReceiverFixture, length: i32) {
+/// Sends a frame of 128 bytes at `START + 32`, and then one of 64 bytes at `START` that ends inside it, at bytes that
+/// look like a frame of this length.
+fn insert_overlapping(fixture: &mut ReceiverFixture, length: i32) {
     let mut first = data(START + 32, &[128]);
     first[32..].fill(0);
     first[32..36].copy_from_slice(&length.to_le_bytes());
@@ -128,9 +124,9 @@ fn over_each_other(fixture: &mut ReceiverFixture, length: i32) {
 }
 
 #[test]
-fn a_negative_length_between_frames_is_asked_for_again() {
+fn negative_length_in_gap_is_repaired_by_retransmission() {
     let mut fixture = ReceiverFixture::connected();
-    over_each_other(&mut fixture, -1);
+    insert_overlapping(&mut fixture, -1);
     fixture.now_ns += MS;
     fixture.arrive(&data(START + 64, &[96]));
     assert_eq!(fixture.positions(), (160, 160));
@@ -138,27 +134,27 @@ fn a_negative_length_between_frames_is_asked_for_again() {
 }
 
 #[test]
-fn a_negative_length_between_frames_is_filled_over() {
+fn negative_length_in_gap_is_filled_if_unreliable() {
     let mut fixture =
         ReceiverFixture::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
-    over_each_other(&mut fixture, i32::MIN);
+    insert_overlapping(&mut fixture, i32::MIN);
     fixture.settle();
     assert_eq!(fixture.positions(), (160, 160));
     assert_eq!(fixture.frame_at(START + 64), Some(96));
 }
 
 #[test]
-fn where_nothing_can_be_filled_nobody_stays_busy() {
+fn unfillable_gap_causes_no_further_work() {
     let mut fixture =
         ReceiverFixture::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
-    over_each_other(&mut fixture, i32::MAX);
+    insert_overlapping(&mut fixture, i32::MAX);
     fixture.settle();
     assert_eq!(fixture.positions(), (160, 64));
     assert_eq!(fixture.errors.count(), 1);
 }
 
 #[test]
-fn what_readers_have_passed_is_not_written_again() {
+fn duplicate_inside_rebuilt_frame_is_not_written() {
     let mut fixture = ReceiverFixture::connected();
     let mut frame = data(START, &[128]);
     frame[32..].fill(0);
@@ -170,12 +166,12 @@ fn what_readers_have_passed_is_not_written_again() {
 }
 
 #[test]
-fn what_readers_have_passed_is_not_written_again_in_the_same_turn() {
+fn duplicate_inside_rebuilt_frame_in_same_cycle_is_not_written() {
     let mut fixture = ReceiverFixture::connected();
     let mut second = data(START + 64, &[128]);
     second[32..].fill(0);
     fixture.socket.arrive(&second);
-    // With this one, readers find both.
+    // With this one, readers can reach both.
     fixture.socket.arrive(&data(START, &[64]));
     fixture.socket.arrive(&data(START + 128, &[64]));
     fixture.cycle();
@@ -184,7 +180,7 @@ fn what_readers_have_passed_is_not_written_again_in_the_same_turn() {
 }
 
 #[test]
-fn padding_in_a_gap_is_not_written_into() {
+fn late_data_does_not_overwrite_gap_padding() {
     let mut fixture =
         ReceiverFixture::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
     fixture.arrive(&data(START + 128, &[64]));

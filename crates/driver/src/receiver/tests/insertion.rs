@@ -1,9 +1,9 @@
-//! The road: from the socket into the term buffer.
+//! Insertion of datagrams into the term buffer.
 
 use super::*;
 
 #[test]
-fn a_datagram_lies_in_the_log_as_it_was_on_the_wire() {
+fn datagram_is_inserted_byte_for_byte() {
     let mut fixture = ReceiverFixture::connected();
     let datagram = data(START, &[37]);
     fixture.arrive(&datagram);
@@ -14,51 +14,51 @@ fn a_datagram_lies_in_the_log_as_it_was_on_the_wire() {
 }
 
 #[test]
-fn a_packet_of_several_frames_with_padding_counts_the_padding_in_full() {
+fn packet_with_padding_advances_by_full_padding_length() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[64, 100, -320]));
     assert_eq!(fixture.positions(), (64 + 128 + 320, 64 + 128 + 320));
 }
 
 #[test]
-fn a_train_goes_in_in_one_pass() {
+fn segment_run_is_inserted_in_one_pass() {
     let mut fixture = ReceiverFixture::connected();
-    let train: Vec<u8> = (0..20)
+    let run: Vec<u8> = (0..20)
         .flat_map(|index| data(START + index * 1280, &[320; 4]))
         .collect();
-    fixture.socket.arrive_train(&train, 1280);
+    fixture.socket.arrive_train(&run, 1280);
     fixture.cycle();
-    assert_eq!(fixture.log_bytes(START, 25_600), train);
+    assert_eq!(fixture.log_bytes(START, 25_600), run);
     assert_eq!(fixture.positions(), (25_600, 25_600));
 }
 
 #[test]
-fn a_train_across_the_end_of_a_term_goes_in_in_two() {
+fn segment_run_across_term_end_is_split() {
     let mut fixture =
         ReceiverFixture::connected_with(|spec| spec.join_position = 2 * 65_536 - 2560);
     fixture.subscriber.set(2 * 65_536 - 2560);
-    let train: Vec<u8> = (0..4)
+    let run: Vec<u8> = (0..4)
         .flat_map(|index| data(2 * 65_536 - 2560 + index * 1280, &[1280]))
         .collect();
-    fixture.socket.arrive_train(&train, 1280);
+    fixture.socket.arrive_train(&run, 1280);
     fixture.cycle();
-    assert_eq!(fixture.rebuilt.get(), 2 * 65_536 + 2560);
-    assert_eq!(fixture.log_bytes(2 * 65_536 - 2560, 2560), train[..2560]);
-    assert_eq!(fixture.log_bytes(2 * 65_536, 2560), train[2560..]);
+    assert_eq!(fixture.rebuild_position.get(), 2 * 65_536 + 2560);
+    assert_eq!(fixture.log_bytes(2 * 65_536 - 2560, 2560), run[..2560]);
+    assert_eq!(fixture.log_bytes(2 * 65_536, 2560), run[2560..]);
 }
 
 #[test]
-fn a_train_of_which_a_part_is_there_already_fills_the_rest() {
+fn segment_run_with_duplicate_part_inserts_remainder() {
     let mut fixture = ReceiverFixture::connected();
     let middle = data(START + 128, &[128]);
     fixture.arrive(&middle);
     assert_eq!(fixture.positions(), (256, 0));
-    let mut train: Vec<u8> = (0..4)
+    let mut run: Vec<u8> = (0..4)
         .flat_map(|index| data(START + index * 128, &[128]))
         .collect();
-    let expected = train.clone();
-    train[128 + 40] ^= 0xFF;
-    fixture.socket.arrive_train(&train, 128);
+    let expected = run.clone();
+    run[128 + 40] ^= 0xFF;
+    fixture.socket.arrive_train(&run, 128);
     fixture.cycle();
     assert_eq!(
         fixture.log_bytes(START, 512),
@@ -69,13 +69,13 @@ fn a_train_of_which_a_part_is_there_already_fills_the_rest() {
 }
 
 #[test]
-fn a_bad_datagram_in_a_train_spoils_no_other() {
+fn segment_run_with_invalid_datagram_keeps_others() {
     let mut fixture = ReceiverFixture::connected();
-    let mut train: Vec<u8> = (0..4)
+    let mut run: Vec<u8> = (0..4)
         .flat_map(|index| data(START + index * 128, &[128]))
         .collect();
-    train[128] = 200;
-    fixture.socket.arrive_train(&train, 128);
+    run[128] = 200;
+    fixture.socket.arrive_train(&run, 128);
     fixture.cycle();
     assert_eq!(fixture.positions(), (512, 128));
     assert_eq!(fixture.counters.invalid_packets.get(), 1);
@@ -91,7 +91,7 @@ fn out_of_order_packets_are_rebuilt_in_order() {
 }
 
 #[test]
-fn a_duplicate_changes_nothing() {
+fn duplicate_packet_changes_nothing() {
     let mut fixture = ReceiverFixture::connected();
     let datagram = data(START, &[128]);
     fixture.arrive(&datagram);
@@ -103,7 +103,7 @@ fn a_duplicate_changes_nothing() {
 }
 
 #[test]
-fn what_is_beyond_half_a_term_is_an_over_run() {
+fn packet_beyond_half_term_is_over_run() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START + 32_768 - 128, &[128]));
     assert_eq!(
@@ -120,7 +120,7 @@ fn what_is_beyond_half_a_term_is_an_over_run() {
 }
 
 #[test]
-fn padding_at_the_edge_of_the_window_may_lead_beyond_it() {
+fn padding_at_window_edge_may_extend_beyond_window() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[32_768 - 32, -4096]));
     assert_eq!(
@@ -138,7 +138,7 @@ fn padding_at_the_edge_of_the_window_may_lead_beyond_it() {
 }
 
 #[test]
-fn padding_beyond_the_window_that_was_lost_is_asked_for() {
+fn lost_padding_beyond_window_counts_as_missing() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[32_768 - 1024]));
     let end_of_term = 131_072;
@@ -154,7 +154,7 @@ fn padding_beyond_the_window_that_was_lost_is_asked_for() {
 }
 
 #[test]
-fn what_is_before_the_last_status_message_is_an_under_run() {
+fn packet_before_last_status_message_is_under_run() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START - 128, &[128]));
     assert_eq!(fixture.counters.under_runs.get(), 1);
@@ -175,7 +175,7 @@ fn what_is_before_the_last_status_message_is_an_under_run() {
 }
 
 #[test]
-fn terms_before_the_first_are_dropped() {
+fn packet_before_initial_term_is_dropped() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(-65_536, &[128]));
     fixture.heartbeat(0xC0, -32);
@@ -190,7 +190,7 @@ fn terms_before_the_first_are_dropped() {
 }
 
 #[test]
-fn frames_that_do_not_add_up_are_invalid() {
+fn inconsistent_frames_are_invalid() {
     let mut fixture = ReceiverFixture::connected();
     let good = data(START, &[64, 64]);
     let change = |at: usize, value: u8| {
@@ -198,7 +198,8 @@ fn frames_that_do_not_add_up_are_invalid() {
         datagram[at] = value;
         datagram
     };
-    // Frame length, second frame's length, offset not in step, offset not aligned, other type in the second frame.
+    // Frame length, length of the second frame, inconsistent offset, unaligned offset, different type in the second
+    // frame.
     for bad in [
         change(0, 96),
         change(64, 96),
@@ -212,8 +213,8 @@ fn frames_that_do_not_add_up_are_invalid() {
     assert_eq!(fixture.positions().0, 0);
 }
 
-/// A stream that joined in the middle of a term goes on for almost as long as it may while the conductor frees nothing.
-/// With it, where memory stops being free.
+/// Returns an image that joined in mid-term and received nearly all that fits while the conductor frees nothing, and
+/// the position at which free memory ends.
 fn stalled_in_mid_term() -> (ReceiverFixture, i64) {
     let join = 65_536 + 32_768;
     let mut fixture = ReceiverFixture::connected_with(|spec| spec.join_position = join);
@@ -227,14 +228,14 @@ fn stalled_in_mid_term() -> (ReceiverFixture, i64) {
             end += 1024;
         }
     }
-    assert_eq!(fixture.rebuilt.get(), end);
+    assert_eq!(fixture.rebuild_position.get(), end);
     (fixture, join + 3 * 65_536)
 }
 
 #[test]
-fn padding_into_memory_that_is_not_free_waits_for_it() {
+fn padding_beyond_reuse_limit_is_over_run_until_memory_is_free() {
     let (mut fixture, needed) = stalled_in_mid_term();
-    let end = fixture.rebuilt.get();
+    let end = fixture.rebuild_position.get();
     let end_of_term = 5 * 65_536;
     assert!(end < needed && needed < end_of_term);
     let padding = data(end, &[(end - end_of_term) as i32]);
@@ -242,7 +243,10 @@ fn padding_into_memory_that_is_not_free_waits_for_it() {
     fixture.heartbeat(0xC0, end_of_term);
     assert_eq!(fixture.counters.over_runs.get(), 2);
     assert_eq!(
-        (fixture.high_water.get(), fixture.rebuilt.get()),
+        (
+            fixture.high_water_mark.get(),
+            fixture.rebuild_position.get()
+        ),
         (end, end)
     );
     fixture
@@ -250,34 +254,37 @@ fn padding_into_memory_that_is_not_free_waits_for_it() {
         .conductor_free_position(fixture.shared.status_position() - 65_536);
     fixture.heartbeat(0xC0, end_of_term);
     assert_eq!(
-        (fixture.high_water.get(), fixture.rebuilt.get()),
+        (
+            fixture.high_water_mark.get(),
+            fixture.rebuild_position.get()
+        ),
         (end_of_term, end)
     );
     fixture.arrive(&padding);
-    assert_eq!(fixture.rebuilt.get(), end_of_term);
+    assert_eq!(fixture.rebuild_position.get(), end_of_term);
 }
 
 #[test]
-fn the_slot_behind_the_last_frame_is_free() {
+fn frame_must_end_before_last_free_slot() {
     let (mut fixture, needed) = stalled_in_mid_term();
-    let end = fixture.rebuilt.get();
+    let end = fixture.rebuild_position.get();
     let room = (needed - end) as i32;
-    // It is emptied, and somebody may still read there.
+    // This slot would be cleared, but may still be read.
     fixture.arrive(&data(end, &[-room]));
-    assert_eq!(fixture.high_water.get(), end);
+    assert_eq!(fixture.high_water_mark.get(), end);
     fixture.arrive(&data(end, &[32 - room]));
-    assert_eq!(fixture.high_water.get(), needed - 32);
+    assert_eq!(fixture.high_water_mark.get(), needed - 32);
 }
 
 #[test]
-fn a_frame_does_not_reach_into_the_next_datagram_of_a_train() {
+fn frame_longer_than_its_segment_is_invalid() {
     let mut fixture = ReceiverFixture::connected();
-    // The first says 128 bytes, of which 64 came; the second goes on where it would end.
-    let mut train = data(START, &[128]);
-    assert_eq!(train.len(), 128);
+    // The first frame claims 128 bytes, of which 64 arrived; the second continues where it would end.
+    let mut run = data(START, &[128]);
+    assert_eq!(run.len(), 128);
     let inner = data(START + 64, &[64]);
-    train[64..].copy_from_slice(&inner);
-    fixture.socket.arrive_train(&train, 64);
+    run[64..].copy_from_slice(&inner);
+    fixture.socket.arrive_train(&run, 64);
     fixture.cycle();
     assert_eq!(fixture.counters.invalid_packets.get(), 1);
     assert_eq!(fixture.frame_at(START), None);
@@ -286,7 +293,7 @@ fn a_frame_does_not_reach_into_the_next_datagram_of_a_train() {
 }
 
 #[test]
-fn what_comes_behind_a_heartbeat_in_a_train_is_taken() {
+fn segment_behind_heartbeat_is_inserted() {
     let mut fixture = ReceiverFixture::connected();
     let heartbeat = DataHeader::heartbeat(0xC0, SESSION, STREAM, INITIAL_TERM + 1, 192);
     let follower = data(START + 32, &[32]);
@@ -299,25 +306,25 @@ fn what_comes_behind_a_heartbeat_in_a_train_is_taken() {
 }
 
 #[test]
-fn a_reader_finds_nothing_behind_the_last_frame() {
+fn slot_behind_last_frame_is_zero() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[64]));
     assert_eq!(fixture.frame_at(START + 64), None);
-    let train: Vec<u8> = [data(START + 64, &[1024]), data(START + 1088, &[1024])].concat();
-    fixture.socket.arrive_train(&train, 1024);
+    let run: Vec<u8> = [data(START + 64, &[1024]), data(START + 1088, &[1024])].concat();
+    fixture.socket.arrive_train(&run, 1024);
     fixture.cycle();
     assert_eq!(fixture.positions(), (2112, 2112));
     assert_eq!(fixture.frame_at(START + 2112), None);
 }
 
 #[test]
-fn a_reader_finds_nothing_in_a_gap_nor_behind_what_follows_it() {
+fn slots_in_gap_and_behind_next_frame_are_zero() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START + 256, &[64]));
     for slot in [0, 32, 224, 320] {
         assert_eq!(fixture.frame_at(START + slot), None, "{slot}");
     }
-    // In pieces of another size, from the end.
+    // In pieces of different sizes, from the end.
     fixture.arrive(&data(START + 96, &[160]));
     fixture.arrive(&data(START + 32, &[64]));
     assert_eq!(
@@ -329,21 +336,21 @@ fn a_reader_finds_nothing_in_a_gap_nor_behind_what_follows_it() {
 }
 
 #[test]
-fn a_reader_finds_nothing_in_the_next_term() {
+fn first_slot_of_next_term_is_zero() {
     let end_of_term = 2 * 65_536;
     let mut fixture = ReceiverFixture::connected_with(|spec| spec.join_position = end_of_term - 64);
     fixture.subscriber.set(end_of_term - 64);
     fixture.arrive(&data(end_of_term - 64, &[64]));
-    assert_eq!(fixture.rebuilt.get(), end_of_term);
+    assert_eq!(fixture.rebuild_position.get(), end_of_term);
     assert_eq!(fixture.frame_at(end_of_term), None);
-    // Over a gap that begins there.
+    // Across a gap that begins there.
     fixture.arrive(&data(end_of_term + 64, &[64]));
     assert_eq!(fixture.frame_at(end_of_term), None);
     assert_eq!(fixture.frame_at(end_of_term + 128), None);
 }
 
 #[test]
-fn what_a_heartbeat_claims_is_missing_though_old_frames_lie_there() {
+fn gap_before_heartbeat_position_ignores_stale_frames() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[64]));
     fixture.arrive(&data(START + 96, &[32]));
@@ -351,16 +358,16 @@ fn what_a_heartbeat_claims_is_missing_though_old_frames_lie_there() {
     assert_eq!(fixture.positions(), (320, 64));
     fixture.arrive(&data(START + 64, &[32]));
     assert_eq!(fixture.positions(), (320, 128));
-    // A train that was on its way.
-    let train: Vec<u8> = [data(START + 128, &[96]), data(START + 224, &[96])].concat();
-    fixture.socket.arrive_train(&train, 96);
+    // A segment run that arrives late.
+    let run: Vec<u8> = [data(START + 128, &[96]), data(START + 224, &[96])].concat();
+    fixture.socket.arrive_train(&run, 96);
     fixture.cycle();
     assert_eq!(fixture.positions(), (320, 320));
     assert_eq!(fixture.frame_at(START + 320), None);
 }
 
 #[test]
-fn a_frame_far_ahead_comes_again_when_there_is_room() {
+fn frame_far_ahead_is_inserted_on_retransmission() {
     let term_length = 64 << 20;
     let spec = LogSpec::new(LogKind::Image, SESSION, STREAM, INITIAL_TERM, term_length);
     let region = Region::anonymous(spec.file_length()).unwrap();
@@ -372,15 +379,19 @@ fn a_frame_far_ahead_comes_again_when_there_is_room() {
     fixture.subscriber.set(0);
     let ahead = 20 << 20;
     let mut datagram = data(ahead, &[64]);
-    // In a term of that length.
+    // Position in a term of that length.
     datagram[8..12].copy_from_slice(&(ahead as i32).to_le_bytes());
     datagram[20..24].copy_from_slice(&INITIAL_TERM.to_le_bytes());
     let term = log.term(0);
     for attempt in 1..=2 {
         assert_eq!(term.bytes(ahead as usize, 4), [32, 0, 0, 0], "{attempt}");
         fixture.arrive(&datagram);
-        assert_eq!(fixture.high_water.get(), ahead + 64);
-        assert_eq!(fixture.rebuilt.get(), START, "as the test set it");
+        assert_eq!(fixture.high_water_mark.get(), ahead + 64);
+        assert_eq!(
+            fixture.rebuild_position.get(),
+            START,
+            "unchanged since the test set it"
+        );
     }
     assert_eq!(term.bytes(ahead as usize, 64), datagram);
     assert!((0..ahead as usize).all(|at| at % 32 >= 4 || term.bytes(at, 1) == [0]));
@@ -388,7 +399,7 @@ fn a_frame_far_ahead_comes_again_when_there_is_room() {
 }
 
 #[test]
-fn a_datagram_that_begins_before_what_is_missing_brings_the_rest() {
+fn datagram_overlapping_rebuild_position_inserts_tail() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[64]));
     fixture.arrive(&data(START + 192, &[64]));
@@ -400,7 +411,7 @@ fn a_datagram_that_begins_before_what_is_missing_brings_the_rest() {
 }
 
 #[test]
-fn a_datagram_that_begins_before_the_last_status_message_brings_the_rest() {
+fn datagram_overlapping_status_position_inserts_tail() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[64, 64]));
     fixture.subscriber.set(START + 128);
@@ -419,7 +430,7 @@ fn a_datagram_that_begins_before_the_last_status_message_brings_the_rest() {
 }
 
 #[test]
-fn a_datagram_of_which_the_beginning_came_out_of_order_brings_the_rest() {
+fn datagram_overlapping_out_of_order_frame_inserts_tail() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START + 64, &[64]));
     fixture.arrive(&data(START + 192, &[64]));
@@ -430,7 +441,7 @@ fn a_datagram_of_which_the_beginning_came_out_of_order_brings_the_rest() {
 }
 
 #[test]
-fn of_a_datagram_that_ends_in_padding_the_padding_is_taken() {
+fn datagram_with_known_data_inserts_trailing_padding() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[64]));
     fixture.arrive(&data(START, &[64, -320]));

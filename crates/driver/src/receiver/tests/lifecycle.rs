@@ -1,9 +1,9 @@
-//! The end of a stream, and of an image.
+//! End of a stream, and of an image.
 
 use super::*;
 
-/// A status message with EOS at a position.
-fn goodbye(position: i64) -> Vec<u8> {
+/// Returns a status message with EOS at a position.
+fn eos_status(position: i64) -> Vec<u8> {
     let mut frame = hex("24 00 00 00 00 40 03 00  4d 3c 2b 1a e9 03 00 00");
     frame.extend(geometry().term_id(position).to_le_bytes());
     frame.extend(geometry().term_offset(position).to_le_bytes());
@@ -12,24 +12,24 @@ fn goodbye(position: i64) -> Vec<u8> {
 }
 
 #[test]
-fn a_complete_stream_is_answered_with_eos_at_once_and_every_200_ms() {
+fn complete_stream_is_answered_with_eos_at_once_and_every_200_ms() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[64]));
     fixture.heartbeat(0xE0, START + 64);
     assert_eq!(fixture.log.end_of_stream_position(), START + 64);
     assert!(fixture.shared.is_complete());
-    // The position stays where it was: too little was consumed for a new one (docs/spec/wire.md §5.6).
-    assert_eq!(fixture.socket.sent(), [goodbye(START)]);
+    // The position is unchanged: too little was consumed for a new one (docs/spec/wire.md §5.6).
+    assert_eq!(fixture.socket.sent(), [eos_status(START)]);
     fixture.heartbeat(0xE0, START + 64);
     assert_eq!(fixture.socket.sent(), NOTHING);
     assert_eq!(fixture.sent_after(200 * MS), NOTHING);
-    assert_eq!(fixture.sent_after(1), [goodbye(START)]);
+    assert_eq!(fixture.sent_after(1), [eos_status(START)]);
 }
 
 #[test]
-fn the_eos_status_message_of_the_worked_example() {
+fn eos_status_message_equals_worked_example() {
     assert_eq!(
-        goodbye(65_536 + 256),
+        eos_status(65_536 + 256),
         hex(
             "24 00 00 00 00 40 03 00  4d 3c 2b 1a e9 03 00 00  65 00 00 00 00 01 00 00
              00 80 00 00 88 77 66 55  44 33 22 11"
@@ -38,32 +38,32 @@ fn the_eos_status_message_of_the_worked_example() {
 }
 
 #[test]
-fn an_ended_stream_is_first_repaired() {
+fn ended_stream_with_gap_is_repaired_before_eos() {
     let mut fixture = ReceiverFixture::connected();
     fixture.heartbeat(0xE0, START + 64);
     assert!(!fixture.shared.is_complete());
     assert_eq!(fixture.sent_after(1_000)[0][6], 2, "a NAK");
     fixture.arrive(&data(START, &[64]));
     assert!(fixture.shared.is_complete());
-    assert_eq!(fixture.socket.sent(), [goodbye(START)]);
+    assert_eq!(fixture.socket.sent(), [eos_status(START)]);
 }
 
 #[test]
-fn a_draining_image_says_goodbye() {
+fn draining_image_sends_eos() {
     let mut fixture = ReceiverFixture::connected();
     fixture.shared.conductor_state(ImageState::Draining);
-    assert_eq!(fixture.sent_after(1), [goodbye(START)]);
+    assert_eq!(fixture.sent_after(1), [eos_status(START)]);
 }
 
 #[test]
-fn an_image_without_subscription_says_goodbye_and_takes_nothing() {
+fn image_without_subscription_sends_eos_and_drops_data() {
     let mut fixture = ReceiverFixture::connected();
     fixture.command(ReceiverCommand::RemoveSubscription {
         endpoint: ENDPOINT,
         stream_id: STREAM,
         session_id: None,
     });
-    assert_eq!(fixture.sent_after(1), [goodbye(START)]);
+    assert_eq!(fixture.sent_after(1), [eos_status(START)]);
     fixture.arrive(&data(START, &[64]));
     assert_eq!(fixture.positions().0, 0);
     assert_eq!(
@@ -74,7 +74,7 @@ fn an_image_without_subscription_says_goodbye_and_takes_nothing() {
 }
 
 #[test]
-fn a_silent_session_times_out_and_cools_down() {
+fn silent_session_times_out_and_cools_down() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[64]));
     fixture.socket.arrive(setup().as_bytes());
@@ -101,7 +101,7 @@ fn a_silent_session_times_out_and_cools_down() {
 }
 
 #[test]
-fn an_ended_session_does_not_cool_down() {
+fn ended_session_does_not_cool_down() {
     let mut fixture = ReceiverFixture::connected();
     fixture.heartbeat(0xE0, START);
     fixture.sent_after(10_001 * MS);
@@ -114,7 +114,7 @@ fn an_ended_session_does_not_cool_down() {
 }
 
 #[test]
-fn heartbeats_keep_an_image_alive() {
+fn heartbeats_keep_image_alive() {
     let mut fixture = ReceiverFixture::connected();
     for _ in 0..200 {
         fixture.now_ns += 100 * MS;
@@ -125,7 +125,7 @@ fn heartbeats_keep_an_image_alive() {
 }
 
 #[test]
-fn heartbeats_keep_an_image_alive_where_padding_led_beyond_the_window() {
+fn heartbeats_behind_padding_beyond_window_keep_image_alive() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[32_768 - 32, -4096]));
     for _ in 0..200 {
@@ -136,10 +136,10 @@ fn heartbeats_keep_an_image_alive_where_padding_led_beyond_the_window() {
 }
 
 #[test]
-fn heartbeats_from_beyond_the_window_do_not_keep_an_image_alive_that_gets_no_repair() {
+fn heartbeats_beyond_window_without_repair_do_not_keep_image_alive() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[64]));
-    // A sender that heeds others only is too far ahead to have what is missing.
+    // A sender that follows other receivers only is too far ahead to have what is missing.
     for _ in 0..101 {
         fixture.now_ns += 100 * MS;
         fixture.heartbeat(0xC0, START + 60_000 / 32 * 32);
@@ -148,7 +148,7 @@ fn heartbeats_from_beyond_the_window_do_not_keep_an_image_alive_that_gets_no_rep
 }
 
 #[test]
-fn a_newer_image_silences_an_older_one_that_is_leaving() {
+fn newer_image_silences_older_ended_image() {
     let mut fixture = ReceiverFixture::connected();
     fixture.heartbeat(0xE0, START);
     fixture.socket.sent();
@@ -174,12 +174,12 @@ fn a_newer_image_silences_an_older_one_that_is_leaving() {
     assert_eq!(
         fixture.positions(),
         (64, 64),
-        "the newer one still has the session"
+        "the newer image has the session"
     );
 }
 
 #[test]
-fn a_removed_image_goes_back_and_its_session_is_new() {
+fn removed_image_is_released_and_session_starts_anew() {
     let mut fixture = ReceiverFixture::connected();
     fixture.command(ReceiverCommand::RemoveImage {
         endpoint: ENDPOINT,
@@ -197,7 +197,7 @@ fn a_removed_image_goes_back_and_its_session_is_new() {
 }
 
 #[test]
-fn a_removed_endpoint_takes_its_images_along() {
+fn removed_endpoint_releases_its_images() {
     let mut fixture = ReceiverFixture::connected();
     fixture.command(ReceiverCommand::RemoveEndpoint(ENDPOINT));
     assert!(matches!(
@@ -212,7 +212,7 @@ fn a_removed_endpoint_takes_its_images_along() {
 }
 
 #[test]
-fn an_image_for_an_unknown_endpoint_comes_back() {
+fn image_for_unknown_endpoint_is_released() {
     let mut fixture = ReceiverFixture::new();
     let spec = ReceiverImageSpec {
         endpoint: EndpointId(9),

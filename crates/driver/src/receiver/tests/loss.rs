@@ -1,10 +1,10 @@
-//! What is missing, and what is done about it.
+//! Gap detection, NAKs, gap fill and the loss report.
 
 use taran_core::loss_report;
 
 use super::*;
 
-/// NAK for bytes at a position.
+/// Returns a NAK of a range.
 fn nak(position: i64, length: i32) -> Vec<u8> {
     let geometry = geometry();
     let mut frame = hex("1c 00 00 00 00 00 02 00  4d 3c 2b 1a e9 03 00 00");
@@ -15,7 +15,7 @@ fn nak(position: i64, length: i32) -> Vec<u8> {
 }
 
 #[test]
-fn a_gap_is_naked_after_the_delay_and_again_after_the_retry_delay() {
+fn gap_is_naked_after_delay_and_after_retry_delay() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START + 64, &[128]));
     assert_eq!(fixture.sent_after(999), NOTHING);
@@ -36,7 +36,7 @@ fn a_gap_is_naked_after_the_delay_and_again_after_the_retry_delay() {
 }
 
 #[test]
-fn a_gap_that_heals_in_time_is_never_naked() {
+fn gap_closed_within_delay_is_not_naked() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START + 64, &[128]));
     fixture.now_ns += 500;
@@ -46,7 +46,7 @@ fn a_gap_that_heals_in_time_is_never_naked() {
 }
 
 #[test]
-fn a_heartbeat_shows_what_is_missing_at_the_end() {
+fn heartbeat_reveals_loss_at_end() {
     let mut fixture = ReceiverFixture::connected();
     fixture.heartbeat(0xC0, START + 320);
     assert_eq!(fixture.positions().0, 320);
@@ -54,7 +54,7 @@ fn a_heartbeat_shows_what_is_missing_at_the_end() {
 }
 
 #[test]
-fn gaps_are_repaired_from_the_front() {
+fn gaps_are_repaired_in_order() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START + 64, &[64]));
     fixture.arrive(&data(START + 256, &[64]));
@@ -64,7 +64,7 @@ fn gaps_are_repaired_from_the_front() {
 }
 
 #[test]
-fn a_nak_never_crosses_the_end_of_a_term() {
+fn nak_never_crosses_term_end() {
     let mut fixture = ReceiverFixture::connected_with(|spec| spec.join_position = 2 * 65_536 - 128);
     fixture.subscriber.set(2 * 65_536 - 128);
     fixture.arrive(&data(2 * 65_536 + 64, &[64]));
@@ -74,7 +74,7 @@ fn a_nak_never_crosses_the_end_of_a_term() {
 }
 
 #[test]
-fn an_unreliable_stream_gets_padding_instead() {
+fn unreliable_stream_fills_gap_with_padding() {
     let mut fixture =
         ReceiverFixture::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
     fixture.arrive(&data(START + 64, &[128]));
@@ -92,7 +92,7 @@ fn an_unreliable_stream_gets_padding_instead() {
 }
 
 #[test]
-fn an_unreliable_stream_gets_padding_over_what_a_heartbeat_claims() {
+fn unreliable_stream_fills_gap_before_heartbeat_position() {
     let mut fixture =
         ReceiverFixture::connected_with(|spec| spec.nak_delay = NakDelaySpec::Unreliable);
     fixture.heartbeat(0xC0, START + 640);
@@ -103,7 +103,7 @@ fn an_unreliable_stream_gets_padding_over_what_a_heartbeat_claims() {
 }
 
 #[test]
-fn each_lost_byte_is_reported_once() {
+fn lost_bytes_are_reported_once() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START + 64, &[64]));
     fixture.sent_after(1_000);
@@ -122,8 +122,8 @@ fn each_lost_byte_is_reported_once() {
 }
 
 #[test]
-fn a_full_loss_report_costs_records_and_no_repairs() {
-    // Longer than what is left of the report.
+fn full_loss_report_does_not_prevent_repair() {
+    // Longer than the remaining space of the report.
     let mut fixture =
         ReceiverFixture::connected_with(|spec| spec.channel = "x".repeat(5_000).into());
     for number in 0..3 {
@@ -140,7 +140,7 @@ fn a_full_loss_report_costs_records_and_no_repairs() {
 }
 
 #[test]
-fn a_revoked_stream_is_not_repaired() {
+fn revoked_stream_is_not_repaired() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START + 64, &[128]));
     fixture.heartbeat(0xF0, START + 192);
@@ -150,7 +150,7 @@ fn a_revoked_stream_is_not_repaired() {
 }
 
 #[test]
-fn a_source_that_only_claims_is_not_showered_with_naks() {
+fn unresponsive_source_gets_naks_at_reduced_rate() {
     let mut fixture = ReceiverFixture::connected();
     fixture.heartbeat(0xC0, START + 32_000);
     for _ in 0..90_000 {
@@ -159,7 +159,7 @@ fn a_source_that_only_claims_is_not_showered_with_naks() {
     }
     let naks = fixture.naks.get();
     assert!((80..110).contains(&naks), "{naks}");
-    // With data it is believed, for a while.
+    // After data the normal rate applies again, for a while.
     fixture.arrive(&data(START, &[64]));
     for _ in 0..64 {
         fixture.sent_after(100_000);

@@ -1,11 +1,11 @@
-//! What an image has to do in time, it does beside many calm ones while the receiver has other work. Each is told alone
-//! and in a crowd.
+//! Deadlines of an image are met beside many idle ones while the receiver has other work. Each case is run alone and
+//! with companions.
 
 use super::*;
 use crate::testing::crowd::{self, Busy, COMPANIONS, CYCLE_NS, LAP_NS, time_until};
 
-/// An image that has not moved for long, alone or with others like it.
-fn calm(companions: i32) -> ReceiverFixture {
+/// Returns an image that has been idle for long, alone or with others like it.
+fn idle_image(companions: i32) -> ReceiverFixture {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[12_288]));
     fixture.subscriber.set(START);
@@ -49,15 +49,15 @@ impl Busy for ReceiverFixture {
     }
 }
 
-/// Checks that in a crowd it takes no more time than alone, but for so much.
-fn takes_the_same(slack_ns: i64, story: impl Fn(&mut ReceiverFixture) -> i64) {
-    crowd::takes_the_same(calm, slack_ns, story);
+/// Checks that with companions it takes at most `slack_ns` longer than alone.
+fn takes_the_same(slack_ns: i64, scenario: impl Fn(&mut ReceiverFixture) -> i64) {
+    crowd::takes_the_same(idle_image, slack_ns, scenario);
 }
 
-/// Whether one of them is of this type, and has these flags.
+/// Returns true if a frame has this type and these flags.
 fn has(sent: &[Vec<u8>], frame_type: u8, flags: u8) -> bool {
-    let fits = |it: &Vec<u8>| it[6] == frame_type && it[5] & flags == flags;
-    sent.iter().any(fits)
+    let matches = |it: &Vec<u8>| it[6] == frame_type && it[5] & flags == flags;
+    sent.iter().any(matches)
 }
 
 const NAK: u8 = 2;
@@ -68,14 +68,14 @@ const EOS: u8 = 0x40;
 const END: i64 = START + 12_288;
 
 #[test]
-fn what_is_missing_is_asked_for_and_asked_for_again() {
+fn gap_is_naked_on_time_and_repeatedly() {
     takes_the_same(0, |fixture| {
         fixture.socket.arrive(&data(END + 1_024, &[64]));
         time_until(fixture, |_, sent| has(sent, NAK, 0))
     });
-    // For longer than anybody counts as busy without moving.
+    // For longer than an image stays active without progress.
     let naks = |companions| {
-        let mut fixture = calm(companions);
+        let mut fixture = idle_image(companions);
         fixture.socket.arrive(&data(END + 1_024, &[64]));
         for _ in 0..10_000 {
             fixture.working();
@@ -87,7 +87,7 @@ fn what_is_missing_is_asked_for_and_asked_for_again() {
 }
 
 #[test]
-fn what_a_heartbeat_tells_of_is_asked_for_at_once() {
+fn gap_announced_by_heartbeat_is_naked_on_time() {
     takes_the_same(0, |fixture| {
         let end = END + 1_024;
         let (term_id, offset) = (geometry().term_id(end), geometry().term_offset(end));
@@ -98,9 +98,9 @@ fn what_a_heartbeat_tells_of_is_asked_for_at_once() {
 }
 
 #[test]
-fn what_arrives_can_be_read_and_is_known_at_once() {
+fn received_data_is_published_at_once() {
     let is_known = |fixture: &ReceiverFixture, end| {
-        fixture.rebuilt.get() == end && fixture.shared.rebuild_position() == end
+        fixture.rebuild_position.get() == end && fixture.shared.rebuild_position() == end
     };
     takes_the_same(0, |fixture| {
         fixture.socket.arrive(&data(END, &[64]));
@@ -113,10 +113,11 @@ fn what_arrives_can_be_read_and_is_known_at_once() {
     });
 }
 
-/// When a subscriber that has read on after so many cycles is told of, if this comes in all the time.
-fn told_after(cycles: usize, also: &[u8]) -> i64 {
-    let mut fixture = calm(COMPANIONS);
-    // Some first, which is news: that it is told again is not.
+/// Returns the time until the progress that a subscriber made after `cycles` is sent, while `also` arrives in each
+/// cycle.
+fn progress_sent_after(cycles: usize, also: &[u8]) -> i64 {
+    let mut fixture = idle_image(COMPANIONS);
+    // The first one carries new information, the repetitions do not.
     fixture.arrive(also);
     for _ in 0..cycles {
         fixture.working();
@@ -129,62 +130,62 @@ fn told_after(cycles: usize, also: &[u8]) -> i64 {
 }
 
 #[test]
-fn what_brings_no_news_gives_no_turn() {
+fn repeated_heartbeat_or_setup_causes_no_poll() {
     let (term_id, offset) = (geometry().term_id(END), geometry().term_offset(END));
     let heartbeat = DataHeader::heartbeat(0xC0, SESSION, STREAM, term_id, offset);
     let mut waits = 0;
     for cycles in 4_000..4_008 {
-        let without = told_after(cycles, b"noise");
+        let without = progress_sent_after(cycles, b"noise");
         waits += usize::from(without > 0);
-        assert_eq!(told_after(cycles, heartbeat.as_bytes()), without);
-        assert_eq!(told_after(cycles, setup().as_bytes()), without);
+        assert_eq!(progress_sent_after(cycles, heartbeat.as_bytes()), without);
+        assert_eq!(progress_sent_after(cycles, setup().as_bytes()), without);
     }
-    assert!(waits >= 4, "it rarely is its turn at once: {waits}");
+    assert!(waits >= 4, "rarely polled at once: {waits}");
 }
 
 #[test]
-fn a_subscriber_that_reads_on_is_told_of_within_a_lap() {
+fn subscriber_progress_is_sent_within_sweep_period() {
     takes_the_same(LAP_NS, |fixture| {
         fixture.subscriber.set(END);
         time_until(fixture, |_, sent| has(sent, STATUS, 0))
     });
 }
 
-/// Checks that a frame of this type is repeated all 200 ms, or a lap later.
+/// Checks that a frame of this type is repeated every 200 ms plus at most one sweep period.
 fn is_repeated_in_time(frame_type: u8, begin: impl Fn(&mut ReceiverFixture)) {
-    let told = |companions| {
-        let mut fixture = calm(companions);
+    let times = |companions| {
+        let mut fixture = idle_image(companions);
         begin(&mut fixture);
-        let mut times = Vec::new();
+        let mut sent_at = Vec::new();
         for cycle in 0..20_000 {
             if has(&fixture.working(), frame_type, 0) {
-                times.push(cycle * CYCLE_NS);
+                sent_at.push(cycle * CYCLE_NS);
             }
         }
-        times
+        sent_at
     };
-    let (alone, crowded) = (told(0), told(COMPANIONS));
-    assert!(alone.len() >= 4 && crowded.len() + 1 >= alone.len());
-    for pair in crowded.windows(2) {
+    let (alone, with_companions) = (times(0), times(COMPANIONS));
+    assert!(alone.len() >= 4 && with_companions.len() + 1 >= alone.len());
+    for pair in with_companions.windows(2) {
         let between = pair[1] - pair[0];
         assert!((200 * MS..=200 * MS + LAP_NS + CYCLE_NS).contains(&between));
     }
 }
 
 #[test]
-fn a_position_is_repeated_within_a_lap_of_its_time() {
+fn status_message_is_repeated_within_sweep_period_of_deadline() {
     is_repeated_in_time(STATUS, |_| {});
 }
 
 #[test]
-fn silence_ends_an_image_within_a_lap() {
+fn silent_image_times_out_within_sweep_period() {
     takes_the_same(LAP_NS, |fixture| {
         time_until(fixture, |fixture, _| fixture.shared.is_timed_out())
     });
 }
 
 #[test]
-fn an_image_that_nobody_wants_says_goodbye_at_once() {
+fn image_without_subscription_sends_eos_at_once() {
     takes_the_same(0, |fixture| {
         fixture.command(ReceiverCommand::RemoveSubscription {
             endpoint: ENDPOINT,
@@ -196,7 +197,7 @@ fn an_image_that_nobody_wants_says_goodbye_at_once() {
 }
 
 #[test]
-fn an_image_that_drains_says_goodbye_within_a_lap() {
+fn draining_image_sends_eos_within_sweep_period() {
     takes_the_same(LAP_NS, |fixture| {
         fixture.shared.conductor_state(ImageState::Draining);
         time_until(fixture, |_, sent| has(sent, STATUS, EOS))
@@ -204,7 +205,7 @@ fn an_image_that_drains_says_goodbye_within_a_lap() {
 }
 
 #[test]
-fn a_stream_that_ends_is_answered_at_once() {
+fn ended_stream_is_answered_with_eos_at_once() {
     takes_the_same(0, |fixture| {
         let (term_id, offset) = (geometry().term_id(END), geometry().term_offset(END));
         let heartbeat = DataHeader::heartbeat(0xE0, SESSION, STREAM, term_id, offset);
@@ -214,7 +215,7 @@ fn a_stream_that_ends_is_answered_at_once() {
 }
 
 #[test]
-fn a_rejection_is_told_when_the_next_position_would_have_been_and_again() {
+fn rejection_is_sent_at_status_message_deadline_and_repeated() {
     takes_the_same(LAP_NS, |fixture| {
         fixture.reject("no");
         time_until(fixture, |_, sent| has(sent, ERROR, 0))
@@ -223,7 +224,7 @@ fn a_rejection_is_told_when_the_next_position_would_have_been_and_again() {
 }
 
 #[test]
-fn a_response_is_announced_at_once() {
+fn response_setup_is_sent_at_once() {
     takes_the_same(0, |fixture| {
         fixture.command(ReceiverCommand::AnnounceResponse {
             endpoint: ENDPOINT,
@@ -235,9 +236,9 @@ fn a_response_is_announced_at_once() {
 }
 
 #[test]
-fn a_new_image_is_answered_at_once() {
-    let crowded = |companions| {
-        let mut fixture = calm(companions);
+fn new_image_sends_status_message_at_once() {
+    let with_companions = |companions| {
+        let mut fixture = idle_image(companions);
         fixture.command(ReceiverCommand::RemoveImage {
             endpoint: ENDPOINT,
             image: IMAGE,
@@ -252,12 +253,12 @@ fn a_new_image_is_answered_at_once() {
         ))));
         time_until(&mut fixture, |_, sent| has(sent, STATUS, 0))
     };
-    assert_eq!((crowded(0), crowded(COMPANIONS)), (0, 0));
+    assert_eq!((with_companions(0), with_companions(COMPANIONS)), (0, 0));
 }
 
 #[test]
-fn a_session_without_an_image_asks_for_one_at_once() {
-    let mut fixture = calm(COMPANIONS);
+fn setup_without_image_requests_image_at_once() {
+    let mut fixture = idle_image(COMPANIONS);
     fixture.command(ReceiverCommand::RemoveImage {
         endpoint: ENDPOINT,
         image: IMAGE,
@@ -271,8 +272,8 @@ fn a_session_without_an_image_asks_for_one_at_once() {
     ));
 }
 
-/// Says that all companions live: what they are told from then on only repeats itself.
-fn all_live(fixture: &mut ReceiverFixture) {
+/// Sends a heartbeat to all companions: their later status messages are repetitions.
+fn refresh_companions(fixture: &mut ReceiverFixture) {
     for number in 0..COMPANIONS {
         let (term_id, offset) = (geometry().term_id(START), geometry().term_offset(START));
         let heartbeat = DataHeader::heartbeat(0xC0, number, STREAM, term_id, offset);
@@ -281,7 +282,7 @@ fn all_live(fixture: &mut ReceiverFixture) {
     fixture.socket.sent();
 }
 
-/// A cycle with something to do that is about nobody, and all that it sends.
+/// Runs a duty cycle with unrelated work. Returns all that it sends.
 fn cycle(fixture: &mut ReceiverFixture) -> Vec<Vec<u8>> {
     fixture.now_ns += CYCLE_NS;
     fixture.arrive(b"noise");
@@ -289,34 +290,34 @@ fn cycle(fixture: &mut ReceiverFixture) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn status_messages_of_a_crowd_share_calls() {
-    let mut fixture = calm(COMPANIONS);
-    all_live(&mut fixture);
+fn repeated_status_messages_of_many_images_share_send_calls() {
+    let mut fixture = idle_image(COMPANIONS);
+    refresh_companions(&mut fixture);
     let calls = fixture.socket.send_calls();
-    let told = fixture.counters.status_messages_sent.get();
-    let mut heard = 0;
+    let before = fixture.counters.status_messages_sent.get();
+    let mut received = 0;
     for _ in 0..1_000_000_000 / CYCLE_NS {
         let sent = cycle(&mut fixture);
         assert!(sent.iter().all(|it| it[6] == STATUS));
-        heard += sent.len();
+        received += sent.len();
     }
-    assert!(heard >= 4 * COMPANIONS as usize, "{heard}");
+    assert!(received >= 4 * COMPANIONS as usize, "{received}");
     let calls = fixture.socket.send_calls() - calls;
-    assert!(2 * calls <= heard, "{calls} calls for {heard}");
-    let told = fixture.counters.status_messages_sent.get() - told;
-    assert_eq!(told, heard as i64);
+    assert!(2 * calls <= received, "{calls} calls for {received}");
+    let counted = fixture.counters.status_messages_sent.get() - before;
+    assert_eq!(counted, received as i64);
 }
 
 /// A stream that receives all the time, from the same sender.
 #[test]
-fn beside_a_busy_stream_they_still_do() {
-    let mut fixture = calm(COMPANIONS);
-    all_live(&mut fixture);
-    // Up to where frames of 1,024 bytes fit into terms.
+fn repeated_status_messages_beside_busy_stream_share_send_calls() {
+    let mut fixture = idle_image(COMPANIONS);
+    refresh_companions(&mut fixture);
+    // Align to positions at which frames of 1,024 bytes fit into terms.
     let first = END + 832;
     fixture.arrive(&data(END, &[832]));
     let calls = fixture.socket.send_calls();
-    let (mut heard, mut own) = (0, 0);
+    let (mut received, mut own) = (0, 0);
     for number in 0..20_000 {
         let position = first + number * 1_024;
         fixture.now_ns += CYCLE_NS;
@@ -324,24 +325,24 @@ fn beside_a_busy_stream_they_still_do() {
         fixture.shared.conductor_free_position(position);
         fixture.arrive(&data(position, &[1_024]));
         let sent = fixture.socket.sent();
-        heard += sent.len();
+        received += sent.len();
         let is_own = |it: &&Vec<u8>| it[8..12] == SESSION.to_le_bytes();
         own += sent.iter().filter(is_own).count();
     }
-    assert!(own > 2_000, "more often than signs of life wait: {own}");
+    assert!(own > 2_000, "more often than the batch delay: {own}");
     let calls = fixture.socket.send_calls() - calls;
-    let (calm_ones, their_calls) = (heard - own, calls - own);
-    assert!(calm_ones >= 4 * COMPANIONS as usize, "{calm_ones}");
+    let (repetitions, repetition_calls) = (received - own, calls - own);
+    assert!(repetitions >= 4 * COMPANIONS as usize, "{repetitions}");
     assert!(
-        2 * their_calls <= calm_ones,
-        "{their_calls} calls for {calm_ones}"
+        2 * repetition_calls <= repetitions,
+        "{repetition_calls} calls for {repetitions}"
     );
 }
 
 #[test]
-fn who_asks_for_something_says_what_was_collected_first() {
-    let mut fixture = calm(COMPANIONS);
-    all_live(&mut fixture);
+fn nak_is_sent_after_queued_status_message() {
+    let mut fixture = idle_image(COMPANIONS);
+    refresh_companions(&mut fixture);
     let waits = (0..4_000).find(|_| {
         cycle(&mut fixture);
         let endpoint = &mut fixture.receiver.endpoints[0];
@@ -350,7 +351,7 @@ fn who_asks_for_something_says_what_was_collected_first() {
         transport.is_some_and(|transport| transport.control_batch.hold(queued))
     });
     assert!(waits.is_some());
-    // What is before it is missing, and asked for in the second cycle.
+    // The range before it is missing, and NAKed in the second cycle.
     fixture.socket.arrive(&data(START + 12_288 + 64, &[64]));
     let sent = [cycle(&mut fixture), cycle(&mut fixture)].concat();
     let kinds: Vec<u8> = sent.iter().map(|it| it[6]).collect();

@@ -1,4 +1,4 @@
-//! The receiver in virtual time, on a socket whose other end the test holds.
+//! Receiver tests in virtual time; the test holds the other end of the socket.
 
 mod batches;
 mod direct_receive;
@@ -38,10 +38,10 @@ const ENDPOINT: EndpointId = EndpointId(1);
 const IMAGE: ImageId = ImageId(5);
 const WINDOW: i32 = 32_768;
 
-/// Where the image joins, as in the worked examples.
+/// Join position, as in the worked examples.
 const START: i64 = 65_536 + 192;
 
-/// A receiver with an endpoint on which everybody wants the stream.
+/// Receiver with one endpoint and a subscription for all sessions of the stream.
 struct ReceiverFixture {
     receiver: Receiver,
     commands: queue::Sender<ReceiverCommand>,
@@ -52,8 +52,8 @@ struct ReceiverFixture {
     socket: FakeSocket,
     log: LogBuffers,
     shared: Arc<ImageShared>,
-    high_water: Counter,
-    rebuilt: Counter,
+    high_water_mark: Counter,
+    rebuild_position: Counter,
     naks: Counter,
     subscriber: Counter,
     now_ns: i64,
@@ -95,8 +95,8 @@ impl ReceiverFixture {
             socket: FakeSocket::default(),
             log: log(LogKind::Image, 0),
             shared: Arc::new(ImageShared::new(START, WINDOW)),
-            high_water: Counter::detached(),
-            rebuilt: Counter::detached(),
+            high_water_mark: Counter::detached(),
+            rebuild_position: Counter::detached(),
             naks: Counter::detached(),
             subscriber: Counter::detached(),
             now_ns,
@@ -131,7 +131,7 @@ impl ReceiverFixture {
         fixture
     }
 
-    /// With an image that has sent its first status message.
+    /// Returns a fixture with an image that has sent its first status message.
     fn connected() -> Self {
         Self::connected_with(|_| {})
     }
@@ -144,7 +144,11 @@ impl ReceiverFixture {
     }
 
     fn connect(&mut self, change: impl FnOnce(&mut ReceiverImageSpec)) {
-        for counter in [&self.subscriber, &self.high_water, &self.rebuilt] {
+        for counter in [
+            &self.subscriber,
+            &self.high_water_mark,
+            &self.rebuild_position,
+        ] {
             counter.set(START);
         }
         let mut spec = self.image_spec();
@@ -178,8 +182,8 @@ impl ReceiverFixture {
             liveness_timeout_ns: 10_000 * MS,
             channel: "aeron:udp?endpoint=10.0.0.1:4040".into(),
             source_identity: "10.0.0.7:4040".into(),
-            high_water_mark: self.high_water.clone(),
-            rebuild_position: self.rebuilt.clone(),
+            high_water_mark: self.high_water_mark.clone(),
+            rebuild_position: self.rebuild_position.clone(),
             naks_sent: self.naks.clone(),
             subscribers: vec![SubscriberPosition {
                 position: self.subscriber.clone(),
@@ -194,7 +198,7 @@ impl ReceiverFixture {
         self.receiver.take_command(at(self.now_ns));
     }
 
-    /// Somebody does not want the stream.
+    /// Rejects the image.
     fn reject(&mut self, reason: &str) {
         self.command(ReceiverCommand::RejectImage {
             endpoint: ENDPOINT,
@@ -203,25 +207,25 @@ impl ReceiverFixture {
         });
     }
 
-    /// One duty cycle now.
+    /// Runs one duty cycle at the current time.
     fn cycle(&mut self) -> usize {
         self.receiver.do_work(at(self.now_ns))
     }
 
-    /// Duty cycles at one time, until nothing is left to do.
+    /// Runs duty cycles at the current time until there is no work.
     fn settle(&mut self) {
         let is_settled = (0..100).any(|_| self.cycle() == 0);
-        assert!(is_settled, "at rest there still is something to do");
+        assert!(is_settled, "duty cycles without input do not settle");
     }
 
-    /// What one duty cycle, so much later, sends.
+    /// Advances time and runs one duty cycle. Returns what it sends.
     fn sent_after(&mut self, nanos: i64) -> Vec<Vec<u8>> {
         self.now_ns += nanos;
         self.cycle();
         self.socket.sent()
     }
 
-    /// The socket gives this in the next duty cycle, which takes place.
+    /// Lets a datagram arrive and runs one duty cycle.
     fn arrive(&mut self, datagram: &[u8]) {
         self.socket.arrive(datagram);
         self.cycle();
@@ -248,20 +252,23 @@ impl ReceiverFixture {
         self.log.term_at(position).bytes(offset, length).to_vec()
     }
 
-    /// Length of the frame that a reader finds at a position.
+    /// Returns the length of the frame that a reader finds at a position.
     fn frame_at(&self, position: i64) -> Option<i32> {
         let length = self.log_bytes(position, 4);
         let length = i32::from_le_bytes(length.try_into().unwrap());
         (length != 0).then_some(length)
     }
 
-    /// (rcv-hwm, rcv-pos), relative to the join position.
+    /// Returns (rcv-hwm, rcv-pos) relative to the join position.
     fn positions(&self) -> (i64, i64) {
-        (self.high_water.get() - START, self.rebuilt.get() - START)
+        (
+            self.high_water_mark.get() - START,
+            self.rebuild_position.get() - START,
+        )
     }
 }
 
-/// What a log holds that has been round: an old frame in each slot but the one where the next one is looked for.
+/// Fills a log as in a later rotation: a stale frame in each slot except the one at the join position.
 fn fill_with_old_frames(log: &LogBuffers, join_position: i64) {
     for partition in 0..3 {
         let term = log.term(partition);
@@ -276,7 +283,7 @@ fn geometry() -> TermGeometry {
     TermGeometry::new(INITIAL_TERM, TERM_LENGTH).unwrap()
 }
 
-/// A datagram of frames of these lengths at a position; a negative length is padding, of which the header travels.
+/// Returns a datagram of frames of these lengths; a negative length is padding, of which only the header is sent.
 fn data(position: i64, lengths: &[i32]) -> Vec<u8> {
     data_of(SESSION, STREAM, position, lengths)
 }

@@ -1,20 +1,20 @@
-//! The receive buffer of a socket grows with what its images may have under way.
+//! The receive buffer of a socket grows with the windows of its images.
 
 use super::*;
 
-/// How much may be under way to each image.
-const UNDER_WAY: i32 = 100_000;
+/// Window of each image.
+const WINDOW_LENGTH: i32 = 100_000;
 
 fn fixture(grows: bool) -> ReceiverFixture {
     ReceiverFixture::with(|spec| spec.transports[0].grows = grows)
 }
 
 impl ReceiverFixture {
-    fn image_more(&mut self, number: i32) {
+    fn add_image(&mut self, number: i32) {
         let spec = ReceiverImageSpec {
             id: ImageId(1_000 + i64::from(number)),
             session_id: number,
-            window: UNDER_WAY,
+            window: WINDOW_LENGTH,
             shared: Arc::new(ImageShared::new(START, WINDOW)),
             ..self.image_spec()
         };
@@ -25,22 +25,22 @@ impl ReceiverFixture {
 }
 
 #[test]
-fn each_image_has_room() {
+fn receive_buffer_grows_with_each_image() {
     let mut fixture = fixture(true);
     assert_eq!(fixture.socket.receive_buffer(), None);
     for images in 1..=100 {
-        fixture.image_more(images);
+        fixture.add_image(images);
         let asked = fixture.socket.receive_buffer().unwrap();
-        let needed = images as usize * UNDER_WAY as usize;
+        let needed = images as usize * WINDOW_LENGTH as usize;
         assert!((2 * needed..=4 * needed).contains(&asked), "{asked}");
     }
 }
 
 #[test]
-fn what_was_given_back_is_room_for_others() {
+fn receive_buffer_of_removed_images_is_reused() {
     let mut fixture = fixture(true);
     for number in 0..5 {
-        fixture.image_more(number);
+        fixture.add_image(number);
         fixture.command(ReceiverCommand::RemoveImage {
             endpoint: ENDPOINT,
             image: ImageId(1_000 + i64::from(number)),
@@ -48,15 +48,15 @@ fn what_was_given_back_is_room_for_others() {
     }
     assert_eq!(
         fixture.socket.receive_buffer(),
-        Some(2 * UNDER_WAY as usize)
+        Some(2 * WINDOW_LENGTH as usize)
     );
 }
 
 #[test]
-fn a_socket_more_has_the_room_that_the_others_have() {
+fn added_transport_gets_buffer_for_all_images() {
     let mut fixture = fixture(true);
     for number in 0..3 {
-        fixture.image_more(number);
+        fixture.add_image(number);
     }
     let socket = FakeSocket::default();
     let spec = ReceiveTransportSpec {
@@ -72,12 +72,12 @@ fn a_socket_more_has_the_room_that_the_others_have() {
         endpoint: ENDPOINT,
         transport: Box::new(transport),
     });
-    assert_eq!(socket.receive_buffer(), Some(6 * UNDER_WAY as usize));
+    assert_eq!(socket.receive_buffer(), Some(6 * WINDOW_LENGTH as usize));
 }
 
 #[test]
-fn a_length_that_somebody_chose_stays() {
+fn configured_receive_buffer_length_is_kept() {
     let mut fixture = fixture(false);
-    fixture.image_more(1);
+    fixture.add_image(1);
     assert_eq!(fixture.socket.receive_buffer(), None);
 }

@@ -1,8 +1,8 @@
-//! What lies further ahead than one turn looks, or empties.
+//! Limits of how far one poll scans, and of how much is cleared at once.
 
 use super::*;
 
-/// An image with terms of this length, where positions are offsets in the first one.
+/// Returns an image with this term length; positions are offsets in the first term.
 fn fixture(term_length: i32) -> ReceiverFixture {
     let spec = LogSpec::new(LogKind::Image, SESSION, STREAM, INITIAL_TERM, term_length);
     let region = Region::anonymous(spec.file_length()).unwrap();
@@ -14,7 +14,7 @@ fn fixture(term_length: i32) -> ReceiverFixture {
     fixture
 }
 
-/// A frame at an offset of the first term.
+/// Returns a frame at an offset of the first term.
 fn frame(offset: i64, length: i32) -> Vec<u8> {
     let header = DataHeader {
         header: FrameHeader::new(length, DataHeader::UNFRAGMENTED, FrameType::DATA),
@@ -25,7 +25,7 @@ fn frame(offset: i64, length: i32) -> Vec<u8> {
     bytes
 }
 
-/// Offset and length of the NAK that is sent next.
+/// Returns offset and length of the next NAK.
 fn next_nak(fixture: &mut ReceiverFixture) -> (i64, i32) {
     for _ in 0..1_000 {
         let sent = fixture.sent_after(1_000);
@@ -34,11 +34,11 @@ fn next_nak(fixture: &mut ReceiverFixture) -> (i64, i32) {
             return (i64::from(field(20)), field(24));
         }
     }
-    panic!("nothing is asked for");
+    panic!("no NAK sent");
 }
 
 #[test]
-fn a_gap_is_asked_for_as_far_as_one_turn_looks_and_then_the_rest() {
+fn gap_longer_than_scan_limit_is_naked_in_parts() {
     const STEP: i32 = 256 * 1024;
     let mut fixture = fixture(1 << 20);
     let end = START + i64::from(STEP) + 32_000;
@@ -55,18 +55,18 @@ fn a_gap_is_asked_for_as_far_as_one_turn_looks_and_then_the_rest() {
 }
 
 #[test]
-fn all_that_has_arrived_is_looked_at_in_one_turn() {
+fn rebuild_position_advances_over_all_data_in_one_poll() {
     let mut fixture = fixture(1 << 20);
-    // The first frame comes last.
+    // The first frame arrives last.
     for index in (0..14).rev() {
-        assert_eq!(fixture.rebuilt.get(), START);
+        assert_eq!(fixture.rebuild_position.get(), START);
         fixture.arrive(&frame(START + index * 32_768, 32_768));
     }
     assert_eq!(fixture.positions(), (14 * 32_768, 14 * 32_768));
 }
 
 #[test]
-fn a_frame_further_ahead_than_is_emptied_in_one_go_is_taken_when_it_comes_again() {
+fn frame_beyond_clear_limit_is_inserted_on_retransmission() {
     const EMPTIED: i64 = 16 << 20;
     let mut fixture = fixture(64 << 20);
     let ahead = START + EMPTIED + 4_096;
@@ -77,7 +77,11 @@ fn a_frame_further_ahead_than_is_emptied_in_one_go_is_taken_when_it_comes_again(
         i32::from_le_bytes(bytes.try_into().unwrap())
     };
     assert_eq!(slot(START + EMPTIED), 0);
-    assert_eq!(slot(START + EMPTIED + 32), 32, "old, and not readable yet");
+    assert_eq!(
+        slot(START + EMPTIED + 32),
+        32,
+        "stale, and not readable yet"
+    );
     fixture.arrive(&frame(ahead, 64));
     let slot = |position: i64| {
         let bytes = fixture.log.term(0).bytes(position as usize, 4).to_vec();

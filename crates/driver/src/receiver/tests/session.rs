@@ -1,4 +1,4 @@
-//! Sessions without an image: how one comes to be.
+//! Sessions without an image, up to its creation.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -8,7 +8,7 @@ const ELICIT: &str = "24 00 00 00 00 80 03 00  4d 3c 2b 1a e9 03 00 00  00 00 00
                       00 00 00 00 88 77 66 55  44 33 22 11";
 
 #[test]
-fn data_of_an_unknown_session_elicits_a_setup_once_a_second() {
+fn data_of_unknown_session_elicits_setup_once_per_second() {
     let mut fixture = ReceiverFixture::new();
     fixture.arrive(&data(START, &[64]));
     assert_eq!(fixture.socket.destinations(), [Some(peer())]);
@@ -21,7 +21,7 @@ fn data_of_an_unknown_session_elicits_a_setup_once_a_second() {
 }
 
 #[test]
-fn nothing_is_said_about_streams_that_nobody_wants() {
+fn stream_without_subscription_elicits_nothing() {
     let mut fixture = ReceiverFixture::new();
     fixture.arrive(&data_of(SESSION, 5, START, &[64]));
     fixture.arrive(
@@ -36,7 +36,7 @@ fn nothing_is_said_about_streams_that_nobody_wants() {
 }
 
 #[test]
-fn a_setup_asks_the_conductor_once() {
+fn setup_requests_image_once() {
     let mut fixture = ReceiverFixture::new();
     let setup = Setup {
         header: Setup::header(Setup::GROUP),
@@ -81,7 +81,7 @@ fn a_setup_asks_the_conductor_once() {
 }
 
 #[test]
-fn a_full_queue_loses_no_session() {
+fn full_event_queue_retries_with_next_setup() {
     let mut fixture = ReceiverFixture::new();
     for session_id in 0..5 {
         fixture.arrive(
@@ -107,7 +107,7 @@ fn a_full_queue_loses_no_session() {
 }
 
 #[test]
-fn one_session_too_many_is_reported() {
+fn session_beyond_limit_is_reported() {
     let mut fixture = ReceiverFixture::with(|spec| spec.stream_session_limit = 1);
     fixture.connect(|_| {});
     fixture.arrive(
@@ -122,14 +122,11 @@ fn one_session_too_many_is_reported() {
         Some(ConductorEvent::SessionLimitReached { session_id: 9, .. })
     ));
     fixture.arrive(setup().as_bytes());
-    assert!(
-        fixture.event().is_none(),
-        "its own SETUP is no further session"
-    );
+    assert!(fixture.event().is_none(), "a SETUP of the same session");
 }
 
 #[test]
-fn a_setup_that_makes_no_log_is_invalid() {
+fn setup_with_invalid_log_parameters_is_invalid() {
     let mut fixture = ReceiverFixture::new();
     for bad in [
         Setup {
@@ -168,7 +165,7 @@ fn a_setup_that_makes_no_log_is_invalid() {
 }
 
 #[test]
-fn an_explicit_control_address_is_asked_for_setups_every_second() {
+fn explicit_control_address_is_sent_setup_request_every_second() {
     let control = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 8), 7));
     let mut fixture = ReceiverFixture::with(|spec| {
         spec.transports[0].explicit_control = Some(control);

@@ -1,42 +1,49 @@
-//! Windows are narrowed while a socket loses what it has no room for.
+//! The advertised window is reduced while a socket drops datagrams.
 
 use super::*;
 
-/// Half of what this buffer has room for is half of the window.
+/// Half of the window fits into this buffer.
 fn fixture() -> ReceiverFixture {
     let fixture = ReceiverFixture::connected();
     fixture.socket.set_receive_buffer(2 * WINDOW as usize);
     fixture
 }
 
-/// Something comes in, which is when losses are looked for. The receiver window of the status message that is sent next.
-fn told(fixture: &mut ReceiverFixture) -> i32 {
+/// Triggers a drop check. Returns the window in the status message that is sent next.
+fn advertised_window(fixture: &mut ReceiverFixture) -> i32 {
     fixture.now_ns += 201 * MS;
     fixture.heartbeat(0, START);
     let sent = fixture.sent_after(MS);
-    let status = sent.iter().rfind(|it| it[6] == 3).expect("there is one");
+    let status = sent
+        .iter()
+        .rfind(|it| it[6] == 3)
+        .expect("a status message was sent");
     i32::from_le_bytes(status[24..28].try_into().unwrap())
 }
 
 #[test]
-fn a_socket_that_overflows_is_sent_less_until_it_has_room() {
+fn overflowing_socket_halves_advertised_window_until_drops_end() {
     let mut fixture = fixture();
-    assert_eq!(told(&mut fixture), WINDOW);
+    assert_eq!(advertised_window(&mut fixture), WINDOW);
     for _ in 0..3 {
         fixture.socket.overflow(1);
         fixture.now_ns += 1_000 * MS;
-        assert_eq!(told(&mut fixture), WINDOW / 2, "not less: that fits");
+        assert_eq!(
+            advertised_window(&mut fixture),
+            WINDOW / 2,
+            "a window that fits is not reduced further"
+        );
     }
     assert_eq!(
-        told(&mut fixture),
+        advertised_window(&mut fixture),
         WINDOW,
-        "what was lost once does not count again"
+        "drops are counted once"
     );
 }
 
 #[test]
-fn a_window_that_fits_stays() {
+fn window_within_share_is_not_reduced() {
     let mut fixture = ReceiverFixture::connected();
     fixture.socket.overflow(1);
-    assert_eq!(told(&mut fixture), WINDOW);
+    assert_eq!(advertised_window(&mut fixture), WINDOW);
 }
