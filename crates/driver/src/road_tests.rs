@@ -99,7 +99,7 @@ impl Road {
             data: Box::new(sender_socket.clone()),
             control: None,
             destination: Destination::Connected,
-            unheard_timeout_ns: None,
+            re_resolution_timeout_ns: None,
             seed: 1,
         });
         let half = SenderPublication::new(SenderPublicationSpec {
@@ -116,7 +116,7 @@ impl Road {
             is_response: false,
             signals_end_of_stream: true,
             spies_simulate_connection: false,
-            flow_control: FlowControlSpec::Max {
+            flow_control: SenderFlowControlSpec::Max {
                 retransmit_window_multiple: 16,
             },
             retransmit: RetransmitSpec {
@@ -150,7 +150,7 @@ impl Road {
                 transport: Box::new(receiver_socket.clone()),
                 control_group: None,
                 explicit_control: None,
-                unheard_timeout_ns: None,
+                re_resolution_timeout_ns: None,
                 grows: false,
             }],
             receiver_id: RECEIVER,

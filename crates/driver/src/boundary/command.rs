@@ -135,7 +135,7 @@ pub enum ReceiverCommand {
         session_id: i32,
     },
     /// Sets or clears the session id that the image sends in RESPONSE_SETUP frames (docs/spec/wire.md §2.10).
-    AnnounceResponse {
+    SetResponseSession {
         /// The endpoint of the image.
         endpoint: EndpointId,
         /// The image.

@@ -35,9 +35,9 @@ pub enum ConductorEvent {
     PublicationError(PublicationError),
     /// The peer of a send endpoint was silent for five seconds: its name is to be resolved again
     /// (docs/spec/wire.md §2.14).
-    SendEndpointUnheard(EndpointId),
+    ReResolveEndpoint(EndpointId),
     /// A destination given by name was silent for five seconds: its name is to be resolved again.
-    DestinationUnheard {
+    ReResolveDestination {
         /// The endpoint.
         endpoint: EndpointId,
         /// Registration id of the destination.
@@ -45,7 +45,7 @@ pub enum ConductorEvent {
     },
     /// A transport with an explicit control address received nothing for five seconds: the name is to be resolved
     /// again.
-    ReceiveTransportUnheard {
+    ReResolveControl {
         /// The endpoint.
         endpoint: EndpointId,
         /// The transport of the endpoint.

@@ -10,27 +10,28 @@
 //! * **shared atomics** ([`PublicationShared`], [`ImageShared`]) hold what both sides read continuously. Each field has
 //!   one writer, named in its documentation.
 
-mod address;
 mod command;
 mod counters;
+mod destination;
 mod event;
+mod event_sender;
 mod id;
 mod image;
 #[cfg(all(test, loom))]
 mod models;
-mod outbox;
 mod publication;
 mod spec;
 
-pub use address::{Destination, SendDestination};
 pub use command::{ReceiverCommand, SenderCommand};
 pub use counters::{ReceiverCounters, SenderCounters};
+pub use destination::{Destination, SendDestination};
 pub use event::{ConductorEvent, CreateImage, PublicationError};
+pub(crate) use event_sender::{EventSender, poll_commands};
 pub use id::{EndpointId, ImageId, PublicationId, TransportId};
 pub use image::{ImageShared, ImageState};
-pub(crate) use outbox::{Outbox, take_commands};
 pub use publication::PublicationShared;
 pub use spec::{
-    FlowControlSpec, NakDelaySpec, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverImageSpec,
-    RetransmitSpec, SendEndpointSpec, SenderPublicationSpec, SlowestSpec, SubscriberPosition,
+    MinFlowControlSpec, NakDelaySpec, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverImageSpec,
+    RetransmitSpec, SendEndpointSpec, SenderFlowControlSpec, SenderPublicationSpec,
+    SubscriberPosition,
 };

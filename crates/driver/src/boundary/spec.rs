@@ -33,14 +33,14 @@ pub struct SendEndpointSpec {
     pub destination: Destination,
     /// Time without a status message after which the peer's name is resolved again (docs/spec/wire.md §2.14); `None`
     /// for multicast, response channels and literal addresses.
-    pub unheard_timeout_ns: Option<i64>,
+    pub re_resolution_timeout_ns: Option<i64>,
     /// Hash seed of the publication table, not predictable by untrusted peers.
     pub seed: u64,
 }
 
 /// Flow control of a publication (docs/spec/wire.md §4).
 #[derive(Debug)]
-pub enum FlowControlSpec {
+pub enum SenderFlowControlSpec {
     /// The only receiver, or the fastest of a group, determines the limit.
     Max {
         /// Maximum retransmission as a multiple of the receiver window: `aeron.unicast.flow.control.rrwm`, 16, for one
@@ -48,14 +48,14 @@ pub enum FlowControlSpec {
         retransmit_window_multiple: i32,
     },
     /// The slowest relevant receiver determines the limit (`min` and `tagged`).
-    Slowest(SlowestSpec),
+    Min(MinFlowControlSpec),
     /// A strategy supplied by the embedding application.
     Custom(Box<dyn FlowControl>),
 }
 
 /// Min and tagged flow control (docs/spec/wire.md §4.4).
 #[derive(Clone, Debug)]
-pub struct SlowestSpec {
+pub struct MinFlowControlSpec {
     /// Only receivers with this tag are relevant; `None`: all receivers are.
     pub group_tag: Option<i64>,
     /// Number of relevant receivers required for the publication to be connected.
@@ -111,7 +111,7 @@ pub struct SenderPublicationSpec {
     /// URI `ssc`: spies advance the sender when there is no receiver.
     pub spies_simulate_connection: bool,
     /// Flow control strategy.
-    pub flow_control: FlowControlSpec,
+    pub flow_control: SenderFlowControlSpec,
     /// Retransmission parameters.
     pub retransmit: RetransmitSpec,
     /// `aeron.publication.connection.timeout`, 5 s: a receiver without a status message for this time is disconnected.
@@ -147,7 +147,7 @@ pub struct ReceiveTransportSpec {
     /// URI `control`: SETUPs are elicited from this address once per second (docs/spec/wire.md §5.3).
     pub explicit_control: Option<SocketAddr>,
     /// Time without data after which the explicit control address is resolved again; `None`: never.
-    pub unheard_timeout_ns: Option<i64>,
+    pub re_resolution_timeout_ns: Option<i64>,
     /// True if the receive buffer grows with the windows of the images. False where its length is configured.
     pub grows: bool,
 }

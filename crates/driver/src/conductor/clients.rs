@@ -16,17 +16,17 @@ pub(crate) struct Client {
     closed: bool,
     /// One per add command, since several may share a publication. The key is the id of the command and its number of
     /// earlier uses.
-    links: BTreeMap<(i64, u32), Publication>,
+    links: BTreeMap<(i64, u32), PublicationRef>,
 }
 
 /// Reference to a publication by its registration id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Publication {
+pub(crate) enum PublicationRef {
     Ipc(i64),
     Network(PublicationId),
 }
 
-impl Publication {
+impl PublicationRef {
     /// Returns the registration id, which names the log, the counters and the image of local subscribers.
     pub(crate) fn registration_id(self) -> i64 {
         match self {
@@ -37,7 +37,7 @@ impl Publication {
 
 /// A client that is to be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Departure {
+pub(crate) struct ClientExit {
     pub(crate) client_id: i64,
     /// False if the client sent CLIENT_CLOSE.
     pub(crate) timed_out: bool,
@@ -49,7 +49,7 @@ impl Client {
     }
 
     /// Returns its publications, one for each add command.
-    pub(crate) fn into_publications(self) -> impl Iterator<Item = Publication> {
+    pub(crate) fn into_publications(self) -> impl Iterator<Item = PublicationRef> {
         self.links.into_values()
     }
 
@@ -88,7 +88,7 @@ impl Clients {
     }
 
     /// Links a client to a publication under the id of its command.
-    pub(crate) fn link(&mut self, client_id: i64, link_id: i64, publication: Publication) {
+    pub(crate) fn link(&mut self, client_id: i64, link_id: i64, publication: PublicationRef) {
         if let Some(client) = self.entries.get_mut(&client_id) {
             let last = client.last_link(link_id);
             let count = last.map_or(0, |(_, count)| count + 1);
@@ -97,7 +97,7 @@ impl Clients {
     }
 
     /// Removes the newest link with this id and returns the publication.
-    pub(crate) fn unlink(&mut self, client_id: i64, link_id: i64) -> Option<Publication> {
+    pub(crate) fn unlink(&mut self, client_id: i64, link_id: i64) -> Option<PublicationRef> {
         let client = self.entries.get_mut(&client_id)?;
         let link = client.last_link(link_id)?;
         client.links.remove(&link)
@@ -121,7 +121,7 @@ impl Clients {
     /// Returns the clients that closed, or whose heartbeat has not changed for more than `timeout_ns`. The heartbeat is
     /// a wall-clock time, but only its changes count: setting a clock must neither time out a client nor keep a dead
     /// one alive.
-    pub(crate) fn departures(&mut self, now_ns: i64, timeout_ns: i64) -> Vec<Departure> {
+    pub(crate) fn departures(&mut self, now_ns: i64, timeout_ns: i64) -> Vec<ClientExit> {
         self.entries
             .iter_mut()
             .filter_map(|(&client_id, client)| {
@@ -131,7 +131,7 @@ impl Clients {
                     (client.sign, client.since_ns) = (sign, now_ns);
                 }
                 let timed_out = now_ns.saturating_sub(client.since_ns) > timeout_ns;
-                (client.closed || timed_out).then_some(Departure {
+                (client.closed || timed_out).then_some(ClientExit {
                     client_id,
                     timed_out: !client.closed,
                 })

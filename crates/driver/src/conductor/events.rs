@@ -6,14 +6,14 @@ use taran_protocol::response::Response;
 
 use super::failure::Failure;
 use super::log_files::LogFile;
-use super::owners::Owners;
+use super::publication_config::PublicationConfig;
 use super::publication_log::PublicationLog;
-use super::publication_terms::PublicationTerms;
+use super::state::ConductorState;
 use crate::boundary::{ConductorEvent, PublicationError};
 use crate::event_log::{EventLog, Fact};
 
 /// Logs the removal of an IPC or network publication.
-pub(crate) fn publication_ends(events: &EventLog, terms: &PublicationTerms) {
+pub(crate) fn publication_ends(events: &EventLog, terms: &PublicationConfig) {
     events.log(
         EventCode::RemovePublicationCleanup,
         &[
@@ -27,7 +27,7 @@ pub(crate) fn publication_ends(events: &EventLog, terms: &PublicationTerms) {
 /// Logs the revocation of an IPC or network publication.
 pub(crate) fn publication_revoked(
     events: &EventLog,
-    terms: &PublicationTerms,
+    terms: &PublicationConfig,
     log: &PublicationLog,
 ) {
     events.log(
@@ -41,7 +41,7 @@ pub(crate) fn publication_revoked(
     );
 }
 
-impl Owners {
+impl ConductorState {
     pub(crate) fn on_event(&mut self, event: ConductorEvent) {
         match event {
             ConductorEvent::CreateImage(request) => {
@@ -94,14 +94,14 @@ impl Owners {
                 }
             }
             ConductorEvent::PublicationError(error) => self.on_publication_error(&error),
-            ConductorEvent::SendEndpointUnheard(endpoint) => {
+            ConductorEvent::ReResolveEndpoint(endpoint) => {
                 self.on_send_endpoint_unheard(endpoint);
             }
-            ConductorEvent::ReceiveTransportUnheard {
+            ConductorEvent::ReResolveControl {
                 endpoint,
                 transport,
             } => self.on_receive_transport_unheard(endpoint, transport),
-            ConductorEvent::DestinationUnheard {
+            ConductorEvent::ReResolveDestination {
                 endpoint,
                 destination,
             } => self.on_destination_unheard(endpoint, destination),

@@ -21,12 +21,12 @@ pub(crate) struct FileRequest {
     /// Whether pages are reserved and populated at creation.
     pub(crate) options: CreateOptions,
     /// Origin of the request.
-    pub(crate) asked_by: AskedBy,
+    pub(crate) origin: RequestOrigin,
 }
 
 /// Origin of a file request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AskedBy {
+pub(crate) enum RequestOrigin {
     /// A client command: served first.
     Client,
     /// A remote peer, which needs only a small frame to request a large file: served when no client request is queued.
@@ -114,12 +114,12 @@ fn remove(storage: &dyn Storage, path: &Path) -> io::Result<()> {
 
 /// File worker that completes each request at once. For storage without latency: memory, in tests and simulation.
 #[derive(Debug)]
-pub(crate) struct InlineFiles {
+pub(crate) struct InlineFileWorker {
     storage: Arc<dyn Storage>,
     results: VecDeque<FileResult>,
 }
 
-impl InlineFiles {
+impl InlineFileWorker {
     /// Creates a worker for the files of `storage`.
     pub(crate) fn new(storage: Arc<dyn Storage>) -> Self {
         Self {
@@ -129,7 +129,7 @@ impl InlineFiles {
     }
 }
 
-impl FileWorker for InlineFiles {
+impl FileWorker for InlineFileWorker {
     fn create(&mut self, ticket: u64, request: FileRequest) {
         let result = create_now(self.storage.as_ref(), ticket, request);
         self.results.push_back(result);

@@ -9,38 +9,38 @@ use taran_protocol::uri::{FlowControlParams as Asked, FlowControlStrategy};
 
 use super::counters::StreamIdentity;
 use super::failure::Failure;
-use super::owners::Owners;
-use super::publication_terms::PublicationTerms;
-use crate::boundary::{FlowControlSpec, SlowestSpec};
+use super::publication_config::PublicationConfig;
+use super::state::ConductorState;
+use crate::boundary::{MinFlowControlSpec, SenderFlowControlSpec};
 use crate::sender::{FlowControlRequest, FlowControlSupplier, StreamLog};
 
 /// Owner id of counters that belong to no client.
 const NO_CLIENT: i64 = -1;
 
 /// Creates flow control strategies: supplied by the embedding application, else built in.
-pub(crate) struct FlowControls {
+pub(crate) struct FlowControlFactory {
     supplier: Option<FlowControlSupplier>,
 }
 
-impl FlowControls {
+impl FlowControlFactory {
     pub(crate) fn new(supplier: Option<FlowControlSupplier>) -> Self {
         Self { supplier }
     }
 
     /// Returns the supplied strategy for this publication, if there is one.
-    fn supplied(&mut self, request: &FlowControlRequest<'_>) -> Option<FlowControlSpec> {
+    fn supplied(&mut self, request: &FlowControlRequest<'_>) -> Option<SenderFlowControlSpec> {
         let supplier = self.supplier.as_mut()?;
-        supplier(request).map(FlowControlSpec::Custom)
+        supplier(request).map(SenderFlowControlSpec::Custom)
     }
 }
 
-impl Owners {
+impl ConductorState {
     /// Returns the strategy of a new publication, and its `fc-receivers` counter if the strategy has one.
     pub(crate) fn flow_control(
         &mut self,
-        terms: &PublicationTerms,
+        terms: &PublicationConfig,
         is_group: bool,
-    ) -> Result<(FlowControlSpec, Option<Counter>), Failure> {
+    ) -> Result<(SenderFlowControlSpec, Option<Counter>), Failure> {
         let request = FlowControlRequest {
             channel: &terms.channel,
             registration_id: terms.registration_id,
@@ -69,7 +69,7 @@ impl Owners {
     }
 
     /// Returns the event log context for the sender's half of a publication.
-    pub(crate) fn stream_log(&self, terms: &PublicationTerms) -> StreamLog {
+    pub(crate) fn stream_log(&self, terms: &PublicationConfig) -> StreamLog {
         StreamLog {
             events: self.events.clone(),
             session_id: terms.session_id,
@@ -88,13 +88,13 @@ fn counts_receivers(asked: &Asked) -> bool {
 }
 
 /// Returns a built-in strategy; `receivers` is set if the strategy counts receivers.
-fn own(asked: &Asked, receivers: Option<(Counter, StreamLog)>) -> FlowControlSpec {
+fn own(asked: &Asked, receivers: Option<(Counter, StreamLog)>) -> SenderFlowControlSpec {
     let retransmit_window_multiple = asked.retransmit_receiver_window_multiple;
     match receivers {
-        None => FlowControlSpec::Max {
+        None => SenderFlowControlSpec::Max {
             retransmit_window_multiple,
         },
-        Some((receivers, log)) => FlowControlSpec::Slowest(SlowestSpec {
+        Some((receivers, log)) => SenderFlowControlSpec::Min(MinFlowControlSpec {
             group_tag: (asked.strategy == FlowControlStrategy::Tagged).then_some(asked.group_tag),
             // The parser and the option reject negative values.
             min_size: usize::try_from(asked.group_min_size).unwrap_or(0),
@@ -106,7 +106,7 @@ fn own(asked: &Asked, receivers: Option<(Counter, StreamLog)>) -> FlowControlSpe
     }
 }
 
-impl fmt::Debug for FlowControls {
+impl fmt::Debug for FlowControlFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FlowControls")
             .field("is_supplied", &self.supplier.is_some())

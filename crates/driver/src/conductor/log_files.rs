@@ -5,7 +5,7 @@
 //! of a few retired files. Counted are mapped bytes (system counter 35) and failed deletions (17); the next timer tick
 //! retries a failed deletion.
 
-mod room;
+mod space;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use taran_core::error_log::ErrorHandler;
 use taran_core::memory::{CreateOptions, MemoryError, Region, Storage};
 
 use super::failure::Failure;
-use super::file_worker::{AskedBy, FileRequest, FileResult, FileWorker};
-use super::storage_space;
+use super::file_worker::{FileRequest, FileResult, FileWorker, RequestOrigin};
+use super::storage_errors;
 
 /// Subfolder of the Aeron directory for a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,12 +144,12 @@ impl LogFiles {
     ) -> Result<u64, Failure> {
         let length = request.length as u64;
         let directory = self.settings.directory.join(request.folder.name());
-        let asked_by = match request.folder {
-            LogFolder::Publications => AskedBy::Client,
-            LogFolder::Images => AskedBy::Peer,
+        let origin = match request.folder {
+            LogFolder::Publications => RequestOrigin::Client,
+            LogFolder::Images => RequestOrigin::Peer,
         };
         if self.settings.check_storage {
-            self.check_space(&directory, length, asked_by, now_epoch_ms)?;
+            self.check_space(&directory, length, origin, now_epoch_ms)?;
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
@@ -163,7 +163,7 @@ impl LogFiles {
                 reserve: self.settings.check_storage || !request.sparse,
                 populate: !request.sparse,
             },
-            asked_by,
+            origin,
         };
         self.worker.create(ticket, file);
         Ok(ticket)
@@ -244,7 +244,7 @@ fn creation_failure(path: &Path, error: &MemoryError) -> Failure {
     match error {
         // The text is the same for every log of a directory, so that the distinct error log counts one entry.
         MemoryError::StorageFull { shortage, .. } => {
-            storage_space::exhausted(path.parent().unwrap_or(path), shortage)
+            storage_errors::exhausted(path.parent().unwrap_or(path), shortage)
         }
         other => Failure::generic(format!("cannot create {}: {other}", path.display())),
     }

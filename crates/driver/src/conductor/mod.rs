@@ -10,39 +10,39 @@
 //! files. It makes short system calls itself: opening and closing sockets, listing interfaces, querying free space.
 
 mod clients;
+mod command_error;
+mod command_reader;
+mod command_sender;
 mod commands;
 mod counters;
+mod deferred_commands;
+mod error_detail_budget;
 mod events;
 mod failure;
 mod file_worker;
 mod flow_controls;
-mod foresight;
-mod intake;
+mod image_setup;
 mod ipc;
-mod line;
-mod links;
+mod limit_update;
 mod log_files;
-mod motion;
+mod log_preallocator;
 mod names;
 mod network;
-mod owners;
-mod peer_details;
-mod peers_share;
+mod publication_config;
+mod publication_index;
 mod publication_log;
-mod publication_terms;
-mod replies;
+mod remote_quota;
 mod reresolution;
-mod responses;
+mod response_channels;
+mod response_sender;
 mod session_ids;
-mod setup;
-mod stop;
-mod storage_space;
-mod streams;
+mod state;
+mod storage_errors;
 mod subscribers;
+mod subscription_linking;
 mod subscriptions;
 mod termination;
 mod timer;
-mod waiting;
 
 use std::time::Duration;
 
@@ -56,15 +56,15 @@ use taran_protocol::counter::SystemCounter;
 pub(crate) use counters::Counters;
 pub(crate) use failure::Failure;
 pub(crate) use file_worker::{
-    AskedBy, FileRequest, FileResult, FileWorker, InlineFiles, create_now, delete_now,
+    FileRequest, FileResult, FileWorker, InlineFileWorker, RequestOrigin, create_now, delete_now,
 };
 pub use names::NameResolver;
-pub(crate) use names::{Gossip, GossipCounters, Names, Table, literal, preferred};
-pub(crate) use owners::{OwnersSpec, SystemCounters};
+pub(crate) use names::{Gossip, GossipCounters, HostLookups, NameTable, literal, preferred};
+pub(crate) use state::{ConductorStateSpec, SystemCounters};
 pub use termination::{TerminationHook, TerminationValidator};
 
-use intake::Intake;
-use owners::Owners;
+use command_reader::CommandReader;
+use state::ConductorState;
 
 use crate::boundary::ConductorEvent;
 use crate::park::WATCH;
@@ -79,16 +79,16 @@ pub(crate) struct ConductorSpec {
     pub(crate) cnc: Region,
     pub(crate) commands: Consumer,
     pub(crate) events: [queue::Receiver<ConductorEvent>; 2],
-    pub(crate) owners: OwnersSpec,
+    pub(crate) owners: ConductorStateSpec,
 }
 
 /// The conductor agent.
 #[derive(Debug)]
 pub struct Conductor {
     cnc: Region,
-    intake: Intake,
+    intake: CommandReader,
     events: [queue::Receiver<ConductorEvent>; 2],
-    owners: Owners,
+    owners: ConductorState,
     cycles: DutyCycleTracker,
     timer: Timer,
     tempo: WorkTracker,
@@ -103,7 +103,7 @@ struct Timer {
 impl Conductor {
     /// Creates a conductor without clients.
     pub(crate) fn new(spec: ConductorSpec) -> Self {
-        let owners = Owners::new(spec.owners);
+        let owners = ConductorState::new(spec.owners);
         let (timers, now) = (&owners.settings.timers, owners.now);
         let watch = |longest: SystemCounter, exceeded: SystemCounter, threshold_ns: i64| {
             DutyCycleTracker::new(
@@ -123,7 +123,7 @@ impl Conductor {
                 last_ns: now.nanos,
             },
             tempo: WorkTracker::default(),
-            intake: Intake::new(spec.commands, now.nanos),
+            intake: CommandReader::new(spec.commands, now.nanos),
             cnc: spec.cnc,
             events: spec.events,
             owners,

@@ -6,14 +6,14 @@ use taran_protocol::counter::SystemCounter;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::Address;
 
-use super::names::{Answer, Asker, Found, literal, preferred};
-use super::owners::Owners;
+use super::names::{LookupResult, Requester, Resolution, literal, preferred};
+use super::state::ConductorState;
 use crate::boundary::{EndpointId, ReceiverCommand, SenderCommand, TransportId};
 
 /// Time of silence after which a peer may have moved.
 const UNHEARD_TIMEOUT_NS: i64 = 5_000_000_000;
 
-impl Owners {
+impl ConductorState {
     /// Returns the time of silence after which the name in this address is resolved again; `None` for a literal
     /// address, or if re-resolution is disabled.
     pub(crate) fn unheard_timeout(&self, address: Option<&Address>) -> Option<i64> {
@@ -30,18 +30,18 @@ impl Owners {
     }
 
     /// Returns the next lookup result for a command; results of re-resolution are applied here.
-    pub(crate) fn next_answer(&mut self) -> Option<Answer> {
+    pub(crate) fn next_answer(&mut self) -> Option<LookupResult> {
         loop {
             let answer = self.names.poll(&mut self.counters)?;
             match answer.asker {
-                Asker::SendEndpoint(endpoint) => self.on_peer_found(endpoint, &answer.found),
-                Asker::Destination(endpoint, destination) => {
+                Requester::SendEndpoint(endpoint) => self.on_peer_found(endpoint, &answer.found),
+                Requester::Destination(endpoint, destination) => {
                     self.on_destination_found(endpoint, destination, &answer.found);
                 }
-                Asker::ReceiveTransport(endpoint, transport) => {
+                Requester::ReceiveTransport(endpoint, transport) => {
                     self.on_control_found(endpoint, transport, &answer.found);
                 }
-                Asker::Command | Asker::Neighbor(_) => return Some(answer),
+                Requester::Command | Requester::Neighbor(_) => return Some(answer),
             }
         }
     }
@@ -54,7 +54,7 @@ impl Owners {
             address.filter(|_| is_unicast)
         });
         if let Some(name) = address.and_then(name_of) {
-            self.names.ask_again(Asker::SendEndpoint(id), name);
+            self.names.ask_again(Requester::SendEndpoint(id), name);
         }
     }
 
@@ -66,11 +66,11 @@ impl Owners {
             .and_then(|resolved| resolved.channel.control.as_ref());
         if let Some(name) = address.and_then(name_of) {
             self.names
-                .ask_again(Asker::ReceiveTransport(id, transport), name);
+                .ask_again(Requester::ReceiveTransport(id, transport), name);
         }
     }
 
-    fn on_peer_found(&mut self, id: EndpointId, found: &Found) {
+    fn on_peer_found(&mut self, id: EndpointId, found: &Resolution) {
         let Some(endpoint) = self.networking.send_endpoints.get_mut(id) else {
             return;
         };
@@ -86,7 +86,7 @@ impl Owners {
                 resolved.roles.remote_control = address;
                 self.networking
                     .sender
-                    .post(SenderCommand::ChangeDestination {
+                    .send(SenderCommand::ChangeDestination {
                         endpoint: id,
                         destination: None,
                         address,
@@ -102,11 +102,11 @@ impl Owners {
         let known = self.networking.send_destinations.get(endpoint, destination);
         if let Some(name) = known.and_then(|known| name_of(&known.asked)) {
             self.names
-                .ask_again(Asker::Destination(endpoint, destination), name);
+                .ask_again(Requester::Destination(endpoint, destination), name);
         }
     }
 
-    fn on_destination_found(&mut self, endpoint: EndpointId, destination: i64, found: &Found) {
+    fn on_destination_found(&mut self, endpoint: EndpointId, destination: i64, found: &Resolution) {
         let known = &mut self.networking.send_destinations;
         let Some(known) = known.get_mut(endpoint, destination) else {
             return;
@@ -121,7 +121,7 @@ impl Owners {
                 known.address = Some(address);
                 self.networking
                     .sender
-                    .post(SenderCommand::ChangeDestination {
+                    .send(SenderCommand::ChangeDestination {
                         endpoint,
                         destination: Some(destination),
                         address,
@@ -132,7 +132,7 @@ impl Owners {
         }
     }
 
-    fn on_control_found(&mut self, id: EndpointId, transport: TransportId, found: &Found) {
+    fn on_control_found(&mut self, id: EndpointId, transport: TransportId, found: &Resolution) {
         let Some(resolved) = self.networking.receiving_channel(id, transport) else {
             return;
         };
@@ -150,7 +150,7 @@ impl Owners {
                 }
                 self.networking
                     .receiver
-                    .post(ReceiverCommand::ChangeControl {
+                    .send(ReceiverCommand::ChangeControl {
                         endpoint: id,
                         transport,
                         address,
@@ -168,7 +168,7 @@ fn name_of(address: &Address) -> Option<&str> {
 }
 
 /// Returns the first address of a name that had none. Failures are not recorded again.
-fn first(address: &Address, found: &Found) -> Option<SocketAddr> {
+fn first(address: &Address, found: &Resolution) -> Option<SocketAddr> {
     let ip = preferred(found.as_ref().ok()?)?;
     Some(SocketAddr::new(ip, address.port))
 }
@@ -178,7 +178,7 @@ fn first(address: &Address, found: &Found) -> Option<SocketAddr> {
 fn changed(
     key: &str,
     address: &Address,
-    found: &Found,
+    found: &Resolution,
     present: SocketAddr,
 ) -> Result<Option<SocketAddr>, String> {
     let unresolved = |reason: &str| {
@@ -209,8 +209,8 @@ mod tests {
         let address = Address::parse("peer:40123").unwrap();
         let present: SocketAddr = "10.0.0.1:40123".parse().unwrap();
         let found =
-            |ips: &[&str]| -> Found { Ok(ips.iter().map(|ip| ip.parse().unwrap()).collect()) };
-        let ask = |found: Found| changed("endpoint", &address, &found, present);
+            |ips: &[&str]| -> Resolution { Ok(ips.iter().map(|ip| ip.parse().unwrap()).collect()) };
+        let ask = |found: Resolution| changed("endpoint", &address, &found, present);
         assert_eq!(ask(found(&["10.0.0.1"])), Ok(None));
         assert_eq!(
             ask(found(&["10.0.0.9", "10.0.0.1"])),

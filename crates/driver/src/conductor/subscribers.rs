@@ -7,13 +7,13 @@
 //! the limit get the image reported as unavailable, linger, rest, and then rejoin. `tick` advances these states and
 //! returns the events to handle; tethered subscribers are not affected.
 
-mod tether;
+mod untethered;
 
 use taran_core::counters::Counter;
 use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::Untethered;
 
-pub(crate) use tether::{Subscriber, TetherEvent};
+pub(crate) use untethered::{Subscriber, UntetheredEvent};
 
 /// The subscribers of one log.
 #[derive(Debug, Default)]
@@ -131,11 +131,11 @@ impl Subscribers {
         limit: i64,
         now_ns: i64,
         timeouts: &Untethered,
-    ) -> Vec<TetherEvent> {
+    ) -> Vec<UntetheredEvent> {
         let mut events = Vec::new();
         self.list.retain_mut(|subscriber| {
             let event = subscriber.tick(limit, now_ns, timeouts);
-            let stays = !matches!(event, Some(TetherEvent::Dropped { .. }));
+            let stays = !matches!(event, Some(UntetheredEvent::Dropped { .. }));
             if !stays {
                 self.dropped.push(subscriber.subscription_id);
             }

@@ -11,7 +11,9 @@ use std::time::Duration;
 use taran_core::memory::{Region, Storage};
 
 use super::pages::Pages;
-use crate::conductor::{AskedBy, FileRequest, FileResult, FileWorker, create_now, delete_now};
+use crate::conductor::{
+    FileRequest, FileResult, FileWorker, RequestOrigin, create_now, delete_now,
+};
 use crate::error::DriverError;
 
 /// Time between two looks after pages: who has a core with this thread gets most of it.
@@ -34,9 +36,9 @@ struct Jobs {
 impl Jobs {
     fn push(&mut self, job: Job) {
         let jobs = match &job {
-            Job::Create(_, request) => match request.asked_by {
-                AskedBy::Client => &mut self.for_clients,
-                AskedBy::Peer => &mut self.for_peers,
+            Job::Create(_, request) => match request.origin {
+                RequestOrigin::Client => &mut self.for_clients,
+                RequestOrigin::Peer => &mut self.for_peers,
             },
             Job::Delete(..) => &mut self.deletions,
         };
@@ -140,7 +142,7 @@ fn create(
     request: FileRequest,
     pages: &mut Pages,
 ) -> FileResult {
-    let (options, asked_by) = (request.options, request.asked_by);
+    let (options, origin) = (request.options, request.origin);
     let made = create_now(storage, ticket, request);
     if let FileResult::Created {
         path,
@@ -150,7 +152,7 @@ fn create(
         && options.reserve
         && !options.populate
     {
-        pages.add(path, region, asked_by);
+        pages.add(path, region, origin);
     }
     made
 }
@@ -208,7 +210,7 @@ mod tests {
             path: path.clone(),
             length: 4096,
             options: CreateOptions::RESERVED,
-            asked_by: AskedBy::Client,
+            origin: RequestOrigin::Client,
         };
         files.create(7, request());
         files.create(8, request());
@@ -284,7 +286,7 @@ mod tests {
                 path: path.clone(),
                 length: LENGTH,
                 options,
-                asked_by: AskedBy::Client,
+                origin: RequestOrigin::Client,
             };
             files.create(0, request);
             let FileResult::Created {
@@ -318,18 +320,22 @@ mod tests {
         storage.create_dir_all("/a".as_ref()).unwrap();
         let (sender, queue) = channel();
         let (done, results) = channel();
-        let create = |ticket: u64, asked_by| {
+        let create = |ticket: u64, origin| {
             let request = FileRequest {
                 path: PathBuf::from(format!("/a/{ticket}.logbuffer")),
                 length: 4096,
                 options: CreateOptions::RESERVED,
-                asked_by,
+                origin,
             };
             Job::Create(ticket, request)
         };
         let mut jobs = Jobs::default();
-        for (ticket, asked_by) in [(1, AskedBy::Peer), (2, AskedBy::Peer), (3, AskedBy::Client)] {
-            jobs.push(create(ticket, asked_by));
+        for (ticket, origin) in [
+            (1, RequestOrigin::Peer),
+            (2, RequestOrigin::Peer),
+            (3, RequestOrigin::Client),
+        ] {
+            jobs.push(create(ticket, origin));
         }
         let tickets: Vec<u64> = std::iter::from_fn(|| match jobs.pop()? {
             Job::Create(ticket, _) => Some(ticket),
@@ -346,10 +352,10 @@ mod tests {
                 path: old.clone(),
                 length: 4096,
                 options: CreateOptions::RESERVED,
-                asked_by: AskedBy::Client,
+                origin: RequestOrigin::Client,
             },
         );
-        sender.send(create(4, AskedBy::Client)).unwrap();
+        sender.send(create(4, RequestOrigin::Client)).unwrap();
         sender.send(Job::Delete(old.clone(), None)).unwrap();
         drop(sender);
         work(&storage, &queue, &done);

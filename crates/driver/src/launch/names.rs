@@ -12,8 +12,8 @@ use taran_protocol::counter::SystemCounter;
 use taran_protocol::uri::Address;
 
 use crate::conductor::{
-    Counters, Gossip, GossipCounters, NameResolver, Names, SystemCounters, Table, literal,
-    preferred,
+    Counters, Gossip, GossipCounters, HostLookups, NameResolver, NameTable, SystemCounters,
+    literal, preferred,
 };
 use crate::context::{GossipSettings, Settings};
 use crate::error::DriverError;
@@ -36,13 +36,13 @@ pub(super) struct NamesSpec<'a> {
 }
 
 /// Binds the resolver's socket and allocates its counters.
-pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<Names, DriverError> {
+pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<HostLookups, DriverError> {
     let settings = spec.settings;
     let full = |error: crate::conductor::Failure| DriverError::Cnc {
         what: "the counters of the name resolver",
         reason: error.text,
     };
-    let table = Table::new(&settings.names.table, spec.counters).map_err(full)?;
+    let table = NameTable::new(&settings.names.table, spec.counters).map_err(full)?;
     let gossip = match &settings.names.gossip {
         None => None,
         Some(gossip) => {
@@ -83,7 +83,13 @@ pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<Names, DriverError> {
             .clone(),
         Duration::from_nanos(settings.timers.name_resolver_threshold_ns.unsigned_abs()),
     );
-    Ok(Names::new(gossip, table, spec.resolver, watch, spec.now))
+    Ok(HostLookups::new(
+        gossip,
+        table,
+        spec.resolver,
+        watch,
+        spec.now,
+    ))
 }
 
 /// The address of the resolver's interface. Nothing runs yet that a name could hold up.

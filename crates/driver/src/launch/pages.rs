@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use taran_core::memory::Region;
 
-use crate::conductor::AskedBy;
+use crate::conductor::RequestOrigin;
 
 /// Bytes made ready in a step, some 150 us: for so long a job waits that comes in meanwhile.
 const STEP: usize = 256 * 1024;
@@ -30,20 +30,20 @@ pub(super) struct Pages {
 #[derive(Debug)]
 struct Log {
     region: Region,
-    asked_by: AskedBy,
+    origin: RequestOrigin,
     ready: usize,
 }
 
 impl Pages {
     /// A new log.
-    pub(super) fn add(&mut self, path: &Path, region: &Region, asked_by: AskedBy) {
+    pub(super) fn add(&mut self, path: &Path, region: &Region, origin: RequestOrigin) {
         let log = Log {
             region: region.clone(),
-            asked_by,
+            origin,
             ready: 0,
         };
         self.logs.insert(path.to_owned(), log);
-        self.turns_of(asked_by).push_back(path.to_owned());
+        self.turns_of(origin).push_back(path.to_owned());
     }
 
     /// A log that nobody uses any more. It is to be unmapped, which it is with the last view of it.
@@ -58,8 +58,8 @@ impl Pages {
                 continue;
             };
             if log.make_ready() {
-                let asked_by = log.asked_by;
-                self.turns_of(asked_by).push_back(path);
+                let origin = log.origin;
+                self.turns_of(origin).push_back(path);
             } else {
                 self.logs.remove(&path);
             }
@@ -73,10 +73,10 @@ impl Pages {
         clients.or_else(|| self.for_peers.pop_front())
     }
 
-    fn turns_of(&mut self, asked_by: AskedBy) -> &mut VecDeque<PathBuf> {
-        match asked_by {
-            AskedBy::Client => &mut self.for_clients,
-            AskedBy::Peer => &mut self.for_peers,
+    fn turns_of(&mut self, origin: RequestOrigin) -> &mut VecDeque<PathBuf> {
+        match origin {
+            RequestOrigin::Client => &mut self.for_clients,
+            RequestOrigin::Peer => &mut self.for_peers,
         }
     }
 }
@@ -95,11 +95,11 @@ impl Log {
 mod tests {
     use super::*;
 
-    fn pages(logs: &[(&str, usize, AskedBy)]) -> Pages {
+    fn pages(logs: &[(&str, usize, RequestOrigin)]) -> Pages {
         let mut pages = Pages::default();
-        for (path, length, asked_by) in logs {
+        for (path, length, origin) in logs {
             let region = Region::anonymous(*length).unwrap();
-            pages.add(path.as_ref(), &region, *asked_by);
+            pages.add(path.as_ref(), &region, *origin);
         }
         pages
     }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn logs_take_turns_and_each_comes_to_its_end() {
-        let client = AskedBy::Client;
+        let client = RequestOrigin::Client;
         let mut pages = pages(&[("a", 2 * STEP + 4_096, client), ("b", STEP, client)]);
         for expected in [
             vec![("a", STEP), ("b", 0)],
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn what_peers_ask_for_comes_last() {
         let mut pages = pages(&[
-            ("peer", STEP, AskedBy::Peer),
-            ("client", 3 * STEP, AskedBy::Client),
+            ("peer", STEP, RequestOrigin::Peer),
+            ("client", 3 * STEP, RequestOrigin::Client),
         ]);
         for _ in 0..3 {
             assert_eq!(ready(&pages)[1], ("peer", 0));
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn of_a_log_that_is_gone_nothing_is_kept() {
-        let client = AskedBy::Client;
+        let client = RequestOrigin::Client;
         let mut pages = pages(&[("a", 4 * STEP, client), ("b", 4 * STEP, client)]);
         pages.step();
         pages.forget("a".as_ref());

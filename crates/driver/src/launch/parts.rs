@@ -19,7 +19,9 @@ use super::cnc_file::{AERON_VERSION, Files};
 use super::directory;
 use super::names::{self, NamesSpec};
 use crate::boundary::{ReceiverCounters, SenderCounters};
-use crate::conductor::{Conductor, ConductorSpec, Counters, InlineFiles, NameResolver, OwnersSpec};
+use crate::conductor::{
+    Conductor, ConductorSpec, ConductorStateSpec, Counters, InlineFileWorker, NameResolver,
+};
 use crate::context::{DriverContext, shortfalls, validate_limits};
 use crate::error::DriverError;
 use crate::event_log::LoggedNetwork;
@@ -184,12 +186,12 @@ impl DriverParts {
         let log_files = context
             .files
             .take()
-            .unwrap_or_else(|| Box::new(InlineFiles::new(Arc::clone(&storage))));
+            .unwrap_or_else(|| Box::new(InlineFileWorker::new(Arc::clone(&storage))));
         let conductor = Conductor::new(ConductorSpec {
             cnc: files.region,
             commands: files.commands,
             events: [sender_events, receiver_events],
-            owners: OwnersSpec {
+            owners: ConductorStateSpec {
                 settings: Arc::new(settings),
                 replies: files.replies,
                 correlation_ids: files.correlation_ids,

@@ -76,7 +76,7 @@ impl Receiver {
                     .endpoint(endpoint)
                     .and_then(|endpoint| endpoint.remove_image(image))
                 {
-                    self.outbox.post(ConductorEvent::ImageReleased(image));
+                    self.outbox.send(ConductorEvent::ImageReleased(image));
                 }
             }
             ReceiverCommand::RemoveCoolDown {
@@ -97,7 +97,7 @@ impl Receiver {
             } => self.with_endpoint(endpoint, now, |endpoint, context| {
                 endpoint.elicit_session_setup(stream_id, session_id, context);
             }),
-            ReceiverCommand::AnnounceResponse {
+            ReceiverCommand::SetResponseSession {
                 endpoint,
                 image,
                 session_id,
@@ -144,16 +144,16 @@ impl Receiver {
         };
         let mut endpoint = self.endpoints.remove(index);
         while let Some(image) = endpoint.remove_any_image() {
-            self.outbox.post(ConductorEvent::ImageReleased(image));
+            self.outbox.send(ConductorEvent::ImageReleased(image));
         }
         self.outbox
-            .post(ConductorEvent::ReceiveEndpointReleased(endpoint));
+            .send(ConductorEvent::ReceiveEndpointReleased(endpoint));
         self.collect_fds();
     }
 
     fn add_transport(&mut self, id: EndpointId, transport: Box<ReceiveTransport>, now: Now) {
         if self.endpoint(id).is_none() {
-            self.outbox.post(ConductorEvent::ReceiveTransportReleased {
+            self.outbox.send(ConductorEvent::ReceiveTransportReleased {
                 endpoint: id,
                 transport,
             });
@@ -170,7 +170,7 @@ impl Receiver {
             .endpoint(id)
             .and_then(|endpoint| endpoint.remove_transport(transport));
         if let Some(transport) = removed {
-            self.outbox.post(ConductorEvent::ReceiveTransportReleased {
+            self.outbox.send(ConductorEvent::ReceiveTransportReleased {
                 endpoint: id,
                 transport,
             });
@@ -181,7 +181,7 @@ impl Receiver {
     fn add_image(&mut self, image: Box<ReceiverImage>, now: Now) {
         let id = image.endpoint();
         if self.endpoint(id).is_none() {
-            self.outbox.post(ConductorEvent::ImageReleased(image));
+            self.outbox.send(ConductorEvent::ImageReleased(image));
             return;
         }
         self.with_endpoint(id, now, |endpoint, context| {

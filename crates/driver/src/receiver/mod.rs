@@ -45,7 +45,9 @@ use taran_core::loss_report::LossReport;
 use taran_core::queue;
 use taran_net::ReceiveBatch;
 
-use crate::boundary::{ConductorEvent, Outbox, ReceiverCommand, ReceiverCounters, take_commands};
+use crate::boundary::{
+    ConductorEvent, EventSender, ReceiverCommand, ReceiverCounters, poll_commands,
+};
 use crate::every::Every;
 use crate::faults::Faults;
 use crate::park::{REST, may_have_arrived, wait_for_any};
@@ -89,7 +91,7 @@ pub struct Receiver {
     counters: ReceiverCounters,
     faults: Faults,
     losses: LossReport,
-    outbox: Outbox,
+    outbox: EventSender,
     commands: queue::Receiver<ReceiverCommand>,
     doorbell: AgentWaker,
     cycle: DutyCycleTracker,
@@ -106,13 +108,13 @@ struct ReceiveContext<'a> {
     counters: &'a ReceiverCounters,
     faults: &'a mut Faults,
     losses: &'a mut LossReport,
-    events: &'a mut Outbox,
+    events: &'a mut EventSender,
 }
 
 impl Agent for Receiver {
     fn do_work(&mut self, now: Now) -> usize {
         self.cycle.begin_cycle(now.nanos);
-        let commands = take_commands(|| self.take_command(now));
+        let commands = poll_commands(|| self.take_command(now));
         let mut context = ReceiveContext {
             now,
             counters: &self.counters,
@@ -175,7 +177,7 @@ impl Receiver {
             endpoints: Vec::new(),
             faults: Faults::new(spec.errors),
             losses: spec.losses,
-            outbox: Outbox::new(
+            outbox: EventSender::new(
                 spec.events,
                 spec.counters.failed_offers_to_conductor.clone(),
             ),

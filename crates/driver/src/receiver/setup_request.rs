@@ -101,7 +101,7 @@ impl ReceiveEndpoint {
                 && context.now.nanos - transport.last_received_ns > timeout_ns
             {
                 transport.last_received_ns = context.now.nanos;
-                let event = ConductorEvent::ReceiveTransportUnheard {
+                let event = ConductorEvent::ReResolveControl {
                     endpoint: self.id,
                     transport: transport.id,
                 };

@@ -69,7 +69,7 @@ impl ReceiveTransport {
             requested_length: spec.grows.then_some(0),
             control_group: spec.control_group,
             explicit_control: spec.explicit_control,
-            silence_timeout_ns: spec.unheard_timeout_ns,
+            silence_timeout_ns: spec.re_resolution_timeout_ns,
             last_elicited_ns: 0,
             last_received_ns: 0,
             control_batch: Signs::new(),

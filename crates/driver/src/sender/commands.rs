@@ -23,7 +23,7 @@ impl Sender {
                     Some(endpoint) => endpoint.add(publication, now),
                     None => self
                         .outbox
-                        .post(ConductorEvent::PublicationReleased(publication)),
+                        .send(ConductorEvent::PublicationReleased(publication)),
                 }
             }
             SenderCommand::RemovePublication {
@@ -35,7 +35,7 @@ impl Sender {
                     .and_then(|found| found.remove(publication))
                 {
                     self.outbox
-                        .post(ConductorEvent::PublicationReleased(publication));
+                        .send(ConductorEvent::PublicationReleased(publication));
                 }
             }
             SenderCommand::AddSpy {
@@ -102,10 +102,10 @@ impl Sender {
         let mut endpoint = self.endpoints.remove(index);
         while let Some(publication) = endpoint.remove_any() {
             self.outbox
-                .post(ConductorEvent::PublicationReleased(publication));
+                .send(ConductorEvent::PublicationReleased(publication));
         }
         self.outbox
-            .post(ConductorEvent::SendEndpointReleased(endpoint));
+            .send(ConductorEvent::SendEndpointReleased(endpoint));
         self.collect_fds();
     }
 

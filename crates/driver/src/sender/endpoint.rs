@@ -32,7 +32,7 @@ pub struct SendEndpoint {
     /// Whose control frames are those of a session and stream: the oldest where several have the same.
     addressees: IdMap<(i32, i32), PublicationId>,
     heard_ns: i64,
-    unheard_timeout_ns: Option<i64>,
+    re_resolution_timeout_ns: Option<i64>,
     complaints: Allowance,
     response_setups: Allowance,
 }
@@ -51,7 +51,7 @@ impl SendEndpoint {
             seats: IdMap::with_hasher(IdHash::new(spec.seed)),
             addressees: IdMap::with_hasher(IdHash::new(spec.seed)),
             heard_ns: 0,
-            unheard_timeout_ns: spec.unheard_timeout_ns,
+            re_resolution_timeout_ns: spec.re_resolution_timeout_ns,
             complaints: complaints(),
             response_setups: response_setups(),
         }
@@ -157,19 +157,19 @@ impl SendEndpoint {
         let (id, events) = (self.id, &mut *desk.events);
         self.wire.unheard_destinations(desk.now, |destination| {
             // Lost when the queue is full: the next timeout asks again.
-            let _ = events.offer(ConductorEvent::DestinationUnheard {
+            let _ = events.offer(ConductorEvent::ReResolveDestination {
                 endpoint: id,
                 destination,
             });
         });
-        if let Some(timeout_ns) = self.unheard_timeout_ns
+        if let Some(timeout_ns) = self.re_resolution_timeout_ns
             && desk.now.nanos - self.heard_ns > timeout_ns
         {
             self.heard_ns = desk.now.nanos;
             // Lost when the queue is full: the next timeout asks again.
             let _ = desk
                 .events
-                .offer(ConductorEvent::SendEndpointUnheard(self.id));
+                .offer(ConductorEvent::ReResolveEndpoint(self.id));
         }
     }
 

@@ -34,7 +34,7 @@ use taran_core::error_log::ErrorHandler;
 use taran_core::queue;
 use taran_net::ReceiveBatch;
 
-use crate::boundary::{ConductorEvent, Outbox, SenderCommand, SenderCounters, take_commands};
+use crate::boundary::{ConductorEvent, EventSender, SenderCommand, SenderCounters, poll_commands};
 use crate::every::Every;
 use crate::faults::Faults;
 use crate::lull::Lull;
@@ -90,7 +90,7 @@ pub struct Sender {
     endpoints: Vec<Box<SendEndpoint>>,
     counters: SenderCounters,
     faults: Faults,
-    outbox: Outbox,
+    outbox: EventSender,
     commands: queue::Receiver<SenderCommand>,
     doorbell: AgentWaker,
     cycle: DutyCycleTracker,
@@ -119,7 +119,7 @@ struct Desk<'a> {
     now: Now,
     counters: &'a SenderCounters,
     faults: &'a mut Faults,
-    events: &'a mut Outbox,
+    events: &'a mut EventSender,
     spare_trains: usize,
     convoy: &'a mut Convoy,
     /// Publications that sent something.
@@ -131,7 +131,7 @@ struct Desk<'a> {
 impl Agent for Sender {
     fn do_work(&mut self, now: Now) -> usize {
         self.cycle.begin_cycle(now.nanos);
-        let commands = take_commands(|| self.take_command(now));
+        let commands = poll_commands(|| self.take_command(now));
         let short_sends = self.counters.short_sends.get();
         let sent = self.send(now);
         self.tempo.record(commands + sent, now.nanos);
@@ -179,7 +179,7 @@ impl Sender {
         Self {
             endpoints: Vec::new(),
             faults: Faults::new(spec.errors),
-            outbox: Outbox::new(
+            outbox: EventSender::new(
                 spec.events,
                 spec.counters.failed_offers_to_conductor.clone(),
             ),

@@ -22,7 +22,7 @@ use super::retransmit::Retransmits;
 use super::wire::Wire;
 use crate::allowance::{Allowance, round_trip_answers};
 use crate::boundary::{
-    EndpointId, FlowControlSpec, PublicationId, SenderCounters, SenderPublicationSpec,
+    EndpointId, PublicationId, SenderCounters, SenderFlowControlSpec, SenderPublicationSpec,
 };
 use crate::faults::Faults;
 use crate::poll_schedule::{IdleUntil, Pollable, Slot};
@@ -148,7 +148,7 @@ impl SenderPublication {
     /// A publication that has sent nothing yet.
     #[must_use]
     pub fn new(mut spec: SenderPublicationSpec) -> Self {
-        let none = FlowControlSpec::Max {
+        let none = SenderFlowControlSpec::Max {
             retransmit_window_multiple: 1,
         };
         let flow_control = flow_control::build(std::mem::replace(&mut spec.flow_control, none));

@@ -3,9 +3,9 @@
 use taran_protocol::response::Response;
 
 use super::super::failure::Failure;
-use super::super::owners::Owners;
+use super::super::state::ConductorState;
 
-impl Owners {
+impl ConductorState {
     pub(super) fn add_counter(
         &mut self,
         client_id: i64,

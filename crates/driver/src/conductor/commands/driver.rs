@@ -7,13 +7,13 @@ use taran_protocol::error_code::ErrorCode;
 use taran_protocol::response::Response;
 
 use super::super::failure::Failure;
-use super::super::owners::Owners;
+use super::super::state::ConductorState;
 use crate::boundary::{ImageId, PublicationError, PublicationId};
 
 /// Maximum length of a rejection reason, in bytes (docs/spec/shared-memory.md §9.4).
 const REASON_MAX: usize = 1023;
 
-impl Owners {
+impl ConductorState {
     pub(super) fn answer_next_session_id(&mut self, correlation_id: i64, stream_id: i32) {
         let session_id = self.next_session_id(stream_id);
         self.replies.send(&Response::NextAvailableSessionId {

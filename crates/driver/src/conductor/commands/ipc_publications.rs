@@ -2,13 +2,13 @@
 
 use taran_protocol::counter::StreamCounter;
 
-use super::super::clients::Publication;
+use super::super::clients::PublicationRef;
+use super::super::command_error::CommandError;
+use super::super::deferred_commands::ResolvedPrerequisites;
 use super::super::failure::Failure;
 use super::super::ipc::{IpcPublication, PublisherCounters, Timeouts};
 use super::super::log_files::LogFile;
-use super::super::owners::Owners;
-use super::super::stop::Stop;
-use super::super::waiting::Answers;
+use super::super::state::ConductorState;
 use super::publications::{
     NewPublication, PublicationNotice, identity, publisher_position, session_clash,
 };
@@ -16,12 +16,12 @@ use super::publications::{
 /// Status counter id for "none": IPC has no channel status.
 const NO_STATUS: i32 = -1;
 
-impl Owners {
+impl ConductorState {
     pub(super) fn add_ipc_publication(
         &mut self,
         new: &NewPublication,
-        answers: &mut Answers,
-    ) -> Result<(), Stop> {
+        answers: &mut ResolvedPrerequisites,
+    ) -> Result<(), CommandError> {
         self.ensure_client(new.client_id)?;
         if !new.exclusive
             && let Some(existing) = self.ipc.find_shared(new.stream_id, new.params.response)
@@ -31,7 +31,7 @@ impl Owners {
                 .map_err(Failure::from)?;
             existing.add_reference();
             let notice = notice(existing);
-            self.finish_publication(new, Publication::Ipc(notice.registration_id), notice);
+            self.finish_publication(new, PublicationRef::Ipc(notice.registration_id), notice);
             return Ok(());
         }
         if let Some(session_id) = new.session_id
@@ -44,8 +44,8 @@ impl Owners {
         let notice = notice(&publication);
         self.ipc.insert(publication);
         self.link_ipc_response(new.params.response, notice.session_id);
-        self.finish_publication(new, Publication::Ipc(new.correlation_id), notice);
-        self.join_subscriptions(Publication::Ipc(new.correlation_id));
+        self.finish_publication(new, PublicationRef::Ipc(new.correlation_id), notice);
+        self.join_subscriptions(PublicationRef::Ipc(new.correlation_id));
         Ok(())
     }
 

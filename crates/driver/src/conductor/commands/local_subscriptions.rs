@@ -3,15 +3,15 @@
 use taran_protocol::response::Response;
 use taran_protocol::uri::UdpChannel;
 
-use super::super::clients::Publication;
+use super::super::clients::PublicationRef;
+use super::super::command_error::CommandError;
+use super::super::deferred_commands::ResolvedPrerequisites;
 use super::super::failure::Failure;
-use super::super::links::{Readable, join};
 use super::super::network::ResolvedChannel;
-use super::super::owners::Owners;
-use super::super::stop::Stop;
+use super::super::state::ConductorState;
 use super::super::subscribers::{Subscriber, Subscribers};
+use super::super::subscription_linking::{LogDescriptor, join};
 use super::super::subscriptions::{Source, SpiedChannel, SpiedStream, Subscription};
-use super::super::waiting::Answers;
 use super::subscriptions::NewSubscription;
 use crate::boundary::SenderCommand;
 
@@ -20,13 +20,13 @@ const NO_STATUS: i32 = -1;
 
 /// A publication that a subscription joins, and its join position.
 #[derive(Debug, Clone, Copy)]
-struct Start {
-    publication: Publication,
+struct JoinPoint {
+    publication: PublicationRef,
     session_id: i32,
     position: i64,
 }
 
-impl Owners {
+impl ConductorState {
     pub(super) fn add_ipc_subscription(&mut self, new: &NewSubscription) -> Result<(), Failure> {
         self.add_local_subscription(new.entry(Source::Ipc), &ready(new))
     }
@@ -35,8 +35,8 @@ impl Owners {
         &mut self,
         new: &NewSubscription,
         channel: &UdpChannel,
-        answers: &Answers,
-    ) -> Result<(), Stop> {
+        answers: &ResolvedPrerequisites,
+    ) -> Result<(), CommandError> {
         let resolved = self.resolve_channel(channel, answers)?;
         let source = self.spied(&resolved);
         Ok(self.add_local_subscription(new.entry(source), &ready(new))?)
@@ -72,8 +72,8 @@ impl Owners {
     pub(super) fn local_positions(
         &mut self,
         subscription: &Subscription,
-    ) -> Result<Vec<(Publication, Subscriber)>, Failure> {
-        let mut positions: Vec<(Publication, Subscriber)> = Vec::new();
+    ) -> Result<Vec<(PublicationRef, Subscriber)>, Failure> {
+        let mut positions: Vec<(PublicationRef, Subscriber)> = Vec::new();
         for start in self.starts(subscription) {
             match self.join_local(&start, subscription) {
                 Ok(subscriber) => positions.push((start.publication, subscriber)),
@@ -88,7 +88,7 @@ impl Owners {
     }
 
     /// Returns the publications that a subscription can join now.
-    fn starts(&mut self, subscription: &Subscription) -> Vec<Start> {
+    fn starts(&mut self, subscription: &Subscription) -> Vec<JoinPoint> {
         match &subscription.source {
             Source::Ipc if subscription.awaits_session => Vec::new(),
             Source::Ipc => {
@@ -97,7 +97,7 @@ impl Owners {
                 let joinable = self.ipc.joinable(stream_id, session_id);
                 let ids: Vec<i64> = joinable.map(|found| found.registration_id).collect();
                 ids.into_iter()
-                    .filter_map(|id| self.start(Publication::Ipc(id)))
+                    .filter_map(|id| self.start(PublicationRef::Ipc(id)))
                     .collect()
             }
             Source::Spy(_) => {
@@ -111,25 +111,25 @@ impl Owners {
                                 .spied_stream(publication)
                                 .is_some_and(|stream| subscription.spies_on(&stream))
                     })
-                    .filter_map(|found| self.start(Publication::Network(found.id)))
+                    .filter_map(|found| self.start(PublicationRef::Network(found.id)))
                     .collect()
             }
             Source::Network(_) => Vec::new(),
         }
     }
 
-    fn start(&self, publication: Publication) -> Option<Start> {
+    fn start(&self, publication: PublicationRef) -> Option<JoinPoint> {
         let (session_id, position) = match publication {
-            Publication::Ipc(id) => {
+            PublicationRef::Ipc(id) => {
                 let found = self.ipc.get(id)?;
                 (found.terms.session_id, found.join_position())
             }
-            Publication::Network(id) => {
+            PublicationRef::Network(id) => {
                 let found = self.networking.publications.get(id)?;
                 (found.terms.session_id, found.join_position())
             }
         };
-        Some(Start {
+        Some(JoinPoint {
             publication,
             session_id,
             position,
@@ -138,7 +138,7 @@ impl Owners {
 
     fn join_local(
         &mut self,
-        start: &Start,
+        start: &JoinPoint,
         subscription: &Subscription,
     ) -> Result<Subscriber, Failure> {
         join(
@@ -152,7 +152,7 @@ impl Owners {
     }
 
     /// Attaches a subscriber to a publication and announces the image to its client.
-    pub(super) fn attach_local(&mut self, publication: Publication, subscriber: Subscriber) {
+    pub(super) fn attach_local(&mut self, publication: PublicationRef, subscriber: Subscriber) {
         let Self {
             ipc,
             networking,
@@ -165,22 +165,22 @@ impl Owners {
         };
         let position = subscriber.position.clone();
         match publication {
-            Publication::Ipc(id) => {
+            PublicationRef::Ipc(id) => {
                 let Some(publication) = ipc.find(id) else {
                     return;
                 };
                 publication.add_subscriber(subscriber);
-                let readable = Readable::ipc(publication);
+                let readable = LogDescriptor::ipc(publication);
                 replies.image_available(&readable, subscription, position.id());
             }
-            Publication::Network(id) => {
+            PublicationRef::Network(id) => {
                 let Some(publication) = networking.publications.get_mut(id) else {
                     return;
                 };
                 publication.add_spy(subscriber);
-                let readable = Readable::spied(publication);
+                let readable = LogDescriptor::spied(publication);
                 replies.image_available(&readable, subscription, position.id());
-                networking.sender.post(SenderCommand::AddSpy {
+                networking.sender.send(SenderCommand::AddSpy {
                     endpoint: publication.endpoint,
                     publication: id,
                     position,
@@ -190,7 +190,7 @@ impl Owners {
     }
 
     /// Joins all matching local subscriptions to a publication.
-    pub(in crate::conductor) fn join_subscriptions(&mut self, publication: Publication) {
+    pub(in crate::conductor) fn join_subscriptions(&mut self, publication: PublicationRef) {
         for id in self.wanting(publication) {
             let Some(start) = self.start(publication) else {
                 return;
@@ -207,9 +207,9 @@ impl Owners {
     }
 
     /// Returns the ids of the local subscriptions that match a publication.
-    fn wanting(&self, publication: Publication) -> Vec<i64> {
+    fn wanting(&self, publication: PublicationRef) -> Vec<i64> {
         match publication {
-            Publication::Ipc(id) => {
+            PublicationRef::Ipc(id) => {
                 let Some(found) = self.ipc.get(id) else {
                     return Vec::new();
                 };
@@ -220,7 +220,7 @@ impl Owners {
                     .filter(|id| !found.subscribers.has_dropped(*id))
                     .collect()
             }
-            Publication::Network(id) => {
+            PublicationRef::Network(id) => {
                 let found = self.networking.publications.get(id);
                 let stream = found.and_then(|found| self.networking.spied_stream(found));
                 stream.map_or_else(Vec::new, |stream: SpiedStream<'_>| {
@@ -270,7 +270,7 @@ impl Owners {
                         continue;
                     };
                     if let Some(position) = publication.remove_spy(subscription.id) {
-                        networking.sender.post(SenderCommand::RemoveSpy {
+                        networking.sender.send(SenderCommand::RemoveSpy {
                             endpoint: publication.endpoint,
                             publication: publication.id,
                             counter_id: position.id(),

@@ -5,24 +5,24 @@
 
 mod counters;
 mod driver;
-mod foresight;
 mod ipc_publications;
 mod local_subscriptions;
 mod network_publications;
 mod network_subscriptions;
+mod preallocation;
 mod publications;
 mod receive_destinations;
 mod receive_endpoints;
 mod send_destinations;
 mod send_endpoints;
-mod sender_half;
+mod sender_spec;
 mod subscriptions;
 
 use taran_protocol::command::Command;
 
-use super::owners::Owners;
-use super::stop::Stop;
-use super::waiting::Answers;
+use super::command_error::CommandError;
+use super::deferred_commands::ResolvedPrerequisites;
+use super::state::ConductorState;
 
 /// Arguments of a destination command.
 #[derive(Debug, Clone, Copy)]
@@ -33,13 +33,13 @@ struct DestinationCommand<'a> {
     channel: &'a str,
 }
 
-impl Owners {
+impl ConductorState {
     /// Runs a command, if it can run now.
     pub(crate) fn execute(
         &mut self,
         command: &Command<'_>,
-        answers: &mut Answers,
-    ) -> Result<(), Stop> {
+        answers: &mut ResolvedPrerequisites,
+    ) -> Result<(), CommandError> {
         match *command {
             Command::AddPublication {
                 client_id,

@@ -6,29 +6,29 @@ use taran_core::counters::Counter;
 use taran_protocol::counter::StreamCounter;
 use taran_protocol::uri::UdpChannel;
 
-use super::super::clients::Publication;
+use super::super::clients::PublicationRef;
+use super::super::command_error::CommandError;
+use super::super::deferred_commands::ResolvedPrerequisites;
 use super::super::failure::Failure;
 use super::super::log_files::LogFile;
 use super::super::network::{
     Endpoint, NetworkPublication, PublicationCounters, ResolvedChannel, resolve,
 };
-use super::super::owners::Owners;
-use super::super::publication_terms::PublicationTerms;
-use super::super::stop::Stop;
-use super::super::waiting::Answers;
+use super::super::publication_config::PublicationConfig;
+use super::super::state::ConductorState;
 use super::publications::{
     NewPublication, PublicationNotice, identity, publisher_position, session_clash,
 };
-use super::sender_half::Half;
+use super::sender_spec::SenderParams;
 use crate::boundary::{EndpointId, PublicationId, PublicationShared, SenderCommand};
 use crate::sender::SenderPublication;
 
-impl Owners {
+impl ConductorState {
     pub(super) fn add_network_publication(
         &mut self,
         new: &mut NewPublication,
-        answers: &mut Answers,
-    ) -> Result<(), Stop> {
+        answers: &mut ResolvedPrerequisites,
+    ) -> Result<(), CommandError> {
         let Some(udp) = new.channel.udp() else {
             return Err(Failure::generic("not a UDP channel").into());
         };
@@ -107,7 +107,7 @@ impl Owners {
         let id = PublicationId(new.correlation_id);
         self.finish_network_publication(new, id)?;
         self.announce_response(id);
-        self.join_subscriptions(Publication::Network(id));
+        self.join_subscriptions(PublicationRef::Network(id));
         Ok(())
     }
 
@@ -115,8 +115,8 @@ impl Owners {
     pub(super) fn resolve_channel(
         &mut self,
         udp: &UdpChannel,
-        answers: &Answers,
-    ) -> Result<ResolvedChannel, Stop> {
+        answers: &ResolvedPrerequisites,
+    ) -> Result<ResolvedChannel, CommandError> {
         resolve(
             udp.clone(),
             answers,
@@ -158,7 +158,7 @@ impl Owners {
             }
         };
         let shared = Arc::new(PublicationShared::new(start));
-        let half = Half {
+        let half = SenderParams {
             endpoint,
             group,
             start_position: start,
@@ -167,7 +167,7 @@ impl Owners {
         let spec = self.sender_half(half, &terms, &log, &counters, &shared);
         self.networking
             .sender
-            .post(SenderCommand::AddPublication(Box::new(
+            .send(SenderCommand::AddPublication(Box::new(
                 SenderPublication::new(spec),
             )));
         self.networking.send_endpoints.add_reference(endpoint);
@@ -182,7 +182,7 @@ impl Owners {
     fn publication_counters(
         &mut self,
         new: &NewPublication,
-        terms: &PublicationTerms,
+        terms: &PublicationConfig,
         start: i64,
         receivers: Option<Counter>,
     ) -> Result<PublicationCounters, Failure> {
@@ -202,7 +202,7 @@ impl Owners {
     fn position_and_event_counters(
         &mut self,
         new: &NewPublication,
-        terms: &PublicationTerms,
+        terms: &PublicationConfig,
         start: i64,
     ) -> Result<PublicationCounters, Failure> {
         let identity = identity(terms);
@@ -264,7 +264,7 @@ impl Owners {
             status_counter_id,
             log_name: publication.log.name().to_owned(),
         };
-        self.finish_publication(new, Publication::Network(id), notice);
+        self.finish_publication(new, PublicationRef::Network(id), notice);
         Ok(())
     }
 }

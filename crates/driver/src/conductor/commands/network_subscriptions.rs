@@ -2,22 +2,22 @@
 
 use taran_protocol::response::Response;
 
+use super::super::command_error::CommandError;
+use super::super::deferred_commands::ResolvedPrerequisites;
 use super::super::failure::Failure;
-use super::super::links::{Readable, join};
-use super::super::owners::Owners;
-use super::super::stop::Stop;
+use super::super::state::ConductorState;
 use super::super::subscribers::Subscriber;
+use super::super::subscription_linking::{LogDescriptor, join};
 use super::super::subscriptions::{Source, Subscription};
-use super::super::waiting::Answers;
 use super::subscriptions::NewSubscription;
 use crate::boundary::{EndpointId, ImageId, ReceiverCommand, SubscriberPosition};
 
-impl Owners {
+impl ConductorState {
     pub(super) fn add_network_subscription(
         &mut self,
         new: &NewSubscription,
-        answers: &Answers,
-    ) -> Result<(), Stop> {
+        answers: &ResolvedPrerequisites,
+    ) -> Result<(), CommandError> {
         let Some(udp) = new.channel.udp() else {
             return Err(Failure::generic("not a UDP channel").into());
         };
@@ -70,7 +70,7 @@ impl Owners {
         if is_first {
             self.networking
                 .receiver
-                .post(ReceiverCommand::AddSubscription {
+                .send(ReceiverCommand::AddSubscription {
                     endpoint,
                     stream_id,
                     session_id,
@@ -147,10 +147,10 @@ impl Owners {
         };
         let position = subscriber.position.clone();
         if let Some(subscription) = subscriptions.find(subscriber.subscription_id) {
-            replies.image_available(&Readable::image(image), subscription, position.id());
+            replies.image_available(&LogDescriptor::image(image), subscription, position.id());
         }
         image.subscribers.add(subscriber);
-        networking.receiver.post(ReceiverCommand::AddSubscriber {
+        networking.receiver.send(ReceiverCommand::AddSubscriber {
             endpoint: image.endpoint,
             image: image_id,
             subscriber: SubscriberPosition { position },
@@ -177,7 +177,7 @@ impl Owners {
             if let Some(removed) = image.subscribers.remove(subscription.id) {
                 let counter_id = removed.position.id();
                 let image = image.id;
-                networking.receiver.post(ReceiverCommand::RemoveSubscriber {
+                networking.receiver.send(ReceiverCommand::RemoveSubscriber {
                     endpoint,
                     image,
                     counter_id,
@@ -190,7 +190,7 @@ impl Owners {
         {
             networking
                 .receiver
-                .post(ReceiverCommand::RemoveSubscription {
+                .send(ReceiverCommand::RemoveSubscription {
                     endpoint,
                     stream_id,
                     session_id,

@@ -10,15 +10,15 @@ use taran_protocol::log::{LogBuffers, file_length};
 use taran_protocol::response::Response;
 use taran_protocol::uri::{Channel, PublicationParams, SessionChoice};
 
-use super::super::clients::Publication;
+use super::super::clients::PublicationRef;
+use super::super::command_error::CommandError;
 use super::super::counters::StreamIdentity;
+use super::super::deferred_commands::{Prerequisite, ResolvedPrerequisites};
 use super::super::failure::Failure;
 use super::super::log_files::{LogFile, LogFolder, LogRequest};
-use super::super::owners::Owners;
+use super::super::publication_config::{LogSocketBuffers, PublicationConfig, initial_position};
 use super::super::publication_log::PublicationLog;
-use super::super::publication_terms::{LogSocketBuffers, PublicationTerms, initial_position};
-use super::super::stop::Stop;
-use super::super::waiting::{Answers, Need};
+use super::super::state::ConductorState;
 
 /// An add command with its parsed channel.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(super) struct PublicationNotice {
     pub(super) log_name: String,
 }
 
-impl Owners {
+impl ConductorState {
     pub(super) fn add_publication(
         &mut self,
         client_id: i64,
@@ -50,8 +50,8 @@ impl Owners {
         stream_id: i32,
         channel: &str,
         exclusive: bool,
-        answers: &mut Answers,
-    ) -> Result<(), Stop> {
+        answers: &mut ResolvedPrerequisites,
+    ) -> Result<(), CommandError> {
         let channel = Channel::for_publication(channel).map_err(Failure::from)?;
         let params = self.publication_params(&channel)?;
         let session_id = match params.session {
@@ -111,11 +111,11 @@ impl Owners {
     }
 
     /// Returns the identity and parameters of a new publication.
-    pub(super) fn terms(&mut self, new: &NewPublication) -> PublicationTerms {
+    pub(super) fn terms(&mut self, new: &NewPublication) -> PublicationConfig {
         let session_id = new
             .session_id
             .unwrap_or_else(|| self.next_session_id(new.stream_id));
-        PublicationTerms {
+        PublicationConfig {
             registration_id: new.correlation_id,
             session_id,
             stream_id: new.stream_id,
@@ -132,14 +132,14 @@ impl Owners {
     pub(super) fn log_file(
         &mut self,
         new: &NewPublication,
-        answers: &mut Answers,
-    ) -> Result<LogFile, Stop> {
+        answers: &mut ResolvedPrerequisites,
+    ) -> Result<LogFile, CommandError> {
         if let Some(made) = answers.log.take() {
             return Ok(made?);
         }
         let request = self.log_request(new.correlation_id, &new.params);
         let ticket = self.logs.request(&request, self.now.epoch_millis)?;
-        Err(Stop::Waits(Need::Log(ticket)))
+        Err(CommandError::Pending(Prerequisite::LogFile(ticket)))
     }
 
     pub(super) fn log_request(&self, id: i64, params: &PublicationParams) -> LogRequest {
@@ -154,7 +154,7 @@ impl Owners {
     /// Initializes the log of a new publication in its file.
     pub(super) fn make_log(
         &mut self,
-        terms: &PublicationTerms,
+        terms: &PublicationConfig,
         file: LogFile,
         start: i64,
         buffers: LogSocketBuffers,
@@ -177,7 +177,7 @@ impl Owners {
     pub(super) fn finish_publication(
         &mut self,
         new: &NewPublication,
-        publication: Publication,
+        publication: PublicationRef,
         notice: PublicationNotice,
     ) {
         self.clients
@@ -231,8 +231,8 @@ impl Owners {
         };
         if revoke {
             match publication {
-                Publication::Ipc(id) => self.ipc.find(id).map(|p| p.log.revoke()),
-                Publication::Network(id) => self
+                PublicationRef::Ipc(id) => self.ipc.find(id).map(|p| p.log.revoke()),
+                PublicationRef::Network(id) => self
                     .networking
                     .publications
                     .get_mut(id)
@@ -245,7 +245,7 @@ impl Owners {
     }
 }
 
-pub(super) fn identity(terms: &PublicationTerms) -> StreamIdentity<'_> {
+pub(super) fn identity(terms: &PublicationConfig) -> StreamIdentity<'_> {
     StreamIdentity {
         registration_id: terms.registration_id,
         session_id: terms.session_id,

@@ -7,23 +7,23 @@ use taran_protocol::error_code::ErrorCode;
 use taran_protocol::response::Response;
 use taran_protocol::uri::{Channel, ChannelKind, SubscriptionParams, UdpChannel};
 
+use super::super::command_error::CommandError;
 use super::super::counters::{Direction, EndpointIdentity};
+use super::super::deferred_commands::ResolvedPrerequisites;
 use super::super::failure::Failure;
 use super::super::network::{ReceiveDestination, ResolvedChannel, status};
-use super::super::owners::Owners;
-use super::super::stop::Stop;
+use super::super::state::ConductorState;
 use super::super::subscriptions::{Source, Subscription};
-use super::super::waiting::Answers;
 use super::DestinationCommand;
 use crate::boundary::{EndpointId, ReceiveTransportSpec, ReceiverCommand, TransportId};
 use crate::receiver::ReceiveTransport;
 
-impl Owners {
+impl ConductorState {
     pub(super) fn add_receive_destination(
         &mut self,
         command: DestinationCommand<'_>,
-        answers: &Answers,
-    ) -> Result<(), Stop> {
+        answers: &ResolvedPrerequisites,
+    ) -> Result<(), CommandError> {
         let channel = Channel::for_receive_destination(command.channel).map_err(Failure::from)?;
         let endpoint = self.endpoint_of_sources(command.registration_id)?;
         match &channel {
@@ -118,8 +118,8 @@ impl Owners {
         command: DestinationCommand<'_>,
         endpoint_id: EndpointId,
         udp: &UdpChannel,
-        answers: &Answers,
-    ) -> Result<(), Stop> {
+        answers: &ResolvedPrerequisites,
+    ) -> Result<(), CommandError> {
         let resolved = self.resolve_channel(udp, answers)?;
         let id = TransportId(command.correlation_id);
         if self.networking.receive_destinations.contains(id) {
@@ -161,13 +161,13 @@ impl Owners {
             transport,
             control_group: resolved.control_group(),
             explicit_control: resolved.explicit_control(),
-            unheard_timeout_ns: self.unheard_timeout(resolved.channel.control.as_ref()),
+            re_resolution_timeout_ns: self.unheard_timeout(resolved.channel.control.as_ref()),
             grows: self.networking.sockets.grows(&resolved),
         };
         let transport = ReceiveTransport::new(spec, Arc::from(resolved.text()));
         self.networking
             .receiver
-            .post(ReceiverCommand::AddTransport {
+            .send(ReceiverCommand::AddTransport {
                 endpoint: endpoint_id,
                 transport: Box::new(transport),
             });
@@ -192,8 +192,8 @@ impl Owners {
         &mut self,
         endpoint: EndpointId,
         udp: &UdpChannel,
-        answers: &Answers,
-    ) -> Result<Option<TransportId>, Stop> {
+        answers: &ResolvedPrerequisites,
+    ) -> Result<Option<TransportId>, CommandError> {
         let known = &self.networking.receive_destinations;
         let same = known.with_text(endpoint, udp.uri.as_str());
         if same.is_some() {
@@ -208,8 +208,8 @@ impl Owners {
     pub(super) fn remove_receive_destination(
         &mut self,
         command: DestinationCommand<'_>,
-        answers: &Answers,
-    ) -> Result<(), Stop> {
+        answers: &ResolvedPrerequisites,
+    ) -> Result<(), CommandError> {
         let channel = Channel::for_receive_destination(command.channel).map_err(Failure::from)?;
         let endpoint = self.endpoint_of_sources(command.registration_id)?;
         match &channel {

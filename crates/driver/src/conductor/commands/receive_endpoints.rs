@@ -8,7 +8,7 @@ use taran_protocol::uri::ChannelKind;
 use super::super::counters::{Direction, EndpointIdentity};
 use super::super::failure::Failure;
 use super::super::network::{Endpoint, ResolvedChannel, status};
-use super::super::owners::Owners;
+use super::super::state::ConductorState;
 use super::subscriptions::NewSubscription;
 use crate::boundary::{
     EndpointId, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverCommand, TransportId,
@@ -17,7 +17,7 @@ use crate::event_log::Fact;
 use crate::receiver::ReceiveEndpoint;
 use crate::timestamps::ReceiveTimestamps;
 
-impl Owners {
+impl ConductorState {
     /// Opens the endpoint of a channel and passes it to the receiver. It has no references yet.
     pub(super) fn open_receive_endpoint(
         &mut self,
@@ -53,7 +53,7 @@ impl Owners {
             transport,
             control_group: resolved.control_group(),
             explicit_control: resolved.explicit_control(),
-            unheard_timeout_ns: self.unheard_timeout(resolved.channel.control.as_ref()),
+            re_resolution_timeout_ns: self.unheard_timeout(resolved.channel.control.as_ref()),
             grows: self.networking.sockets.grows(&resolved),
         });
         let receiver_id = self.networking.next_receiver_id;
@@ -71,7 +71,7 @@ impl Owners {
         };
         self.networking
             .receiver
-            .post(ReceiverCommand::AddEndpoint(Box::new(
+            .send(ReceiverCommand::AddEndpoint(Box::new(
                 ReceiveEndpoint::new(spec),
             )));
         for counter in counters.local_address.iter().chain([&counters.status]) {

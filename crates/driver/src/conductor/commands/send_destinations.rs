@@ -4,20 +4,20 @@
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::{Channel, ChannelKind, UdpChannel};
 
+use super::super::command_error::CommandError;
+use super::super::deferred_commands::ResolvedPrerequisites;
 use super::super::failure::Failure;
 use super::super::network::{KnownDestination, resolve_endpoint};
-use super::super::owners::Owners;
-use super::super::stop::Stop;
-use super::super::waiting::Answers;
+use super::super::state::ConductorState;
 use super::DestinationCommand;
 use crate::boundary::{EndpointId, PublicationId, SendDestination, SenderCommand};
 
-impl Owners {
+impl ConductorState {
     pub(super) fn add_send_destination(
         &mut self,
         command: DestinationCommand<'_>,
-        answers: &Answers,
-    ) -> Result<(), Stop> {
+        answers: &ResolvedPrerequisites,
+    ) -> Result<(), CommandError> {
         let (endpoint, destination) = self.destination_of(command, "add")?;
         let Some(asked) = &destination.endpoint else {
             return Err(Failure::generic("a destination needs an endpoint").into());
@@ -32,7 +32,7 @@ impl Owners {
                 address,
             },
         );
-        self.networking.sender.post(SenderCommand::AddDestination {
+        self.networking.sender.send(SenderCommand::AddDestination {
             endpoint,
             destination: SendDestination {
                 id: command.correlation_id,
@@ -49,8 +49,8 @@ impl Owners {
     pub(super) fn remove_send_destination(
         &mut self,
         command: DestinationCommand<'_>,
-        answers: &Answers,
-    ) -> Result<(), Stop> {
+        answers: &ResolvedPrerequisites,
+    ) -> Result<(), CommandError> {
         let (endpoint, destination) = self.destination_of(command, "remove")?;
         let text = destination
             .endpoint
@@ -91,7 +91,7 @@ impl Owners {
         {
             self.networking
                 .sender
-                .post(SenderCommand::RemoveDestination {
+                .send(SenderCommand::RemoveDestination {
                     endpoint,
                     destination,
                 });

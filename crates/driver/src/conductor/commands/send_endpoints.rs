@@ -8,13 +8,13 @@ use taran_protocol::uri::ChannelKind;
 use super::super::counters::{Direction, EndpointCounters, EndpointIdentity};
 use super::super::failure::Failure;
 use super::super::network::{Endpoint, ResolvedChannel, status};
-use super::super::owners::Owners;
+use super::super::state::ConductorState;
 use super::publications::NewPublication;
 use crate::boundary::{Destination, EndpointId, SendEndpointSpec, SenderCommand};
 use crate::event_log::Fact;
 use crate::sender::SendEndpoint;
 
-impl Owners {
+impl ConductorState {
     /// Rejects a new endpoint that cannot be opened, before resources are allocated.
     pub(super) fn check_new_send_endpoint(
         &self,
@@ -79,7 +79,7 @@ impl Owners {
                 (None, _) if sockets.connect => Destination::Connected,
                 (None, _) => Destination::Address(resolved.roles.remote_data),
             },
-            unheard_timeout_ns: if resolved.is_group() || resolved.is_response() {
+            re_resolution_timeout_ns: if resolved.is_group() || resolved.is_response() {
                 None
             } else {
                 self.unheard_timeout(resolved.channel.endpoint.as_ref())
@@ -88,7 +88,7 @@ impl Owners {
         };
         self.networking
             .sender
-            .post(SenderCommand::AddEndpoint(Box::new(SendEndpoint::new(
+            .send(SenderCommand::AddEndpoint(Box::new(SendEndpoint::new(
                 spec,
             ))));
         for counter in local_address.iter().chain([&status]) {

@@ -6,11 +6,11 @@ use taran_protocol::error_code::ErrorCode;
 use taran_protocol::event::EventCode;
 use taran_protocol::uri::{Channel, SubscriptionParams};
 
+use super::super::command_error::CommandError;
+use super::super::deferred_commands::ResolvedPrerequisites;
 use super::super::failure::Failure;
-use super::super::owners::Owners;
-use super::super::stop::Stop;
+use super::super::state::ConductorState;
 use super::super::subscriptions::{Source, Subscription};
-use super::super::waiting::Answers;
 use crate::event_log::Fact;
 
 /// An add command with its parsed channel.
@@ -40,15 +40,15 @@ impl NewSubscription {
     }
 }
 
-impl Owners {
+impl ConductorState {
     pub(super) fn add_subscription(
         &mut self,
         client_id: i64,
         id: i64,
         stream_id: i32,
         channel: &str,
-        answers: &Answers,
-    ) -> Result<(), Stop> {
+        answers: &ResolvedPrerequisites,
+    ) -> Result<(), CommandError> {
         let channel = Channel::for_subscription(channel).map_err(Failure::from)?;
         let defaults = &self.settings.subscription_defaults;
         let params = SubscriptionParams::new(&channel, defaults).map_err(Failure::from)?;

@@ -4,7 +4,7 @@ use taran_core::counters::Counter;
 use taran_protocol::counter::{ChannelKey, SocketKey, channel_label, socket_label, type_id};
 
 use super::super::failure::Failure;
-use super::{Counters, Holder};
+use super::{CounterInit, Counters};
 
 /// Direction of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Counters {
             &key,
             &socket_label(name, channel_status_id, address),
             of.registration_id,
-            Holder::default(),
+            CounterInit::default(),
         )
     }
 
@@ -129,6 +129,12 @@ impl Counters {
             channel: of.channel.into(),
         }
         .encode();
-        self.allocate(type_id, &key, label, of.registration_id, Holder::default())
+        self.allocate(
+            type_id,
+            &key,
+            label,
+            of.registration_id,
+            CounterInit::default(),
+        )
     }
 }

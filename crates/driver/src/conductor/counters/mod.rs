@@ -16,18 +16,18 @@ pub(crate) use endpoint::{Direction, EndpointCounters, EndpointIdentity};
 pub(crate) use stream::StreamIdentity;
 
 use super::failure::Failure;
-use super::peers_share::kept_counters;
+use super::remote_quota::kept_counters;
 
 /// Owner id of counters that belong to no client.
 const NO_OWNER: i64 = -1;
 
 /// Minimum delay before the id of a tracked position is reused, whatever `aeron.counters.free.to.reuse.timeout` is.
 /// Within this time the agent has taken the command that stops tracking.
-const LET_GO: Duration = Duration::from_secs(1);
+const TRACKED_REUSE_DELAY: Duration = Duration::from_secs(1);
 
 /// Initial fields of a counter, besides type, key and label.
 #[derive(Debug, Clone, Copy, Default)]
-struct Holder {
+struct CounterInit {
     owner_id: i64,
     reference_id: i64,
     value: i64,
@@ -44,20 +44,20 @@ struct ClientCounter {
 pub(crate) struct Counters {
     table: CounterTable,
     of_clients: BTreeMap<i64, ClientCounter>,
-    known: Known,
+    known: CounterIndex,
     now: Now,
 }
 
 /// Index of the allocated counters in private memory: the file is large, and clients can write to it.
 #[derive(Debug, Default)]
-struct Known {
+struct CounterIndex {
     /// Type id, registration id, counter id.
     names: BTreeSet<(i32, i64, i32)>,
     /// Type id, registration id and owner id of each counter.
     counters: BTreeMap<i32, (i32, i64, i64)>,
 }
 
-impl Known {
+impl CounterIndex {
     fn add(&mut self, id: i32, type_id: i32, registration_id: i64, owner_id: i64) {
         self.names.insert((type_id, registration_id, id));
         self.counters
@@ -81,7 +81,7 @@ impl Known {
 
 impl Counters {
     pub(crate) fn new(table: CounterTable, now: Now) -> Self {
-        let mut known = Known::default();
+        let mut known = CounterIndex::default();
         table.reader().for_each(|meta| {
             known.add(meta.id, meta.type_id, meta.registration_id, meta.owner_id);
         });
@@ -101,10 +101,10 @@ impl Counters {
     /// Allocates the heartbeat counter of a client, set to the current time.
     pub(crate) fn heartbeat(&mut self, client_id: i64) -> Result<Counter, Failure> {
         let key = HeartbeatKey { client_id }.encode();
-        let holder = Holder {
+        let holder = CounterInit {
             owner_id: client_id,
             value: self.now.epoch_millis,
-            ..Holder::default()
+            ..CounterInit::default()
         };
         self.allocate(
             type_id::CLIENT_HEARTBEAT,
@@ -129,9 +129,9 @@ impl Counters {
                 "registration id {registration_id} is in use by another counter"
             )));
         }
-        let holder = Holder {
+        let holder = CounterInit {
             owner_id: client_id,
-            ..Holder::default()
+            ..CounterInit::default()
         };
         let counter_id = self
             .allocate(type_id, key, label, registration_id, holder)?
@@ -164,9 +164,9 @@ impl Counters {
                 ))),
             };
         }
-        let holder = Holder {
+        let holder = CounterInit {
             owner_id: NO_OWNER,
-            ..Holder::default()
+            ..CounterInit::default()
         };
         Ok(self
             .allocate(type_id, key, label, registration_id, holder)?
@@ -230,7 +230,7 @@ impl Counters {
     pub(crate) fn free_followed(&mut self, counter_id: i32) {
         self.known.remove(counter_id);
         self.table
-            .free_for(counter_id, self.now.epoch_millis, LET_GO);
+            .free_for(counter_id, self.now.epoch_millis, TRACKED_REUSE_DELAY);
     }
 
     pub(crate) fn free_all<'a>(&mut self, counters: impl IntoIterator<Item = &'a Counter>) {
@@ -245,7 +245,7 @@ impl Counters {
         key: &[u8],
         label: &str,
         registration_id: i64,
-        holder: Holder,
+        holder: CounterInit,
     ) -> Result<Counter, Failure> {
         let spec = CounterSpec {
             type_id,

@@ -6,7 +6,7 @@ use taran_core::counters::Counter;
 use taran_protocol::counter::type_id;
 
 use super::super::failure::Failure;
-use super::{Counters, Holder};
+use super::{CounterInit, Counters};
 
 impl Counters {
     /// Allocates the counter for the number of neighbors.
@@ -61,7 +61,7 @@ impl Counters {
     }
 
     fn of_resolver(&mut self, type_id: i32, key: &[u8], label: &str) -> Result<Counter, Failure> {
-        self.allocate(type_id, key, label, 0, Holder::default())
+        self.allocate(type_id, key, label, 0, CounterInit::default())
     }
 }
 

@@ -6,7 +6,7 @@ use taran_protocol::counter::{
 };
 
 use super::super::failure::Failure;
-use super::{Counters, Holder};
+use super::{CounterInit, Counters};
 
 /// The stream that a counter belongs to: its key and part of its label.
 #[derive(Debug, Clone, Copy)]
@@ -35,10 +35,10 @@ impl Counters {
                 identity.stream_id,
                 identity.channel,
             );
-            let holder = Holder {
+            let holder = CounterInit {
                 owner_id,
                 value: start,
-                ..Holder::default()
+                ..CounterInit::default()
             };
             match self.stream_counter(kind.type_id, identity, &label, holder) {
                 Ok(counter) => allocated.push(counter),
@@ -68,7 +68,7 @@ impl Counters {
             identity.channel,
             join_position,
         );
-        let holder = Holder {
+        let holder = CounterInit {
             owner_id,
             reference_id,
             value: join_position,
@@ -81,7 +81,7 @@ impl Counters {
         type_id: i32,
         identity: &StreamIdentity<'_>,
         label: &str,
-        holder: Holder,
+        holder: CounterInit,
     ) -> Result<Counter, Failure> {
         let key = StreamKey {
             registration_id: identity.registration_id,

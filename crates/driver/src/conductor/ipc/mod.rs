@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use taran_protocol::uri::ResponseCorrelation;
 
-use super::motion;
-use super::streams::{Streams, Whereabouts};
+use super::limit_update;
+use super::publication_index::{PublicationIndex, PublicationKey};
 use crate::poll_schedule::{AgentLoad, PollSchedule, Slot};
 
 pub(crate) use publication::{Event, IpcPublication, PublisherCounters, State, Timeouts};
@@ -19,7 +19,7 @@ pub(crate) struct IpcPublications {
     /// By registration id.
     seats: BTreeMap<i64, Slot>,
     /// All are on the same channel.
-    streams: Streams<()>,
+    streams: PublicationIndex<()>,
 }
 
 impl IpcPublications {
@@ -104,12 +104,12 @@ impl IpcPublications {
 
     /// Updates limits; returns how many were raised. Called in every duty cycle.
     pub(crate) fn update_limits(&mut self, now_ns: i64, pace: AgentLoad) -> usize {
-        motion::turn(&mut self.rounds, now_ns, pace, IpcPublication::update_limit)
+        limit_update::turn(&mut self.rounds, now_ns, pace, IpcPublication::update_limit)
     }
 }
 
-fn whereabouts(publication: &IpcPublication) -> Whereabouts<()> {
-    Whereabouts {
+fn whereabouts(publication: &IpcPublication) -> PublicationKey<()> {
+    PublicationKey {
         registration_id: publication.registration_id,
         channel: (),
         stream_id: publication.terms.stream_id,

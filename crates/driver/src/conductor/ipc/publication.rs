@@ -8,17 +8,17 @@
 //! Contract: `update_limit` is called on each poll, `tick` once per timer interval; the caller handles the returned
 //! events.
 
-mod life;
+mod state;
 
 use taran_core::counters::Counter;
 use taran_protocol::log::TailSnapshot;
 use taran_protocol::uri::Untethered;
 
+use super::super::limit_update::LimitUpdate;
 use super::super::log_files::LogFile;
-use super::super::motion::Motion;
+use super::super::publication_config::PublicationConfig;
 use super::super::publication_log::PublicationLog;
-use super::super::publication_terms::PublicationTerms;
-use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
+use super::super::subscribers::{Subscriber, Subscribers, UntetheredEvent};
 use crate::poll_schedule::{IdleUntil, Pollable};
 
 /// State of a publication.
@@ -40,7 +40,7 @@ pub(crate) enum Event {
     /// The cool-down after a rejection is over: subscribers may join again.
     CoolDownOver,
     /// An untethered subscriber changed its state.
-    Tether(TetherEvent),
+    Untethered(UntetheredEvent),
     /// The publication has no references: its log and counters can be freed.
     Done,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Timeouts {
 #[derive(Debug)]
 pub(crate) struct IpcPublication {
     pub(crate) registration_id: i64,
-    pub(crate) terms: PublicationTerms,
+    pub(crate) terms: PublicationConfig,
     pub(crate) log: PublicationLog,
     pub(crate) counters: PublisherCounters,
     pub(crate) subscribers: Subscribers,
@@ -103,7 +103,7 @@ impl Pollable for IpcPublication {
 
 impl IpcPublication {
     pub(crate) fn new(
-        terms: PublicationTerms,
+        terms: PublicationConfig,
         log: PublicationLog,
         counters: PublisherCounters,
         timeouts: Timeouts,
@@ -244,13 +244,13 @@ impl IpcPublication {
     }
 
     /// Samples the producer position and updates the limit. Cheap when nothing changed.
-    pub(crate) fn update_limit(&mut self) -> Motion {
+    pub(crate) fn update_limit(&mut self) -> LimitUpdate {
         if self.state != State::Active || self.references == 0 {
-            return Motion::Still;
+            return LimitUpdate::Idle;
         }
         let range = self.subscribers.range();
         if range.is_none() && self.is_shut {
-            return Motion::Still;
+            return LimitUpdate::Idle;
         }
         let (producer, has_published) = self.sample_publisher();
         let has_moved = match range {
@@ -258,7 +258,7 @@ impl IpcPublication {
             None => self.close_limit(),
         };
         self.is_shut = range.is_none() && !has_published && !has_moved;
-        Motion::of(has_published, has_moved)
+        LimitUpdate::new(has_published, has_moved)
     }
 
     /// Samples the producer position. Returns it, and true if it has changed.

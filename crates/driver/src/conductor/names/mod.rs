@@ -17,21 +17,21 @@ use taran_protocol::event::EventCode;
 use taran_protocol::uri::Host;
 
 pub(crate) use gossip::{Gossip, GossipCounters};
-pub(crate) use resolver::Found;
 pub use resolver::NameResolver;
-pub(crate) use table::Table;
+pub(crate) use resolver::Resolution;
+pub(crate) use table::NameTable;
 
 use super::counters::Counters;
 use crate::boundary::{EndpointId, TransportId};
 use crate::event_log::{EventLog, Fact};
-use table::Redirection;
+use table::Redirect;
 
 /// Timeout of a lookup. Clients wait ten seconds for the response to a command.
 const TIMEOUT_NS: i64 = 5_000_000_000;
 
 /// Requester of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asker {
+pub(crate) enum Requester {
     /// A deferred command.
     Command,
     /// A send endpoint whose peer is silent.
@@ -46,47 +46,47 @@ pub(crate) enum Asker {
 
 /// Result of a lookup.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct LookupResult {
     pub(crate) ticket: u64,
-    pub(crate) asker: Asker,
+    pub(crate) asker: Requester,
     pub(crate) host: String,
-    pub(crate) found: Found,
+    pub(crate) found: Resolution,
 }
 
 #[derive(Debug)]
-struct Question {
-    asker: Asker,
+struct Lookup {
+    asker: Requester,
     host: String,
     since_ns: i64,
 }
 
-impl Question {
+impl Lookup {
     /// Returns true if a peer that had an address is resolved again.
     fn is_again(&self) -> bool {
-        !matches!(self.asker, Asker::Command | Asker::Neighbor(_))
+        !matches!(self.asker, Requester::Command | Requester::Neighbor(_))
     }
 }
 
 /// Resolvers, and the lookups in progress.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct HostLookups {
     gossip: Option<Gossip>,
-    table: Table,
+    table: NameTable,
     system: Box<dyn NameResolver>,
     /// Tracks the duration of lookups (system counters 32 and 33).
     watch: DutyCycleTracker,
-    open: BTreeMap<u64, Question>,
+    open: BTreeMap<u64, Lookup>,
     /// Results that were available at once; `poll` returns them.
-    found: VecDeque<(u64, Found)>,
+    found: VecDeque<(u64, Resolution)>,
     next_ticket: u64,
     now: Now,
     events: EventLog,
 }
 
-impl Names {
+impl HostLookups {
     pub(crate) fn new(
         gossip: Option<Gossip>,
-        table: Table,
+        table: NameTable,
         system: Box<dyn NameResolver>,
         watch: DutyCycleTracker,
         now: Now,
@@ -127,7 +127,7 @@ impl Names {
             match literal(&host) {
                 Ok(ip) => self.looked_up(index, &Ok(vec![ip]), counters),
                 Err(name) => {
-                    let ticket = self.open(Asker::Neighbor(index), name);
+                    let ticket = self.open(Requester::Neighbor(index), name);
                     self.look_up(ticket, name, false);
                 }
             }
@@ -136,14 +136,14 @@ impl Names {
     }
 
     /// Starts a lookup; returns the ticket of its result.
-    pub(crate) fn ask(&mut self, asker: Asker, host: &str) -> u64 {
+    pub(crate) fn ask(&mut self, asker: Requester, host: &str) -> u64 {
         let ticket = self.open(asker, host);
         self.look_up(ticket, host, true);
         ticket
     }
 
     /// Starts a lookup unless this requester has one in progress.
-    pub(crate) fn ask_again(&mut self, asker: Asker, host: &str) {
+    pub(crate) fn ask_again(&mut self, asker: Requester, host: &str) {
         if !self.open.values().any(|open| open.asker == asker) {
             self.ask(asker, host);
         }
@@ -157,7 +157,7 @@ impl Names {
     }
 
     /// Returns the next result; those for bootstrap neighbors are handled here.
-    pub(crate) fn poll(&mut self, counters: &mut Counters) -> Option<Answer> {
+    pub(crate) fn poll(&mut self, counters: &mut Counters) -> Option<LookupResult> {
         while let Some((ticket, found)) = self.next_found() {
             // The lookup was cancelled or has timed out.
             let Some(question) = self.open.remove(&ticket) else {
@@ -168,11 +168,11 @@ impl Names {
             if self.events.wants(EventCode::NameResolutionResolve) {
                 log_answer(&self.events, &question, taken_ns, &found);
             }
-            if let Asker::Neighbor(index) = question.asker {
+            if let Requester::Neighbor(index) = question.asker {
                 self.looked_up(index, &found, counters);
                 continue;
             }
-            return Some(Answer {
+            return Some(LookupResult {
                 ticket,
                 asker: question.asker,
                 host: question.host,
@@ -187,7 +187,7 @@ impl Names {
         !self.open.is_empty()
     }
 
-    fn next_found(&mut self) -> Option<(u64, Found)> {
+    fn next_found(&mut self) -> Option<(u64, Resolution)> {
         if let Some(found) = self.found.pop_front() {
             return Some(found);
         }
@@ -204,10 +204,10 @@ impl Names {
         Some((ticket, Err(text)))
     }
 
-    fn open(&mut self, asker: Asker, host: &str) -> u64 {
+    fn open(&mut self, asker: Requester, host: &str) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let question = Question {
+        let question = Lookup {
             asker,
             host: host.to_owned(),
             since_ns: self.now.nanos,
@@ -228,11 +228,11 @@ impl Names {
                 self.log_lookup(ticket, "default", host, host);
                 host
             }
-            Some(Redirection::To(other)) => {
+            Some(Redirect::To(other)) => {
                 self.log_lookup(ticket, "csv_table", host, other);
                 other
             }
-            Some(Redirection::Nowhere) => {
+            Some(Redirect::Unresolvable) => {
                 self.log_lookup(ticket, "csv_table", host, "");
                 let text = format!("Unable to resolve host=({host}): (forced)");
                 self.found.push_back((ticket, Err(text)));
@@ -248,7 +248,7 @@ impl Names {
     /// Logs which resolver handles a name, and the name it is mapped to. Both are known at once: the duration is 0.
     fn log_lookup(&self, ticket: u64, resolver: &str, host: &str, stands_for: &str) {
         let question = self.open.get(&ticket);
-        let is_again = question.is_some_and(Question::is_again);
+        let is_again = question.is_some_and(Lookup::is_again);
         self.events.log(
             EventCode::NameResolutionLookup,
             &[
@@ -261,14 +261,14 @@ impl Names {
         );
     }
 
-    fn looked_up(&mut self, index: usize, found: &Found, counters: &mut Counters) {
+    fn looked_up(&mut self, index: usize, found: &Resolution, counters: &mut Counters) {
         if let Some(gossip) = &mut self.gossip {
             gossip.looked_up(index, found, self.now, counters);
         }
     }
 }
 
-fn log_answer(events: &EventLog, question: &Question, taken_ns: i64, found: &Found) {
+fn log_answer(events: &EventLog, question: &Lookup, taken_ns: i64, found: &Resolution) {
     let address = match found {
         Ok(addresses) => preferred(addresses).map_or_else(String::new, |ip| ip.to_string()),
         Err(reason) => reason.clone(),

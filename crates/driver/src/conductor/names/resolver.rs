@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::net::IpAddr;
 
 /// Outcome of a lookup: at least one address, or the reason of the failure.
-pub(crate) type Found = Result<Vec<IpAddr>, String>;
+pub(crate) type Resolution = Result<Vec<IpAddr>, String>;
 
 /// Looks up host names without blocking the caller.
 pub trait NameResolver: Send + Debug {

@@ -14,20 +14,20 @@ const OTHER: i64 = 1;
 
 /// The rows with their counters.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct NameTable {
     rows: Vec<(TableRow, Counter)>,
 }
 
 /// Mapping of a host.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Redirection<'a> {
+pub(crate) enum Redirect<'a> {
     /// Mapped to this host.
     To(&'a str),
     /// Treated as unresolvable.
-    Nowhere,
+    Unresolvable,
 }
 
-impl Table {
+impl NameTable {
     /// Allocates the counters of the rows.
     pub(crate) fn new(rows: &[TableRow], counters: &mut Counters) -> Result<Self, Failure> {
         let rows = rows.iter().map(|row| {
@@ -40,12 +40,12 @@ impl Table {
     }
 
     /// Returns the current mapping of the host; `None` if no row has this name.
-    pub(crate) fn redirect(&self, host: &str) -> Option<Redirection<'_>> {
+    pub(crate) fn redirect(&self, host: &str) -> Option<Redirect<'_>> {
         let (row, counter) = self.rows.iter().find(|(row, _)| row.name == host)?;
         match counter.get() {
-            UNKNOWN => Some(Redirection::Nowhere),
-            FIRST => Some(Redirection::To(&row.first)),
-            OTHER => Some(Redirection::To(&row.other)),
+            UNKNOWN => Some(Redirect::Unresolvable),
+            FIRST => Some(Redirect::To(&row.first)),
+            OTHER => Some(Redirect::To(&row.other)),
             _ => None,
         }
     }
@@ -63,14 +63,14 @@ mod tests {
             other: "10.0.0.2".to_owned(),
         };
         let counter = Counter::detached();
-        let table = Table {
+        let table = NameTable {
             rows: vec![(row, counter.clone())],
         };
         assert_eq!(table.redirect("peers"), None);
         for (value, expected) in [
-            (0, Some(Redirection::To("10.0.0.1"))),
-            (1, Some(Redirection::To("10.0.0.2"))),
-            (-1, Some(Redirection::Nowhere)),
+            (0, Some(Redirect::To("10.0.0.1"))),
+            (1, Some(Redirect::To("10.0.0.2"))),
+            (-1, Some(Redirect::Unresolvable)),
             (7, None),
         ] {
             counter.set(value);

@@ -15,7 +15,7 @@ struct System(Arc<Mutex<SystemState>>);
 #[derive(Debug, Default)]
 struct SystemState {
     asked: Vec<(u64, String)>,
-    found: Vec<(u64, Found)>,
+    found: Vec<(u64, Resolution)>,
     polls: usize,
 }
 
@@ -32,7 +32,7 @@ impl NameResolver for System {
             .retain(|(open, _)| *open != ticket);
     }
 
-    fn poll(&mut self) -> Option<(u64, Found)> {
+    fn poll(&mut self) -> Option<(u64, Resolution)> {
         let mut state = self.0.lock().unwrap();
         state.polls += 1;
         state.found.pop()
@@ -49,7 +49,7 @@ impl System {
         self.0.lock().unwrap().polls
     }
 
-    fn answer(&self, ticket: u64, found: Found) {
+    fn answer(&self, ticket: u64, found: Resolution) {
         self.0.lock().unwrap().found.push((ticket, found));
     }
 }
@@ -60,12 +60,12 @@ fn counters() -> Counters {
     Counters::new(table, at(0))
 }
 
-fn names(rows: &[TableRow]) -> (Names, System, Counters, Counter) {
+fn names(rows: &[TableRow]) -> (HostLookups, System, Counters, Counter) {
     let mut counters = counters();
-    let table = Table::new(rows, &mut counters).unwrap();
+    let table = NameTable::new(rows, &mut counters).unwrap();
     let (system, longest) = (System::default(), Counter::detached());
     let watch = DutyCycleTracker::new(longest.clone(), Counter::detached(), Duration::ZERO);
-    let names = Names::new(None, table, Box::new(system.clone()), watch, at(0));
+    let names = HostLookups::new(None, table, Box::new(system.clone()), watch, at(0));
     (names, system, counters, longest)
 }
 
@@ -87,19 +87,19 @@ fn the_table_is_asked_before_the_system() {
         counters.label(ids[0]),
         "NameEntry{name='a', initialResolutionHost='10.0.0.1', reResolutionHost='b.host'}"
     );
-    let ticket = names.ask(Asker::Command, "a");
+    let ticket = names.ask(Requester::Command, "a");
     let answer = names.poll(&mut counters).unwrap();
     assert_eq!((answer.ticket, &*answer.host), (ticket, "a"));
     assert_eq!(answer.found, Ok(vec!["10.0.0.1".parse().unwrap()]));
 
     counters.counter(ids[0]).set(1);
-    names.ask(Asker::Command, "a");
-    names.ask(Asker::Command, "c");
-    names.ask(Asker::Command, "d");
+    names.ask(Requester::Command, "a");
+    names.ask(Requester::Command, "c");
+    names.ask(Requester::Command, "d");
     assert_eq!(system.asked(), ["b.host", "c.host", "d"]);
 
     counters.counter(ids[0]).set(-1);
-    names.ask(Asker::Command, "a");
+    names.ask(Requester::Command, "a");
     let refused = names.poll(&mut counters).unwrap().found.unwrap_err();
     assert!(refused.contains("Unable to resolve host=(a)"), "{refused}");
 }
@@ -107,10 +107,10 @@ fn the_table_is_asked_before_the_system() {
 #[test]
 fn every_question_has_its_own_deadline() {
     let (mut names, system, mut counters, longest) = names(&[]);
-    let first = names.ask(Asker::Command, "slow");
+    let first = names.ask(Requester::Command, "slow");
     names.do_work(at(2_000_000_000), &mut counters);
-    let second = names.ask(Asker::Command, "quick");
-    names.ask(Asker::Command, "slower");
+    let second = names.ask(Requester::Command, "quick");
+    names.ask(Requester::Command, "slower");
     names.do_work(at(4_999_999_999), &mut counters);
     assert!(names.poll(&mut counters).is_none());
     names.do_work(at(5_000_000_000), &mut counters);
@@ -131,14 +131,14 @@ fn the_system_is_left_alone_while_nothing_is_asked() {
     let (mut names, system, mut counters, _) = names(&[]);
     assert!(names.poll(&mut counters).is_none());
     assert_eq!((names.is_asking(), system.polls()), (false, 0));
-    let cancelled = names.ask(Asker::Command, "cancelled");
+    let cancelled = names.ask(Requester::Command, "cancelled");
     assert!(names.is_asking());
     names.cancel(cancelled);
     system.answer(cancelled, Err("late".to_owned()));
     assert!(names.poll(&mut counters).is_none());
     assert_eq!((names.is_asking(), system.polls()), (false, 0));
 
-    let wanted = names.ask(Asker::Command, "wanted");
+    let wanted = names.ask(Requester::Command, "wanted");
     system.answer(wanted, Ok(vec!["10.0.0.2".parse().unwrap()]));
     assert_eq!(names.poll(&mut counters).unwrap().ticket, wanted);
     assert!(names.poll(&mut counters).is_none());
@@ -150,15 +150,15 @@ fn the_system_is_left_alone_while_nothing_is_asked() {
 #[test]
 fn who_asks_again_while_it_waits_asks_once() {
     let (mut names, system, mut counters, _) = names(&[]);
-    let asker = Asker::SendEndpoint(EndpointId(3));
+    let asker = Requester::SendEndpoint(EndpointId(3));
     names.ask_again(asker, "peer");
     names.ask_again(asker, "peer");
-    names.ask_again(Asker::SendEndpoint(EndpointId(4)), "peer");
+    names.ask_again(Requester::SendEndpoint(EndpointId(4)), "peer");
     assert_eq!(system.asked(), ["peer", "peer"]);
     names.cancel(0);
     system.answer(1, Err("gone".to_owned()));
     let answer = names.poll(&mut counters).unwrap();
-    assert_eq!(answer.asker, Asker::SendEndpoint(EndpointId(4)));
+    assert_eq!(answer.asker, Requester::SendEndpoint(EndpointId(4)));
     names.ask_again(asker, "peer");
     assert_eq!(system.asked().len(), 2);
 }
@@ -172,9 +172,9 @@ fn who_is_asked_and_what_came_of_it_is_logged() {
     let entry = counters.counter(counters.ids_of_type(2001)[0]);
     for value in [0, 1, -1] {
         entry.set(value);
-        names.ask(Asker::Command, "a");
+        names.ask(Requester::Command, "a");
     }
-    names.ask_again(Asker::SendEndpoint(EndpointId(3)), "peer");
+    names.ask_again(Requester::SendEndpoint(EndpointId(3)), "peer");
     let lookups: Vec<String> = source.lines().lines().map(facts).collect();
     assert_eq!(
         lookups,

@@ -6,10 +6,10 @@ use taran_net::Network;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::{Address, AddressRoles, ChannelKind, Host, Interface, UdpChannel};
 
+use super::super::command_error::CommandError;
+use super::super::deferred_commands::{Prerequisite, ResolvedPrerequisites};
 use super::super::failure::Failure;
 use super::super::names::{literal, preferred};
-use super::super::stop::Stop;
-use super::super::waiting::{Answers, Need};
 
 /// A channel with resolved host names.
 #[derive(Debug, Clone)]
@@ -61,10 +61,10 @@ impl ResolvedChannel {
 /// Resolves all host names of a channel, or returns those to look up first as the missing prerequisite.
 pub(crate) fn resolve(
     channel: UdpChannel,
-    answers: &Answers,
+    answers: &ResolvedPrerequisites,
     network: &mut dyn Network,
-) -> Result<ResolvedChannel, Stop> {
-    let mut names = Names {
+) -> Result<ResolvedChannel, CommandError> {
+    let mut names = AddressResolver {
         channel: channel.uri.as_str(),
         answers,
         missing: Vec::new(),
@@ -79,7 +79,7 @@ pub(crate) fn resolve(
         _ => None,
     };
     if !names.missing.is_empty() {
-        return Err(Stop::Waits(Need::Names(names.missing)));
+        return Err(CommandError::Pending(Prerequisite::Hosts(names.missing)));
     }
     // The interfaces are needed only to select one, or to join a group.
     let needs_interfaces =
@@ -112,9 +112,9 @@ pub(crate) fn resolve(
 /// Returns the address of a destination's endpoint; `None` if its name cannot be resolved.
 pub(crate) fn resolve_endpoint(
     destination: &UdpChannel,
-    answers: &Answers,
-) -> Result<Option<SocketAddr>, Stop> {
-    let mut names = Names {
+    answers: &ResolvedPrerequisites,
+) -> Result<Option<SocketAddr>, CommandError> {
+    let mut names = AddressResolver {
         channel: destination.uri.as_str(),
         answers,
         missing: Vec::new(),
@@ -125,18 +125,18 @@ pub(crate) fn resolve_endpoint(
     if names.missing.is_empty() {
         Ok(address)
     } else {
-        Err(Stop::Waits(Need::Names(names.missing)))
+        Err(CommandError::Pending(Prerequisite::Hosts(names.missing)))
     }
 }
 
 /// Resolves names from completed lookups and collects those without a lookup.
-struct Names<'a> {
+struct AddressResolver<'a> {
     channel: &'a str,
-    answers: &'a Answers,
+    answers: &'a ResolvedPrerequisites,
     missing: Vec<String>,
 }
 
-impl Names<'_> {
+impl AddressResolver<'_> {
     fn address(
         &mut self,
         key: &str,

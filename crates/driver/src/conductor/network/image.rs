@@ -16,8 +16,8 @@ use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::Untethered;
 
 use super::super::log_files::LogFile;
-use super::super::subscribers::{Subscribers, TetherEvent};
-use super::watch::ReceiverWatch;
+use super::super::subscribers::{Subscribers, UntetheredEvent};
+use super::wake_conditions::ReceiverWakeCondition;
 use crate::boundary::{EndpointId, ImageId, ImageShared, ImageState};
 use crate::poll_schedule::{IdleUntil, Pollable};
 
@@ -30,7 +30,7 @@ pub(crate) enum ImageEvent {
     /// All data was read: subscribers lose the image, and the receiver is to release it.
     Ended,
     /// An untethered subscriber changed its state.
-    Tether(TetherEvent),
+    Untethered(UntetheredEvent),
 }
 
 /// Counters of an image, without those of its subscribers.
@@ -105,14 +105,14 @@ pub(crate) struct ImageParts {
 }
 
 impl Pollable for Image {
-    type Wake = ReceiverWatch;
+    type Wake = ReceiverWakeCondition;
 
     /// While nothing can be freed, nothing changes until the receiver schedules a status message or the stream ends.
-    fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<ReceiverWatch>> {
+    fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<ReceiverWakeCondition>> {
         let status_position = self.shared.status_position();
         let is_quiet = self.state == ImageState::Active
             && self.free_position >= status_position - i64::from(self.buffers.term_length());
-        let watch = is_quiet.then(|| ReceiverWatch::new(&self.shared, status_position));
+        let watch = is_quiet.then(|| ReceiverWakeCondition::new(&self.shared, status_position));
         Some(IdleUntil::changed(watch?, now_ns))
     }
 
@@ -267,7 +267,7 @@ impl Image {
         let events = self
             .subscribers
             .tick(below, now_ns, &self.timeouts.untethered);
-        events.into_iter().map(ImageEvent::Tether).collect()
+        events.into_iter().map(ImageEvent::Untethered).collect()
     }
 
     /// Returns true if all data was read, and the sender had time to learn that it was received.

@@ -10,7 +10,7 @@ mod publication;
 mod publications;
 mod receive_destinations;
 mod sockets;
-mod watch;
+mod wake_conditions;
 
 pub(crate) use addresses::{ResolvedChannel, resolve, resolve_endpoint};
 pub(crate) use destinations::{KnownDestination, SendDestinations};
@@ -27,10 +27,10 @@ use std::sync::Arc;
 use taran_core::clock::WallClock;
 use taran_net::Transport;
 
-use self::ports::Refused;
-use super::line::Line;
-use super::responses::Announcement;
-use super::setup::ImageQueue;
+use self::ports::OpenError;
+use super::command_sender::CommandSender;
+use super::image_setup::ImageQueue;
+use super::response_channels::ResponseSetup;
 use super::subscriptions::SpiedStream;
 use crate::boundary::{
     EndpointId, ImageId, PublicationId, ReceiverCommand, SenderCommand, TransportId,
@@ -41,8 +41,8 @@ use crate::congestion::Supplier;
 #[derive(Debug)]
 pub(crate) struct Networking {
     pub(crate) sockets: Sockets,
-    pub(crate) sender: Line<SenderCommand>,
-    pub(crate) receiver: Line<ReceiverCommand>,
+    pub(crate) sender: CommandSender<SenderCommand>,
+    pub(crate) receiver: CommandSender<ReceiverCommand>,
     pub(crate) send_endpoints: Endpoints,
     pub(crate) send_destinations: SendDestinations,
     pub(crate) receive_endpoints: Endpoints,
@@ -52,7 +52,7 @@ pub(crate) struct Networking {
     /// Images that are not created yet.
     pub(crate) image_queue: ImageQueue,
     /// Response publications that are not received yet.
-    pub(crate) announcements: Vec<Announcement>,
+    pub(crate) announcements: Vec<ResponseSetup>,
     /// Receiver id of the next receive endpoint.
     pub(crate) next_receiver_id: i64,
     /// Congestion control supplied by the embedding application.
@@ -73,7 +73,7 @@ impl Networking {
     pub(crate) fn open_sender(
         &mut self,
         resolved: &ResolvedChannel,
-    ) -> Result<SenderSockets, Refused> {
+    ) -> Result<SenderSockets, OpenError> {
         let endpoints = &self.send_endpoints;
         self.sockets
             .open_sender(resolved, || endpoints.ports().collect())
@@ -83,7 +83,7 @@ impl Networking {
     pub(crate) fn open_receiver(
         &mut self,
         resolved: &ResolvedChannel,
-    ) -> Result<Box<dyn Transport>, Refused> {
+    ) -> Result<Box<dyn Transport>, OpenError> {
         let (endpoints, sources) = (&self.receive_endpoints, &self.receive_destinations);
         let in_use = || endpoints.ports().chain(sources.ports()).collect();
         self.sockets.open_receiver(resolved, in_use)
@@ -94,7 +94,7 @@ impl Networking {
         &mut self,
         resolved: &ResolvedChannel,
         wanted: WantedBuffers,
-    ) -> Result<Box<dyn Transport>, Refused> {
+    ) -> Result<Box<dyn Transport>, OpenError> {
         let (endpoints, sources) = (&self.receive_endpoints, &self.receive_destinations);
         let in_use = || endpoints.ports().chain(sources.ports()).collect();
         self.sockets.open_source(resolved, wanted, in_use)
@@ -131,21 +131,21 @@ impl Networking {
     /// Removes a reference to a send endpoint; closes it with the last one.
     pub(crate) fn leave_send_endpoint(&mut self, id: EndpointId) {
         if self.send_endpoints.remove_reference(id) {
-            self.sender.post(SenderCommand::RemoveEndpoint(id));
+            self.sender.send(SenderCommand::RemoveEndpoint(id));
         }
     }
 
     /// Closes a send endpoint whose first publication could not be created.
     pub(crate) fn abandon_send_endpoint(&mut self, id: EndpointId) {
         if self.send_endpoints.close_if_unused(id) {
-            self.sender.post(SenderCommand::RemoveEndpoint(id));
+            self.sender.send(SenderCommand::RemoveEndpoint(id));
         }
     }
 
     /// Removes a reference to a receive endpoint; closes it with the last one.
     pub(crate) fn leave_receive_endpoint(&mut self, id: EndpointId) {
         if self.receive_endpoints.remove_reference(id) {
-            self.receiver.post(ReceiverCommand::RemoveEndpoint(id));
+            self.receiver.send(ReceiverCommand::RemoveEndpoint(id));
         }
     }
 
@@ -169,7 +169,7 @@ impl Networking {
     pub(crate) fn remove_source(&mut self, endpoint: EndpointId, id: TransportId) -> bool {
         let is_there = self.receive_destinations.leave(endpoint, id);
         if is_there {
-            self.receiver.post(ReceiverCommand::RemoveTransport {
+            self.receiver.send(ReceiverCommand::RemoveTransport {
                 endpoint,
                 transport: id,
             });
@@ -179,7 +179,7 @@ impl Networking {
 
     pub(crate) fn reject_image(&mut self, image_id: ImageId, reason: &str) {
         if let Some(image) = self.images.get(image_id) {
-            self.receiver.post(ReceiverCommand::RejectImage {
+            self.receiver.send(ReceiverCommand::RejectImage {
                 endpoint: image.endpoint,
                 image: image.id,
                 reason: reason.into(),

@@ -11,15 +11,15 @@ use super::super::failure::Failure;
 
 /// Failure to open a socket.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct OpenError {
     /// The failure sent to the client.
     pub(crate) failure: Failure,
     /// True if the address or all ports of the range are in use, which may change.
     pub(crate) is_in_use: bool,
 }
 
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Self {
+impl From<OpenError> for Failure {
+    fn from(refused: OpenError) -> Self {
         refused.failure
     }
 }
@@ -45,7 +45,7 @@ impl PortRange {
         spec: &SocketSpec,
         channel: &str,
         in_use: impl FnOnce() -> BTreeSet<u16>,
-    ) -> Result<Box<dyn Transport>, Refused> {
+    ) -> Result<Box<dyn Transport>, OpenError> {
         let Some(range) = self.range.clone().filter(|_| spec.bind.port() == 0) else {
             return network.open(spec).map_err(|error| refused(&error, channel));
         };
@@ -76,7 +76,7 @@ impl PortRange {
             range.start(),
             range.end()
         ));
-        Err(Refused {
+        Err(OpenError {
             failure,
             is_in_use: true,
         })
@@ -84,8 +84,8 @@ impl PortRange {
 }
 
 /// Returns the failure for a socket that cannot be opened, with a remedy.
-pub(super) fn refused(error: &NetError, channel: &str) -> Refused {
-    Refused {
+pub(super) fn refused(error: &NetError, channel: &str) -> OpenError {
+    OpenError {
         failure: Failure::generic(format!("{error}{}: channel={channel}", advice(error))),
         is_in_use: error.is_address_in_use(),
     }

@@ -3,19 +3,19 @@
 //! Contract: `update_limit` is called on each poll, `tick` once per timer interval; the caller handles the returned
 //! events. The sender's half sends in every state until it is released.
 
-mod life;
+mod state;
 
 use std::sync::Arc;
 
 use taran_core::counters::Counter;
 use taran_core::memory::prefetch_value;
 
+use super::super::limit_update::LimitUpdate;
 use super::super::log_files::LogFile;
-use super::super::motion::Motion;
+use super::super::publication_config::PublicationConfig;
 use super::super::publication_log::PublicationLog;
-use super::super::publication_terms::PublicationTerms;
-use super::super::subscribers::{Subscriber, Subscribers, TetherEvent};
-use super::watch::SenderWatch;
+use super::super::subscribers::{Subscriber, Subscribers, UntetheredEvent};
+use super::wake_conditions::SenderWakeCondition;
 use crate::boundary::{EndpointId, PublicationId, PublicationShared};
 use crate::poll_schedule::{IdleUntil, Pollable};
 
@@ -37,7 +37,7 @@ pub(crate) enum Event {
     /// An unfinished frame was padded over.
     Unblocked,
     /// An untethered spy changed its state.
-    Tether(TetherEvent),
+    Untethered(UntetheredEvent),
     /// The publication is to be removed from the sender.
     Done,
 }
@@ -75,7 +75,7 @@ impl PublicationCounters {
 pub(crate) struct NetworkPublication {
     pub(crate) id: PublicationId,
     pub(crate) endpoint: EndpointId,
-    pub(crate) terms: PublicationTerms,
+    pub(crate) terms: PublicationConfig,
     pub(crate) log: PublicationLog,
     pub(crate) counters: PublicationCounters,
     /// Local subscribers.
@@ -93,12 +93,12 @@ pub(crate) struct NetworkPublication {
 }
 
 impl Pollable for NetworkPublication {
-    type Wake = SenderWatch;
+    type Wake = SenderWakeCondition;
 
     /// While spies have consumed what was sent, the limit stays as it is until the sender advances.
-    fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<SenderWatch>> {
+    fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<SenderWakeCondition>> {
         // The snapshot comes first: later changes are detected by the wake condition.
-        let watch = SenderWatch::new(&self.shared);
+        let watch = SenderWakeCondition::new(&self.shared);
         let position = watch.position();
         let is_quiet = self.state == State::Active
             && self.references > 0
@@ -117,7 +117,7 @@ impl Pollable for NetworkPublication {
 impl NetworkPublication {
     pub(crate) fn new(
         endpoint: EndpointId,
-        terms: PublicationTerms,
+        terms: PublicationConfig,
         log: PublicationLog,
         counters: PublicationCounters,
         shared: Arc<PublicationShared>,
@@ -205,22 +205,22 @@ impl NetworkPublication {
     }
 
     /// Samples the producer position and updates the limit. Cheap when nothing changed.
-    pub(crate) fn update_limit(&mut self) -> Motion {
+    pub(crate) fn update_limit(&mut self) -> LimitUpdate {
         if self.state == State::Draining && self.sender_position() >= self.log.producer_position() {
             // Set here, so that the receiver learns of the end before the next timer tick.
             self.shared.conductor_end_of_stream();
         }
         if self.state != State::Active || self.references == 0 {
-            return Motion::Still;
+            return LimitUpdate::Idle;
         }
         let has_subscribers = self.has_subscribers();
         if self.is_shut && !has_subscribers {
-            return Motion::Still;
+            return LimitUpdate::Idle;
         }
         let (producer, has_published) = self.sample_publisher();
         let has_moved = self.move_limit(producer, has_subscribers);
         self.is_shut = !has_subscribers && !has_published && !has_moved;
-        Motion::of(has_published, has_moved)
+        LimitUpdate::new(has_published, has_moved)
     }
 
     /// Samples the producer position. Returns it, and true if it has changed.

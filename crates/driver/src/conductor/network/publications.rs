@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taran_protocol::uri::ResponseCorrelation;
 
-use super::super::motion;
-use super::super::streams::{Streams, Whereabouts};
+use super::super::limit_update;
+use super::super::publication_index::{PublicationIndex, PublicationKey};
 use super::publication::NetworkPublication;
 use crate::boundary::{EndpointId, PublicationId};
 use crate::poll_schedule::{AgentLoad, LONG_SWEEP_PERIOD_NS, PollSchedule, Slot};
@@ -15,7 +15,7 @@ use crate::poll_schedule::{AgentLoad, LONG_SWEEP_PERIOD_NS, PollSchedule, Slot};
 pub(crate) struct NetworkPublications {
     rounds: PollSchedule<NetworkPublication>,
     seats: BTreeMap<PublicationId, Slot>,
-    streams: Streams<EndpointId>,
+    streams: PublicationIndex<EndpointId>,
     /// Entity tag and registration id.
     tags: BTreeSet<(i64, i64)>,
 }
@@ -26,7 +26,7 @@ impl Default for NetworkPublications {
         Self {
             rounds: PollSchedule::with_sweep_period(LONG_SWEEP_PERIOD_NS),
             seats: BTreeMap::new(),
-            streams: Streams::default(),
+            streams: PublicationIndex::default(),
             tags: BTreeSet::new(),
         }
     }
@@ -138,7 +138,7 @@ impl NetworkPublications {
 
     /// Updates limits; returns how many were raised. Called in every duty cycle.
     pub(crate) fn update_limits(&mut self, now_ns: i64, pace: AgentLoad) -> usize {
-        motion::turn(
+        limit_update::turn(
             &mut self.rounds,
             now_ns,
             pace,
@@ -147,8 +147,8 @@ impl NetworkPublications {
     }
 }
 
-fn whereabouts(publication: &NetworkPublication) -> Whereabouts<EndpointId> {
-    Whereabouts {
+fn whereabouts(publication: &NetworkPublication) -> PublicationKey<EndpointId> {
+    PublicationKey {
         registration_id: publication.id.0,
         channel: publication.endpoint,
         stream_id: publication.terms.stream_id,

@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use taran_net::{BufferLimits, MulticastSpec, NetError, Network, SocketSpec, Transport};
 use taran_protocol::log::SocketBufferLengths;
 
-use super::super::publication_terms::LogSocketBuffers;
+use super::super::publication_config::LogSocketBuffers;
 use super::addresses::ResolvedChannel;
 use super::endpoints::WantedBuffers;
-use super::ports::{PortRange, Refused, refused};
+use super::ports::{OpenError, PortRange, refused};
 use crate::context::SocketSettings;
 
 /// Sockets of a send endpoint.
@@ -109,7 +109,7 @@ impl Sockets {
         &mut self,
         resolved: &ResolvedChannel,
         in_use: impl FnOnce() -> BTreeSet<u16>,
-    ) -> Result<SenderSockets, Refused> {
+    ) -> Result<SenderSockets, OpenError> {
         if resolved.roles.multicast && !resolved.has_destinations() {
             return self.open_group_sender(resolved);
         }
@@ -121,7 +121,10 @@ impl Sockets {
     }
 
     /// Opens a socket that sends to the data group and one that listens to the control group (docs/spec/wire.md §2.5).
-    fn open_group_sender(&mut self, resolved: &ResolvedChannel) -> Result<SenderSockets, Refused> {
+    fn open_group_sender(
+        &mut self,
+        resolved: &ResolvedChannel,
+    ) -> Result<SenderSockets, OpenError> {
         let roles = &resolved.roles;
         let refused = |error: NetError| refused(&error, resolved.text());
         let control = self.group_spec(resolved, Some(roles.remote_control.ip()));
@@ -150,7 +153,7 @@ impl Sockets {
         &mut self,
         resolved: &ResolvedChannel,
         in_use: impl FnOnce() -> BTreeSet<u16>,
-    ) -> Result<Box<dyn Transport>, Refused> {
+    ) -> Result<Box<dyn Transport>, OpenError> {
         let mut spec = self.spec(resolved, resolved.roles.local);
         if self.connect && !resolved.has_destinations() && !resolved.is_response() {
             spec.connect = Some(resolved.roles.remote_data);
@@ -173,7 +176,7 @@ impl Sockets {
         &mut self,
         resolved: &ResolvedChannel,
         in_use: impl FnOnce() -> BTreeSet<u16>,
-    ) -> Result<Box<dyn Transport>, Refused> {
+    ) -> Result<Box<dyn Transport>, OpenError> {
         let wanted = self.wanted(resolved);
         self.open_source(resolved, wanted, in_use)
     }
@@ -184,7 +187,7 @@ impl Sockets {
         resolved: &ResolvedChannel,
         wanted: WantedBuffers,
         in_use: impl FnOnce() -> BTreeSet<u16>,
-    ) -> Result<Box<dyn Transport>, Refused> {
+    ) -> Result<Box<dyn Transport>, OpenError> {
         let data = resolved.roles.remote_data;
         let spec = if resolved.roles.multicast {
             self.group_spec(resolved, Some(data.ip()))

@@ -3,12 +3,12 @@
 use taran_protocol::event::EventCode;
 
 use super::super::network::ImageEvent;
-use super::super::owners::Owners;
-use super::tethering::{Follow, Told};
+use super::super::state::ConductorState;
+use super::untethered::{Notifier, TrackPosition};
 use crate::boundary::{ReceiverCommand, SubscriberPosition};
 use crate::event_log::Fact;
 
-impl Owners {
+impl ConductorState {
     pub(super) fn tick_images(&mut self) {
         let Self {
             networking,
@@ -19,7 +19,7 @@ impl Owners {
             events,
             ..
         } = self;
-        let mut told = Told {
+        let mut told = Notifier {
             replies,
             subscriptions,
             counters,
@@ -43,33 +43,35 @@ impl Owners {
                         }
                         left.push(endpoint);
                         told.unavailable(id.0, image.subscribers.with_image());
-                        networking.receiver.post(ReceiverCommand::RemoveImage {
+                        networking.receiver.send(ReceiverCommand::RemoveImage {
                             endpoint,
                             image: id,
                         });
                         if image.rejoin {
                             let (session_id, stream_id) = (image.session_id, image.stream_id);
-                            networking.receiver.post(ReceiverCommand::RemoveCoolDown {
+                            networking.receiver.send(ReceiverCommand::RemoveCoolDown {
                                 endpoint,
                                 session_id,
                                 stream_id,
                             });
                         }
                     }
-                    ImageEvent::Tether(step) => {
+                    ImageEvent::Untethered(step) => {
                         step.log(events, image.stream_id, image.session_id);
                         told.tethered(image, step, now.nanos, |follow| {
-                            networking.receiver.post(match follow {
-                                Follow::Begin(position) => ReceiverCommand::AddSubscriber {
+                            networking.receiver.send(match follow {
+                                TrackPosition::Start(position) => ReceiverCommand::AddSubscriber {
                                     endpoint,
                                     image: id,
                                     subscriber: SubscriberPosition { position },
                                 },
-                                Follow::End(counter_id) => ReceiverCommand::RemoveSubscriber {
-                                    endpoint,
-                                    image: id,
-                                    counter_id,
-                                },
+                                TrackPosition::Stop(counter_id) => {
+                                    ReceiverCommand::RemoveSubscriber {
+                                        endpoint,
+                                        image: id,
+                                        counter_id,
+                                    }
+                                }
                             });
                         });
                     }

@@ -2,14 +2,14 @@
 
 use taran_protocol::counter::SystemCounter;
 
-use super::super::clients::Publication;
+use super::super::clients::PublicationRef;
 use super::super::events::{publication_ends, publication_revoked};
 use super::super::ipc::Event;
-use super::super::owners::Owners;
+use super::super::state::ConductorState;
 use super::PUBLICATIONS_PER_CYCLE;
-use super::tethering::Told;
+use super::untethered::Notifier;
 
-impl Owners {
+impl ConductorState {
     /// Ticks the next publications of the sweep.
     pub(super) fn tick_ipc(&mut self) {
         let Some(from) = self.ticking.ipc else {
@@ -28,7 +28,7 @@ impl Owners {
             ticking,
             ..
         } = self;
-        let mut told = Told {
+        let mut told = Notifier {
             replies,
             subscriptions,
             counters,
@@ -56,7 +56,7 @@ impl Owners {
                         joinable.push(id);
                     }
                     Event::Done => done.push(id),
-                    Event::Tether(step) => {
+                    Event::Untethered(step) => {
                         step.log(events, stream_id, session_id);
                         // No agent tracks these positions.
                         told.tethered(publication, step, now.nanos, |_| {});
@@ -65,7 +65,7 @@ impl Owners {
             }
         }
         for id in joinable {
-            self.join_subscriptions(Publication::Ipc(id));
+            self.join_subscriptions(PublicationRef::Ipc(id));
         }
         for id in done {
             self.free_ipc(id);

@@ -4,13 +4,13 @@
 mod images;
 mod ipc;
 mod publications;
-mod tethering;
+mod untethered;
 
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::response::Response;
 
-use super::clients::{Departure, Publication};
-use super::owners::Owners;
+use super::clients::{ClientExit, PublicationRef};
+use super::state::ConductorState;
 use crate::poll_schedule::AgentLoad;
 
 /// Maximum number of publications of each kind ticked per duty cycle, so that ten thousand do not stall a cycle.
@@ -18,12 +18,12 @@ const PUBLICATIONS_PER_CYCLE: usize = 128;
 
 /// Positions of the timer in the publications; `None` when all have been ticked.
 #[derive(Debug, Default)]
-pub(crate) struct Ticking {
+pub(crate) struct TimerSweep {
     ipc: Option<usize>,
     network: Option<usize>,
 }
 
-impl Ticking {
+impl TimerSweep {
     /// Starts a sweep, unless one is in progress.
     fn begin(&mut self) {
         self.ipc.get_or_insert(0);
@@ -35,7 +35,7 @@ impl Ticking {
     }
 }
 
-impl Owners {
+impl ConductorState {
     /// Handles the timer. Returns the ids of removed clients.
     pub(crate) fn on_timer(&mut self) -> Vec<i64> {
         let timeout_ns = self.settings.timers.client_liveness_ns;
@@ -54,7 +54,7 @@ impl Owners {
     }
 
     /// Removes a client and releases all its resources.
-    fn depart(&mut self, departure: Departure) {
+    fn depart(&mut self, departure: ClientExit) {
         let client_id = departure.client_id;
         let Some(client) = self.clients.remove(client_id) else {
             return;
@@ -81,14 +81,14 @@ impl Owners {
     }
 
     /// Removes the reference of an add command to a publication.
-    pub(crate) fn release_publication(&mut self, publication: Publication) {
+    pub(crate) fn release_publication(&mut self, publication: PublicationRef) {
         match publication {
-            Publication::Ipc(id) => {
+            PublicationRef::Ipc(id) => {
                 if let Some(publication) = self.ipc.find(id) {
                     publication.remove_reference();
                 }
             }
-            Publication::Network(id) => self.networking.release_publication(id),
+            PublicationRef::Network(id) => self.networking.release_publication(id),
         }
     }
 

@@ -4,12 +4,12 @@ use taran_protocol::counter::SystemCounter;
 
 use super::super::events::publication_revoked;
 use super::super::network::PublicationEvent;
-use super::super::owners::Owners;
+use super::super::state::ConductorState;
 use super::PUBLICATIONS_PER_CYCLE;
-use super::tethering::{Follow, Told};
+use super::untethered::{Notifier, TrackPosition};
 use crate::boundary::SenderCommand;
 
-impl Owners {
+impl ConductorState {
     /// Ticks the next publications of the sweep.
     pub(super) fn tick_network_publications(&mut self) {
         let Some(from) = self.ticking.network else {
@@ -26,7 +26,7 @@ impl Owners {
             ticking,
             ..
         } = self;
-        let mut told = Told {
+        let mut told = Notifier {
             replies,
             subscriptions,
             counters,
@@ -50,16 +50,16 @@ impl Owners {
                     PublicationEvent::Unblocked => {
                         system.get(SystemCounter::UnblockedPublications).increment();
                     }
-                    PublicationEvent::Tether(step) => {
+                    PublicationEvent::Untethered(step) => {
                         step.log(events, stream_id, session_id);
                         told.tethered(found, step, now.nanos, |follow| {
-                            networking.sender.post(match follow {
-                                Follow::Begin(position) => SenderCommand::AddSpy {
+                            networking.sender.send(match follow {
+                                TrackPosition::Start(position) => SenderCommand::AddSpy {
                                     endpoint,
                                     publication,
                                     position,
                                 },
-                                Follow::End(counter_id) => SenderCommand::RemoveSpy {
+                                TrackPosition::Stop(counter_id) => SenderCommand::RemoveSpy {
                                     endpoint,
                                     publication,
                                     counter_id,
@@ -68,7 +68,7 @@ impl Owners {
                         });
                     }
                     PublicationEvent::Done => {
-                        networking.sender.post(SenderCommand::RemovePublication {
+                        networking.sender.send(SenderCommand::RemovePublication {
                             endpoint,
                             publication,
                         });

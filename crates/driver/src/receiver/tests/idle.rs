@@ -98,7 +98,7 @@ fn image_with_gap_does_not_idle() {
 #[test]
 fn rejected_or_announcing_image_does_not_idle_before_sending() {
     let mut fixture = acknowledged();
-    fixture.command(ReceiverCommand::AnnounceResponse {
+    fixture.command(ReceiverCommand::SetResponseSession {
         endpoint: ENDPOINT,
         image: IMAGE,
         session_id: Some(7),

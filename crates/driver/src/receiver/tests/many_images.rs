@@ -226,7 +226,7 @@ fn rejection_is_sent_at_status_message_deadline_and_repeated() {
 #[test]
 fn response_setup_is_sent_at_once() {
     takes_the_same(0, |fixture| {
-        fixture.command(ReceiverCommand::AnnounceResponse {
+        fixture.command(ReceiverCommand::SetResponseSession {
             endpoint: ENDPOINT,
             image: IMAGE,
             session_id: Some(7),

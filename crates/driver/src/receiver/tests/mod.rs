@@ -110,7 +110,7 @@ impl ReceiverFixture {
                 transport: Box::new(fixture.socket.clone()),
                 control_group: None,
                 explicit_control: None,
-                unheard_timeout_ns: None,
+                re_resolution_timeout_ns: None,
                 grows: false,
             }],
             receiver_id: RECEIVER,

@@ -64,7 +64,7 @@ fn added_transport_gets_buffer_for_all_images() {
         transport: Box::new(socket.clone()),
         control_group: None,
         explicit_control: None,
-        unheard_timeout_ns: None,
+        re_resolution_timeout_ns: None,
         grows: true,
     };
     let transport = ReceiveTransport::new(spec, "aeron:udp?endpoint=10.0.0.1:4041".into());

@@ -169,7 +169,7 @@ fn explicit_control_address_is_sent_setup_request_every_second() {
     let control = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 8), 7));
     let mut fixture = ReceiverFixture::with(|spec| {
         spec.transports[0].explicit_control = Some(control);
-        spec.transports[0].unheard_timeout_ns = Some(5_000 * MS);
+        spec.transports[0].re_resolution_timeout_ns = Some(5_000 * MS);
     });
     let mut request = hex(ELICIT);
     request[8..16].fill(0);
@@ -186,7 +186,7 @@ fn explicit_control_address_is_sent_setup_request_every_second() {
     fixture.sent_after(4_000 * MS);
     assert!(matches!(
         fixture.event(),
-        Some(ConductorEvent::ReceiveTransportUnheard {
+        Some(ConductorEvent::ReResolveControl {
             transport: TransportId(1),
             ..
         })

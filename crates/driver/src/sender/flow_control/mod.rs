@@ -9,7 +9,7 @@ mod slowest;
 
 use std::fmt::Debug;
 
-use crate::boundary::FlowControlSpec;
+use crate::boundary::SenderFlowControlSpec;
 
 /// A status message that was accepted, as flow control sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,12 +95,12 @@ pub struct FlowControlRequest<'a> {
 pub type FlowControlSupplier =
     Box<dyn FnMut(&FlowControlRequest<'_>) -> Option<Box<dyn FlowControl>> + Send>;
 
-pub(super) fn build(spec: FlowControlSpec) -> Box<dyn FlowControl> {
+pub(super) fn build(spec: SenderFlowControlSpec) -> Box<dyn FlowControl> {
     match spec {
-        FlowControlSpec::Max {
+        SenderFlowControlSpec::Max {
             retransmit_window_multiple,
         } => Box::new(max::Max::new(retransmit_window_multiple)),
-        FlowControlSpec::Slowest(spec) => Box::new(slowest::Slowest::new(spec)),
-        FlowControlSpec::Custom(strategy) => strategy,
+        SenderFlowControlSpec::Min(spec) => Box::new(slowest::Slowest::new(spec)),
+        SenderFlowControlSpec::Custom(strategy) => strategy,
     }
 }

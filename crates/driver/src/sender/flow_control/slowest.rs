@@ -2,12 +2,12 @@
 
 use super::super::present::Present;
 use super::{FlowControl, StatusReport};
-use crate::boundary::SlowestSpec;
+use crate::boundary::MinFlowControlSpec;
 
 #[derive(Debug)]
 pub(super) struct Slowest {
     receivers: Present<Receiver>,
-    spec: SlowestSpec,
+    spec: MinFlowControlSpec,
     /// One that counts has asked for a SETUP that was not sent yet.
     is_joined_by_one: bool,
     hold: Option<Hold>,
@@ -33,7 +33,7 @@ struct Hold {
 }
 
 impl Slowest {
-    pub(super) fn new(spec: SlowestSpec) -> Self {
+    pub(super) fn new(spec: MinFlowControlSpec) -> Self {
         Self {
             receivers: Present::beyond(spec.timeout_ns),
             spec,
@@ -227,7 +227,7 @@ mod tests {
     impl Bench {
         fn new(group_tag: Option<i64>, min_size: usize) -> Self {
             let count = Counter::detached();
-            let spec = SlowestSpec {
+            let spec = MinFlowControlSpec {
                 group_tag,
                 min_size,
                 timeout_ns: TIMEOUT,

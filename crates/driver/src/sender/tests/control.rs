@@ -405,7 +405,7 @@ fn an_unconnected_socket_names_its_peer_on_every_send() {
         data: Box::new(socket.clone()),
         control: None,
         destination: Destination::Address(address),
-        unheard_timeout_ns: Some(5_000 * MS),
+        re_resolution_timeout_ns: Some(5_000 * MS),
         seed: 1,
     });
     rig.command(SenderCommand::AddEndpoint(Box::new(endpoint)));
@@ -423,7 +423,7 @@ fn an_unconnected_socket_names_its_peer_on_every_send() {
     rig.cycle_after(5_001 * MS);
     assert!(matches!(
         rig.events.try_recv(),
-        Some(ConductorEvent::SendEndpointUnheard(EndpointId(10)))
+        Some(ConductorEvent::ReResolveEndpoint(EndpointId(10)))
     ));
     rig.command(SenderCommand::ChangeDestination {
         destination: None,
@@ -455,12 +455,12 @@ fn a_peer_that_moved_where_there_is_no_way_yet_is_reached_once_there_is() {
 #[test]
 fn strangers_do_not_keep_a_silent_peer_from_being_looked_up_again() {
     let mut rig = Rig::with_endpoint(|endpoint| {
-        endpoint.unheard_timeout_ns = Some(5_000 * MS);
+        endpoint.re_resolution_timeout_ns = Some(5_000 * MS);
     });
     let unheard = |rig: &mut Rig| {
         matches!(
             rig.events.try_recv(),
-            Some(ConductorEvent::SendEndpointUnheard(ENDPOINT))
+            Some(ConductorEvent::ReResolveEndpoint(ENDPOINT))
         )
     };
     for _ in 0..6 {
@@ -485,15 +485,16 @@ fn more_receivers_than_are_waited_for_are_an_error() {
         let mut rig = Rig::with(|spec| {
             spec.is_group = true;
             if is_slowest {
-                spec.flow_control = FlowControlSpec::Slowest(crate::boundary::SlowestSpec {
-                    group_tag: None,
-                    min_size: 0,
-                    // Longer than receivers are kept otherwise.
-                    timeout_ns: i64::MAX,
-                    retransmit_window_multiple: 4,
-                    receivers: Counter::detached(),
-                    log: stream_log(),
-                });
+                spec.flow_control =
+                    SenderFlowControlSpec::Min(crate::boundary::MinFlowControlSpec {
+                        group_tag: None,
+                        min_size: 0,
+                        // Longer than receivers are kept otherwise.
+                        timeout_ns: i64::MAX,
+                        retransmit_window_multiple: 4,
+                        receivers: Counter::detached(),
+                        log: stream_log(),
+                    });
                 spec.connection_timeout_ns = 0;
             }
         });

@@ -167,7 +167,7 @@ fn a_name_without_an_address_is_asked_for_again_every_five_seconds() {
         rig.cycle_after(MS);
         assert!(matches!(
             rig.events.try_recv(),
-            Some(ConductorEvent::DestinationUnheard {
+            Some(ConductorEvent::ReResolveDestination {
                 endpoint: ENDPOINT,
                 destination: 11
             })
@@ -212,7 +212,7 @@ fn a_named_receiver_that_speaks_from_elsewhere_is_looked_up_and_so_is_its_succes
         let event = rig.events.try_recv();
         matches!(
             event,
-            Some(ConductorEvent::DestinationUnheard {
+            Some(ConductorEvent::ReResolveDestination {
                 destination: 11,
                 ..
             })

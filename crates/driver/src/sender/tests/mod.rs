@@ -26,8 +26,8 @@ use taran_protocol::position::{TermGeometry, align32};
 
 use super::*;
 use crate::boundary::{
-    Destination, EndpointId, FlowControlSpec, PublicationId, PublicationShared, RetransmitSpec,
-    SendEndpointSpec, SenderPublicationSpec,
+    Destination, EndpointId, PublicationId, PublicationShared, RetransmitSpec, SendEndpointSpec,
+    SenderFlowControlSpec, SenderPublicationSpec,
 };
 use crate::testing::*;
 
@@ -122,7 +122,7 @@ impl Rig {
             data: Box::new(rig.socket.clone()),
             control: None,
             destination,
-            unheard_timeout_ns: None,
+            re_resolution_timeout_ns: None,
             seed: 1,
         };
         change_endpoint(&mut endpoint);
@@ -153,7 +153,7 @@ impl Rig {
             is_response: false,
             signals_end_of_stream: true,
             spies_simulate_connection: false,
-            flow_control: FlowControlSpec::Max {
+            flow_control: SenderFlowControlSpec::Max {
                 retransmit_window_multiple: 16,
             },
             retransmit: RetransmitSpec {

@@ -37,7 +37,8 @@ fn calm(idles_until_ns: Option<i64>) -> (Rig, Arc<AtomicUsize>) {
         ..Asked::default()
     };
     let looks = Arc::clone(&asked.times);
-    let mut rig = Rig::with(|spec| spec.flow_control = FlowControlSpec::Custom(Box::new(asked)));
+    let mut rig =
+        Rig::with(|spec| spec.flow_control = SenderFlowControlSpec::Custom(Box::new(asked)));
     rig.connect(4_096);
     for _ in 0..3 {
         rig.cycle_after(101 * MS);

@@ -11,7 +11,7 @@ use super::neighbors::Neighbors;
 
 /// A bootstrap neighbor. Its name may be resolved to another address later.
 #[derive(Debug)]
-pub(super) struct Bootstrap {
+pub(super) struct BootstrapNeighbor {
     text: String,
     /// The parsed address, or the error in the text.
     address: Result<Address, String>,
@@ -21,7 +21,7 @@ pub(super) struct Bootstrap {
     asked: bool,
 }
 
-impl Bootstrap {
+impl BootstrapNeighbor {
     pub(super) fn new(index: usize, text: &str, counters: &mut Counters) -> Result<Self, Failure> {
         Ok(Self {
             address: Address::parse(text).map_err(|needed| format!("it must be {needed}")),

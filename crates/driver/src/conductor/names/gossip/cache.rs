@@ -10,7 +10,7 @@ use taran_protocol::frame::ResolutionEntry;
 const ENTRIES_MAX: usize = 4096;
 
 /// Maximum number of names known only from third parties. The rest is for drivers that announce themselves.
-const HEARSAY_MAX: usize = 1024;
+const INDIRECT_MAX: usize = 1024;
 
 /// Cache key: a name and an address family. Keys are ordered, so that an iteration can be continued.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +57,7 @@ impl Cache {
             }
             return;
         }
-        let has_room = is_self || self.hearsay < HEARSAY_MAX;
+        let has_room = is_self || self.hearsay < INDIRECT_MAX;
         if has_room && self.entries.len() < ENTRIES_MAX {
             self.hearsay += usize::from(!is_self);
             let entry = Entry {
@@ -157,16 +157,16 @@ mod tests {
             }
             cache.len()
         };
-        assert_eq!(tell(0..HEARSAY_MAX + 10, false), HEARSAY_MAX);
-        assert_eq!(tell(0..10, true), HEARSAY_MAX, "they are known");
-        assert_eq!(tell(9_000..9_020, false), HEARSAY_MAX + 10);
+        assert_eq!(tell(0..INDIRECT_MAX + 10, false), INDIRECT_MAX);
+        assert_eq!(tell(0..10, true), INDIRECT_MAX, "they are known");
+        assert_eq!(tell(9_000..9_020, false), INDIRECT_MAX + 10);
         assert_eq!(tell(10_000..20_000, true), ENTRIES_MAX);
         assert!(cache.forget_before(1));
-        let again = HEARSAY_MAX as i64;
+        let again = INDIRECT_MAX as i64;
         for number in 0..again {
             cache.learn(&number.to_le_bytes(), address("10.0.0.1:1"), 1, false);
         }
-        assert_eq!(cache.len(), HEARSAY_MAX);
+        assert_eq!(cache.len(), INDIRECT_MAX);
     }
 
     #[test]

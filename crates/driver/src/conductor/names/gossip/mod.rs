@@ -19,7 +19,7 @@ use taran_protocol::error_code::ErrorCode;
 use taran_protocol::frame::{Frame, ResolutionEntry};
 use taran_protocol::uri::Host;
 
-use bootstrap::Bootstrap;
+use bootstrap::BootstrapNeighbor;
 use cache::{Cache, Key};
 use neighbors::Neighbors;
 use socket::Socket;
@@ -27,7 +27,7 @@ use socket::Socket;
 use super::super::counters::Counters;
 use super::super::failure::Failure;
 use super::preferred;
-use super::resolver::Found;
+use super::resolver::Resolution;
 use crate::context::GossipSettings;
 use crate::event_log::EventLog;
 use crate::faults::Faults;
@@ -48,7 +48,7 @@ pub(crate) struct GossipCounters {
 
 /// Times at which the next actions are due.
 #[derive(Debug)]
-struct Due {
+struct GossipTimers {
     work_ns: i64,
     announce_ns: i64,
     tell_ns: i64,
@@ -57,13 +57,13 @@ struct Due {
 
 /// Round of self announcements: the neighbor served last.
 #[derive(Debug, Default)]
-struct Announcing {
+struct SelfAnnounceRound {
     peer: Option<SocketAddr>,
 }
 
 /// Round of cache entries: the last name of the previous frame, and the neighbor that got the current frame last.
 #[derive(Debug, Default)]
-struct Telling {
+struct CacheGossipRound {
     told: Option<Key>,
     peer: Option<SocketAddr>,
 }
@@ -75,12 +75,12 @@ pub(crate) struct Gossip {
     socket: Socket,
     cache: Cache,
     neighbors: Neighbors,
-    bootstrap: Vec<Bootstrap>,
+    bootstrap: Vec<BootstrapNeighbor>,
     /// Next bootstrap neighbor to check for a lookup.
     unasked: usize,
-    due: Due,
-    announcing: Option<Announcing>,
-    telling: Option<Telling>,
+    due: GossipTimers,
+    announcing: Option<SelfAnnounceRound>,
+    telling: Option<CacheGossipRound>,
     neighbor_count: Counter,
     cache_size: Counter,
     invalid_packets: Counter,
@@ -102,11 +102,12 @@ impl Gossip {
         let neighbor_count = counters.resolver_neighbors(socket.local_address())?;
         let cache_size = counters.resolver_cache_entries(&settings.name)?;
         let bootstrap = settings.bootstrap.iter().enumerate();
-        let bootstrap = bootstrap.map(|(index, text)| Bootstrap::new(index, text, counters));
+        let bootstrap =
+            bootstrap.map(|(index, text)| BootstrapNeighbor::new(index, text, counters));
         Ok(Self {
             bootstrap: bootstrap.collect::<Result<_, _>>()?,
             unasked: 0,
-            due: Due {
+            due: GossipTimers {
                 work_ns: now.nanos,
                 announce_ns: now.nanos,
                 tell_ns: now.nanos + settings.neighbor_interval_ns,
@@ -179,7 +180,7 @@ impl Gossip {
     pub(crate) fn looked_up(
         &mut self,
         index: usize,
-        found: &Found,
+        found: &Resolution,
         now: Now,
         counters: &mut Counters,
     ) {
@@ -249,7 +250,10 @@ impl Gossip {
 
     /// Announces this driver to the bootstrap neighbors.
     fn announce_to_starts(&mut self, now: Now) {
-        let starts = self.bootstrap.iter().filter_map(Bootstrap::resolved);
+        let starts = self
+            .bootstrap
+            .iter()
+            .filter_map(BootstrapNeighbor::resolved);
         let entry = own_entry(&self.settings, self.socket.local_address());
         self.socket.send(now, std::iter::once(entry), starts);
     }

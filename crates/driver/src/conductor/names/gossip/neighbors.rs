@@ -13,7 +13,7 @@ const NEIGHBORS_MAX: usize = 1024;
 
 /// Maximum number of neighbors known only from third parties. A live neighbor announces itself as soon as it is sent
 /// to, which makes room for the next.
-const HEARSAY_MAX: usize = 64;
+const INDIRECT_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
 struct Neighbor {
@@ -62,7 +62,7 @@ impl Neighbors {
             }
             return;
         }
-        let has_room = is_self || self.hearsay < HEARSAY_MAX;
+        let has_room = is_self || self.hearsay < INDIRECT_MAX;
         if has_room && self.known.len() < NEIGHBORS_MAX {
             self.hearsay += usize::from(!is_self);
             let neighbor = Neighbor {
@@ -144,14 +144,14 @@ mod tests {
             }
             neighbors.len()
         };
-        assert_eq!(learn(1, 2_000, false), HEARSAY_MAX);
-        assert_eq!(learn(1, 4, true), HEARSAY_MAX, "they are known");
-        assert_eq!(learn(2, 2_000, false), HEARSAY_MAX + 4);
+        assert_eq!(learn(1, 2_000, false), INDIRECT_MAX);
+        assert_eq!(learn(1, 4, true), INDIRECT_MAX, "they are known");
+        assert_eq!(learn(2, 2_000, false), INDIRECT_MAX + 4);
         assert_eq!(learn(3, 2_000, true), NEIGHBORS_MAX);
         assert!(neighbors.forget_before(11));
         for address in addresses(4) {
             neighbors.learn(address, 20, false);
         }
-        assert_eq!(neighbors.len(), HEARSAY_MAX);
+        assert_eq!(neighbors.len(), INDIRECT_MAX);
     }
 }

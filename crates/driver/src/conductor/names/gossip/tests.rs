@@ -93,7 +93,7 @@ impl Rig {
         self.turn_after(10 * MS);
     }
 
-    fn looked_up(&mut self, index: usize, found: &Found) {
+    fn looked_up(&mut self, index: usize, found: &Resolution) {
         let now = at(self.now_ns);
         self.gossip.looked_up(index, found, now, &mut self.counters);
     }

@@ -5,35 +5,35 @@ use std::sync::Arc;
 use taran_protocol::uri::ResponseCorrelation;
 
 use super::super::network::{Endpoint, PublicationCounters};
-use super::super::owners::Owners;
+use super::super::publication_config::PublicationConfig;
 use super::super::publication_log::PublicationLog;
-use super::super::publication_terms::PublicationTerms;
+use super::super::state::ConductorState;
 use crate::boundary::{
-    EndpointId, FlowControlSpec, PublicationId, PublicationShared, RetransmitSpec,
+    EndpointId, PublicationId, PublicationShared, RetransmitSpec, SenderFlowControlSpec,
     SenderPublicationSpec,
 };
 use crate::timestamps::SendTimestamp;
 
 /// Group parameters of a send endpoint.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Group {
+pub(super) struct GroupInfo {
     pub(super) is_group: bool,
     pub(super) ttl: u8,
 }
 
 /// Parameters of the sender's half that are not part of the publication configuration.
 #[derive(Debug)]
-pub(super) struct Half {
+pub(super) struct SenderParams {
     pub(super) endpoint: EndpointId,
-    pub(super) group: Group,
+    pub(super) group: GroupInfo,
     pub(super) start_position: i64,
-    pub(super) flow_control: FlowControlSpec,
+    pub(super) flow_control: SenderFlowControlSpec,
 }
 
-impl Owners {
-    pub(super) fn group(&self, endpoint: EndpointId) -> Group {
+impl ConductorState {
+    pub(super) fn group(&self, endpoint: EndpointId) -> GroupInfo {
         let endpoint = self.networking.send_endpoints.get(endpoint);
-        Group {
+        GroupInfo {
             is_group: endpoint.is_some_and(Endpoint::is_group),
             ttl: endpoint.map_or(0, |endpoint| endpoint.ttl),
         }
@@ -49,15 +49,15 @@ impl Owners {
 
     pub(super) fn sender_half(
         &self,
-        half: Half,
-        terms: &PublicationTerms,
+        half: SenderParams,
+        terms: &PublicationConfig,
         log: &PublicationLog,
         counters: &PublicationCounters,
         shared: &Arc<PublicationShared>,
     ) -> SenderPublicationSpec {
         let settings = &self.settings.publication;
         let params = &terms.params;
-        let Half {
+        let SenderParams {
             endpoint,
             group,
             start_position,

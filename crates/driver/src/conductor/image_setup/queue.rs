@@ -22,12 +22,12 @@ const BYTES: usize = 16 * 1024 * 1024;
 pub(crate) struct ImageQueue {
     asked: VecDeque<CreateImage>,
     pending: Vec<PendingImage>,
-    under_way: BTreeMap<EndpointId, UnderWay>,
+    under_way: BTreeMap<EndpointId, InFlight>,
 }
 
 /// Files in creation for an endpoint.
 #[derive(Debug, Clone, Copy, Default)]
-struct UnderWay {
+struct InFlight {
     files: usize,
     bytes: usize,
 }

@@ -15,7 +15,7 @@ const BYTES: usize = 256 * 1024 * 1024;
 
 /// A log file requested for a queued command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Foreseen {
+pub(crate) struct Preallocation {
     /// Ticket of the file request.
     pub(crate) ticket: u64,
     pub(crate) stream_id: i32,
@@ -24,38 +24,38 @@ pub(crate) struct Foreseen {
 
 /// Status of a preallocated file.
 #[derive(Debug)]
-pub(crate) enum Outlook {
-    Made(LogFile),
-    UnderWay,
+pub(crate) enum PreallocationStatus {
+    Ready(LogFile),
+    InFlight,
     /// Creation failed, or the file was not preallocated.
-    Nothing,
+    Unavailable,
 }
 
 #[derive(Debug)]
-struct Expected {
-    of: Foreseen,
+struct Entry {
+    of: Preallocation,
     made: Option<LogFile>,
 }
 
 /// All preallocated files.
 #[derive(Debug, Default)]
-pub(crate) struct Foresight {
-    files: BTreeMap<u64, Expected>,
+pub(crate) struct LogPreallocator {
+    files: BTreeMap<u64, Entry>,
     streams: BTreeSet<i32>,
     bytes: usize,
 }
 
-impl Foresight {
+impl LogPreallocator {
     /// Returns true if a file of `length` bytes may be preallocated. One per stream, since further commands for the
     /// stream are likely to share the publication.
     pub(crate) fn has_room(&self, stream_id: i32, length: usize) -> bool {
         self.bytes + length <= BYTES && !self.streams.contains(&stream_id)
     }
 
-    pub(crate) fn expect(&mut self, of: Foreseen) {
+    pub(crate) fn expect(&mut self, of: Preallocation) {
         self.bytes += of.length;
         self.streams.insert(of.stream_id);
-        self.files.insert(of.ticket, Expected { of, made: None });
+        self.files.insert(of.ticket, Entry { of, made: None });
     }
 
     /// Handles a created file, or the failure to create it. Returns the file if it was not preallocated.
@@ -68,17 +68,19 @@ impl Foresight {
     }
 
     /// Returns the file for the command that needs it, or its status.
-    pub(crate) fn take(&mut self, ticket: u64) -> Outlook {
+    pub(crate) fn take(&mut self, ticket: u64) -> PreallocationStatus {
         match self.files.get(&ticket) {
-            None => Outlook::Nothing,
-            Some(expected) if expected.made.is_none() => Outlook::UnderWay,
-            Some(_) => self.forget(ticket).map_or(Outlook::Nothing, Outlook::Made),
+            None => PreallocationStatus::Unavailable,
+            Some(expected) if expected.made.is_none() => PreallocationStatus::InFlight,
+            Some(_) => self
+                .forget(ticket)
+                .map_or(PreallocationStatus::Unavailable, PreallocationStatus::Ready),
         }
     }
 
     /// Removes a preallocation and returns its file if it was created.
     pub(crate) fn forget(&mut self, ticket: u64) -> Option<LogFile> {
-        let Expected { of, made } = self.files.remove(&ticket)?;
+        let Entry { of, made } = self.files.remove(&ticket)?;
         self.bytes -= of.length;
         self.streams.remove(&of.stream_id);
         made
@@ -91,8 +93,8 @@ mod tests {
 
     const LENGTH: usize = BYTES / 2;
 
-    fn foreseen(ticket: u64, stream_id: i32) -> Foreseen {
-        Foreseen {
+    fn foreseen(ticket: u64, stream_id: i32) -> Preallocation {
+        Preallocation {
             ticket,
             stream_id,
             length: LENGTH,
@@ -101,27 +103,33 @@ mod tests {
 
     #[test]
     fn a_file_is_there_for_its_command_once() {
-        let mut foresight = Foresight::default();
+        let mut foresight = LogPreallocator::default();
         foresight.expect(foreseen(1, 10));
-        assert!(matches!(foresight.take(1), Outlook::UnderWay));
+        assert!(matches!(foresight.take(1), PreallocationStatus::InFlight));
         assert!(foresight.made(1, Some(LogFile::detached())).is_none());
-        assert!(matches!(foresight.take(1), Outlook::Made(_)));
-        assert!(matches!(foresight.take(1), Outlook::Nothing));
+        assert!(matches!(foresight.take(1), PreallocationStatus::Ready(_)));
+        assert!(matches!(
+            foresight.take(1),
+            PreallocationStatus::Unavailable
+        ));
         assert!(foresight.made(2, Some(LogFile::detached())).is_some());
     }
 
     #[test]
     fn a_file_that_cannot_be_made_is_none() {
-        let mut foresight = Foresight::default();
+        let mut foresight = LogPreallocator::default();
         foresight.expect(foreseen(1, 10));
         assert!(foresight.made(1, None).is_none());
-        assert!(matches!(foresight.take(1), Outlook::Nothing));
+        assert!(matches!(
+            foresight.take(1),
+            PreallocationStatus::Unavailable
+        ));
         assert!(foresight.has_room(10, BYTES));
     }
 
     #[test]
     fn what_is_forgotten_is_given_back() {
-        let mut foresight = Foresight::default();
+        let mut foresight = LogPreallocator::default();
         for ticket in [1, 2] {
             foresight.expect(foreseen(ticket, ticket as i32));
         }
@@ -132,7 +140,7 @@ mod tests {
 
     #[test]
     fn room_and_streams_are_limited() {
-        let mut foresight = Foresight::default();
+        let mut foresight = LogPreallocator::default();
         foresight.expect(foreseen(1, 10));
         assert!(foresight.has_room(11, LENGTH) && !foresight.has_room(11, LENGTH + 1));
         assert!(!foresight.has_room(10, LENGTH), "one for each stream");

@@ -68,7 +68,7 @@ impl NetworkPublication {
         let events = self
             .spies
             .tick(below, now_ns, &self.terms.params.untethered);
-        events.into_iter().map(Event::Tether).collect()
+        events.into_iter().map(Event::Untethered).collect()
     }
 
     fn linger(&mut self, now_ns: i64) {

@@ -12,7 +12,7 @@ use super::ConductorEvent;
 const COMMANDS_PER_CYCLE: usize = 4;
 
 /// Polls commands one by one until `poll_one` returns 0 or the limit is reached. Returns the number taken.
-pub(crate) fn take_commands(mut take_one: impl FnMut() -> usize) -> usize {
+pub(crate) fn poll_commands(mut take_one: impl FnMut() -> usize) -> usize {
     let mut taken = 0;
     while taken < COMMANDS_PER_CYCLE && take_one() == 1 {
         taken += 1;
@@ -23,13 +23,13 @@ pub(crate) fn take_commands(mut take_one: impl FnMut() -> usize) -> usize {
 /// Sends events to the conductor. Events that must not be lost are buffered while the queue is full. An agent takes no
 /// command while events are buffered, which bounds the buffer.
 #[derive(Debug)]
-pub(crate) struct Outbox {
+pub(crate) struct EventSender {
     queue: queue::Sender<ConductorEvent>,
     waiting: VecDeque<ConductorEvent>,
     failed_offers: Counter,
 }
 
-impl Outbox {
+impl EventSender {
     pub(crate) fn new(queue: queue::Sender<ConductorEvent>, failed_offers: Counter) -> Self {
         Self {
             queue,
@@ -55,7 +55,7 @@ impl Outbox {
     }
 
     /// Sends an event that must not be lost, in order; buffers it while the queue is full.
-    pub(crate) fn post(&mut self, event: ConductorEvent) {
+    pub(crate) fn send(&mut self, event: ConductorEvent) {
         self.waiting.push_back(event);
         self.flush();
     }
@@ -86,16 +86,16 @@ mod tests {
     #[test]
     fn an_agent_gets_one_command_at_a_time_and_none_while_it_has_to_tell() {
         let (sender, mut events) = queue::spsc(1);
-        let mut outbox = Outbox::new(sender, Counter::detached());
+        let mut outbox = EventSender::new(sender, Counter::detached());
         let (mut conductor, mut commands) = queue::spsc(4);
         for command in 1..=3 {
             conductor.try_send(command).unwrap();
         }
-        let event = || ConductorEvent::SendEndpointUnheard(EndpointId(1));
+        let event = || ConductorEvent::ReResolveEndpoint(EndpointId(1));
         assert_eq!(outbox.next_command(&mut commands), Some(1));
-        outbox.post(event());
+        outbox.send(event());
         assert_eq!(outbox.next_command(&mut commands), Some(2));
-        outbox.post(event());
+        outbox.send(event());
         assert_eq!(
             outbox.next_command(&mut commands),
             None,

@@ -13,21 +13,21 @@ pub(crate) struct Subscriber {
     pub(crate) subscription_id: i64,
     /// Its `sub-pos` counter.
     pub(crate) position: Counter,
-    tether: Tether,
+    tether: TetherMode,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tether {
+enum TetherMode {
     Tethered,
     Untethered {
         rejoin: bool,
-        phase: Phase,
+        phase: UntetheredState,
         since_ns: i64,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum UntetheredState {
     Active,
     Lingering,
     Resting,
@@ -35,7 +35,7 @@ enum Phase {
 
 /// Action that the owner of the log has to take for an untethered subscriber.
 #[derive(Debug)]
-pub(crate) enum TetherEvent {
+pub(crate) enum UntetheredEvent {
     /// The image is to be reported as unavailable; the position is still tracked.
     Unavailable { subscription_id: i64 },
     /// The position is not tracked any more; it is kept until the subscriber rejoins.
@@ -55,7 +55,7 @@ pub(crate) enum TetherEvent {
     },
 }
 
-impl TetherEvent {
+impl UntetheredEvent {
     /// Logs the state change.
     pub(crate) fn log(&self, events: &EventLog, stream_id: i32, session_id: i32) {
         let (subscription_id, from, to) = match *self {
@@ -92,11 +92,11 @@ impl Subscriber {
         now_ns: i64,
     ) -> Self {
         let tether = if tether {
-            Tether::Tethered
+            TetherMode::Tethered
         } else {
-            Tether::Untethered {
+            TetherMode::Untethered {
                 rejoin,
-                phase: Phase::Active,
+                phase: UntetheredState::Active,
                 since_ns: now_ns,
             }
         };
@@ -111,8 +111,8 @@ impl Subscriber {
     pub(super) fn counts(&self) -> bool {
         !matches!(
             self.tether,
-            Tether::Untethered {
-                phase: Phase::Resting,
+            TetherMode::Untethered {
+                phase: UntetheredState::Resting,
                 ..
             }
         )
@@ -124,8 +124,8 @@ impl Subscriber {
         limit: i64,
         now_ns: i64,
         timeouts: &Untethered,
-    ) -> Option<TetherEvent> {
-        let Tether::Untethered {
+    ) -> Option<UntetheredEvent> {
+        let TetherMode::Untethered {
             rejoin,
             phase,
             since_ns,
@@ -136,31 +136,31 @@ impl Subscriber {
         let waited_ns = now_ns.saturating_sub(*since_ns);
         let subscription_id = self.subscription_id;
         match *phase {
-            Phase::Active if self.position.get() > limit => *since_ns = now_ns,
-            Phase::Active if waited_ns >= timeouts.window_limit_timeout_ns => {
-                (*phase, *since_ns) = (Phase::Lingering, now_ns);
-                return Some(TetherEvent::Unavailable { subscription_id });
+            UntetheredState::Active if self.position.get() > limit => *since_ns = now_ns,
+            UntetheredState::Active if waited_ns >= timeouts.window_limit_timeout_ns => {
+                (*phase, *since_ns) = (UntetheredState::Lingering, now_ns);
+                return Some(UntetheredEvent::Unavailable { subscription_id });
             }
-            Phase::Lingering if waited_ns >= timeouts.linger_ns() => {
+            UntetheredState::Lingering if waited_ns >= timeouts.linger_ns() => {
                 if !*rejoin {
-                    return Some(TetherEvent::Dropped {
+                    return Some(UntetheredEvent::Dropped {
                         subscription_id,
                         position: self.position.clone(),
                     });
                 }
-                (*phase, *since_ns) = (Phase::Resting, now_ns);
-                return Some(TetherEvent::Resting {
+                (*phase, *since_ns) = (UntetheredState::Resting, now_ns);
+                return Some(UntetheredEvent::Resting {
                     subscription_id,
                     counter_id: self.position.id(),
                 });
             }
-            Phase::Resting if waited_ns >= timeouts.resting_timeout_ns => {
-                return Some(TetherEvent::Rested {
+            UntetheredState::Resting if waited_ns >= timeouts.resting_timeout_ns => {
+                return Some(UntetheredEvent::Rested {
                     subscription_id,
                     position: self.position.clone(),
                 });
             }
-            Phase::Active | Phase::Lingering | Phase::Resting => {}
+            UntetheredState::Active | UntetheredState::Lingering | UntetheredState::Resting => {}
         }
         None
     }
@@ -168,18 +168,18 @@ impl Subscriber {
     /// Returns true while the image is reported as available to the client.
     pub(super) fn has_image(&self) -> bool {
         match self.tether {
-            Tether::Tethered => true,
-            Tether::Untethered { phase, .. } => phase == Phase::Active,
+            TetherMode::Tethered => true,
+            TetherMode::Untethered { phase, .. } => phase == UntetheredState::Active,
         }
     }
 
     /// Tracks the position of a rested subscriber again. The caller has set it.
     pub(super) fn rejoin(&mut self, now_ns: i64) {
-        if let Tether::Untethered {
+        if let TetherMode::Untethered {
             phase, since_ns, ..
         } = &mut self.tether
         {
-            *phase = Phase::Active;
+            *phase = UntetheredState::Active;
             *since_ns = now_ns;
         }
     }

@@ -9,20 +9,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
 use super::failure::Failure;
-use super::foresight::Foresight;
 use super::log_files::LogFile;
-use super::names::{Answer, Asker, Found, Names};
+use super::log_preallocator::LogPreallocator;
+use super::names::{HostLookups, LookupResult, Requester, Resolution};
 
 /// An encoded command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StoredCommand {
+pub(crate) struct RawCommand {
     pub(crate) type_id: i32,
     pub(crate) payload: Vec<u8>,
     /// Ticket of its preallocated log file.
     pub(crate) foreseen: Option<u64>,
 }
 
-impl StoredCommand {
+impl RawCommand {
     /// Returns the memory it occupies, in bytes.
     fn cost(&self) -> usize {
         cost(self.payload.len())
@@ -31,44 +31,44 @@ impl StoredCommand {
 
 /// Commands of one client, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
-    commands: VecDeque<StoredCommand>,
+pub(crate) struct CommandQueue {
+    commands: VecDeque<RawCommand>,
     /// Sum of their memory, in bytes.
     bytes: usize,
 }
 
-impl Queue {
-    pub(crate) fn of(command: StoredCommand) -> Self {
+impl CommandQueue {
+    pub(crate) fn of(command: RawCommand) -> Self {
         let mut queue = Self::default();
         queue.put_back(command);
         queue
     }
 
-    pub(crate) fn next(&mut self) -> Option<StoredCommand> {
+    pub(crate) fn next(&mut self) -> Option<RawCommand> {
         let command = self.commands.pop_front()?;
         self.bytes -= command.cost();
         Some(command)
     }
 
     /// Puts a command back to the front.
-    pub(crate) fn put_back(&mut self, command: StoredCommand) {
+    pub(crate) fn put_back(&mut self, command: RawCommand) {
         self.bytes += command.cost();
         self.commands.push_front(command);
     }
 
-    fn push(&mut self, command: StoredCommand) {
+    fn push(&mut self, command: RawCommand) {
         self.bytes += command.cost();
         self.commands.push_back(command);
     }
 }
 
 fn cost(payload_length: usize) -> usize {
-    size_of::<StoredCommand>() + payload_length
+    size_of::<RawCommand>() + payload_length
 }
 
 /// Memory quota for deferred commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Share {
+pub(crate) enum MemoryQuota {
     /// Commands that acquire resources: if rejected, the client can retry.
     Ordinary,
     /// Commands that release resources: if rejected, the resource would remain until its client ends, so they may use a
@@ -78,26 +78,26 @@ pub(crate) enum Share {
 
 /// Prerequisites that have been resolved for a command.
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
-    hosts: BTreeMap<String, Found>,
+pub(crate) struct ResolvedPrerequisites {
+    hosts: BTreeMap<String, Resolution>,
     /// The requested log file; taken by the handler that uses it.
     pub(crate) log: Option<Result<LogFile, Failure>>,
 }
 
-impl Answers {
+impl ResolvedPrerequisites {
     /// Returns the result of the lookup of `host`, if it was looked up.
-    pub(crate) fn host(&self, host: &str) -> Option<&Found> {
+    pub(crate) fn host(&self, host: &str) -> Option<&Resolution> {
         self.hosts.get(host)
     }
 }
 
 /// A prerequisite that a command waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum Prerequisite {
     /// Lookups of these hosts.
-    Names(Vec<String>),
+    Hosts(Vec<String>),
     /// The log file requested under this ticket.
-    Log(u64),
+    LogFile(u64),
 }
 
 /// Maximum bytes of deferred commands per client: two full rings of the default length, so that a client that adds all
@@ -109,15 +109,15 @@ const BYTES: usize = 16 * BYTES_PER_CLIENT;
 const CLIENTS: usize = 1024;
 
 #[derive(Debug)]
-struct Waiting {
-    commands: Queue,
-    answers: Answers,
+struct Deferred {
+    commands: CommandQueue,
+    answers: ResolvedPrerequisites,
     /// Tickets of lookups without a result yet.
     hosts: Vec<u64>,
     log: Option<u64>,
 }
 
-impl Waiting {
+impl Deferred {
     fn is_ready(&self) -> bool {
         self.hosts.is_empty() && self.log.is_none()
     }
@@ -125,30 +125,30 @@ impl Waiting {
 
 /// Commands of a client whose prerequisites are resolved.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct ReadyCommands {
     pub(crate) client_id: i64,
-    pub(crate) commands: Queue,
-    pub(crate) answers: Answers,
+    pub(crate) commands: CommandQueue,
+    pub(crate) answers: ResolvedPrerequisites,
 }
 
 /// Deferred commands of all clients.
 #[derive(Debug)]
-pub(crate) struct WaitingRoom {
-    clients: BTreeMap<i64, Waiting>,
+pub(crate) struct DeferredCommands {
+    clients: BTreeMap<i64, Deferred>,
     /// Sum of the memory of all commands, in bytes.
     bytes: usize,
     /// The client served last.
     last: i64,
-    pub(crate) foresight: Foresight,
+    pub(crate) foresight: LogPreallocator,
 }
 
-impl WaitingRoom {
+impl DeferredCommands {
     pub(crate) fn new() -> Self {
         Self {
             clients: BTreeMap::new(),
             bytes: 0,
             last: i64::MIN,
-            foresight: Foresight::default(),
+            foresight: LogPreallocator::default(),
         }
     }
 
@@ -158,22 +158,27 @@ impl WaitingRoom {
     }
 
     /// Returns true if a command with this payload length may be deferred.
-    pub(crate) fn has_room(&self, client_id: i64, payload_length: usize, share: Share) -> bool {
+    pub(crate) fn has_room(
+        &self,
+        client_id: i64,
+        payload_length: usize,
+        share: MemoryQuota,
+    ) -> bool {
         let waiting = self.clients.get(&client_id);
         if waiting.is_none() && self.clients.len() >= CLIENTS {
             return false;
         }
         let cost = cost(payload_length);
         let times = match share {
-            Share::Ordinary => 1,
-            Share::Reserve => 2,
+            MemoryQuota::Ordinary => 1,
+            MemoryQuota::Reserve => 2,
         };
         waiting.map_or(0, |waiting| waiting.commands.bytes) + cost <= BYTES_PER_CLIENT * times
             && self.bytes + cost <= BYTES * times
     }
 
     /// Queues a command behind the deferred one.
-    pub(crate) fn push(&mut self, client_id: i64, command: StoredCommand) {
+    pub(crate) fn push(&mut self, client_id: i64, command: RawCommand) {
         if let Some(waiting) = self.clients.get_mut(&client_id) {
             self.bytes += command.cost();
             waiting.commands.push(command);
@@ -184,13 +189,13 @@ impl WaitingRoom {
     pub(crate) fn wait(
         &mut self,
         client_id: i64,
-        commands: Queue,
-        answers: Answers,
-        need: Option<Need>,
-        names: &mut Names,
+        commands: CommandQueue,
+        answers: ResolvedPrerequisites,
+        need: Option<Prerequisite>,
+        names: &mut HostLookups,
     ) {
         self.bytes += commands.bytes;
-        let mut waiting = Waiting {
+        let mut waiting = Deferred {
             commands,
             answers,
             hosts: Vec::new(),
@@ -198,9 +203,9 @@ impl WaitingRoom {
         };
         match need {
             None => {}
-            Some(Need::Log(ticket)) => waiting.log = Some(ticket),
-            Some(Need::Names(hosts)) => {
-                let tickets = hosts.iter().map(|host| names.ask(Asker::Command, host));
+            Some(Prerequisite::LogFile(ticket)) => waiting.log = Some(ticket),
+            Some(Prerequisite::Hosts(hosts)) => {
+                let tickets = hosts.iter().map(|host| names.ask(Requester::Command, host));
                 waiting.hosts.extend(tickets);
             }
         }
@@ -231,14 +236,14 @@ impl WaitingRoom {
     }
 
     /// Returns the commands of one client that are ready to run.
-    pub(crate) fn poll(&mut self) -> Option<Ready> {
+    pub(crate) fn poll(&mut self) -> Option<ReadyCommands> {
         let client_id = self.next_ready()?;
         self.last = client_id;
-        let Waiting {
+        let Deferred {
             commands, answers, ..
         } = self.clients.remove(&client_id)?;
         self.bytes -= commands.bytes;
-        Some(Ready {
+        Some(ReadyCommands {
             client_id,
             commands,
             answers,
@@ -256,7 +261,7 @@ impl WaitingRoom {
     }
 
     /// Handles the result of a host lookup.
-    pub(crate) fn answered(&mut self, answer: Answer) {
+    pub(crate) fn answered(&mut self, answer: LookupResult) {
         for waiting in self.clients.values_mut() {
             let asked = waiting.hosts.iter().position(|open| *open == answer.ticket);
             if let Some(index) = asked {
@@ -268,7 +273,7 @@ impl WaitingRoom {
     }
 
     /// Removes the deferred commands of a client. Returns their log files.
-    pub(crate) fn forget(&mut self, client_id: i64, names: &mut Names) -> Vec<LogFile> {
+    pub(crate) fn forget(&mut self, client_id: i64, names: &mut HostLookups) -> Vec<LogFile> {
         let Some(waiting) = self.clients.remove(&client_id) else {
             return Vec::new();
         };

@@ -70,6 +70,6 @@ impl IpcPublication {
         let events = self
             .subscribers
             .tick(below, now_ns, &self.timeouts.untethered);
-        events.into_iter().map(Event::Tether).collect()
+        events.into_iter().map(Event::Untethered).collect()
     }
 }

@@ -1,18 +1,18 @@
 //! Outcome of a command that did not complete.
 
+use super::deferred_commands::Prerequisite;
 use super::failure::Failure;
-use super::waiting::Need;
 
 /// Outcome of a command that did not complete.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum CommandError {
     Failed(Failure),
     /// The command is deferred and runs again from its start when this is resolved. The first run has made no change
     /// that affects the second.
-    Waits(Need),
+    Pending(Prerequisite),
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for CommandError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }

@@ -4,33 +4,33 @@ use crate::poll_schedule::{AgentLoad, PollSchedule, Pollable};
 
 /// Outcome of an update of a publisher limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Motion {
+pub(crate) enum LimitUpdate {
     /// Neither the publisher nor the limit moved.
-    Still,
+    Idle,
     /// The publisher advanced.
-    Published,
+    PublisherAdvanced,
     /// The limit was raised.
-    Raised,
+    LimitRaised,
 }
 
-impl Motion {
+impl LimitUpdate {
     /// Returns the outcome; a raised limit takes precedence over an advanced publisher.
-    pub(crate) fn of(published: bool, raised: bool) -> Self {
+    pub(crate) fn new(published: bool, raised: bool) -> Self {
         match (published, raised) {
-            (_, true) => Self::Raised,
-            (true, false) => Self::Published,
-            (false, false) => Self::Still,
+            (_, true) => Self::LimitRaised,
+            (true, false) => Self::PublisherAdvanced,
+            (false, false) => Self::Idle,
         }
     }
 
     /// Returns the amount of work for the duty cycle: 1 if the limit was raised.
     pub(crate) fn work(self) -> usize {
-        usize::from(self == Self::Raised)
+        usize::from(self == Self::LimitRaised)
     }
 
     /// Returns true if the publication is likely to move again soon.
     pub(crate) fn is_busy(self) -> bool {
-        self != Self::Still
+        self != Self::Idle
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn turn<T: Pollable>(
     rounds: &mut PollSchedule<T>,
     now_ns: i64,
     pace: AgentLoad,
-    look: impl Fn(&mut T) -> Motion,
+    look: impl Fn(&mut T) -> LimitUpdate,
 ) -> usize {
     let mut raised = 0;
     rounds.poll(now_ns, pace, |_, publication, _| {

@@ -7,18 +7,18 @@ use taran_protocol::uri::CongestionControl as Wanted;
 
 use super::super::counters::StreamIdentity;
 use super::super::failure::Failure;
-use super::super::owners::Owners;
-use super::plan::Plan;
+use super::super::state::ConductorState;
+use super::config::ImageConfig;
 use crate::boundary::{CreateImage, ImageId};
 use crate::congestion::{CongestionControl, Cubic, CubicSpec, StaticWindow, Stream};
 
 /// A congestion control and the counters to be freed with its image.
-pub(super) struct Made {
+pub(super) struct CongestionControlHandle {
     pub(super) control: Box<dyn CongestionControl>,
     pub(super) counters: Vec<Counter>,
 }
 
-impl Made {
+impl CongestionControlHandle {
     fn without_counters(control: Box<dyn CongestionControl>) -> Self {
         Self {
             control,
@@ -27,13 +27,13 @@ impl Made {
     }
 }
 
-impl Owners {
+impl ConductorState {
     pub(super) fn make_congestion_control(
         &mut self,
         id: ImageId,
         request: &CreateImage,
-        plan: &Plan,
-    ) -> Result<Made, Failure> {
+        plan: &ImageConfig,
+    ) -> Result<CongestionControlHandle, Failure> {
         if let Some(supplier) = &mut self.networking.congestion_control
             && let Some(control) = (supplier.0)(&Stream {
                 channel: &plan.endpoint_channel,
@@ -44,12 +44,12 @@ impl Owners {
                 max_window: plan.window,
             })
         {
-            return Ok(Made::without_counters(control));
+            return Ok(CongestionControlHandle::without_counters(control));
         }
         match &plan.congestion_control {
-            Wanted::Static => Ok(Made::without_counters(Box::new(StaticWindow::new(
-                plan.window,
-            )))),
+            Wanted::Static => Ok(CongestionControlHandle::without_counters(Box::new(
+                StaticWindow::new(plan.window),
+            ))),
             Wanted::Cubic => self.make_cubic(id, request, plan),
             Wanted::Unknown(name) => Err(Failure::generic(unknown(name))),
         }
@@ -59,8 +59,8 @@ impl Owners {
         &mut self,
         id: ImageId,
         request: &CreateImage,
-        plan: &Plan,
-    ) -> Result<Made, Failure> {
+        plan: &ImageConfig,
+    ) -> Result<CongestionControlHandle, Failure> {
         let identity = StreamIdentity {
             registration_id: id.0,
             session_id: request.session_id,
@@ -71,7 +71,7 @@ impl Owners {
         let counters = self.counters.stream(kinds, &identity, -1, 0)?;
         let [round_trip_counter, window_counter] = counters.clone();
         let settings = &self.settings.receiver.cubic;
-        Ok(Made {
+        Ok(CongestionControlHandle {
             control: Box::new(Cubic::new(CubicSpec {
                 mtu: request.mtu,
                 max_window: plan.window,

@@ -2,17 +2,19 @@
 
 use taran_core::ring::Action;
 use taran_core::ring::many_to_one::Consumer;
-use taran_protocol::command::{Command, CommandError};
+use taran_protocol::command::{Command, CommandError as DecodeError};
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::error_code::ErrorCode;
 
+use super::command_error::CommandError;
+use super::deferred_commands::{
+    CommandQueue, DeferredCommands, MemoryQuota, Prerequisite, RawCommand, ResolvedPrerequisites,
+};
 use super::failure::Failure;
-use super::foresight::Outlook;
 use super::log_files::LogFile;
-use super::names::Answer;
-use super::owners::Owners;
-use super::stop::Stop;
-use super::waiting::{Answers, Need, Queue, Share, StoredCommand, WaitingRoom};
+use super::log_preallocator::PreallocationStatus;
+use super::names::LookupResult;
+use super::state::ConductorState;
 
 /// Maximum number of commands taken per duty cycle from the ring, and likewise from the deferred commands, so that
 /// publisher limits are updated in between.
@@ -20,25 +22,25 @@ const COMMANDS_PER_CYCLE: usize = 4;
 
 /// The to-driver ring and the commands deferred from it.
 #[derive(Debug)]
-pub(crate) struct Intake {
+pub(crate) struct CommandReader {
     ring: Consumer,
-    waiting: WaitingRoom,
-    watch: RingWatch,
+    waiting: DeferredCommands,
+    watch: BlockedRingDetector,
 }
 
 /// Detects a command that its writer never completed.
 #[derive(Debug)]
-struct RingWatch {
+struct BlockedRingDetector {
     head: i64,
     since_ns: i64,
 }
 
-impl Intake {
+impl CommandReader {
     pub(crate) fn new(ring: Consumer, now_ns: i64) -> Self {
         Self {
             ring,
-            waiting: WaitingRoom::new(),
-            watch: RingWatch {
+            waiting: DeferredCommands::new(),
+            watch: BlockedRingDetector {
                 head: 0,
                 since_ns: now_ns,
             },
@@ -51,7 +53,7 @@ impl Intake {
     }
 
     /// Reads and runs commands from the ring. Returns the amount of work done.
-    pub(crate) fn take(&mut self, owners: &mut Owners) -> usize {
+    pub(crate) fn take(&mut self, owners: &mut ConductorState) -> usize {
         let Self { ring, waiting, .. } = self;
         let taken = ring.controlled_read(COMMANDS_PER_CYCLE, |type_id, payload| {
             take_one(owners, waiting, type_id, payload)
@@ -64,7 +66,7 @@ impl Intake {
     }
 
     /// Resumes deferred commands whose prerequisites are resolved. Returns the number of commands run.
-    pub(crate) fn resume(&mut self, owners: &mut Owners) -> usize {
+    pub(crate) fn resume(&mut self, owners: &mut ConductorState) -> usize {
         let Some(mut ready) = self.waiting.poll() else {
             return 0;
         };
@@ -92,25 +94,29 @@ impl Intake {
                 break;
             }
             // The result of a lookup is valid for one command only.
-            answers = Answers::default();
+            answers = ResolvedPrerequisites::default();
         }
         work
     }
 
     /// Moves a preallocated log file to the prerequisites of its command; returns the prerequisite to wait for if it is
     /// still being created.
-    fn foreseen(&mut self, ticket: Option<u64>, answers: &mut Answers) -> Option<Need> {
+    fn foreseen(
+        &mut self,
+        ticket: Option<u64>,
+        answers: &mut ResolvedPrerequisites,
+    ) -> Option<Prerequisite> {
         let ticket = ticket.filter(|_| answers.log.is_none())?;
         match self.waiting.foresight.take(ticket) {
-            Outlook::Made(file) => answers.log = Some(Ok(file)),
-            Outlook::UnderWay => return Some(Need::Log(ticket)),
-            Outlook::Nothing => {}
+            PreallocationStatus::Ready(file) => answers.log = Some(Ok(file)),
+            PreallocationStatus::InFlight => return Some(Prerequisite::LogFile(ticket)),
+            PreallocationStatus::Unavailable => {}
         }
         None
     }
 
     /// Handles the result of a host lookup for a command.
-    pub(crate) fn on_answer(&mut self, answer: Answer) {
+    pub(crate) fn on_answer(&mut self, answer: LookupResult) {
         self.waiting.answered(answer);
     }
 
@@ -124,7 +130,7 @@ impl Intake {
     }
 
     /// Discards the deferred commands of a removed client.
-    pub(crate) fn forget(&mut self, owners: &mut Owners, client_id: i64) {
+    pub(crate) fn forget(&mut self, owners: &mut ConductorState, client_id: i64) {
         forget(&mut self.waiting, owners, client_id);
     }
 
@@ -133,11 +139,11 @@ impl Intake {
     }
 
     /// Unblocks the ring when a client died while it wrote a command (docs/spec/shared-memory.md §3.5).
-    pub(crate) fn check_blocked(&mut self, owners: &Owners) {
+    pub(crate) fn check_blocked(&mut self, owners: &ConductorState) {
         let now_ns = owners.now.nanos;
         let head = self.ring.head();
         if self.ring.tail() == head || head != self.watch.head {
-            self.watch = RingWatch {
+            self.watch = BlockedRingDetector {
                 head,
                 since_ns: now_ns,
             };
@@ -152,8 +158,8 @@ impl Intake {
 
 /// Handles one record of the ring: runs it, defers it, or leaves it in the ring.
 fn take_one(
-    owners: &mut Owners,
-    waiting: &mut WaitingRoom,
+    owners: &mut ConductorState,
+    waiting: &mut DeferredCommands,
     type_id: i32,
     payload: &[u8],
 ) -> Action {
@@ -185,7 +191,7 @@ fn take_one(
                 if let Some(foreseen) = foreseen {
                     waiting.foresight.expect(foreseen);
                 }
-                let stored = StoredCommand {
+                let stored = RawCommand {
                     type_id,
                     payload: payload.to_vec(),
                     foreseen: foreseen.map(|of| of.ticket),
@@ -195,16 +201,16 @@ fn take_one(
             }
         }
     }
-    let mut answers = Answers::default();
+    let mut answers = ResolvedPrerequisites::default();
     match run(owners, &command, &mut answers) {
         None => {}
-        Some(need) if waiting.has_room(client_id, payload.len(), Share::Ordinary) => {
-            let stored = StoredCommand {
+        Some(need) if waiting.has_room(client_id, payload.len(), MemoryQuota::Ordinary) => {
+            let stored = RawCommand {
                 type_id,
                 payload: payload.to_vec(),
                 foreseen: None,
             };
-            let commands = Queue::of(stored);
+            let commands = CommandQueue::of(stored);
             waiting.wait(client_id, commands, answers, Some(need), &mut owners.names);
         }
         Some(_) => owners.fail(command.correlation_id(), &crowded()),
@@ -214,11 +220,15 @@ fn take_one(
 }
 
 /// Runs a command. Returns its missing prerequisite if it has to be deferred.
-fn run(owners: &mut Owners, command: &Command<'_>, answers: &mut Answers) -> Option<Need> {
+fn run(
+    owners: &mut ConductorState,
+    command: &Command<'_>,
+    answers: &mut ResolvedPrerequisites,
+) -> Option<Prerequisite> {
     match owners.execute(command, answers) {
         Ok(()) => {}
-        Err(Stop::Waits(need)) => return Some(need),
-        Err(Stop::Failed(failure)) => owners.fail(command.correlation_id(), &failure),
+        Err(CommandError::Pending(need)) => return Some(need),
+        Err(CommandError::Failed(failure)) => owners.fail(command.correlation_id(), &failure),
     }
     if let Some(Ok(unused)) = answers.log.take() {
         owners.logs.retire(unused);
@@ -226,22 +236,22 @@ fn run(owners: &mut Owners, command: &Command<'_>, answers: &mut Answers) -> Opt
     None
 }
 
-fn forget(waiting: &mut WaitingRoom, owners: &mut Owners, client_id: i64) {
+fn forget(waiting: &mut DeferredCommands, owners: &mut ConductorState, client_id: i64) {
     for unused in waiting.forget(client_id, &mut owners.names) {
         owners.logs.retire(unused);
     }
 }
 
 /// Returns the quota of a command: commands that release resources may use the reserve.
-fn share(command: &Command<'_>) -> Share {
+fn share(command: &Command<'_>) -> MemoryQuota {
     match command {
         Command::RemovePublication { .. }
         | Command::RemoveSubscription { .. }
         | Command::RemoveCounter { .. }
         | Command::RemoveDestination { .. }
         | Command::RemoveDestinationById { .. }
-        | Command::RemoveReceiveDestination { .. } => Share::Reserve,
-        _ => Share::Ordinary,
+        | Command::RemoveReceiveDestination { .. } => MemoryQuota::Reserve,
+        _ => MemoryQuota::Ordinary,
     }
 }
 
@@ -254,10 +264,10 @@ fn crowded() -> Failure {
 }
 
 /// Records and counts an invalid command. No response is sent, since its ids cannot be trusted.
-fn refuse(owners: &Owners, error: &CommandError) {
+fn refuse(owners: &ConductorState, error: &DecodeError) {
     let code = match error {
-        CommandError::Unknown(_) => ErrorCode::UnknownCommandTypeId,
-        CommandError::Malformed { .. } => ErrorCode::MalformedCommand,
+        DecodeError::Unknown(_) => ErrorCode::UnknownCommandTypeId,
+        DecodeError::Malformed { .. } => ErrorCode::MalformedCommand,
     };
     owners.record(code, &error.to_string());
 }

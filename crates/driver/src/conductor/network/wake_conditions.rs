@@ -7,13 +7,13 @@ use crate::poll_schedule::WakeCondition;
 
 /// Unchanged while the sender position and the presence of receivers are.
 #[derive(Debug)]
-pub(crate) struct SenderWatch {
+pub(crate) struct SenderWakeCondition {
     shared: Arc<PublicationShared>,
     position: i64,
     is_received: bool,
 }
 
-impl SenderWatch {
+impl SenderWakeCondition {
     pub(super) fn new(shared: &Arc<PublicationShared>) -> Self {
         Self {
             position: shared.position(),
@@ -28,7 +28,7 @@ impl SenderWatch {
     }
 }
 
-impl WakeCondition for SenderWatch {
+impl WakeCondition for SenderWakeCondition {
     fn is_unchanged(&self) -> bool {
         self.shared.position() == self.position && self.shared.is_received() == self.is_received
     }
@@ -40,12 +40,12 @@ impl WakeCondition for SenderWatch {
 
 /// Unchanged while the receiver schedules no status message with a new position and the stream has not ended.
 #[derive(Debug)]
-pub(crate) struct ReceiverWatch {
+pub(crate) struct ReceiverWakeCondition {
     shared: Arc<ImageShared>,
     status_position: i64,
 }
 
-impl ReceiverWatch {
+impl ReceiverWakeCondition {
     pub(super) fn new(shared: &Arc<ImageShared>, status_position: i64) -> Self {
         Self {
             shared: Arc::clone(shared),
@@ -54,7 +54,7 @@ impl ReceiverWatch {
     }
 }
 
-impl WakeCondition for ReceiverWatch {
+impl WakeCondition for ReceiverWakeCondition {
     fn is_unchanged(&self) -> bool {
         self.shared.status_position() == self.status_position && !self.shared.has_ended()
     }

@@ -8,8 +8,8 @@ use taran_protocol::position::TermGeometry;
 use taran_protocol::uri::{CongestionControl, Group, SubscriptionParams};
 
 use super::super::failure::Failure;
-use super::super::owners::Owners;
-use super::super::publication_terms::LogSocketBuffers;
+use super::super::publication_config::LogSocketBuffers;
+use super::super::state::ConductorState;
 use super::super::subscriptions::{Source, Subscription};
 use super::congestion::unknown;
 use crate::boundary::{CreateImage, ImageId, NakDelaySpec};
@@ -19,7 +19,7 @@ use crate::context::ReceiverSettings;
 const COUNTERS: usize = 5;
 
 /// Configuration of a new image, derived from its SETUP, its endpoint and its subscriptions.
-pub(super) struct Plan {
+pub(super) struct ImageConfig {
     pub(super) join_position: i64,
     /// Receiver window in bytes.
     pub(super) window: i32,
@@ -34,7 +34,7 @@ pub(super) struct Plan {
     buffers: LogSocketBuffers,
 }
 
-impl Plan {
+impl ImageConfig {
     /// Returns all matching subscriptions, oldest first.
     pub(super) fn subscriptions(&self) -> impl Iterator<Item = &Subscription> {
         iter::once(&self.first).chain(&self.others)
@@ -93,9 +93,12 @@ impl Plan {
     }
 }
 
-impl Owners {
+impl ConductorState {
     /// Validates a request. Returns `None` if the stream has no subscription, or already has an image for them.
-    pub(super) fn plan_image(&self, request: &CreateImage) -> Result<Option<Plan>, Failure> {
+    pub(super) fn validate_setup(
+        &self,
+        request: &CreateImage,
+    ) -> Result<Option<ImageConfig>, Failure> {
         let Some(endpoint) = self.networking.receive_endpoints.get(request.endpoint) else {
             return Ok(None);
         };
@@ -130,7 +133,7 @@ impl Owners {
             Group::No => false,
             Group::Infer => endpoint.resolved.roles.multicast || request.is_group,
         };
-        Ok(Some(Plan {
+        Ok(Some(ImageConfig {
             join_position,
             window: window as i32,
             congestion_control: congestion_control.clone(),

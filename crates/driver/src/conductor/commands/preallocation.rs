@@ -3,16 +3,16 @@
 use taran_protocol::command::Command;
 use taran_protocol::uri::{Channel, SessionChoice};
 
-use super::super::foresight::{Foreseen, Foresight};
-use super::super::owners::Owners;
+use super::super::log_preallocator::{LogPreallocator, Preallocation};
+use super::super::state::ConductorState;
 
-impl Owners {
+impl ConductorState {
     /// Requests the log file of a queued command, if the command is likely to need one.
     pub(in crate::conductor) fn foresee(
         &mut self,
-        foresight: &Foresight,
+        foresight: &LogPreallocator,
         command: &Command<'_>,
-    ) -> Option<Foreseen> {
+    ) -> Option<Preallocation> {
         let (Command::AddPublication {
             correlation_id,
             stream_id,
@@ -44,7 +44,7 @@ impl Owners {
             return None;
         }
         let ticket = self.logs.request(&request, self.now.epoch_millis).ok()?;
-        Some(Foreseen {
+        Some(Preallocation {
             ticket,
             stream_id,
             length: request.length,

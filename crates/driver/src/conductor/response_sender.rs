@@ -7,7 +7,7 @@ use crate::event_log::EventLog;
 
 /// The only writer of the to-clients buffer. Messages are encoded into a reused buffer.
 #[derive(Debug)]
-pub(crate) struct Replies {
+pub(crate) struct ResponseSender {
     transmitter: Transmitter,
     buffer: Vec<u8>,
     events: EventLog,
@@ -16,7 +16,7 @@ pub(crate) struct Replies {
 /// Maximum length of an error text, in bytes (docs/spec/uri-and-configuration.md §4.1).
 const ERROR_TEXT_MAX: usize = 8192;
 
-impl Replies {
+impl ResponseSender {
     pub(crate) fn new(transmitter: Transmitter, events: EventLog) -> Self {
         Self {
             transmitter,

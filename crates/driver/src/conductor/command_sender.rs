@@ -9,14 +9,14 @@ use taran_core::queue;
 /// Sends commands in order. Commands are buffered while the queue is full. The conductor takes no client command while
 /// commands are buffered, which bounds the buffer.
 #[derive(Debug)]
-pub(crate) struct Line<T> {
+pub(crate) struct CommandSender<T> {
     queue: queue::Sender<T>,
     waiting: VecDeque<T>,
     failed_offers: Counter,
     doorbell: AgentWaker,
 }
 
-impl<T> Line<T> {
+impl<T> CommandSender<T> {
     pub(crate) fn new(
         queue: queue::Sender<T>,
         failed_offers: Counter,
@@ -31,7 +31,7 @@ impl<T> Line<T> {
     }
 
     /// Sends a command, or buffers it until the queue has room.
-    pub(crate) fn post(&mut self, command: T) {
+    pub(crate) fn send(&mut self, command: T) {
         self.waiting.push_back(command);
         self.flush();
     }

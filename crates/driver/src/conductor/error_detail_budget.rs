@@ -10,13 +10,13 @@ const REFILL_NS: i64 = 60_000_000_000;
 
 /// Remaining budget.
 #[derive(Debug)]
-pub(crate) struct PeerDetails {
+pub(crate) struct ErrorDetailBudget {
     records: u32,
     bytes: usize,
     refilled_ns: i64,
 }
 
-impl PeerDetails {
+impl ErrorDetailBudget {
     /// Creates the budget for an error log of `log_length` bytes.
     pub(crate) fn new(log_length: usize, now_ns: i64) -> Self {
         Self {
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn some_at_once_then_one_a_minute() {
-        let mut details = PeerDetails::new(1 << 20, 7);
+        let mut details = ErrorDetailBudget::new(1 << 20, 7);
         let taken = (0..1_000).filter(|_| details.take(100, 7)).count();
         assert_eq!(taken, 100);
         assert!(!details.take(100, 6 + REFILL_NS));
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn half_of_the_log_is_for_everything_else() {
-        let mut details = PeerDetails::new(2_048, 0);
+        let mut details = ErrorDetailBudget::new(2_048, 0);
         assert!(details.take(1_000, 0));
         assert!(!details.take(25, 0));
         assert!(details.take(24, 0));

@@ -15,19 +15,19 @@ use taran_protocol::uri::ResponseCorrelation;
 
 use super::failure::Failure;
 use super::network::NetworkPublication;
-use super::owners::Owners;
+use super::state::ConductorState;
 use super::subscriptions::Source;
 use crate::boundary::{EndpointId, ImageId, PublicationId, ReceiverCommand};
 
 /// A response publication whose session the image sends to the requester until the requester receives it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Announcement {
+pub(crate) struct ResponseSetup {
     publication: PublicationId,
     image: ImageId,
     endpoint: EndpointId,
 }
 
-impl Owners {
+impl ConductorState {
     /// Checks the response correlation of a network publication: the image that requested a response, or the
     /// subscription that waits for it, must exist.
     pub(crate) fn check_response(
@@ -52,7 +52,7 @@ impl Owners {
             (false, _) => Err(Failure::generic(format!(
                 "unable to find response subscription for response-correlation-id={}: it must be the registration id \
                  of a subscription with control-mode=response",
-                super::publication_terms::response_id(response)
+                super::publication_config::response_id(response)
             ))),
         }
     }
@@ -70,7 +70,7 @@ impl Owners {
         let Some(image) = self.networking.images.get(ImageId(image)) else {
             return;
         };
-        let announcement = Announcement {
+        let announcement = ResponseSetup {
             publication: id,
             image: image.id,
             endpoint: image.endpoint,
@@ -80,11 +80,13 @@ impl Owners {
             .announcements
             .retain(|other| other.image != announcement.image);
         networking.announcements.push(announcement);
-        networking.receiver.post(ReceiverCommand::AnnounceResponse {
-            endpoint: announcement.endpoint,
-            image: announcement.image,
-            session_id: Some(session_id),
-        });
+        networking
+            .receiver
+            .send(ReceiverCommand::SetResponseSession {
+                endpoint: announcement.endpoint,
+                image: announcement.image,
+                session_id: Some(session_id),
+            });
     }
 
     /// Stops the RESPONSE_SETUP frames of publications that are received or have ended. Called in every duty cycle.
@@ -99,7 +101,7 @@ impl Owners {
                 .get(announced.publication)
                 .is_some_and(NetworkPublication::awaits_receiver);
             if !is_waiting {
-                receiver.post(ReceiverCommand::AnnounceResponse {
+                receiver.send(ReceiverCommand::SetResponseSession {
                     endpoint: announced.endpoint,
                     image: announced.image,
                     session_id: None,
@@ -129,7 +131,7 @@ impl Owners {
             Some(present) if present == session_id => {
                 self.networking
                     .receiver
-                    .post(ReceiverCommand::RequestSetup {
+                    .send(ReceiverCommand::RequestSetup {
                         endpoint,
                         stream_id,
                         session_id,
@@ -161,14 +163,14 @@ impl Owners {
         self.subscriptions.answer(id, session_id);
         let receiver = &mut self.networking.receiver;
         if from.is_some() && self.subscriptions.count(endpoint, stream_id, from) == 0 {
-            receiver.post(ReceiverCommand::RemoveSubscription {
+            receiver.send(ReceiverCommand::RemoveSubscription {
                 endpoint,
                 stream_id,
                 session_id: from,
             });
         }
         if is_first {
-            receiver.post(ReceiverCommand::AddSubscription {
+            receiver.send(ReceiverCommand::AddSubscription {
                 endpoint,
                 stream_id,
                 session_id: Some(session_id),

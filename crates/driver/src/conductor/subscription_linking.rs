@@ -6,9 +6,9 @@ use super::counters::{Counters, StreamIdentity};
 use super::failure::Failure;
 use super::ipc::IpcPublication;
 use super::network::{Image, NetworkPublication};
+use super::publication_config::PublicationConfig;
 use super::publication_log::PublicationLog;
-use super::publication_terms::PublicationTerms;
-use super::replies::Replies;
+use super::response_sender::ResponseSender;
 use super::subscribers::Subscriber;
 use super::subscriptions::Subscription;
 
@@ -17,7 +17,7 @@ const LOCAL_SOURCE: &str = "aeron:ipc";
 
 /// Descriptor of a readable log, as sent to clients.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Readable<'a> {
+pub(crate) struct LogDescriptor<'a> {
     /// Correlation id of the image, or registration id of a publication that is read locally.
     image_id: i64,
     session_id: i32,
@@ -26,8 +26,8 @@ pub(crate) struct Readable<'a> {
     source: &'a str,
 }
 
-impl<'a> Readable<'a> {
-    fn local(terms: &PublicationTerms, log: &'a PublicationLog) -> Self {
+impl<'a> LogDescriptor<'a> {
+    fn local(terms: &PublicationConfig, log: &'a PublicationLog) -> Self {
         Self {
             image_id: terms.registration_id,
             session_id: terms.session_id,
@@ -63,11 +63,11 @@ impl<'a> Readable<'a> {
     }
 }
 
-impl Replies {
+impl ResponseSender {
     /// Sends ON_AVAILABLE_IMAGE to the client of a subscription.
     pub(crate) fn image_available(
         &mut self,
-        readable: &Readable<'_>,
+        readable: &LogDescriptor<'_>,
         subscription: &Subscription,
         position_counter_id: i32,
     ) {

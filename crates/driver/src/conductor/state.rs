@@ -19,25 +19,25 @@ use taran_protocol::error_code::ErrorCode;
 use taran_protocol::response::Response;
 
 use super::clients::Clients;
+use super::command_sender::CommandSender;
 use super::counters::Counters;
+use super::error_detail_budget::ErrorDetailBudget;
 use super::failure::Failure;
 use super::file_worker::FileWorker;
-use super::flow_controls::FlowControls;
+use super::flow_controls::FlowControlFactory;
+use super::image_setup::ImageQueue;
 use super::ipc::IpcPublications;
-use super::line::Line;
 use super::log_files::{LogFileCounters, LogFileSettings, LogFiles};
-use super::names::Names;
+use super::names::HostLookups;
 use super::network::{
     Endpoints, Images, NetworkPublications, Networking, ReceiveDestinations, SendDestinations,
     Sockets,
 };
-use super::peer_details::PeerDetails;
-use super::replies::Replies;
+use super::response_sender::ResponseSender;
 use super::session_ids::SessionIds;
-use super::setup::ImageQueue;
 use super::subscriptions::Subscriptions;
 use super::termination::{Termination, TerminationHook, TerminationValidator};
-use super::timer::Ticking;
+use super::timer::TimerSweep;
 use crate::boundary::{ReceiverCommand, SenderCommand};
 use crate::congestion::Supplier;
 use crate::context::Settings;
@@ -56,10 +56,10 @@ impl SystemCounters {
 
 /// State that commands, events and timers operate on.
 #[derive(Debug)]
-pub(crate) struct Owners {
+pub(crate) struct ConductorState {
     pub(crate) settings: Arc<Settings>,
     pub(crate) now: Now,
-    pub(crate) replies: Replies,
+    pub(crate) replies: ResponseSender,
     pub(crate) errors: ErrorHandler,
     pub(crate) system: SystemCounters,
     pub(crate) counters: Counters,
@@ -69,25 +69,25 @@ pub(crate) struct Owners {
     pub(crate) subscriptions: Subscriptions,
     pub(crate) ipc: IpcPublications,
     pub(crate) networking: Networking,
-    pub(crate) names: Names,
+    pub(crate) names: HostLookups,
     pub(crate) termination: Termination,
-    pub(crate) flow_controls: FlowControls,
+    pub(crate) flow_controls: FlowControlFactory,
     /// Generates image ids, from the counter that clients use for their correlation ids.
     pub(crate) correlation_ids: Producer,
     pub(crate) random: fastrand::Rng,
     pub(crate) events: EventLog,
-    pub(crate) ticking: Ticking,
-    peer_details: PeerDetails,
+    pub(crate) ticking: TimerSweep,
+    peer_details: ErrorDetailBudget,
 }
 
 /// Everything that [`ConductorState`] is built from.
-pub(crate) struct OwnersSpec {
+pub(crate) struct ConductorStateSpec {
     pub(crate) settings: Arc<Settings>,
     pub(crate) now: Now,
     pub(crate) replies: Transmitter,
     pub(crate) correlation_ids: Producer,
     pub(crate) counters: Counters,
-    pub(crate) names: Names,
+    pub(crate) names: HostLookups,
     pub(crate) system: SystemCounters,
     pub(crate) errors: ErrorHandler,
     pub(crate) storage: Arc<dyn Storage>,
@@ -107,9 +107,9 @@ pub(crate) struct OwnersSpec {
     pub(crate) events: EventLog,
 }
 
-impl Owners {
-    pub(crate) fn new(spec: OwnersSpec) -> Self {
-        let OwnersSpec {
+impl ConductorState {
+    pub(crate) fn new(spec: ConductorStateSpec) -> Self {
+        let ConductorStateSpec {
             settings,
             now,
             system,
@@ -135,12 +135,12 @@ impl Owners {
         let [sender_doorbell, receiver_doorbell] = spec.doorbells;
         let networking = Networking {
             sockets,
-            sender: Line::new(
+            sender: CommandSender::new(
                 spec.sender,
                 system.get(SystemCounter::SenderProxyFails).clone(),
                 sender_doorbell,
             ),
-            receiver: Line::new(
+            receiver: CommandSender::new(
                 spec.receiver,
                 system.get(SystemCounter::ReceiverProxyFails).clone(),
                 receiver_doorbell,
@@ -158,7 +158,7 @@ impl Owners {
             wall_clock: spec.wall_clock,
         };
         Self {
-            replies: Replies::new(spec.replies, spec.events.clone()),
+            replies: ResponseSender::new(spec.replies, spec.events.clone()),
             counters: spec.counters,
             names: {
                 let mut names = spec.names;
@@ -179,12 +179,12 @@ impl Owners {
                 spec.validator,
                 spec.hook,
             ),
-            flow_controls: FlowControls::new(spec.flow_control),
+            flow_controls: FlowControlFactory::new(spec.flow_control),
             correlation_ids: spec.correlation_ids,
             random,
             events: spec.events,
-            ticking: Ticking::default(),
-            peer_details: PeerDetails::new(settings.buffers.error_log, now.nanos),
+            ticking: TimerSweep::default(),
+            peer_details: ErrorDetailBudget::new(settings.buffers.error_log, now.nanos),
             settings,
             now,
             errors,
@@ -219,7 +219,7 @@ impl Owners {
         self.replies.send(&Response::Error {
             correlation_id,
             error_code: failure.code.code(),
-            message: Replies::error_text(&failure.text).as_bytes(),
+            message: ResponseSender::error_text(&failure.text).as_bytes(),
         });
     }
 

@@ -4,24 +4,24 @@ use taran_core::counters::Counter;
 
 use super::super::counters::Counters;
 use super::super::ipc::IpcPublication;
-use super::super::links::Readable;
 use super::super::network::{Image, NetworkPublication};
-use super::super::replies::Replies;
-use super::super::subscribers::TetherEvent;
+use super::super::response_sender::ResponseSender;
+use super::super::subscribers::UntetheredEvent;
+use super::super::subscription_linking::LogDescriptor;
 use super::super::subscriptions::Subscriptions;
 
 /// A log with untethered subscribers.
-pub(super) trait Tethering {
+pub(super) trait SubscribedLog {
     /// Returns the descriptor of the log.
-    fn readable(&self) -> Readable<'_>;
+    fn readable(&self) -> LogDescriptor<'_>;
 
     /// Rejoins a rested subscriber.
     fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64);
 }
 
-impl Tethering for Image {
-    fn readable(&self) -> Readable<'_> {
-        Readable::image(self)
+impl SubscribedLog for Image {
+    fn readable(&self) -> LogDescriptor<'_> {
+        LogDescriptor::image(self)
     }
 
     fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
@@ -29,9 +29,9 @@ impl Tethering for Image {
     }
 }
 
-impl Tethering for IpcPublication {
-    fn readable(&self) -> Readable<'_> {
-        Readable::ipc(self)
+impl SubscribedLog for IpcPublication {
+    fn readable(&self) -> LogDescriptor<'_> {
+        LogDescriptor::ipc(self)
     }
 
     fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
@@ -39,9 +39,9 @@ impl Tethering for IpcPublication {
     }
 }
 
-impl Tethering for NetworkPublication {
-    fn readable(&self) -> Readable<'_> {
-        Readable::spied(self)
+impl SubscribedLog for NetworkPublication {
+    fn readable(&self) -> LogDescriptor<'_> {
+        LogDescriptor::spied(self)
     }
 
     fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
@@ -51,41 +51,41 @@ impl Tethering for NetworkPublication {
 
 /// Change of the positions that an agent tracks.
 #[derive(Debug)]
-pub(super) enum Follow {
-    Begin(Counter),
+pub(super) enum TrackPosition {
+    Start(Counter),
     /// Counter id of the position.
-    End(i32),
+    Stop(i32),
 }
 
 /// Handles untethered events and notifies clients.
-pub(super) struct Told<'a> {
-    pub(super) replies: &'a mut Replies,
+pub(super) struct Notifier<'a> {
+    pub(super) replies: &'a mut ResponseSender,
     pub(super) subscriptions: &'a Subscriptions,
     pub(super) counters: &'a mut Counters,
 }
 
-impl Told<'_> {
+impl Notifier<'_> {
     /// Handles a state change of a subscriber. `track` passes position changes to the agent.
-    pub(super) fn tethered<T: Tethering>(
+    pub(super) fn tethered<T: SubscribedLog>(
         &mut self,
         log: &mut T,
-        step: TetherEvent,
+        step: UntetheredEvent,
         now_ns: i64,
-        mut follow: impl FnMut(Follow),
+        mut follow: impl FnMut(TrackPosition),
     ) {
         match step {
-            TetherEvent::Unavailable { subscription_id } => {
+            UntetheredEvent::Unavailable { subscription_id } => {
                 if let Some(subscription) = self.subscriptions.find(subscription_id) {
                     self.replies
                         .image_unavailable(log.readable().image_id(), subscription);
                 }
             }
-            TetherEvent::Resting { counter_id, .. } => follow(Follow::End(counter_id)),
-            TetherEvent::Dropped { position, .. } => {
-                follow(Follow::End(position.id()));
+            UntetheredEvent::Resting { counter_id, .. } => follow(TrackPosition::Stop(counter_id)),
+            UntetheredEvent::Dropped { position, .. } => {
+                follow(TrackPosition::Stop(position.id()));
                 self.counters.free_followed(position.id());
             }
-            TetherEvent::Rested {
+            UntetheredEvent::Rested {
                 subscription_id,
                 position,
             } => {
@@ -94,7 +94,7 @@ impl Told<'_> {
                     self.replies
                         .image_available(&log.readable(), subscription, position.id());
                 }
-                follow(Follow::Begin(position));
+                follow(TrackPosition::Start(position));
             }
         }
     }

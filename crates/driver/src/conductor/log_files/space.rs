@@ -6,8 +6,8 @@ use taran_core::memory::InsufficientSpace;
 use taran_protocol::error_code::ErrorCode;
 
 use super::super::failure::Failure;
-use super::super::file_worker::AskedBy;
-use super::super::{peers_share, storage_space};
+use super::super::file_worker::RequestOrigin;
+use super::super::{remote_quota, storage_errors};
 use super::LogFiles;
 
 impl LogFiles {
@@ -15,7 +15,7 @@ impl LogFiles {
         &self,
         directory: &Path,
         length: u64,
-        asked_by: AskedBy,
+        origin: RequestOrigin,
         now_epoch_ms: i64,
     ) -> Result<(), Failure> {
         let Ok(available) = self.storage.available(directory) else {
@@ -23,12 +23,12 @@ impl LogFiles {
             return Ok(());
         };
         if available < length {
-            return Err(storage_space::exhausted(
+            return Err(storage_errors::exhausted(
                 directory,
                 &self.storage.insufficient_space(directory, length),
             ));
         }
-        if asked_by == AskedBy::Peer {
+        if origin == RequestOrigin::Peer {
             self.check_room_for_peers(directory, length, available)?;
         }
         if available <= self.settings.low_storage_warning {
@@ -58,7 +58,7 @@ impl LogFiles {
         available: u64,
     ) -> Result<(), Failure> {
         let capacity = self.storage.capacity(directory);
-        let kept = peers_share::kept_space(capacity, self.settings.low_storage_warning);
+        let kept = remote_quota::kept_space(capacity, self.settings.low_storage_warning);
         let needed = length.saturating_add(kept);
         let available = available.saturating_sub(self.promised);
         if available >= needed {
@@ -69,6 +69,6 @@ impl LogFiles {
             available,
             capacity,
         };
-        Err(storage_space::kept_for_clients(directory, kept, &shortage))
+        Err(storage_errors::kept_for_clients(directory, kept, &shortage))
     }
 }

@@ -9,7 +9,7 @@ use taran_protocol::uri::{
 
 /// Identity and parameters of one publication.
 #[derive(Debug, Clone)]
-pub(crate) struct PublicationTerms {
+pub(crate) struct PublicationConfig {
     pub(crate) registration_id: i64,
     pub(crate) session_id: i32,
     pub(crate) stream_id: i32,
@@ -20,7 +20,7 @@ pub(crate) struct PublicationTerms {
     pub(crate) position: InitialPosition,
 }
 
-impl PublicationTerms {
+impl PublicationConfig {
     /// Returns the publication window in bytes.
     pub(crate) fn window(&self) -> i64 {
         self.params.window as i64

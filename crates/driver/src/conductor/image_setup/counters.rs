@@ -4,20 +4,20 @@ use taran_protocol::counter::StreamCounter;
 
 use super::super::counters::StreamIdentity;
 use super::super::failure::Failure;
-use super::super::links::join;
 use super::super::network::ImageCounters;
-use super::super::owners::Owners;
+use super::super::state::ConductorState;
 use super::super::subscribers::Subscribers;
-use super::plan::Plan;
+use super::super::subscription_linking::join;
+use super::config::ImageConfig;
 use crate::boundary::{CreateImage, ImageId};
 
-impl Owners {
+impl ConductorState {
     /// Allocates the counters of a new image and its subscribers; all or none.
     pub(super) fn image_counters(
         &mut self,
         id: ImageId,
         request: &CreateImage,
-        plan: &Plan,
+        plan: &ImageConfig,
     ) -> Result<(ImageCounters, Subscribers), Failure> {
         let identity = StreamIdentity {
             registration_id: id.0,
@@ -62,7 +62,7 @@ impl Owners {
         &mut self,
         id: ImageId,
         request: &CreateImage,
-        plan: &Plan,
+        plan: &ImageConfig,
     ) -> Result<Subscribers, Failure> {
         let mut subscribers = Subscribers::default();
         let (join_position, now_ns) = (plan.join_position, self.now.nanos);

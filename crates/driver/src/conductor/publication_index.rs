@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// Publication ids by stream. `C` is the channel on which publications are shared: the endpoint, or `()` for IPC.
 #[derive(Debug)]
-pub(crate) struct Streams<C> {
+pub(crate) struct PublicationIndex<C> {
     /// Stream id, session id, registration id.
     sessions: BTreeSet<(i32, i32, i64)>,
     /// Publications that several clients may share: channel, stream id, registration id.
@@ -13,7 +13,7 @@ pub(crate) struct Streams<C> {
 
 /// Key of a publication. It is constant for the lifetime of the publication.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Whereabouts<C> {
+pub(crate) struct PublicationKey<C> {
     pub(crate) registration_id: i64,
     pub(crate) channel: C,
     pub(crate) stream_id: i32,
@@ -21,7 +21,7 @@ pub(crate) struct Whereabouts<C> {
     pub(crate) exclusive: bool,
 }
 
-impl<C: Ord> Default for Streams<C> {
+impl<C: Ord> Default for PublicationIndex<C> {
     fn default() -> Self {
         Self {
             sessions: BTreeSet::new(),
@@ -30,8 +30,8 @@ impl<C: Ord> Default for Streams<C> {
     }
 }
 
-impl<C: Ord + Copy> Streams<C> {
-    pub(crate) fn insert(&mut self, of: Whereabouts<C>) {
+impl<C: Ord + Copy> PublicationIndex<C> {
+    pub(crate) fn insert(&mut self, of: PublicationKey<C>) {
         let id = of.registration_id;
         self.sessions.insert((of.stream_id, of.session_id, id));
         if !of.exclusive {
@@ -39,7 +39,7 @@ impl<C: Ord + Copy> Streams<C> {
         }
     }
 
-    pub(crate) fn remove(&mut self, of: Whereabouts<C>) {
+    pub(crate) fn remove(&mut self, of: PublicationKey<C>) {
         let id = of.registration_id;
         self.sessions.remove(&(of.stream_id, of.session_id, id));
         self.shared.remove(&(of.channel, of.stream_id, id));
@@ -74,8 +74,8 @@ impl<C: Ord + Copy> Streams<C> {
 mod tests {
     use super::*;
 
-    fn publication(id: i64, channel: i64, stream_id: i32, session_id: i32) -> Whereabouts<i64> {
-        Whereabouts {
+    fn publication(id: i64, channel: i64, stream_id: i32, session_id: i32) -> PublicationKey<i64> {
+        PublicationKey {
             registration_id: id,
             channel,
             stream_id,
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn publications_are_found_by_what_they_are_looked_for() {
-        let mut streams = Streams::default();
+        let mut streams = PublicationIndex::default();
         let all = [
             publication(1, 7, 10, 5),
             publication(2, 7, 10, 4),

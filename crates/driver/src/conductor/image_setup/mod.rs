@@ -4,9 +4,9 @@
 //! created, the SETUP is validated again, since everything may have changed, and the image is created. On any failure
 //! the receiver is informed that there is no image, so that the next SETUP requests one again.
 
+mod config;
 mod congestion;
 mod counters;
-mod plan;
 mod queue;
 
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use taran_protocol::counter::SystemCounter;
 use taran_protocol::log::{LogBuffers, file_length};
 
 use super::failure::Failure;
-use super::links::Readable;
 use super::log_files::{LogFile, LogFolder, LogRequest};
 use super::network::{Image, ImageParts, ImageTimeouts};
-use super::owners::Owners;
+use super::state::ConductorState;
 use super::subscribers::Subscribers;
+use super::subscription_linking::LogDescriptor;
 use crate::boundary::{
     CreateImage, ImageId, ImageShared, ReceiverCommand, ReceiverImageSpec, SubscriberPosition,
 };
 use crate::receiver::ReceiverImage;
-use plan::Plan;
+use config::ImageConfig;
 
 pub(crate) use queue::ImageQueue;
 
@@ -38,7 +38,7 @@ pub(crate) struct PendingImage {
     request: CreateImage,
 }
 
-impl Owners {
+impl ConductorState {
     /// Starts the creation of the next requested image. Returns the number of images started.
     pub(crate) fn begin_image(&mut self) -> usize {
         let page_size = self.settings.file_page_size;
@@ -69,7 +69,7 @@ impl Owners {
         &mut self,
         request: &CreateImage,
     ) -> Result<Option<PendingImage>, Failure> {
-        let Some(plan) = self.plan_image(request)? else {
+        let Some(plan) = self.validate_setup(request)? else {
             return Ok(None);
         };
         self.counters.check_room_for_peers(plan.counters())?;
@@ -96,7 +96,7 @@ impl Owners {
             Ok(file) => file,
             Err(failure) => return self.refuse_image(&request, Some(failure)),
         };
-        match self.plan_image(&request) {
+        match self.validate_setup(&request) {
             Ok(Some(plan)) => {
                 if let Err(failure) = self.make_image(id, &request, &plan, file) {
                     self.refuse_image(&request, Some(failure));
@@ -130,7 +130,7 @@ impl Owners {
         }
         self.networking
             .receiver
-            .post(ReceiverCommand::ImageRefused {
+            .send(ReceiverCommand::ImageRefused {
                 endpoint: request.endpoint,
                 session_id: request.session_id,
                 stream_id: request.stream_id,
@@ -141,7 +141,7 @@ impl Owners {
         &mut self,
         id: ImageId,
         request: &CreateImage,
-        plan: &Plan,
+        plan: &ImageConfig,
         file: LogFile,
     ) -> Result<(), Failure> {
         let spec = plan.log_spec(id, request, self.settings.file_page_size);
@@ -232,7 +232,7 @@ impl Owners {
     fn enter_image(&mut self, image: Image, half: ReceiverImageSpec) {
         for (subscription_id, counter_id) in image.subscribers.positions() {
             if let Some(subscription) = self.subscriptions.find(subscription_id) {
-                let readable = Readable::image(&image);
+                let readable = LogDescriptor::image(&image);
                 self.replies
                     .image_available(&readable, subscription, counter_id);
             }
@@ -242,7 +242,7 @@ impl Owners {
         networking.images.insert(image);
         networking
             .receiver
-            .post(ReceiverCommand::AddImage(Box::new(ReceiverImage::new(
+            .send(ReceiverCommand::AddImage(Box::new(ReceiverImage::new(
                 half,
             ))));
     }
