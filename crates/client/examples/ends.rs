@@ -6,7 +6,7 @@ use std::error::Error;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use taran::{ClientEnd, Context, ImageHandlers};
+use taran::{CloseReason, Context, ImageHandlers};
 
 fn main() -> Result<(), Box<dyn Error>> {
     run(Context::new())
@@ -23,8 +23,8 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
         })
         // The last word, whoever ended the client.
         .on_close(|end| match end {
-            ClientEnd::Closed => println!("closed"),
-            ClientEnd::Lost(lost) => println!("lost: {lost}"),
+            CloseReason::Closed => println!("closed"),
+            CloseReason::Lost(lost) => println!("lost: {lost}"),
         })
         // Other threads may commit what they have claimed for this long before the streams end.
         .close_linger(Duration::from_millis(1))

@@ -1,34 +1,35 @@
-//! What the driver's counters say about a channel (`docs/spec/shared-memory.md §5.9`).
+//! The status of a channel, read from the driver's counters (`docs/spec/shared-memory.md §5.9`).
 
 use std::net::SocketAddr;
 
 use taran_core::counters::CountersReader;
 use taran_protocol::counter::{SocketKey, channel_status, type_id};
 
-/// State of a channel at the driver.
+/// Status of a channel, as reported by the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelStatus {
-    /// The driver is at it.
+    /// The driver is setting the channel up.
     Initializing,
-    /// The channel does not work; the driver's error log says why.
+    /// The channel has failed; the driver's error log has the reason.
     Errored,
-    /// In use.
+    /// The channel is in use.
     Active,
-    /// The driver is closing it.
+    /// The driver is closing the channel.
     Closing,
     /// The publication or subscription is closed.
     Closed,
-    /// The channel has no indicator: IPC, spies. It works.
+    /// The channel has no status indicator: IPC and spies. Such channels are always usable.
     NoIndicator,
-    /// A value that this client does not know.
+    /// A value unknown to this client.
     Unknown(i64),
 }
 
-/// The id of a status indicator, if there is one.
-pub(crate) fn known(status_counter_id: i32) -> Option<i32> {
+/// Returns the counter id of a status indicator, or `None` for a negative id.
+pub(crate) fn status_id(status_counter_id: i32) -> Option<i32> {
     (status_counter_id >= 0).then_some(status_counter_id)
 }
 
+/// Reads the status of a channel from its status indicator.
 pub(crate) fn read(counters: &CountersReader, status_counter_id: i32) -> ChannelStatus {
     if status_counter_id < 0 {
         return ChannelStatus::NoIndicator;
@@ -42,13 +43,13 @@ pub(crate) fn read(counters: &CountersReader, status_counter_id: i32) -> Channel
         Some(channel_status::INITIALIZING) => ChannelStatus::Initializing,
         Some(channel_status::ERRORED) => ChannelStatus::Errored,
         Some(channel_status::ACTIVE) => ChannelStatus::Active,
-        // Or the driver has freed the indicator.
+        // `None`: the driver has freed the indicator.
         Some(channel_status::CLOSING) | None => ChannelStatus::Closing,
         Some(other) => ChannelStatus::Unknown(other),
     }
 }
 
-/// The addresses under which a channel can be reached.
+/// Returns the addresses that an active channel is bound to.
 pub(crate) fn local_addresses(
     counters: &CountersReader,
     status_counter_id: i32,
@@ -65,7 +66,7 @@ pub(crate) fn local_addresses(
     addresses
 }
 
-/// The address in the key of a local-address counter, if it belongs to the channel.
+/// Returns the address in the key of a local-address counter if it belongs to the channel.
 fn bound_address(key: &[u8], status_counter_id: i32) -> Option<SocketAddr> {
     let key = SocketKey::decode(key)?;
     if key.channel_status_id == status_counter_id {
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_taken_from_the_key_by_their_length() {
+    fn bound_address_reads_the_address_by_its_length() {
         let text = "127.0.0.1:40123";
         assert_eq!(
             bound_address(&key(7, 15, text), 7),

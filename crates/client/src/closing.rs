@@ -1,7 +1,8 @@
-//! The end of a client, asked for or not.
+//! Closing a client, by the application or because the driver was lost.
 //!
-//! Whichever way it ends, first everything that was made through it is closed, then the user is told, then no callback
-//! is left that could run. The first end counts; a second closer only waits until the first is done with callbacks.
+//! In both cases all resources of the client are closed first, then the close handlers run, then all callbacks are
+//! disabled. The first close takes effect; a concurrent call of `close` only waits until the first has finished with
+//! callbacks.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -9,28 +10,28 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use taran_protocol::command::Command;
 
 use crate::callback::thread_token;
+use crate::client_core::ClientCore;
+use crate::client_state::CloseReason;
 use crate::error::{AddError, ClientError, Lost};
 use crate::image::ImageView;
-use crate::life::ClientEnd;
-use crate::link::Link;
 use crate::registry::Registry;
 use crate::subscription::SubscriptionState;
 
-/// Correlation id of a command that nobody answers.
-const NO_ANSWER: i64 = -1;
+/// Correlation id of a command without a response.
+const NO_RESPONSE: i64 = -1;
 
-/// Lets a second closer wait for the first.
+/// Makes a concurrent call of `close` wait for the first.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
-    /// Token of the thread that closes; 0 before.
-    closer: AtomicUsize,
+    /// Token of the thread that closes the client; 0 before.
+    closing_thread: AtomicUsize,
     is_done: Mutex<bool>,
     done: Condvar,
 }
 
 impl Closing {
     fn begin(&self) {
-        self.closer.store(thread_token(), Ordering::Relaxed);
+        self.closing_thread.store(thread_token(), Ordering::Relaxed);
     }
 
     fn finish(&self) {
@@ -38,9 +39,9 @@ impl Closing {
         self.done.notify_all();
     }
 
-    fn is_mine(&self) -> bool {
-        // Relaxed is enough: only this very thread can have stored its own token.
-        self.closer.load(Ordering::Relaxed) == thread_token()
+    fn is_closing_thread(&self) -> bool {
+        // Relaxed: only this thread can have stored its own token.
+        self.closing_thread.load(Ordering::Relaxed) == thread_token()
     }
 
     fn wait(&self) {
@@ -49,76 +50,76 @@ impl Closing {
     }
 }
 
-impl Link {
-    /// The owner's close. Once it has returned nothing is called back, unless it was called inside a callback: then
-    /// nothing is after that.
+impl ClientCore {
+    /// Closes the client for the application. After it has returned no callback runs. If it is called in_callback a
+    /// callback, no callback runs after that one.
     pub(crate) fn close(&self) {
-        let inside = self.is_in_duty_cycle();
-        if self.life.end(ClientEnd::Closed) {
+        let in_callback = self.is_in_duty_cycle();
+        if self.state.close(CloseReason::Closed) {
             self.closing.begin();
-            self.close_as_owner(inside);
+            self.close_by_application(in_callback);
             self.closing.finish();
-        } else if !inside {
-            self.wait_for_turn();
-            // A lost client was ended inside a turn; only an owner's close goes on outside.
-            if self.life.reason() == ClientEnd::Closed && !self.closing.is_mine() {
+        } else if !in_callback {
+            self.wait_for_duty_cycle();
+            // A loss is processed in_callback a duty cycle, which has ended; a close by the application continues outside.
+            if self.state.close_reason() == CloseReason::Closed && !self.closing.is_closing_thread()
+            {
                 self.closing.wait();
             }
         }
         self.stop_thread();
     }
 
-    fn close_as_owner(&self, inside: bool) {
-        let ended = self.end_resources(&ClientEnd::Closed.into());
-        if !inside {
-            self.wait_for_turn();
+    fn close_by_application(&self, in_callback: bool) {
+        let closed = self.close_resources(&CloseReason::Closed.into());
+        if !in_callback {
+            self.wait_for_duty_cycle();
         }
-        for (subscription, _) in &ended {
+        for (subscription, _) in &closed {
             subscription.end_callbacks();
         }
         self.handlers
             .run_all("close", &self.handlers.close, |handler| {
-                handler(ClientEnd::Closed);
+                handler(CloseReason::Closed);
             });
-        self.handlers.take_away();
+        self.handlers.disable();
         if !self.settings.close_linger.is_zero() {
             std::thread::sleep(self.settings.close_linger);
         }
-        // If the buffer stays full the driver finds out by the missing heartbeat.
-        self.send_now(&Command::ClientClose {
+        // If the buffer stays full the driver removes the client when its heartbeat stops.
+        self.send_best_effort(&Command::ClientClose {
             client_id: self.client_id,
-            correlation_id: NO_ANSWER,
+            correlation_id: NO_RESPONSE,
         });
-        self.lingering.release_all();
+        self.resource_linger.release_all();
     }
 
-    /// The driver is gone, or has given this client up. Called by the conductor.
+    /// Closes a client whose driver is gone or has timed it out. Called by the conductor.
     pub(crate) fn lose(&self, lost: Lost) {
-        let end = ClientEnd::Lost(lost);
-        if !self.life.end(end) {
+        let reason = CloseReason::Lost(lost);
+        if !self.state.close(reason) {
             return;
         }
-        for (subscription, images) in self.end_resources(&end.into()) {
+        for (subscription, images) in self.close_resources(&reason.into()) {
             for image in images {
-                subscription.tell_unavailable(&self.handlers, &image);
+                subscription.notify_unavailable(&self.handlers, &image);
             }
             subscription.end_callbacks();
         }
         self.handlers.report(&ClientError::Lost(lost));
         self.handlers
-            .run_all("close", &self.handlers.close, |handler| handler(end));
-        self.handlers.take_away();
-        self.lingering.release_all();
+            .run_all("close", &self.handlers.close, |handler| handler(reason));
+        self.handlers.disable();
+        self.resource_linger.release_all();
     }
 
-    /// Closes all that was made through the client and fails what is still waited for. Returns the subscriptions with
-    /// the images they had.
-    fn end_resources(&self, error: &AddError) -> Vec<(Arc<SubscriptionState>, Vec<ImageView>)> {
-        let ended = {
+    /// Closes all resources and fails all pending commands. Returns the subscriptions with the images that they had.
+    fn close_resources(&self, error: &AddError) -> Vec<(Arc<SubscriptionState>, Vec<ImageView>)> {
+        let registry = {
             let mut registry = self.registry();
-            let ended = std::mem::take(&mut *registry);
-            self.note_in_flight(&registry);
-            ended
+            let taken = std::mem::take(&mut *registry);
+            self.update_pending_commands(&registry);
+            taken
         };
         let Registry {
             in_flight,
@@ -127,7 +128,7 @@ impl Link {
             counters,
             static_counters,
             ..
-        } = ended;
+        } = registry;
         for entry in publications.values() {
             entry.state.mark_closed();
         }
@@ -143,7 +144,7 @@ impl Link {
         });
         let closed = closed.collect();
         for in_flight in in_flight.into_values() {
-            in_flight.wish.fail(error.clone());
+            in_flight.request.fail(error.clone());
         }
         closed
     }

@@ -1,4 +1,4 @@
-//! How to connect: directory, time limits, handlers.
+//! Configuration of a client: options and handlers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use taran_core::memory::{FileStorage, Storage};
 use taran_protocol::option::{OptionSet, Source, parse_properties};
 
 use crate::client::Client;
+use crate::client_core::{DriverInvoker, Settings};
+use crate::client_state::CloseReason;
 use crate::connect::{Connecting, DriverView};
 use crate::error::{ClientError, ConnectError};
 use crate::handlers::{HandlerSet, Handlers, PublicationError};
 use crate::image::ImageView;
-use crate::life::ClientEnd;
-use crate::link::{DriverInvoker, Settings};
 
-/// Sign of life every so often, unless it is set otherwise.
-const KEEPALIVE: Duration = Duration::from_millis(500);
+/// Default keepalive interval.
+const DEFAULT_KEEPALIVE: Duration = Duration::from_millis(500);
 
-/// How to connect to a media driver, and what to be told about.
+/// Configuration of a client: how to connect to a media driver, and which handlers to call.
 ///
-/// Every option has a default. [`Context::new`] takes what the environment sets (`AERON_DIR`, `AERON_DRIVER_TIMEOUT`,
-/// `AERON_CLIENT_NAME`, …), [`properties_file`](Self::properties_file) and [`property`](Self::property) take properties
-/// (`aeron.dir`, …), and what is set by the methods below counts most, whatever the order of the calls. A bad value is
-/// an error of [`connect`](Self::connect).
+/// Every option has a default. [`Context::new`] reads the environment (`AERON_DIR`, `AERON_DRIVER_TIMEOUT`,
+/// `AERON_CLIENT_NAME`, …); [`properties_file`](Self::properties_file) and [`property`](Self::property) read properties
+/// (`aeron.dir`, …); the methods below override both. The precedence does not depend on the order of the calls. An
+/// invalid value is an error of [`connect`](Self::connect).
 ///
-/// Handlers run on the client conductor: its own thread, or the thread that [invokes](Self::invoker) it. They may use
-/// the client and close what they like, but they can not wait for the driver: use `async_` calls there. A handler that
-/// owns a clone of the [`Client`] keeps it from being closed by drop.
+/// Handlers run on the client conductor: on its own thread, or on the thread that [invokes](Self::invoker) it. They may
+/// use the client and close resources, but they cannot wait for the driver; they use the `async_` methods instead. A
+/// handler that owns a clone of the [`Client`] keeps the client from being closed by drop.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -47,12 +47,13 @@ const KEEPALIVE: Duration = Duration::from_millis(500);
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "aeron_context_t")]
 pub struct Context {
     options: OptionSet,
-    /// Why the options can not be used.
-    refused: Vec<String>,
-    /// What to tell the error handler once there is one.
-    pub(crate) suspicious: Vec<String>,
+    /// Errors of the options.
+    option_errors: Vec<String>,
+    /// Environment variables that look like misspelt options; reported to the error handler after connecting.
+    pub(crate) unknown_variables: Vec<String>,
     aeron_dir: Option<PathBuf>,
     driver_timeout: Option<Duration>,
     keepalive: Duration,
@@ -88,27 +89,27 @@ impl Default for Context {
 }
 
 impl Context {
-    /// The defaults, and what the environment sets.
+    /// Creates a context with the defaults and the options set in the environment.
     #[must_use]
     pub fn new() -> Self {
-        // Not `vars`, which panics at a variable that is not UTF-8: such a one is not an option.
+        // Not `vars`, which panics at a variable that is not UTF-8. Such a variable is not an option.
         let environment = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
         Self::with_environment(environment)
     }
 
-    /// The defaults, and these variables in place of the environment.
+    /// Creates a context with the defaults and the options set in `variables`, in place of the environment.
     pub fn with_environment<N: AsRef<str>, V: AsRef<str>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
         let context = Self {
             options: OptionSet::client(),
-            refused: Vec::new(),
-            suspicious: Vec::new(),
+            option_errors: Vec::new(),
+            unknown_variables: Vec::new(),
             aeron_dir: None,
             driver_timeout: None,
-            keepalive: KEEPALIVE,
+            keepalive: DEFAULT_KEEPALIVE,
             inter_service_timeout: None,
             idle_sleep: None,
             resource_linger: None,
@@ -135,18 +136,18 @@ impl Context {
             Ok(unknown) => {
                 let unknown = unknown.iter().map(ToString::to_string);
                 if *source == Source::Environment {
-                    // It may be meant for another program: no reason to stop.
-                    self.suspicious.extend(unknown);
+                    // The variable may be meant for another program, so it is not an error.
+                    self.unknown_variables.extend(unknown);
                 } else {
-                    self.refused.extend(unknown);
+                    self.option_errors.extend(unknown);
                 }
             }
-            Err(errors) => self.refused.push(errors.to_string()),
+            Err(errors) => self.option_errors.push(errors.to_string()),
         }
         self
     }
 
-    /// Takes the properties of a file (`aeron.dir=/dev/shm/x`, one per line).
+    /// Reads the properties of a file (`aeron.dir=/dev/shm/x`, one per line).
     #[must_use]
     pub fn properties_file(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
@@ -154,13 +155,14 @@ impl Context {
         match read.and_then(|text| parse_properties(&text).map_err(|error| error.to_string())) {
             Ok(properties) => self.apply(&Source::File(path.to_path_buf()), properties),
             Err(error) => {
-                self.refused.push(format!("{}: {error}", path.display()));
+                self.option_errors
+                    .push(format!("{}: {error}", path.display()));
                 self
             }
         }
     }
 
-    /// Takes one property, as `-Dname=value` on a command line does.
+    /// Sets one property, like `-Dname=value` on a command line.
     #[must_use]
     pub fn property(self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         self.apply(&Source::CommandLine, [(name, value)])
@@ -168,66 +170,67 @@ impl Context {
 
     // --- options ---
 
-    /// Directory of the driver. Default: `AERON_DIR`, else `/dev/shm/aeron-<user>`.
+    /// Sets the directory of the driver. Default: `AERON_DIR`, else `/dev/shm/aeron-<user>`.
     #[must_use]
     pub fn aeron_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.aeron_dir = Some(directory.into());
         self
     }
 
-    /// How long to wait for a driver when connecting, for an answer to a command, and after its last sign of life
-    /// before the driver counts as dead. Default: `AERON_DRIVER_TIMEOUT`, else 10 s.
+    /// Sets the driver timeout: the maximum time to wait for a driver when connecting, for the response to a command,
+    /// and between two heartbeats of the driver before it is considered dead. Default: `AERON_DRIVER_TIMEOUT`, else 10
+    /// s.
     #[must_use]
     pub fn driver_timeout(mut self, timeout: Duration) -> Self {
         self.driver_timeout = Some(timeout);
         self
     }
 
-    /// How often the client shows a sign of life and looks for one of the driver. Default 500 ms; must be less than the
-    /// driver's client liveness timeout.
+    /// Sets the interval at which the client updates its heartbeat and checks the driver's. Default: 500 ms. Must be
+    /// less than the driver's client liveness timeout.
     #[must_use]
     pub fn keepalive_interval(mut self, interval: Duration) -> Self {
         self.keepalive = interval;
         self
     }
 
-    /// Longest time between two turns of the client conductor; after a longer one the client is lost, because the
-    /// driver may have given it up. Default: the driver's client liveness timeout.
+    /// Sets the maximum time between two duty cycles of the client conductor. After a longer pause the client is
+    /// [lost](crate::Lost::ServiceInterval), because the driver may have timed it out. Default: the driver's client
+    /// liveness timeout.
     #[must_use]
     pub fn inter_service_timeout(mut self, timeout: Duration) -> Self {
         self.inter_service_timeout = Some(timeout);
         self
     }
 
-    /// Longest sleep of the client conductor's thread when it has nothing to do, and so the time until a new image is
-    /// noticed. Default: `AERON_CLIENT_IDLE_SLEEP_DURATION`, else 16 ms. While an answer of the driver is awaited it
-    /// sleeps for a fraction of a millisecond only.
+    /// Sets the maximum sleep of an idle client conductor's thread, which is also the maximum delay until a new image
+    /// is noticed. Default: `AERON_CLIENT_IDLE_SLEEP_DURATION`, else 16 ms. While a response of the driver is awaited
+    /// the thread sleeps for at most 100 µs.
     #[must_use]
-    pub fn idle_sleep(mut self, longest: Duration) -> Self {
-        self.idle_sleep = Some(longest);
+    pub fn idle_sleep(mut self, max: Duration) -> Self {
+        self.idle_sleep = Some(max);
         self
     }
 
-    /// How long the log of a publication or image that was closed, or has ended, stays mapped. Then the client conductor
-    /// unmaps it, so that it is not done by the thread that drops the last handle, which takes milliseconds for a long
-    /// log. 0: it is. A log is never unmapped while there is a handle on it. Default:
-    /// `AERON_CLIENT_RESOURCE_LINGER_DURATION`, else 3 s.
+    /// Sets how long the log of a closed publication or ended image stays mapped. After that time the client conductor
+    /// unmaps it, which takes milliseconds for a long log. With 0, the thread that drops the last handle unmaps it. A
+    /// log is never unmapped while a handle refers to it. Default: `AERON_CLIENT_RESOURCE_LINGER_DURATION`, else 3 s.
     #[must_use]
     pub fn resource_linger(mut self, time: Duration) -> Self {
         self.resource_linger = Some(time);
         self
     }
 
-    /// How long closing the client waits, when everything made through it is closed and all handlers have run, before
-    /// the driver is told: other threads have this time to commit what they have claimed before the streams end. At
-    /// most the driver's client liveness timeout. Default: `AERON_CLIENT_CLOSE_LINGER_DURATION`, else 0.
+    /// Sets how long [`Client::close`] waits between closing all resources and notifying the driver. During this time
+    /// other threads can commit their claims before the streams end. At most the driver's client liveness timeout.
+    /// Default: `AERON_CLIENT_CLOSE_LINGER_DURATION`, else 0.
     #[must_use]
     pub fn close_linger(mut self, time: Duration) -> Self {
         self.close_linger = Some(time);
         self
     }
 
-    /// Maps all pages of a log when it is opened, so that no message meets a page fault later. Default:
+    /// Prefaults all pages of a log when it is mapped, so that offers and polls cause no page faults later. Default:
     /// `AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY`, else false.
     #[must_use]
     pub fn pre_touch_mapped_memory(mut self, pre_touch: bool) -> Self {
@@ -235,14 +238,15 @@ impl Context {
         self
     }
 
-    /// Name of the client in tools, at most 100 characters. Default: `AERON_CLIENT_NAME`, else empty.
+    /// Sets the name of the client that tools show, at most 100 characters. Default: `AERON_CLIENT_NAME`, else empty.
     #[must_use]
     pub fn client_name(mut self, name: impl Into<String>) -> Self {
         self.client_name = Some(name.into());
         self
     }
 
-    /// Starts no thread: the conductor runs when [`Client::invoke`] is called. Default false.
+    /// Selects invoker mode: no thread is started, and the conductor runs when [`Client::invoke`] is called. Default:
+    /// false.
     #[must_use]
     pub fn invoker(mut self, invoked: bool) -> Self {
         self.invoked = invoked;
@@ -256,16 +260,16 @@ impl Context {
         self
     }
 
-    /// How the client conductor's thread waits when it has nothing to do, in place of sleeping up to
-    /// [`idle_sleep`](Self::idle_sleep). While an answer is awaited a park is a fraction of a millisecond.
+    /// Sets the idle strategy of the client conductor's thread, in place of a back-off up to
+    /// [`idle_sleep`](Self::idle_sleep). While a response of the driver is awaited, a park is limited to 100 µs.
     #[must_use]
     pub fn idle_strategy(mut self, idle: impl IdleStrategy + 'static) -> Self {
         self.idle = Some(Box::new(idle));
         self
     }
 
-    /// Calls `invoke` while the client waits, to connect or for an answer: for a driver that runs on the threads of the
-    /// application. It returns the amount of work done.
+    /// Calls `invoke` while the client waits for a connection or a response: for a driver in invoker mode, which runs
+    /// on the threads of the application. `invoke` returns the amount of work done.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};
@@ -295,14 +299,14 @@ impl Context {
         self
     }
 
-    /// Where the files of the driver are; by default in the file system. For simulations.
+    /// Sets the storage that holds the driver's files. Default: the file system. For simulations.
     #[must_use]
     pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.storage = storage;
         self
     }
 
-    /// The time that [`Client::invoke`] goes by; by default the system's. For tests.
+    /// Sets the clock of [`Client::invoke`]. Default: the system clock. For tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Box::new(clock);
@@ -311,15 +315,15 @@ impl Context {
 
     // --- handlers ---
 
-    /// Calls `handler` when a subscription without handlers of its own has a new image.
+    /// Calls `handler` when a subscription without an [own handler](crate::ImageHandlers) has a new image.
     #[must_use]
     pub fn on_available_image(mut self, handler: impl FnMut(&ImageView) + Send + 'static) -> Self {
         self.handlers.available_image = Some(Box::new(handler));
         self
     }
 
-    /// Calls `handler` when an image of a subscription without handlers of its own has ended; not when the
-    /// subscription or the client is closed.
+    /// Calls `handler` when an image of a subscription without an [own handler](crate::ImageHandlers) has become
+    /// unavailable; not when the subscription or the client is closed.
     #[must_use]
     pub fn on_unavailable_image(
         mut self,
@@ -329,7 +333,8 @@ impl Context {
         self
     }
 
-    /// Calls `handler` with the counters, the registration id and the id when any client's counter is allocated.
+    /// Calls `handler` when a counter of any client was allocated. Its arguments are the counters, the registration id
+    /// and the counter id.
     #[must_use]
     pub fn on_available_counter(
         mut self,
@@ -339,8 +344,8 @@ impl Context {
         self
     }
 
-    /// Calls `handler` with the counters, the registration id and the id when any client's counter is about to be
-    /// freed.
+    /// Calls `handler` when a counter of any client is about to be freed. Its arguments are the counters, the
+    /// registration id and the counter id.
     #[must_use]
     pub fn on_unavailable_counter(
         mut self,
@@ -350,7 +355,8 @@ impl Context {
         self
     }
 
-    /// Calls `handler` when a receiver complains about a publication of this client.
+    /// Calls `handler` when a receiver has reported an error for a publication of this client, for instance that an
+    /// image was rejected.
     #[must_use]
     pub fn on_publication_error(
         mut self,
@@ -360,45 +366,46 @@ impl Context {
         self
     }
 
-    /// Calls `handler` when something goes wrong that no call reports. Default: a line on stderr.
+    /// Calls `handler` for each error that no call returns. Default: prints a line to stderr.
     #[must_use]
     pub fn on_error(mut self, handler: impl FnMut(&ClientError) + Send + 'static) -> Self {
         self.handlers.error = Some(Box::new(handler));
         self
     }
 
-    /// Calls `handler` once, when the client has ended: closed by its owner, or lost. It is the last callback.
+    /// Calls `handler` once when the client is closed or lost. No handler runs after it.
     #[must_use]
-    pub fn on_close(mut self, handler: impl FnMut(ClientEnd) + Send + 'static) -> Self {
+    pub fn on_close(mut self, handler: impl FnMut(CloseReason) + Send + 'static) -> Self {
         self.handlers.close = Some(Box::new(handler));
         self
     }
 
     // --- connecting ---
 
-    /// Connects; waits up to the driver timeout for a driver to appear.
+    /// Connects to the driver; waits up to the [driver timeout](Self::driver_timeout) for one to start.
     ///
     /// # Errors
-    /// See [`ConnectError`]; the texts say what to do.
+    /// See [`ConnectError`]; each error text says what to do.
     pub fn connect(self) -> Result<Client, ConnectError> {
         self.connecting().wait()
     }
 
-    /// Begins to connect without waiting: for simulations, where the caller provides the time.
+    /// Starts to connect without waiting: for simulations, where the caller provides the time.
     #[must_use]
     pub fn connecting(self) -> Connecting {
         Connecting::new(self)
     }
 
-    /// Looks at the driver without connecting to it: whether it lives, its counters and errors. Does not wait for one.
+    /// Opens a read-only view of a driver without becoming its client: liveness, counters and errors. Does not wait for
+    /// a driver.
     ///
     /// # Errors
-    /// There is no file of a driver, or it can not be read.
+    /// There is no `cnc.dat`, or it cannot be read.
     pub fn inspect_driver(&self) -> Result<DriverView, ConnectError> {
         DriverView::open(self)
     }
 
-    /// The options as they are in force when the driver's client liveness timeout is known.
+    /// Returns the options in force, given the driver's client liveness timeout.
     pub(crate) fn settings(&self, client_liveness: Duration) -> Settings {
         Settings {
             directory: self.directory(),
@@ -428,7 +435,7 @@ impl Context {
         std::mem::replace(&mut self.clock, Box::new(SystemClock::new()))
     }
 
-    /// The directory in force.
+    /// Returns the directory in force.
     pub(crate) fn directory(&self) -> PathBuf {
         match (&self.aeron_dir, self.options.dir()) {
             (Some(directory), _) => directory.clone(),
@@ -437,20 +444,21 @@ impl Context {
         }
     }
 
-    /// The driver timeout in force.
+    /// Returns the driver timeout in force.
     pub(crate) fn timeout(&self) -> Duration {
         let from_options = Duration::from_millis(self.options.driver_timeout_ms().unsigned_abs());
-        let patient = self.debug_timeout();
-        patient.unwrap_or_else(|| self.driver_timeout.unwrap_or(from_options))
+        let debug_timeout = self.debug_timeout();
+        debug_timeout.unwrap_or_else(|| self.driver_timeout.unwrap_or(from_options))
     }
 
-    /// What replaces timeouts while a debugger stops this process and lets it go on (`aeron.debug.timeout`).
+    /// Returns the timeout that replaces all others while a debugger is attached to this process
+    /// (`aeron.debug.timeout`).
     fn debug_timeout(&self) -> Option<Duration> {
         let timeout_ns = self.options.debug_timeout_ns()?;
         debugger::is_attached().then(|| Duration::from_nanos(timeout_ns.unsigned_abs()))
     }
 
-    pub(crate) fn longest_idle_sleep(&self) -> Duration {
+    pub(crate) fn max_idle_sleep(&self) -> Duration {
         let from_options =
             Duration::from_nanos(self.options.client_idle_sleep_duration_ns().unsigned_abs());
         self.idle_sleep.unwrap_or(from_options)
@@ -479,10 +487,10 @@ impl Context {
             .unwrap_or_default()
     }
 
-    /// Refuses what can not work.
+    /// Checks the options that do not depend on the driver.
     pub(crate) fn check(&self) -> Result<(), ConnectError> {
-        if !self.refused.is_empty() {
-            return Err(ConnectError::Option(self.refused.join("\n")));
+        if !self.option_errors.is_empty() {
+            return Err(ConnectError::Option(self.option_errors.join("\n")));
         }
         let length = self.name().chars().count();
         if length > taran_protocol::counter::CLIENT_NAME_MAX_LENGTH {

@@ -1,16 +1,16 @@
-//! Counters of the application.
+//! Counters that applications allocate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use taran_core::counters::Counter as SharedCounter;
 
+use crate::client_core::ClientCore;
 use crate::error::AddError;
-use crate::link::Link;
 use crate::pending::Pending;
-use crate::removal::Kind;
+use crate::removal::ResourceKind;
 
-/// What the conductor and the user's handle of a counter share.
+/// State shared by the conductor and the user's handles of a counter.
 #[derive(Debug)]
 pub(crate) struct CounterState {
     registration_id: i64,
@@ -25,7 +25,7 @@ impl CounterState {
         }
     }
 
-    /// Ends all use of it; true the first time.
+    /// Marks the counter as closed. Returns true on the first call.
     pub(crate) fn mark_closed(&self) -> bool {
         !self.closed.swap(true, Ordering::AcqRel)
     }
@@ -33,7 +33,7 @@ impl CounterState {
 
 #[derive(Debug)]
 pub(crate) struct CounterHandle {
-    link: Arc<Link>,
+    client: Arc<ClientCore>,
     state: Arc<CounterState>,
     counter: SharedCounter,
     is_static: bool,
@@ -41,7 +41,7 @@ pub(crate) struct CounterHandle {
 
 impl Drop for CounterHandle {
     fn drop(&mut self) {
-        // An error says that it was closed before, or with its client.
+        // An error means that it was closed before, or with its client.
         drop(self.close());
     }
 }
@@ -52,41 +52,42 @@ impl CounterHandle {
             self.state.mark_closed();
             return Ok(None);
         }
-        self.link.close_counter(&self.state).map(Some)
+        self.client.close_counter(&self.state).map(Some)
     }
 }
 
-impl Link {
-    /// Ends the use of a counter and has the driver free it. Answers when it has.
+impl ClientCore {
+    /// Closes a counter and requests its removal. The result is available when the driver has freed the counter.
     pub(crate) fn close_counter(
         self: &Arc<Self>,
         state: &CounterState,
     ) -> Result<Pending<()>, AddError> {
         if !state.mark_closed() {
-            return Err(self.life.reason().into());
+            return Err(self.state.close_reason().into());
         }
         drop(self.registry().counters.remove(&state.registration_id));
-        self.give_back(Kind::Counter, state.registration_id, false)
+        self.request_removal(ResourceKind::Counter, state.registration_id, false)
     }
 }
 
-/// A counter that this client has allocated: 64 bits that every process on the machine can watch.
+/// A 64-bit counter in shared memory that this client has allocated and every process on the machine can read.
 ///
-/// A handle is cheap to clone; clones are the same counter. The counter is freed when it is closed, when the last
-/// clone is dropped, or when the client ends; a static counter stays. A closed counter keeps its last value for its
-/// readers, and its writers have no effect: the memory may belong to another counter by then.
+/// A handle is cheap to clone; all clones refer to the same counter. The driver frees the counter when it is closed,
+/// when the last clone is dropped, or when the client closes; a static counter stays allocated. After the close, reads
+/// return the last value and writes have no effect, because the memory may belong to another counter.
 #[derive(Clone, Debug)]
+#[doc(alias = "AtomicCounter")]
 pub struct Counter(Arc<CounterHandle>);
 
 impl Counter {
     pub(crate) fn new(
-        link: Arc<Link>,
+        client: Arc<ClientCore>,
         state: Arc<CounterState>,
         counter: SharedCounter,
         is_static: bool,
     ) -> Self {
         Self(Arc::new(CounterHandle {
-            link,
+            client,
             state,
             counter,
             is_static,
@@ -101,126 +102,130 @@ impl Counter {
         &self.0
     }
 
-    /// The counter, if this handle may still write it.
+    /// Returns the counter unless it is closed.
     #[inline]
-    fn open(&self) -> Option<&SharedCounter> {
-        // Relaxed: a write that races with a close goes to a counter that the driver does not give away for another
-        // second.
+    fn writable(&self) -> Option<&SharedCounter> {
+        // Relaxed: a write that races with a close changes a counter that the driver does not reuse for another second.
         (!self.0.state.closed.load(Ordering::Relaxed)).then_some(&self.0.counter)
     }
 
-    /// Id under which readers find the counter.
+    /// Returns the id of the counter, by which [`CountersReader`](crate::CountersReader) finds it.
     #[must_use]
     pub fn id(&self) -> i32 {
         self.0.counter.id()
     }
 
-    /// Registration id of the counter.
+    /// Returns the registration id of the counter.
     #[must_use]
     pub fn registration_id(&self) -> i64 {
         self.0.state.registration_id
     }
 
-    /// The label as other processes see it; `None` once the counter is closed.
+    /// Returns the label as other processes see it; `None` if the counter is closed.
     #[must_use]
     pub fn label(&self) -> Option<String> {
-        self.open()?;
+        self.writable()?;
         self.0
-            .link
+            .client
             .counters()
             .label(self.id())
             .map(|label| label.as_str().to_owned())
     }
 
-    /// Writes behind the label, as far as it then has at most 380 bytes; false if the counter is closed. For one thread.
+    /// Appends to the label, up to a total of 380 bytes. Returns false if the counter is closed. Must not be called by
+    /// several threads at once.
     pub fn append_label(&self, text: &str) -> bool {
-        self.open().is_some() && self.0.link.counters().append_label(self.id(), text)
+        self.writable().is_some() && self.0.client.counters().append_label(self.id(), text)
     }
 
-    /// Replaces the label, cut at 380 bytes; false if the counter is closed. For one thread.
+    /// Replaces the label, truncated to 380 bytes. Returns false if the counter is closed. Must not be called by
+    /// several threads at once.
     pub fn set_label(&self, text: &str) -> bool {
-        self.open().is_some() && self.0.link.counters().set_label(self.id(), text)
+        self.writable().is_some() && self.0.client.counters().set_label(self.id(), text)
     }
 
-    /// Replaces the key, cut at 112 bytes; false if the counter is closed. For one thread.
+    /// Replaces the key, truncated to 112 bytes. Returns false if the counter is closed. Must not be called by several
+    /// threads at once.
     pub fn set_key(&self, key: &[u8]) -> bool {
-        self.open().is_some() && self.0.link.counters().set_key(self.id(), key)
+        self.writable().is_some() && self.0.client.counters().set_key(self.id(), key)
     }
 
-    /// The value.
+    /// Returns the value (acquire).
     #[inline]
     #[must_use]
     pub fn get(&self) -> i64 {
         self.0.counter.get()
     }
 
-    /// Sets the value; who reads it sees what was written before.
+    /// Sets the value (release): a process that reads it also sees all earlier writes of this thread.
     #[inline]
     pub fn set(&self, value: i64) {
-        if let Some(counter) = self.open() {
+        if let Some(counter) = self.writable() {
             counter.set(value);
         }
     }
 
-    /// Adds one, from any thread; the value before.
+    /// Adds 1 and returns the previous value. Any number of threads may call it at once.
     #[inline]
     pub fn increment(&self) -> i64 {
         self.add(1)
     }
 
-    /// Adds, from any thread; wraps around. The value before.
+    /// Adds `delta`, wrapping around, and returns the previous value. Any number of threads may call it at once.
     #[inline]
     pub fn add(&self, delta: i64) -> i64 {
-        match self.open() {
+        match self.writable() {
             Some(counter) => counter.add(delta),
             None => self.get(),
         }
     }
 
-    /// Sets the value, from any thread; the value before.
+    /// Sets the value and returns the previous one. Any number of threads may call it at once.
     #[inline]
     pub fn swap(&self, value: i64) -> i64 {
-        match self.open() {
+        match self.writable() {
             Some(counter) => counter.swap(value),
             None => self.get(),
         }
     }
 
-    /// Sets the value to `new` if it is `current`, from any thread.
+    /// Sets the value to `new` if it is `current`, and returns the previous value. Any number of threads may call it at
+    /// once.
     ///
     /// # Errors
-    /// The present value, if it is another one or the counter is closed.
+    /// The actual value, if it differs from `current` or the counter is closed.
     #[inline]
     pub fn compare_exchange(&self, current: i64, new: i64) -> Result<i64, i64> {
-        match self.open() {
+        match self.writable() {
             Some(counter) => counter.compare_exchange(current, new),
             None => Err(self.get()),
         }
     }
 
-    /// Raises the value to `proposed` unless it is that high already; true if it was raised. For one writing thread.
+    /// Raises the value to `proposed` if it is lower. Returns true if it was raised. Must not be called by several
+    /// threads at once.
     #[inline]
     pub fn propose_max(&self, proposed: i64) -> bool {
-        self.open()
+        self.writable()
             .is_some_and(|counter| counter.propose_max(proposed))
     }
 
-    /// True once the counter was closed or its client has ended.
+    /// Returns true if the counter or its client is closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.state.closed.load(Ordering::Acquire)
     }
 
-    /// Closes the counter, for all clones. A static counter stays allocated.
+    /// Closes the counter for all clones. A static counter stays allocated.
     pub fn close(&self) {
         drop(self.async_close());
     }
 
-    /// As [`close`](Self::close), and answers when the driver has freed the counter; `None` for a static one, of which
-    /// the driver is told nothing.
+    /// Like [`close`](Self::close). The result is available when the driver has freed the counter; `None` for a static
+    /// counter, which the driver keeps.
     ///
     /// # Errors
-    /// It was closed before, or with its client.
+    /// The counter or its client is closed already.
     pub fn async_close(&self) -> Result<Option<Pending<()>>, AddError> {
         self.0.close()
     }

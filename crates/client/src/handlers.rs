@@ -1,7 +1,7 @@
-//! What users want to be told, and how they are told.
+//! Handlers that the application registers.
 //!
-//! All callbacks run on the client conductor: its thread, or the thread that invokes it. They may use the client, and
-//! close whatever they like, but they must not wait for the driver: use the `async_` calls there.
+//! All handlers run on the client conductor: on its thread, or on the thread that invokes it. They may use the client
+//! and close resources, but must not wait for the driver; they use the `async_` methods instead.
 
 use std::net::SocketAddr;
 
@@ -9,48 +9,50 @@ use taran_core::counters::CountersReader;
 use taran_protocol::error_code::ErrorCode;
 
 use crate::callback::{Callback, CallbackList, Panicked};
+use crate::client_state::CloseReason;
 use crate::error::ClientError;
 use crate::image::ImageView;
-use crate::life::ClientEnd;
 
 pub(crate) type OnImage = dyn FnMut(&ImageView) + Send;
 pub(crate) type OnCounter = dyn FnMut(&CountersReader, i64, i32) + Send;
 pub(crate) type OnPublicationError = dyn FnMut(&PublicationError) + Send;
 pub(crate) type OnError = dyn FnMut(&ClientError) + Send;
-pub(crate) type OnClose = dyn FnMut(ClientEnd) + Send;
+pub(crate) type OnClose = dyn FnMut(CloseReason) + Send;
 
-/// Id of the handlers that the context has set, which nobody removes. Correlation ids of a driver are never negative.
-const OF_CONTEXT: i64 = -1;
+/// Id of the handlers set with the context, which cannot be removed. Correlation ids of a driver are never negative.
+const CONTEXT_HANDLER_ID: i64 = -1;
 
-/// Names a handler that was added to a client, for [`Client::remove_handler`](crate::Client::remove_handler).
+/// Identifies a handler that was added to a client, for [`Client::remove_handler`](crate::Client::remove_handler).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HandlerId(pub(crate) i64);
 
-/// A receiver's complaint about a publication of this client, for instance that a subscriber rejected its image.
+/// An error that a receiver has reported for a publication of this client, for instance that a subscriber rejected its
+/// image.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(alias = "PublicationErrorFrame")]
 pub struct PublicationError {
-    /// Registration id of the stream's publication, see
+    /// Registration id of the publication that created the stream; see
     /// [`Publication::original_registration_id`](crate::Publication::original_registration_id).
     pub registration_id: i64,
-    /// Registration id of the destination the complaint came from, if it is known.
+    /// Registration id of the destination that the error came from, if known.
     pub destination_registration_id: Option<i64>,
-    /// Session of the publication.
+    /// Session id of the publication.
     pub session_id: i32,
-    /// Stream of the publication.
+    /// Stream id of the publication.
     pub stream_id: i32,
     /// Id of the receiver; −1 for IPC.
     pub receiver_id: i64,
-    /// Group of the receiver, if it has one.
+    /// Group tag of the receiver, if it has one.
     pub group_tag: Option<i64>,
-    /// Where the complaint came from.
+    /// Address that the error came from.
     pub source: SocketAddr,
-    /// What kind of complaint it is.
+    /// Error code.
     pub code: ErrorCode,
-    /// The receiver's explanation.
+    /// The receiver's error message.
     pub text: String,
 }
 
-/// Handlers for the whole client, as boxed by the context.
+/// Client-wide handlers, as set in the context.
 #[derive(Default)]
 pub(crate) struct HandlerSet {
     pub(crate) available_image: Option<Box<OnImage>>,
@@ -62,7 +64,7 @@ pub(crate) struct HandlerSet {
     pub(crate) close: Option<Box<OnClose>>,
 }
 
-/// Handlers for the whole client, in use.
+/// Client-wide handlers in use.
 #[derive(Debug)]
 pub(crate) struct Handlers {
     pub(crate) available_image: Callback<OnImage>,
@@ -80,26 +82,26 @@ impl Handlers {
         Self {
             available_image: Callback::new(set.available_image),
             unavailable_image: Callback::new(set.unavailable_image),
-            available_counter: CallbackList::new(OF_CONTEXT, set.available_counter),
-            unavailable_counter: CallbackList::new(OF_CONTEXT, set.unavailable_counter),
+            available_counter: CallbackList::new(CONTEXT_HANDLER_ID, set.available_counter),
+            unavailable_counter: CallbackList::new(CONTEXT_HANDLER_ID, set.unavailable_counter),
             publication_error: Callback::new(set.publication_error),
             error: Callback::new(Some(set.error.unwrap_or_else(print))),
-            close: CallbackList::new(OF_CONTEXT, set.close),
+            close: CallbackList::new(CONTEXT_HANDLER_ID, set.close),
         }
     }
 
-    /// Ends all of them: none runs afterwards.
-    pub(crate) fn take_away(&self) {
-        self.available_image.take_away();
-        self.unavailable_image.take_away();
-        self.available_counter.take_away();
-        self.unavailable_counter.take_away();
-        self.publication_error.take_away();
-        self.error.take_away();
-        self.close.take_away();
+    /// Disables all handlers; none runs afterwards.
+    pub(crate) fn disable(&self) {
+        self.available_image.disable();
+        self.unavailable_image.disable();
+        self.available_counter.disable();
+        self.unavailable_counter.disable();
+        self.publication_error.disable();
+        self.error.disable();
+        self.close.disable();
     }
 
-    /// Runs a callback; reports a panic of it.
+    /// Runs a callback and reports its panic.
     pub(crate) fn run<F: ?Sized>(
         &self,
         name: &'static str,
@@ -109,7 +111,7 @@ impl Handlers {
         self.report_panic(name, callback.call(with));
     }
 
-    /// Runs all callbacks of a list; reports their panics.
+    /// Runs all callbacks of a list and reports their panics.
     pub(crate) fn run_all<F: ?Sized>(
         &self,
         name: &'static str,
@@ -127,13 +129,13 @@ impl Handlers {
         }
     }
 
-    /// Tells the error handler. Its own panic has nobody left to be told to.
+    /// Calls the error handler. A panic of the error handler itself is discarded.
     pub(crate) fn report(&self, error: &ClientError) {
         drop(self.error.call(|handler| handler(error)));
     }
 }
 
-/// Handlers for the images of one subscription; what is not set is left to the client's handlers.
+/// Handlers for the images of one subscription. Events without a handler here go to the handlers of the context.
 ///
 /// ```
 /// use taran::ImageHandlers;
@@ -144,13 +146,15 @@ impl Handlers {
 /// # let _ = handlers;
 /// ```
 #[derive(Default)]
+#[doc(alias = "AvailableImageHandler")]
+#[doc(alias = "UnavailableImageHandler")]
 pub struct ImageHandlers {
     pub(crate) available: Option<Box<OnImage>>,
     pub(crate) unavailable: Option<Box<OnImage>>,
 }
 
 impl ImageHandlers {
-    /// No handlers.
+    /// Creates a set without handlers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -163,7 +167,7 @@ impl ImageHandlers {
         self
     }
 
-    /// Calls `handler` when an image has ended; not when the subscription itself is closed.
+    /// Calls `handler` when an image has become unavailable; not when the subscription itself is closed.
     #[must_use]
     pub fn on_unavailable(mut self, handler: impl FnMut(&ImageView) + Send + 'static) -> Self {
         self.unavailable = Some(Box::new(handler));

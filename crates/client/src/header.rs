@@ -6,11 +6,12 @@ use taran_protocol::log::LogFrame;
 use crate::Position;
 use crate::image::ImageView;
 
-/// What is known of a message besides its bytes; valid while the handler runs.
+/// Header of a received fragment or message; valid while the handler runs.
 ///
-/// For a fragment these are the fields of its frame. For a message put together by an assembler they are the fields of
-/// its first frame, with the length, flags and end position of the whole.
+/// For a fragment these are the fields of its frame. For a message that an assembler has reassembled they are the
+/// fields of its first frame, with the length, flags and end position of the whole message.
 #[derive(Clone, Copy)]
+#[doc(alias = "aeron_header_t")]
 pub struct Header<'a> {
     frame: &'a DataHeader,
     frame_length: i32,
@@ -47,7 +48,8 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Header of a message of `length` bytes, put together from fragments the first of which had the header `first`.
+    /// Creates the header of a message of `length` bytes that was reassembled from fragments; `first` is the header of
+    /// the first fragment.
     pub(crate) fn of_message(first: &'a DataHeader, length: i32, last: &Header<'a>) -> Self {
         Self {
             frame: first,
@@ -62,111 +64,112 @@ impl<'a> Header<'a> {
         self.frame
     }
 
-    /// Position of the start of the (one) frame.
+    /// Position of the start of the frame; for fragments only.
     pub(crate) fn frame_start(&self) -> Position {
         self.end - Position::from(taran_protocol::position::align32(self.frame_length))
     }
 
-    /// Position of the stream after this message: where the next one starts.
+    /// Returns the stream position after this message, in bytes: where the next one starts.
     #[inline]
     #[must_use]
     pub fn position(&self) -> Position {
         self.end
     }
 
-    /// Bytes of the frame, its 32-byte header included, not rounded up. For an assembled message 32 plus the length of
-    /// the message.
+    /// Returns the length of the frame in bytes, including its 32-byte header, not rounded up. For a reassembled
+    /// message this is 32 plus the length of the message.
     #[inline]
     #[must_use]
     pub fn frame_length(&self) -> i32 {
         self.frame_length
     }
 
-    /// Flags: 0x80 first fragment, 0x40 last fragment (0xC0 = a whole message), 0x20 end of stream, 0x10 revoked.
+    /// Returns the flags: 0x80 first fragment, 0x40 last fragment (0xC0: an unfragmented message), 0x20 end of stream,
+    /// 0x10 revoked.
     #[inline]
     #[must_use]
     pub fn flags(&self) -> u8 {
         self.flags
     }
 
-    /// True for the first fragment of a message, and for a message in one piece.
+    /// Returns true for the first fragment of a message, and for an unfragmented message.
     #[inline]
     #[must_use]
     pub fn is_begin(&self) -> bool {
         self.flags & DataHeader::BEGIN != 0
     }
 
-    /// True for the last fragment of a message, and for a message in one piece.
+    /// Returns true for the last fragment of a message, and for an unfragmented message.
     #[inline]
     #[must_use]
     pub fn is_end(&self) -> bool {
         self.flags & DataHeader::END != 0
     }
 
-    /// True for a message in one piece.
+    /// Returns true for an unfragmented or reassembled message.
     #[inline]
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.flags & DataHeader::UNFRAGMENTED == DataHeader::UNFRAGMENTED
     }
 
-    /// Type of the frame: 1 for data. Padding never reaches a handler.
+    /// Returns the type of the frame: 1 for data. Padding is not delivered to handlers.
     #[inline]
     #[must_use]
     pub fn frame_type(&self) -> u16 {
         self.frame.header.frame_type.get()
     }
 
-    /// Offset of the (first) frame in its term, in bytes.
+    /// Returns the offset of the (first) frame in its term, in bytes.
     #[inline]
     #[must_use]
     pub fn term_offset(&self) -> i32 {
         self.frame.term_offset.get()
     }
 
-    /// Offset behind this message in its term, in bytes: where the next one starts, if it fits the term.
+    /// Returns the offset after this message in its term, in bytes: where the next one starts if it fits into the term.
     #[inline]
     #[must_use]
     pub fn next_term_offset(&self) -> i32 {
         self.image.geometry().term_offset(self.end - 1) + 1
     }
 
-    /// Session of the publication that sent this.
+    /// Returns the session id of the publication.
     #[inline]
     #[must_use]
     pub fn session_id(&self) -> i32 {
         self.frame.session_id.get()
     }
 
-    /// Stream that the publication and the subscription agreed on.
+    /// Returns the stream id.
     #[inline]
     #[must_use]
     pub fn stream_id(&self) -> i32 {
         self.frame.stream_id.get()
     }
 
-    /// Id of the term that holds the (first) frame.
+    /// Returns the id of the term that holds the (first) frame.
     #[inline]
     #[must_use]
     pub fn term_id(&self) -> i32 {
         self.frame.term_id.get()
     }
 
-    /// The eight bytes that the publisher may use as it likes; 0 unless it did.
+    /// Returns the reserved value of the (first) frame, which the publisher may set; 0 by default.
     #[inline]
     #[must_use]
     pub fn reserved_value(&self) -> i64 {
         self.frame.reserved_value.get()
     }
 
-    /// Id of the first term of the stream.
+    /// Returns the id of the first term of the stream.
     #[inline]
     #[must_use]
     pub fn initial_term_id(&self) -> i32 {
         self.image.initial_term_id()
     }
 
-    /// The image that delivered this.
+    /// Returns the image that delivered this message.
     #[inline]
     #[must_use]
     pub fn image(&self) -> &'a ImageView {

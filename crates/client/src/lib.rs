@@ -1,9 +1,9 @@
 //! Low-latency messaging that speaks Aeron: the client library.
 //!
-//! Messages travel in *streams*: what a [`Publication`] offers on a channel and stream id, each [`Subscription`] to the
-//! same channel and stream id receives, in order, over UDP or shared memory. The work is done by a *media driver*, a
-//! program of its own (`taran driver`, or any Aeron 1.51 driver) with which this library shares memory; see
-//! [`Context`] for how to find it.
+//! Messages are sent in *streams*: each [`Subscription`] to a channel and stream id receives, in order, what each
+//! [`Publication`] on the same channel and stream id offers, over UDP or shared memory. A *media driver* transports the
+//! messages. It is a separate program (`taran driver`, or any Aeron 1.51 driver) that shares memory with this library;
+//! [`Context`] describes how it is found.
 //!
 //! ```
 //! use taran::Context;
@@ -12,7 +12,7 @@
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     # let driver = MediaDriver::launch_embedded(DriverContext::new().ipc_term_buffer_length(65_536))?;
 //!     # let directory = driver.aeron_dir();
-//!     // Where the driver runs; without this line: AERON_DIR, or where drivers run by default.
+//!     // The directory of the driver. Without this line: AERON_DIR, or the default directory.
 //!     let client = Context::new().aeron_dir(directory).connect()?;
 //!     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
 //!     let publication = client.add_publication("aeron:ipc", 1001)?;
@@ -37,23 +37,23 @@
 //!
 //! # Results
 //!
-//! Nothing is reported by a special number or an exception. [`Publication::offer`] says by an [`OfferError`] why a
-//! message was not taken: most of them pass, and offering again is the answer. Commands to the driver fail with an
-//! [`AddError`], connecting with a [`ConnectError`]; their texts say what to do. What nobody asked for reaches the
-//! handler set with [`Context::on_error`].
+//! Results are typed; there are no special return values. [`Publication::offer`] returns an [`OfferError`] if a message
+//! was not accepted; most causes are temporary, and the message is offered again. Commands to the driver fail with an
+//! [`AddError`], connecting with a [`ConnectError`]; the error texts say what to do. Asynchronous errors are passed to
+//! the handler set with [`Context::on_error`].
 //!
-//! # Ends
+//! # Closing
 //!
-//! Closing and dropping are the same. When either has returned, the thing is closed and no callback about it runs or
-//! will run; memory stays mapped as long as something that can reach it lives. A driver that dies ends the client, not
-//! the process: calls fail with [`Lost`], and the handler set with [`Context::on_close`] is told.
+//! Closing and dropping are equivalent. After either has returned, the resource is closed and no callback about it
+//! runs. Memory stays mapped while any handle refers to it. If the driver dies, the client is lost but the process
+//! continues: calls fail with [`Lost`], and the handler set with [`Context::on_close`] is called.
 //!
 //! # Threads
 //!
 //! A [`Client`] and a [`Publication`] can be cloned and used by many threads. An [`ExclusivePublication`] and a
-//! [`Subscription`] belong to one thread at a time. One thread more runs the *client conductor*, which talks to the
-//! driver and calls handlers; with [`Context::invoker`] there is none, and [`Client::invoke`] is called instead.
-//! Offering, claiming and polling allocate nothing and take no lock.
+//! [`Subscription`] belong to one thread at a time. The *client conductor*, which communicates with the driver and
+//! calls handlers, runs on a thread of its own; with [`Context::invoker`] there is no such thread, and the application
+//! calls [`Client::invoke`]. Offering, claiming and polling do not allocate and take no lock.
 
 #![forbid(unsafe_code)]
 
@@ -61,6 +61,8 @@ mod assembly;
 mod callback;
 mod channel_status;
 mod client;
+mod client_core;
+mod client_state;
 mod closing;
 mod conductor;
 mod connect;
@@ -70,17 +72,15 @@ mod error;
 mod handlers;
 mod header;
 mod image;
-mod life;
-mod linger;
-mod link;
 mod mapped_logs;
 mod pending;
 mod publication;
 mod registry;
 mod removal;
+mod resource_linger;
 mod subscription;
 
-/// A place in a stream: bytes since its beginning, frame headers and padding included.
+/// A position in a stream: the number of bytes since its beginning, including frame headers and padding.
 pub type Position = i64;
 
 pub use assembly::{
@@ -89,6 +89,7 @@ pub use assembly::{
 };
 pub use channel_status::ChannelStatus;
 pub use client::Client;
+pub use client_state::CloseReason;
 pub use connect::{Connecting, DriverView, Progress};
 pub use context::Context;
 pub use counter::Counter;
@@ -99,7 +100,6 @@ pub use error::{
 pub use handlers::{HandlerId, ImageHandlers, PublicationError};
 pub use header::Header;
 pub use image::{Action, Block, Image, ImageView, LogFileError, PositionError, RawBlock};
-pub use life::ClientEnd;
 pub use pending::Pending;
 pub use publication::{ExclusivePublication, Publication};
 pub use subscription::Subscription;

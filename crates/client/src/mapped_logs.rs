@@ -1,4 +1,4 @@
-//! The logs that this process has mapped, to be found again by their paths.
+//! The logs that this client has mapped, by path.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,30 +7,30 @@ use std::sync::{Arc, Weak};
 
 use taran_protocol::log::LogBuffers;
 
-/// Below so many nobody looks for those that are gone.
-const FEW: usize = 32;
+/// Minimum number of entries before a sweep for unmapped logs.
+const MIN_SWEEP_LEN: usize = 32;
 
-/// Mapped logs, shared by all that use the same file.
+/// Mapped logs by path; a publication and an image on the same file share one mapping.
 #[derive(Debug, Default)]
 pub(crate) struct MappedLogs {
-    /// As text: a path is compared part by part, which takes long where there are thousands.
+    /// Keyed by text, because `Path` compares component by component, which is slow with thousands of entries.
     by_path: BTreeMap<OsString, Weak<LogBuffers>>,
-    /// How many there were after the last sweep.
-    swept: usize,
+    /// Number of entries after the last sweep.
+    len_after_sweep: usize,
 }
 
 impl MappedLogs {
-    /// The log at a path, if somebody uses it.
+    /// Returns the log at a path if it is mapped.
     pub(crate) fn find(&self, path: &Path) -> Option<Arc<LogBuffers>> {
         self.by_path.get(path.as_os_str())?.upgrade()
     }
 
-    /// Remembers a log for as long as somebody uses it.
+    /// Adds a log. The entry does not keep the log mapped.
     pub(crate) fn insert(&mut self, path: PathBuf, log: &Arc<LogBuffers>) {
-        // Swept when half of them may be gone: so one costs the same however many there are.
-        if self.by_path.len() >= FEW + 2 * self.swept {
+        // Swept when the number of entries has doubled, so the amortised cost of an insertion is constant.
+        if self.by_path.len() >= MIN_SWEEP_LEN + 2 * self.len_after_sweep {
             self.by_path.retain(|_, log| log.strong_count() != 0);
-            self.swept = self.by_path.len();
+            self.len_after_sweep = self.by_path.len();
         }
         self.by_path
             .insert(path.into_os_string(), Arc::downgrade(log));
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_are_found_while_they_are_used_and_forgotten_afterwards() {
+    fn find_returns_logs_in_use_and_sweep_removes_the_others() {
         let mut logs = MappedLogs::default();
         let used = log();
         logs.insert("used".into(), &used);
@@ -60,6 +60,10 @@ mod tests {
         }
         assert!(logs.find("used".as_ref()).is_some());
         assert!(logs.find("999".as_ref()).is_none());
-        assert!(logs.by_path.len() <= 2 * FEW + 2, "{}", logs.by_path.len());
+        assert!(
+            logs.by_path.len() <= 2 * MIN_SWEEP_LEN + 2,
+            "{}",
+            logs.by_path.len()
+        );
     }
 }

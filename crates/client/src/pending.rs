@@ -1,8 +1,8 @@
-//! Answers of the driver that have not come yet.
+//! Results of commands that the driver has not answered yet.
 //!
-//! A [`Pending`] is what the user waits with, a [`Promise`] what the conductor keeps of it. The conductor keeps each
-//! promise exactly once, outside its locks; a value nobody waits for any more is dropped there, which gives the
-//! resource back to the driver.
+//! The user holds a [`Pending`], the conductor the corresponding [`Completer`]. The conductor completes each one
+//! exactly once, without holding a lock. If the [`Pending`] was dropped the result is dropped there, which returns the
+//! resource to the driver.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,25 +10,25 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
+use crate::client_core::ClientCore;
 use crate::error::AddError;
-use crate::link::Link;
 
-/// How long a waiting thread sleeps at most before it looks whether its client still lives.
+/// Maximum time that a waiting thread sleeps before it checks the result again.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
-/// Sleep between two turns of an invoked conductor while an answer is waited for.
+/// Sleep between two duty cycles of an invoked conductor or driver while a response is awaited.
 const INVOKER_PAUSE: Duration = Duration::from_micros(100);
 
 #[derive(Debug)]
 enum State<T> {
     Waiting(Option<Waker>),
     Done(Result<T, AddError>),
-    Over,
+    Taken,
 }
 
 impl<T> State<T> {
-    /// The outcome, once, if it is there.
+    /// Returns the outcome, once.
     fn take(&mut self) -> Option<Result<T, AddError>> {
-        match std::mem::replace(self, Self::Over) {
+        match std::mem::replace(self, Self::Taken) {
             Self::Done(outcome) => Some(outcome),
             other => {
                 *self = other;
@@ -50,15 +50,16 @@ impl<T> Slot<T> {
     }
 }
 
-/// The conductor's end.
+/// The conductor's half of a [`Pending`].
 #[derive(Debug)]
-pub(crate) struct Promise<T>(Arc<Slot<T>>);
+pub(crate) struct Completer<T>(Arc<Slot<T>>);
 
-impl<T> Promise<T> {
-    /// Hands the outcome over. Call it without holding a lock: an outcome nobody waits for is dropped here.
-    pub(crate) fn keep(self, outcome: Result<T, AddError>) {
+impl<T> Completer<T> {
+    /// Stores the outcome and wakes the waiting thread or task. Must be called without a lock held: an outcome whose
+    /// [`Pending`] was dropped is dropped here.
+    pub(crate) fn complete(self, outcome: Result<T, AddError>) {
         let mut state = self.0.lock();
-        let unwanted = match &mut *state {
+        let unclaimed = match &mut *state {
             State::Waiting(waker) => {
                 let waker = waker.take();
                 *state = State::Done(outcome);
@@ -69,69 +70,71 @@ impl<T> Promise<T> {
                 }
                 return;
             }
-            State::Done(_) | State::Over => outcome,
+            State::Done(_) | State::Taken => outcome,
         };
         drop(state);
-        drop(unwanted);
+        drop(unclaimed);
     }
 }
 
-/// An answer of the driver that may not have come yet: from the `async_` calls of [`Client`](crate::Client).
+/// The result of a command that the driver may not have answered yet; returned by the `async_` methods.
 ///
-/// Ask with [`poll`](Pending::poll), block with [`wait`](Pending::wait), or `.await` it: it is a [`Future`] that is
-/// woken by the client conductor. Dropping it before the answer has come gives the resource back as soon as it comes.
+/// Check it with [`poll`](Pending::poll), block with [`wait`](Pending::wait), or `.await` it: it is a [`Future`] that
+/// the client conductor wakes. Dropping it before the response arrives removes the resource as soon as the driver has
+/// created it.
 #[derive(Debug)]
-#[must_use = "dropping it gives the resource back"]
+#[must_use = "dropping it removes the resource"]
 pub struct Pending<T> {
     slot: Arc<Slot<T>>,
-    link: Arc<Link>,
+    client: Arc<ClientCore>,
     correlation_id: i64,
 }
 
 impl<T> Pending<T> {
-    pub(crate) fn new(link: &Arc<Link>, correlation_id: i64) -> (Self, Promise<T>) {
+    pub(crate) fn new(client: &Arc<ClientCore>, correlation_id: i64) -> (Self, Completer<T>) {
         let slot = Arc::new(Slot {
             state: Mutex::new(State::Waiting(None)),
             done: Condvar::new(),
         });
         let pending = Self {
             slot: Arc::clone(&slot),
-            link: Arc::clone(link),
+            client: Arc::clone(client),
             correlation_id,
         };
-        (pending, Promise(slot))
+        (pending, Completer(slot))
     }
 
-    /// Id of the command; for an added resource its registration id.
+    /// Correlation id of the command. For an added resource or destination this is its registration id.
     #[must_use]
     pub fn registration_id(&self) -> i64 {
         self.correlation_id
     }
 
-    /// The answer, once, if it has come. Never blocks; in invoker mode it is [`Client::invoke`](crate::Client::invoke)
-    /// that takes answers in.
+    /// Returns the result if the driver has answered; `None` if it has not, or if the result was returned before. Never
+    /// blocks. In invoker mode [`Client::invoke`](crate::Client::invoke) must be called to process responses.
     ///
-    /// `None`: not yet, or it was already taken.
     pub fn poll(&mut self) -> Option<Result<T, AddError>> {
         self.slot.lock().take()
     }
 
-    /// Waits for the answer, at most as long as the driver timeout. In invoker mode it invokes the conductor.
+    /// Waits for the result. The command fails with [`AddError::Timeout`] after the driver timeout. In invoker mode
+    /// this method runs the conductor itself; a driver set with
+    /// [`Context::driver_invoker`](crate::Context::driver_invoker) is run as well.
     ///
     /// # Errors
-    /// As the answer; [`AddError::CalledFromCallback`] inside a callback, which must not wait.
+    /// The error of the command; [`AddError::CalledFromCallback`] inside a callback, where waiting would deadlock.
     pub fn wait(mut self) -> Result<T, AddError> {
         loop {
             if let Some(outcome) = self.poll() {
                 return outcome;
             }
-            if self.link.is_in_duty_cycle() {
+            if self.client.is_in_duty_cycle() {
                 return Err(AddError::CalledFromCallback);
             }
-            let driver = self.link.invoke_driver();
-            if driver.is_some() || self.link.is_invoked() {
-                let own = if self.link.is_invoked() {
-                    self.link.invoke()
+            let driver = self.client.invoke_driver();
+            if driver.is_some() || self.client.is_invoked() {
+                let own = if self.client.is_invoked() {
+                    self.client.invoke()
                 } else {
                     0
                 };
@@ -141,7 +144,7 @@ impl<T> Pending<T> {
             } else {
                 let state = self.slot.lock();
                 if matches!(*state, State::Waiting(_)) {
-                    // Woken or not: the loop looks again.
+                    // The loop checks the result, woken or not.
                     drop(self.slot.done.wait_timeout(state, WAIT_SLICE));
                 }
             }
@@ -166,8 +169,8 @@ impl<T> Future for Pending<T> {
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        // The value, if there is one, is dropped after the lock is free.
-        let unwanted = std::mem::replace(&mut *self.slot.lock(), State::Over);
-        drop(unwanted);
+        // Dropped after the lock was released.
+        let unclaimed = std::mem::replace(&mut *self.slot.lock(), State::Taken);
+        drop(unclaimed);
     }
 }

@@ -1,7 +1,7 @@
-//! What a client has asked for and what it has got.
+//! The commands in flight and the open resources of a client.
 //!
-//! One lock guards it. It is never held while a user's function runs, a file is mapped or a resource is dropped: each
-//! of those may come back for the lock. Ordered maps, so that a simulated client does the same in every run.
+//! One lock guards the registry. It is never held while a callback runs, a file is mapped or a resource is dropped,
+//! because each of these may take the lock. The maps are ordered so that simulated clients are deterministic.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -12,81 +12,81 @@ use crate::counter::{Counter, CounterHandle, CounterState};
 use crate::error::AddError;
 use crate::handlers::ImageHandlers;
 use crate::mapped_logs::MappedLogs;
-use crate::pending::Promise;
+use crate::pending::Completer;
 use crate::publication::{ExclusivePublication, Publication, PublicationHandle, PublicationState};
 use crate::subscription::{Subscription, SubscriptionState};
 
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    /// Commands whose answer has not come, by correlation id.
+    /// Commands without a response, by correlation id.
     pub(crate) in_flight: BTreeMap<i64, InFlight>,
-    /// By registration id, as all below.
+    /// Open publications by registration id; the maps below have the same key.
     pub(crate) publications: BTreeMap<i64, PublicationEntry>,
     pub(crate) subscriptions: BTreeMap<i64, Arc<SubscriptionState>>,
     pub(crate) counters: BTreeMap<i64, CounterEntry>,
     pub(crate) static_counters: Vec<Weak<CounterState>>,
     pub(crate) logs: MappedLogs,
     /// Commands for which the driver's buffer had no room, in order.
-    pub(crate) unsent: VecDeque<Encoded>,
+    pub(crate) queued: VecDeque<EncodedCommand>,
 }
 
-/// A command on its way, or back.
+/// A command that was sent or queued.
 #[derive(Debug)]
 pub(crate) struct InFlight {
-    /// When the conductor first saw it; its time runs from there.
+    /// Time at which the conductor first saw the command; the timeout starts there.
     pub(crate) since_ns: Option<i64>,
-    pub(crate) wish: Wish,
+    pub(crate) request: Request,
 }
 
-/// What was asked for, with whatever is needed to make it when the driver agrees.
+/// Kind of the request, with the data to create the resource and the completer of its [`Pending`](crate::Pending).
 #[derive(Debug)]
-pub(crate) enum Wish {
+pub(crate) enum Request {
     Publication {
         channel: String,
-        promise: Promise<Publication>,
+        completer: Completer<Publication>,
     },
     ExclusivePublication {
         channel: String,
-        promise: Promise<ExclusivePublication>,
+        completer: Completer<ExclusivePublication>,
     },
     Subscription {
         channel: String,
         stream_id: i32,
         handlers: ImageHandlers,
-        promise: Promise<Subscription>,
+        completer: Completer<Subscription>,
     },
     Counter {
-        promise: Promise<Counter>,
+        completer: Completer<Counter>,
     },
     StaticCounter {
         registration_id: i64,
-        promise: Promise<Counter>,
+        completer: Completer<Counter>,
     },
     Operation {
-        promise: Promise<()>,
+        completer: Completer<()>,
     },
     SessionId {
-        promise: Promise<i32>,
+        completer: Completer<i32>,
     },
 }
 
-impl Wish {
-    /// Tells whoever waits that nothing comes of it. Not under the registry's lock.
+impl Request {
+    /// Completes the request with an error. Must be called without the registry's lock.
     pub(crate) fn fail(self, error: AddError) {
         match self {
-            Self::Publication { promise, .. } => promise.keep(Err(error)),
-            Self::ExclusivePublication { promise, .. } => promise.keep(Err(error)),
-            Self::Subscription { promise, .. } => promise.keep(Err(error)),
-            Self::Counter { promise } | Self::StaticCounter { promise, .. } => {
-                promise.keep(Err(error));
+            Self::Publication { completer, .. } => completer.complete(Err(error)),
+            Self::ExclusivePublication { completer, .. } => completer.complete(Err(error)),
+            Self::Subscription { completer, .. } => completer.complete(Err(error)),
+            Self::Counter { completer } | Self::StaticCounter { completer, .. } => {
+                completer.complete(Err(error));
             }
-            Self::Operation { promise } => promise.keep(Err(error)),
-            Self::SessionId { promise } => promise.keep(Err(error)),
+            Self::Operation { completer } => completer.complete(Err(error)),
+            Self::SessionId { completer } => completer.complete(Err(error)),
         }
     }
 
-    /// The command that gives back what the driver may have made for this wish.
-    pub(crate) fn undo(
+    /// Returns the command that removes the resource that the driver may have created for this request.
+    pub(crate) fn removal_command(
         &self,
         client_id: i64,
         correlation_id: i64,
@@ -115,8 +115,8 @@ impl Wish {
         }
     }
 
-    /// The response that belongs to it, for error texts.
-    pub(crate) fn expected(&self) -> &'static str {
+    /// Returns the name of the matching response, for error texts.
+    pub(crate) fn expected_response(&self) -> &'static str {
         match self {
             Self::Publication { .. } => "ON_PUBLICATION_READY",
             Self::ExclusivePublication { .. } => "ON_EXCLUSIVE_PUBLICATION_READY",
@@ -132,8 +132,8 @@ impl Wish {
 #[derive(Debug)]
 pub(crate) struct PublicationEntry {
     pub(crate) state: Arc<PublicationState>,
-    /// For shared publications, to find them again. Never upgraded under the lock: the upgraded handle may turn out to
-    /// be the last.
+    /// Set for shared publications, for [`Client::find_publication`](crate::Client::find_publication). Must not be
+    /// upgraded under the lock: the upgraded handle may be the last one, and its drop takes the lock.
     pub(crate) handle: Option<Weak<PublicationHandle>>,
 }
 
@@ -143,14 +143,14 @@ pub(crate) struct CounterEntry {
     pub(crate) handle: Weak<CounterHandle>,
 }
 
-/// A command as it goes into the driver's buffer.
+/// A command as written to the driver's buffer.
 #[derive(Debug)]
-pub(crate) struct Encoded {
+pub(crate) struct EncodedCommand {
     pub(crate) type_id: i32,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Encoded {
+impl EncodedCommand {
     pub(crate) fn new(command: &Command<'_>) -> Self {
         let mut bytes = Vec::new();
         let type_id = command.encode(&mut bytes);

@@ -1,23 +1,23 @@
-//! Giving resources back to the driver, by their handles or by their ids.
+//! Removal of resources, by handle or by registration id.
 
 use std::sync::Arc;
 
 use taran_protocol::command::Command;
 
+use crate::client_core::ClientCore;
 use crate::error::AddError;
-use crate::link::Link;
 use crate::pending::Pending;
-use crate::registry::Wish;
+use crate::registry::Request;
 
-/// What is given back.
+/// The kind of resource that is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ResourceKind {
     Publication,
     Subscription,
     Counter,
 }
 
-impl Kind {
+impl ResourceKind {
     fn name(self) -> &'static str {
         match self {
             Self::Publication => "publication",
@@ -26,37 +26,40 @@ impl Kind {
         }
     }
 
-    /// Whether the wish is for one of these.
-    fn is_wished_by(self, wish: &Wish) -> bool {
-        match wish {
-            Wish::Publication { .. } | Wish::ExclusivePublication { .. } => {
+    /// Returns true if the request is for a resource of this kind.
+    fn matches(self, request: &Request) -> bool {
+        match request {
+            Request::Publication { .. } | Request::ExclusivePublication { .. } => {
                 self == Self::Publication
             }
-            Wish::Subscription { .. } => self == Self::Subscription,
-            Wish::Counter { .. } => self == Self::Counter,
-            Wish::StaticCounter { .. } | Wish::Operation { .. } | Wish::SessionId { .. } => false,
+            Request::Subscription { .. } => self == Self::Subscription,
+            Request::Counter { .. } => self == Self::Counter,
+            Request::StaticCounter { .. }
+            | Request::Operation { .. }
+            | Request::SessionId { .. } => false,
         }
     }
 }
 
-impl Link {
-    /// Closes what this client has under a registration id, or withdraws what it has asked for.
+impl ClientCore {
+    /// Closes the resource with a registration id, or withdraws the request for it.
     pub(crate) fn remove(
         self: &Arc<Self>,
-        kind: Kind,
+        kind: ResourceKind,
         registration_id: i64,
     ) -> Result<Pending<()>, AddError> {
-        self.life.check()?;
+        self.state.check_open()?;
         if let Some(pending) = self.withdraw(kind, registration_id)? {
             return Ok(pending);
         }
         let unknown = || AddError::UnknownRegistration {
-            what: kind.name(),
+            kind: kind.name(),
             registration_id,
         };
-        // Each is taken out of the lock before it is closed: closing waits for callbacks, which may take the lock.
+        // The state is cloned out of the lock before it is closed: closing waits for callbacks, which may take the
+        // lock.
         match kind {
-            Kind::Publication => {
+            ResourceKind::Publication => {
                 let state = {
                     let registry = self.registry();
                     let entry = registry.publications.get(&registration_id);
@@ -65,12 +68,12 @@ impl Link {
                 let state = state.ok_or_else(unknown)?;
                 self.close_publication(&state)
             }
-            Kind::Subscription => {
+            ResourceKind::Subscription => {
                 let state = self.registry().subscriptions.get(&registration_id).cloned();
                 let state = state.ok_or_else(unknown)?;
                 self.close_subscription(&state)
             }
-            Kind::Counter => {
+            ResourceKind::Counter => {
                 let state = {
                     let registry = self.registry();
                     let entry = registry.counters.get(&registration_id);
@@ -82,54 +85,54 @@ impl Link {
         }
     }
 
-    /// Takes an add back that the driver has not answered. The driver takes commands in order, so it makes the resource
-    /// and gives it up.
+    /// Withdraws a request that the driver has not answered. The driver executes commands in order, so it creates the
+    /// resource and then removes it.
     fn withdraw(
         self: &Arc<Self>,
-        kind: Kind,
+        kind: ResourceKind,
         registration_id: i64,
     ) -> Result<Option<Pending<()>>, AddError> {
-        let wish = {
+        let request = {
             let mut registry = self.registry();
-            let is_wished = registry
+            let is_requested = registry
                 .in_flight
                 .get(&registration_id)
-                .is_some_and(|in_flight| kind.is_wished_by(&in_flight.wish));
-            if !is_wished {
+                .is_some_and(|in_flight| kind.matches(&in_flight.request));
+            if !is_requested {
                 return Ok(None);
             }
             let in_flight = registry.in_flight.remove(&registration_id);
-            self.note_in_flight(&registry);
-            in_flight.map(|in_flight| in_flight.wish)
+            self.update_pending_commands(&registry);
+            in_flight.map(|in_flight| in_flight.request)
         };
-        let removal = self.give_back(kind, registration_id, false);
-        if let Some(wish) = wish {
-            wish.fail(AddError::Withdrawn);
+        let removal = self.request_removal(kind, registration_id, false);
+        if let Some(request) = request {
+            request.fail(AddError::Withdrawn);
         }
         removal.map(Some)
     }
 
-    /// Tells the driver.
-    pub(crate) fn give_back(
+    /// Sends the command that removes a resource.
+    pub(crate) fn request_removal(
         self: &Arc<Self>,
-        kind: Kind,
+        kind: ResourceKind,
         registration_id: i64,
         revoke: bool,
     ) -> Result<Pending<()>, AddError> {
         let client_id = self.client_id;
-        self.ask_or_keep(|correlation_id| match kind {
-            Kind::Publication => Command::RemovePublication {
+        self.request_or_queue(|correlation_id| match kind {
+            ResourceKind::Publication => Command::RemovePublication {
                 client_id,
                 correlation_id,
                 registration_id,
                 revoke,
             },
-            Kind::Subscription => Command::RemoveSubscription {
+            ResourceKind::Subscription => Command::RemoveSubscription {
                 client_id,
                 correlation_id,
                 registration_id,
             },
-            Kind::Counter => Command::RemoveCounter {
+            ResourceKind::Counter => Command::RemoveCounter {
                 client_id,
                 correlation_id,
                 registration_id,

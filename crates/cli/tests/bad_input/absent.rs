@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taran::{ClientEnd, ConnectError, Lost, OfferError, PollError, Version};
+use taran::{CloseReason, ConnectError, Lost, OfferError, PollError, Version};
 
 use crate::attach::{connect, connect_within, refuse, wait_until};
 use crate::process::{Directory, Driver, Process, forge, run, taran};
@@ -87,7 +87,7 @@ fn a_driver_was_killed() {
     );
     let refused = client.add_publication("aeron:ipc", 11).unwrap_err();
     assert_eq!(refused, lost.into());
-    assert_eq!(client.end(), Some(ClientEnd::Lost(lost)));
+    assert_eq!(client.close_reason(), Some(CloseReason::Lost(lost)));
 
     // Whoever comes later finds what is left of it.
     let error = refuse(directory.path(), BRIEF);

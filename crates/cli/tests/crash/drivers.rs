@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{AddError, Client, ClientEnd, Lost};
+use taran::{AddError, Client, CloseReason, Lost};
 
 use crate::bench::{PORT, carry, context, number};
 use crate::observer::Observer;
@@ -79,7 +79,7 @@ fn a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew() {
             assert!(
                 matches!(
                     end,
-                    ClientEnd::Lost(Lost::DriverTimeout {
+                    CloseReason::Lost(Lost::DriverTimeout {
                         timeout: TIMEOUT,
                         ..
                     })

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use taran::{AddError, ClientEnd, Lost, OfferError, PollError, Subscription};
+use taran::{AddError, CloseReason, Lost, OfferError, PollError, Subscription};
 use taran_protocol::counter::SystemCounter;
 
 use crate::bench::{OPTIONS, PORT, await_true, context};
@@ -161,9 +161,9 @@ fn a_driver_that_stops_for_too_long_is_lost_until_the_client_connects_anew() {
     await_true("a connection", || publication.is_connected());
     signal(driver.pid(), "STOP");
     await_true("the client to lose its driver", || client.is_closed());
-    let Some(ClientEnd::Lost(lost @ Lost::DriverTimeout { age, timeout: told })) = client.end()
+    let Some(CloseReason::Lost(lost @ Lost::DriverTimeout { age, timeout: told })) = client.close_reason()
     else {
-        panic!("{:?}", client.end());
+        panic!("{:?}", client.close_reason());
     };
     assert!(age > told && told == timeout);
     assert_eq!(publication.offer(&[0]), Err(OfferError::DriverLost(lost)));
@@ -180,7 +180,7 @@ fn a_driver_that_stops_for_too_long_is_lost_until_the_client_connects_anew() {
     let subscription = again.add_subscription(channel, STREAM).unwrap();
     let publication = again.add_publication(channel, STREAM).unwrap();
     await_true("a connection", || publication.is_connected());
-    assert_eq!(client.end(), Some(ClientEnd::Lost(lost)));
+    assert_eq!(client.close_reason(), Some(CloseReason::Lost(lost)));
     drop((client, subscription, publication, again));
     observer.await_level(&level);
     driver.stop("TERM").assert_code(15).assert_silent();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use taran::{ClientEnd, Lost};
+use taran::{CloseReason, Lost};
 
 use crate::bench::{PATIENCE, connect};
 use crate::message::Producer;
@@ -96,7 +96,7 @@ fn publishes() {
         .unwrap();
     let mut producer = Producer::new(0);
     let end = Instant::now() + PATIENCE;
-    while client.end().is_none() && Instant::now() < end {
+    while client.close_reason().is_none() && Instant::now() < end {
         let mut message = [0; 200];
         producer.write(&mut message);
         if publication.offer(&message).is_ok() {
@@ -104,11 +104,11 @@ fn publishes() {
         }
         std::thread::sleep(PAUSE);
     }
-    let end = match client.end() {
-        Some(ClientEnd::Lost(Lost::ClientTimeout { .. })) => "given up",
-        Some(ClientEnd::Lost(Lost::ServiceInterval { .. })) => "slept too long",
-        Some(ClientEnd::Lost(Lost::DriverTimeout { .. })) => "driver silent",
-        Some(ClientEnd::Lost(Lost::DriverShutdown)) => "driver shut down",
+    let end = match client.close_reason() {
+        Some(CloseReason::Lost(Lost::ClientTimeout { .. })) => "given up",
+        Some(CloseReason::Lost(Lost::ServiceInterval { .. })) => "slept too long",
+        Some(CloseReason::Lost(Lost::DriverTimeout { .. })) => "driver silent",
+        Some(CloseReason::Lost(Lost::DriverShutdown)) => "driver shut down",
         _ => "not at all",
     };
     println!("\nENDED {end}");

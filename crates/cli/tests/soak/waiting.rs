@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{AddError, Client, ClientEnd, Context, ErrorCode, Lost};
+use taran::{AddError, Client, CloseReason, Context, ErrorCode, Lost};
 use taran_core::counters::CountersReader;
 use taran_protocol::counter::SystemCounter;
 
@@ -81,7 +81,7 @@ impl Starvation {
 pub(crate) fn connect(directory: &Path) -> Result<Client, String> {
     let context = Context::new().aeron_dir(directory);
     let context = context.on_close(|end| {
-        if let ClientEnd::Lost(Lost::ClientTimeout { .. } | Lost::ServiceInterval { .. }) = end {
+        if let CloseReason::Lost(Lost::ClientTimeout { .. } | Lost::ServiceInterval { .. }) = end {
             STARVED.fetch_add(1, Ordering::Relaxed);
         }
     });

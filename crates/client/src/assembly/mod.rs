@@ -1,7 +1,8 @@
-//! Putting messages together that were sent in several fragments (`docs/spec/shared-memory.md §8.6`).
+//! Reassembly of fragmented messages (`docs/spec/shared-memory.md §8.6`).
 //!
-//! A message longer than the mtu allows travels as several frames, and a poll delivers each on its own. An assembler
-//! sits between the poll and the handler of whole messages:
+//! A message longer than [`max_payload_length`](crate::Publication::max_payload_length) is sent as several frames, and
+//! a poll delivers each of them separately. An assembler wraps the handler of whole messages into a fragment handler
+//! for the poll:
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,27 +26,27 @@
 //! # }
 //! ```
 //!
-//! A message in one fragment passes without a copy. The buffers of the others are kept, so that nothing is allocated
-//! once the longest message has been seen. A message whose beginning was missed is left out.
+//! An unfragmented message is passed on without a copy. The buffers for the others are reused, so that nothing is
+//! allocated once the longest message has been received. A message whose first fragment was missed is discarded.
 
-mod builder;
+mod message_builder;
 
 use std::collections::HashMap;
 
-use builder::Builder;
+use message_builder::MessageBuilder;
 
 use crate::Action;
 use crate::header::Header;
 
-/// Where an assembler keeps its unfinished messages: one place per session.
+/// Message builders by session id.
 #[derive(Debug, Default)]
 struct Sessions {
-    builders: HashMap<i32, Builder>,
+    builders: HashMap<i32, MessageBuilder>,
 }
 
 impl Sessions {
-    /// The builder this fragment belongs to; `None` if it continues a message whose beginning was not seen.
-    fn builder_for(&mut self, header: &Header<'_>) -> Option<&mut Builder> {
+    /// Returns the builder for a fragment; `None` if the first fragment of its message was missed.
+    fn builder_for(&mut self, header: &Header<'_>) -> Option<&mut MessageBuilder> {
         let session_id = header.session_id();
         if header.is_begin() {
             Some(self.builders.entry(session_id).or_default())
@@ -56,178 +57,178 @@ impl Sessions {
 }
 
 fn deliver(
-    builder: &mut Builder,
+    builder: &mut MessageBuilder,
     fragment: &[u8],
     header: &Header<'_>,
-    deliver_to: &mut impl FnMut(&[u8], &Header<'_>),
+    handler: &mut impl FnMut(&[u8], &Header<'_>),
 ) {
     if builder.push(fragment, header) {
         let (message, whole) = builder.message(header);
-        deliver_to(message, &whole);
+        handler(message, &whole);
         builder.reset();
     }
 }
 
 fn deliver_controlled(
-    builder: &mut Builder,
+    builder: &mut MessageBuilder,
     fragment: &[u8],
     header: &Header<'_>,
-    deliver_to: &mut impl FnMut(&[u8], &Header<'_>) -> Action,
+    handler: &mut impl FnMut(&[u8], &Header<'_>) -> Action,
 ) -> Action {
-    let before = builder.mark();
+    let before = builder.checkpoint();
     if !builder.push(fragment, header) {
         return Action::Continue;
     }
     let (message, whole) = builder.message(header);
-    let action = deliver_to(message, &whole);
+    let action = handler(message, &whole);
     if action == Action::Abort {
-        builder.rewind(before);
+        builder.restore(before);
     } else {
         builder.reset();
     }
     action
 }
 
-/// Puts messages of any number of sessions together.
+/// Reassembles the messages of any number of sessions.
 ///
-/// Use one per subscription. The messages of different sessions may interleave.
+/// Use one per subscription. The fragments of different sessions may interleave.
 #[derive(Debug, Default)]
 pub struct FragmentAssembler {
     sessions: Sessions,
 }
 
 impl FragmentAssembler {
-    /// An assembler with no message under construction.
+    /// Creates an assembler.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A fragment handler for `poll` that calls `deliver_to` with whole messages.
-    pub fn wrap<'a, F>(&'a mut self, mut deliver_to: F) -> impl FnMut(&[u8], &Header<'_>) + 'a
+    /// Returns a fragment handler for `poll` that calls `handler` with whole messages.
+    pub fn wrap<'a, F>(&'a mut self, mut handler: F) -> impl FnMut(&[u8], &Header<'_>) + 'a
     where
         F: FnMut(&[u8], &Header<'_>) + 'a,
     {
         move |fragment, header| {
             if header.is_whole() {
-                deliver_to(fragment, header);
+                handler(fragment, header);
             } else if let Some(builder) = self.sessions.builder_for(header) {
-                deliver(builder, fragment, header, &mut deliver_to);
+                deliver(builder, fragment, header, &mut handler);
             }
         }
     }
 
-    /// Frees the buffer of a session that has ended. True if there was one.
-    pub fn forget_session(&mut self, session_id: i32) -> bool {
+    /// Frees the buffer of a session that has ended. Returns true if there was one.
+    pub fn free_session_buffer(&mut self, session_id: i32) -> bool {
         self.sessions.builders.remove(&session_id).is_some()
     }
 
-    /// Frees all buffers; messages under construction are dropped.
+    /// Frees all buffers; incomplete messages are discarded.
     pub fn clear(&mut self) {
         self.sessions.builders.clear();
     }
 }
 
-/// As [`FragmentAssembler`], for controlled polls.
+/// Like [`FragmentAssembler`], for controlled polls.
 ///
-/// When the handler aborts a message that took several fragments, its last fragment is delivered again by the next
-/// poll, and with it the whole message.
+/// If the handler aborts a fragmented message, the next poll delivers the last fragment again, and with it the whole
+/// message.
 #[derive(Debug, Default)]
 pub struct ControlledFragmentAssembler {
     sessions: Sessions,
 }
 
 impl ControlledFragmentAssembler {
-    /// An assembler with no message under construction.
+    /// Creates an assembler.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A fragment handler for `controlled_poll` that calls `deliver_to` with whole messages.
+    /// Returns a fragment handler for `controlled_poll` that calls `handler` with whole messages.
     pub fn wrap<'a, F>(
         &'a mut self,
-        mut deliver_to: F,
+        mut handler: F,
     ) -> impl FnMut(&[u8], &Header<'_>) -> Action + 'a
     where
         F: FnMut(&[u8], &Header<'_>) -> Action + 'a,
     {
         move |fragment, header| {
             if header.is_whole() {
-                return deliver_to(fragment, header);
+                return handler(fragment, header);
             }
             match self.sessions.builder_for(header) {
-                Some(builder) => deliver_controlled(builder, fragment, header, &mut deliver_to),
+                Some(builder) => deliver_controlled(builder, fragment, header, &mut handler),
                 None => Action::Continue,
             }
         }
     }
 
-    /// Frees the buffer of a session that has ended. True if there was one.
-    pub fn forget_session(&mut self, session_id: i32) -> bool {
+    /// Frees the buffer of a session that has ended. Returns true if there was one.
+    pub fn free_session_buffer(&mut self, session_id: i32) -> bool {
         self.sessions.builders.remove(&session_id).is_some()
     }
 
-    /// Frees all buffers; messages under construction are dropped.
+    /// Frees all buffers; incomplete messages are discarded.
     pub fn clear(&mut self) {
         self.sessions.builders.clear();
     }
 }
 
-/// Puts the messages of one image together, without looking a session up.
+/// Reassembles the messages of one image, without a lookup by session.
 #[derive(Debug, Default)]
 pub struct ImageFragmentAssembler {
-    builder: Builder,
+    builder: MessageBuilder,
 }
 
 impl ImageFragmentAssembler {
-    /// An assembler with no message under construction.
+    /// Creates an assembler.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A fragment handler for `Image::poll` that calls `deliver_to` with whole messages.
-    pub fn wrap<'a, F>(&'a mut self, mut deliver_to: F) -> impl FnMut(&[u8], &Header<'_>) + 'a
+    /// Returns a fragment handler for `Image::poll` that calls `handler` with whole messages.
+    pub fn wrap<'a, F>(&'a mut self, mut handler: F) -> impl FnMut(&[u8], &Header<'_>) + 'a
     where
         F: FnMut(&[u8], &Header<'_>) + 'a,
     {
         move |fragment, header| {
             if header.is_whole() {
-                deliver_to(fragment, header);
+                handler(fragment, header);
             } else {
-                deliver(&mut self.builder, fragment, header, &mut deliver_to);
+                deliver(&mut self.builder, fragment, header, &mut handler);
             }
         }
     }
 }
 
-/// As [`ImageFragmentAssembler`], for controlled polls.
+/// Like [`ImageFragmentAssembler`], for controlled polls.
 #[derive(Debug, Default)]
 pub struct ImageControlledFragmentAssembler {
-    builder: Builder,
+    builder: MessageBuilder,
 }
 
 impl ImageControlledFragmentAssembler {
-    /// An assembler with no message under construction.
+    /// Creates an assembler.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A fragment handler for `Image::controlled_poll` that calls `deliver_to` with whole messages.
+    /// Returns a fragment handler for `Image::controlled_poll` that calls `handler` with whole messages.
     pub fn wrap<'a, F>(
         &'a mut self,
-        mut deliver_to: F,
+        mut handler: F,
     ) -> impl FnMut(&[u8], &Header<'_>) -> Action + 'a
     where
         F: FnMut(&[u8], &Header<'_>) -> Action + 'a,
     {
         move |fragment, header| {
             if header.is_whole() {
-                return deliver_to(fragment, header);
+                return handler(fragment, header);
             }
-            deliver_controlled(&mut self.builder, fragment, header, &mut deliver_to)
+            deliver_controlled(&mut self.builder, fragment, header, &mut handler)
         }
     }
 }

@@ -1,8 +1,8 @@
-//! A user's function that the conductor calls and that anyone may take away.
+//! A user's function that the conductor calls and that any thread may disable.
 //!
-//! The contract: [`Callback::call`] runs it, [`Callback::take_away`] ends it. Once `take_away` has returned, the
-//! function does not run and never will again; a call in progress on another thread is waited for. Only inside the
-//! function itself `take_away` returns at once, and the function is dropped when it returns.
+//! Contract: [`Callback::call`] runs the function, [`Callback::disable`] ends it for good. After `disable` has returned
+//! the function does not run; a call in progress on another thread is waited for. Inside the function itself `disable`
+//! returns at once, and the function is dropped when that call ends.
 
 mod list;
 
@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A number that no other live thread has.
+/// Returns a number that identifies the calling thread among all live threads; never 0.
 pub(crate) fn thread_token() -> usize {
     thread_local! {
         static MARK: u8 = const { 0 };
@@ -20,41 +20,44 @@ pub(crate) fn thread_token() -> usize {
     MARK.with(|mark| std::ptr::from_ref(mark).addr())
 }
 
-/// The user's function panicked; its message.
+/// The message of a panic in the user's function.
 #[derive(Debug)]
 pub(crate) struct Panicked(pub(crate) String);
 
 pub(crate) struct Callback<F: ?Sized> {
     function: Mutex<Option<Box<F>>>,
-    gone: AtomicBool,
-    /// Token of the thread that is inside the function; 0 when none is.
-    runner: AtomicUsize,
+    disabled: AtomicBool,
+    /// Token of the thread that runs the function; 0 if none does.
+    running_thread: AtomicUsize,
 }
 
 impl<F: ?Sized> Callback<F> {
     pub(crate) fn new(function: Option<Box<F>>) -> Self {
-        let gone = AtomicBool::new(function.is_none());
+        let disabled = AtomicBool::new(function.is_none());
         Self {
             function: Mutex::new(function),
-            gone,
-            runner: AtomicUsize::new(0),
+            disabled,
+            running_thread: AtomicUsize::new(0),
         }
     }
 
-    /// Lends the function to `with` unless it was taken away.
+    /// Calls `with` with the function unless it is disabled.
     pub(crate) fn call(&self, with: impl FnOnce(&mut F)) -> Result<(), Panicked> {
-        if self.gone.load(Ordering::Acquire) {
+        if self.disabled.load(Ordering::Acquire) {
             return Ok(());
         }
         let mut slot = self.function.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(function) = slot.as_mut().filter(|_| !self.gone.load(Ordering::Acquire)) else {
+        let Some(function) = slot
+            .as_mut()
+            .filter(|_| !self.disabled.load(Ordering::Acquire))
+        else {
             return Ok(());
         };
-        self.runner.store(thread_token(), Ordering::Relaxed);
+        self.running_thread.store(thread_token(), Ordering::Relaxed);
         let outcome = catch_unwind(AssertUnwindSafe(|| with(function)));
-        self.runner.store(0, Ordering::Relaxed);
-        // Taken away from inside: what the closure owns is dropped only after the lock is free.
-        let ended = if self.gone.load(Ordering::Acquire) {
+        self.running_thread.store(0, Ordering::Relaxed);
+        // Disabled from inside: the closure and its captures are dropped after the lock was released.
+        let ended = if self.disabled.load(Ordering::Acquire) {
             slot.take()
         } else {
             None
@@ -64,10 +67,11 @@ impl<F: ?Sized> Callback<F> {
         outcome.map_err(|payload| Panicked(panic_text(payload.as_ref())))
     }
 
-    pub(crate) fn take_away(&self) {
-        self.gone.store(true, Ordering::Release);
-        // Relaxed is enough: only this very thread can have stored its own token.
-        if self.runner.load(Ordering::Relaxed) == thread_token() {
+    /// Disables the function; waits for a call in progress on another thread.
+    pub(crate) fn disable(&self) {
+        self.disabled.store(true, Ordering::Release);
+        // Relaxed: only this thread can have stored its own token.
+        if self.running_thread.load(Ordering::Relaxed) == thread_token() {
             return;
         }
         let ended = self
@@ -82,7 +86,7 @@ impl<F: ?Sized> Callback<F> {
 impl<F: ?Sized> std::fmt::Debug for Callback<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Callback")
-            .field("gone", &self.gone)
+            .field("disabled", &self.disabled)
             .finish_non_exhaustive()
     }
 }
@@ -109,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn is_called_until_it_is_taken_away() {
+    fn disable_ends_the_calls_and_drops_the_function() {
         let sum = Arc::new(AtomicI32::new(0));
         let seen = Arc::clone(&sum);
         let callback = callback(move |n| {
@@ -117,21 +121,21 @@ mod tests {
         });
         callback.call(|f| f(3)).unwrap();
         callback.call(|f| f(4)).unwrap();
-        callback.take_away();
+        callback.disable();
         callback.call(|f| f(5)).unwrap();
         assert_eq!(sum.load(Ordering::Relaxed), 7);
         assert_eq!(
             Arc::strong_count(&sum),
             1,
-            "what the closure owned is dropped"
+            "the closure's captures are dropped"
         );
     }
 
     #[test]
-    fn can_take_itself_away() {
+    fn disable_inside_the_function_takes_effect_after_the_call() {
         let callback = Arc::new(callback(|_| ()));
         let inner = Arc::clone(&callback);
-        callback.call(|_| inner.take_away()).unwrap();
+        callback.call(|_| inner.disable()).unwrap();
         let mut called = false;
         callback.call(|_| called = true).unwrap();
         assert!(!called);
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_away_waits_for_the_call_in_progress() {
+    fn disable_waits_for_a_call_in_progress() {
         let (entered, wait_entered) = mpsc::channel();
         let (leave, wait_leave) = mpsc::channel::<()>();
         let left = Arc::new(AtomicBool::new(false));
@@ -155,13 +159,13 @@ mod tests {
         });
         wait_entered.recv().unwrap();
         leave.send(()).unwrap();
-        callback.take_away();
+        callback.disable();
         assert!(left.load(Ordering::SeqCst));
         caller.join().unwrap();
     }
 
     #[test]
-    fn a_panic_is_a_result_and_the_function_stays() {
+    fn call_returns_a_panic_and_keeps_the_function() {
         let callback = callback(|n| assert!(n != 1, "one is too few"));
         assert!(
             callback

@@ -1,4 +1,4 @@
-//! Adding, finding and removing counters, and reading everybody's.
+//! Adding, finding and removing counters; reading the counters of the driver.
 
 use std::io;
 
@@ -9,25 +9,25 @@ use super::Client;
 use crate::counter::Counter;
 use crate::error::AddError;
 use crate::pending::Pending;
-use crate::registry::Wish;
-use crate::removal::Kind;
+use crate::registry::Request;
+use crate::removal::ResourceKind;
 
-/// Longest key of a counter, in bytes.
+/// Maximum length of a counter's key, in bytes.
 const KEY_LENGTH_MAX: usize = 112;
-/// Longest label of a counter, in bytes.
+/// Maximum length of a counter's label, in bytes.
 const LABEL_LENGTH_MAX: usize = 380;
 
 impl Client {
-    /// Allocates a counter. Type ids from 1000 on are the applications'; key and label are shown by tools.
+    /// Allocates a counter and waits for the driver. Type ids from 1000 are for applications. `key` (at most 112 bytes)
+    /// and `label` (at most 380 bytes) are shown by tools.
     ///
     /// # Errors
-    /// The driver has no counter left or does not answer; the client has ended; the key has more than 112 bytes or the
-    /// label more than 380.
+    /// The driver has no free counter or does not answer; the client is closed; the key or label is too long.
     pub fn add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<Counter, AddError> {
         self.async_add_counter(type_id, key, label)?.wait()
     }
 
-    /// As [`add_counter`](Self::add_counter), without waiting.
+    /// Like [`add_counter`](Self::add_counter), without waiting.
     ///
     /// # Errors
     /// The command could not be sent.
@@ -39,8 +39,8 @@ impl Client {
     ) -> Result<Pending<Counter>, AddError> {
         check_counter(key, label)?;
         let (client_id, counter_type_id) = (self.client_id(), type_id);
-        self.link().ask(
-            |promise| Wish::Counter { promise },
+        self.core().request(
+            |completer| Request::Counter { completer },
             |correlation_id| Command::AddCounter {
                 client_id,
                 correlation_id,
@@ -51,10 +51,11 @@ impl Client {
         )
     }
 
-    /// Allocates a counter that outlives this client, or finds the one with this type and registration id.
+    /// Allocates a counter that outlives this client, or finds the one with this type and registration id. Waits for
+    /// the driver.
     ///
     /// # Errors
-    /// As [`add_counter`](Self::add_counter); also if a counter with these ids belongs to a client.
+    /// As for [`add_counter`](Self::add_counter); also if the counter with these ids belongs to a client.
     pub fn add_static_counter(
         &self,
         type_id: i32,
@@ -66,7 +67,7 @@ impl Client {
             .wait()
     }
 
-    /// As [`add_static_counter`](Self::add_static_counter), without waiting.
+    /// Like [`add_static_counter`](Self::add_static_counter), without waiting.
     ///
     /// # Errors
     /// The command could not be sent.
@@ -79,10 +80,10 @@ impl Client {
     ) -> Result<Pending<Counter>, AddError> {
         check_counter(key, label)?;
         let (client_id, counter_type_id) = (self.client_id(), type_id);
-        self.link().ask(
-            |promise| Wish::StaticCounter {
+        self.core().request(
+            |completer| Request::StaticCounter {
                 registration_id,
-                promise,
+                completer,
             },
             |correlation_id| Command::AddStaticCounter {
                 client_id,
@@ -95,11 +96,11 @@ impl Client {
         )
     }
 
-    /// The counter of this client with that registration id, if it is still open.
+    /// Returns the open counter of this client with a registration id.
     #[must_use]
     pub fn find_counter(&self, registration_id: i64) -> Option<Counter> {
         let handle = self
-            .link()
+            .core()
             .registry()
             .counters
             .get(&registration_id)?
@@ -109,16 +110,16 @@ impl Client {
         (!counter.is_closed()).then_some(counter)
     }
 
-    /// All counters of the driver, of every client.
+    /// Returns the counters of the driver, including those of other clients.
     #[must_use]
     pub fn counters(&self) -> &CountersReader {
-        self.link().counters()
+        self.core().counters()
     }
 
-    /// Writes one line for each counter in use: id, value and label.
+    /// Writes one line per allocated counter: id, value and label.
     ///
     /// # Errors
-    /// As `out`.
+    /// An error of writing to `out`.
     pub fn print_counters(&self, out: &mut impl io::Write) -> io::Result<()> {
         let mut written = Ok(());
         self.counters().for_each(|meta| {
@@ -130,23 +131,24 @@ impl Client {
         written
     }
 
-    /// Frees the counter of this client with that registration id, and answers when the driver has done so. One that is
-    /// still being added is withdrawn: its [`Pending`] fails with [`AddError::Withdrawn`]. Static counters stay.
+    /// Closes the counter of this client with a registration id. The result is available when the driver has freed the
+    /// counter. A counter that is still being added is withdrawn: its [`Pending`] fails with [`AddError::Withdrawn`].
+    /// Static counters are not found.
     ///
     /// # Errors
-    /// [`AddError::UnknownRegistration`] if this client has no such counter; the client has ended.
+    /// [`AddError::UnknownRegistration`] if this client has no such counter; the client is closed.
     pub fn async_remove_counter(&self, registration_id: i64) -> Result<Pending<()>, AddError> {
-        self.link().remove(Kind::Counter, registration_id)
+        self.core().remove(ResourceKind::Counter, registration_id)
     }
 }
 
 fn check_counter(key: &[u8], label: &str) -> Result<(), AddError> {
-    for (what, length, max) in [
+    for (item, length, max) in [
         ("key", key.len(), KEY_LENGTH_MAX),
         ("label", label.len(), LABEL_LENGTH_MAX),
     ] {
         if length > max {
-            return Err(AddError::TooLong { what, length, max });
+            return Err(AddError::TooLong { item, length, max });
         }
     }
     Ok(())

@@ -1,55 +1,55 @@
-//! Handlers that come and go while the client is in use.
+//! Handlers that are added and removed while the client is open.
 
 use taran_core::counters::CountersReader;
 
 use super::Client;
 use crate::callback::CallbackList;
+use crate::client_state::CloseReason;
 use crate::error::AddError;
 use crate::handlers::HandlerId;
-use crate::life::ClientEnd;
 
-/// Besides the handlers set with the [`Context`](crate::Context) there may be any number of others, which are called
-/// after them in the order in which they were added.
+/// Any number of handlers can be added to those of the [`Context`](crate::Context). They are called after it, in the
+/// order in which they were added.
 impl Client {
-    /// From now on calls `handler` with the counters, the registration id and the id when any client's counter is
-    /// allocated. Counters that there are already can be found with [`counters`](Self::counters).
+    /// Calls `handler` whenever a counter of any client was allocated. Its arguments are the counters, the registration
+    /// id and the counter id. Existing counters are found with [`counters`](Self::counters).
     ///
     /// # Errors
-    /// The client has ended.
+    /// The client is closed.
     pub fn add_available_counter_handler(
         &self,
         handler: impl FnMut(&CountersReader, i64, i32) + Send + 'static,
     ) -> Result<HandlerId, AddError> {
-        self.add_handler(&self.link().handlers.available_counter, Box::new(handler))
+        self.add_handler(&self.core().handlers.available_counter, Box::new(handler))
     }
 
-    /// From now on calls `handler` with the counters, the registration id and the id when any client's counter is about
-    /// to be freed.
+    /// Calls `handler` whenever a counter of any client is about to be freed. Its arguments are the counters, the
+    /// registration id and the counter id.
     ///
     /// # Errors
-    /// The client has ended.
+    /// The client is closed.
     pub fn add_unavailable_counter_handler(
         &self,
         handler: impl FnMut(&CountersReader, i64, i32) + Send + 'static,
     ) -> Result<HandlerId, AddError> {
-        self.add_handler(&self.link().handlers.unavailable_counter, Box::new(handler))
+        self.add_handler(&self.core().handlers.unavailable_counter, Box::new(handler))
     }
 
-    /// Calls `handler` once, when the client has ended.
+    /// Calls `handler` once when the client is closed or lost.
     ///
     /// # Errors
-    /// The client has ended already.
+    /// The client is closed already.
     pub fn add_close_handler(
         &self,
-        handler: impl FnMut(ClientEnd) + Send + 'static,
+        handler: impl FnMut(CloseReason) + Send + 'static,
     ) -> Result<HandlerId, AddError> {
-        self.add_handler(&self.link().handlers.close, Box::new(handler))
+        self.add_handler(&self.core().handlers.close, Box::new(handler))
     }
 
-    /// Removes a handler; when it has returned the handler does not run, and never will again, unless it was called by
-    /// the handler itself. False if it was removed before, or the client has ended.
+    /// Removes a handler. After this has returned the handler does not run, unless the handler itself made the call.
+    /// Returns false if the handler was removed before or the client is closed.
     pub fn remove_handler(&self, id: HandlerId) -> bool {
-        let (handlers, HandlerId(id)) = (&self.link().handlers, id);
+        let (handlers, HandlerId(id)) = (&self.core().handlers, id);
         handlers.available_counter.remove(id)
             || handlers.unavailable_counter.remove(id)
             || handlers.close.remove(id)
@@ -60,13 +60,13 @@ impl Client {
         list: &CallbackList<F>,
         handler: Box<F>,
     ) -> Result<HandlerId, AddError> {
-        let life = &self.link().life;
-        life.check()?;
+        let state = &self.core().state;
+        state.check_open()?;
         let id = self.next_correlation_id();
         if list.add(id, handler) {
             Ok(HandlerId(id))
         } else {
-            Err(life.reason().into())
+            Err(state.close_reason().into())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The client: what publications, subscriptions and counters are made with.
+//! The client, which creates publications, subscriptions and counters.
 
 mod counters;
 mod handlers;
@@ -12,26 +12,27 @@ use std::time::Duration;
 use taran_core::clock::Now;
 use taran_protocol::command::Command;
 
+use crate::client_core::ClientCore;
+use crate::client_state::CloseReason;
 use crate::error::AddError;
-use crate::life::ClientEnd;
-use crate::link::Link;
 use crate::pending::Pending;
-use crate::registry::Wish;
+use crate::registry::Request;
 
-/// A connection to a media driver; made by [`Context::connect`](crate::Context::connect).
+/// A connection to a media driver; created by [`Context::connect`](crate::Context::connect).
 ///
-/// A client is cheap to clone, and may be used by many threads. Everything that was made through it ends with it: when
-/// [`close`](Self::close) is called on any clone, or when the last clone is dropped. When that has returned, no callback
-/// runs and none will.
+/// A client is cheap to clone and may be used by many threads. All its publications, subscriptions and counters close
+/// with it: when [`close`](Self::close) is called on any clone, or when the last clone is dropped. After that has
+/// returned, no callback runs.
 ///
-/// Calls named `add_…` wait for the driver, at most as long as the driver timeout; `async_…` calls return a
-/// [`Pending`] at once.
+/// Methods named `add_…` wait for the driver, at most for the driver timeout; `async_…` methods return a [`Pending`] at
+/// once.
 #[derive(Clone, Debug)]
+#[doc(alias = "Aeron")]
 pub struct Client(Arc<Owner>);
 
-/// Ends the client when the last clone goes.
+/// Closes the client when the last clone is dropped.
 #[derive(Debug)]
-struct Owner(Arc<Link>);
+struct Owner(Arc<ClientCore>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
@@ -40,25 +41,26 @@ impl Drop for Owner {
 }
 
 impl Client {
-    pub(crate) fn new(link: Arc<Link>) -> Self {
-        Self(Arc::new(Owner(link)))
+    pub(crate) fn new(core: Arc<ClientCore>) -> Self {
+        Self(Arc::new(Owner(core)))
     }
 
-    fn link(&self) -> &Arc<Link> {
+    fn core(&self) -> &Arc<ClientCore> {
         &self.0.0
     }
 
-    // --- asking the driver ---
+    // --- session ids and command status ---
 
-    /// A session id that no publication of the stream uses at this moment, for the `session-id` parameter.
+    /// Returns a session id that no publication of the stream uses, for the `session-id` parameter of a channel. Waits
+    /// for the driver.
     ///
     /// # Errors
-    /// The driver does not answer; the client has ended.
+    /// The driver does not answer; the client is closed.
     pub fn next_available_session_id(&self, stream_id: i32) -> Result<i32, AddError> {
         self.async_next_available_session_id(stream_id)?.wait()
     }
 
-    /// As [`next_available_session_id`](Self::next_available_session_id), without waiting.
+    /// Like [`next_available_session_id`](Self::next_available_session_id), without waiting.
     ///
     /// # Errors
     /// The command could not be sent.
@@ -67,8 +69,8 @@ impl Client {
         stream_id: i32,
     ) -> Result<Pending<i32>, AddError> {
         let client_id = self.client_id();
-        self.link().ask(
-            |promise| Wish::SessionId { promise },
+        self.core().request(
+            |completer| Request::SessionId { completer },
             |correlation_id| Command::NextAvailableSessionId {
                 client_id,
                 correlation_id,
@@ -77,81 +79,83 @@ impl Client {
         )
     }
 
-    /// True while the driver has not answered the command with that correlation id: adding, removing, closing,
-    /// destinations. The answers are taken in by the conductor, so an [invoked](Self::invoke) one has to run meanwhile.
+    /// Returns true while the driver has not answered the command with a correlation id: adding, removing or closing a
+    /// resource, or changing destinations. The conductor processes the responses, so in invoker mode
+    /// [`invoke`](Self::invoke) must be called meanwhile.
     #[must_use]
     pub fn is_command_active(&self, correlation_id: i64) -> bool {
-        self.link()
+        self.core()
             .registry()
             .in_flight
             .contains_key(&correlation_id)
     }
 
-    /// True while there is a command that the driver has not answered.
+    /// Returns true while the driver has not answered all commands.
     #[must_use]
     pub fn has_active_commands(&self) -> bool {
-        !self.link().registry().in_flight.is_empty()
+        !self.core().registry().in_flight.is_empty()
     }
 
-    /// A number that nobody else gets from this driver.
+    /// Returns a number that is unique among all clients of this driver.
     #[must_use]
     pub fn next_correlation_id(&self) -> i64 {
-        self.link().next_correlation_id()
+        self.core().next_correlation_id()
     }
 
     // --- the client itself ---
 
-    /// Id of this client with the driver.
+    /// Returns the id by which the driver knows this client.
     #[must_use]
     pub fn client_id(&self) -> i64 {
-        self.link().client_id
+        self.core().client_id
     }
 
-    /// Name of this client in tools; may be empty.
+    /// Returns the name of this client, which tools show; may be empty.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.link().settings.client_name
+        &self.core().settings.client_name
     }
 
-    /// How long the driver may take to answer or to show a sign of life.
+    /// Returns the maximum time for a response of the driver and between two of its heartbeats.
     #[must_use]
     pub fn driver_timeout(&self) -> Duration {
-        self.link().settings.driver_timeout
+        self.core().settings.driver_timeout
     }
 
-    /// The Aeron directory of the driver.
+    /// Returns the Aeron directory of the driver.
     #[must_use]
     pub fn aeron_dir(&self) -> &Path {
-        &self.link().settings.directory
+        &self.core().settings.directory
     }
 
-    /// How the client ended; `None` while it is in use.
+    /// Returns why the client is closed; `None` while it is open.
     #[must_use]
-    pub fn end(&self) -> Option<ClientEnd> {
-        self.link().life.check().err()
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        self.core().state.check_open().err()
     }
 
-    /// True once the client was closed or has lost its driver.
+    /// Returns true if the client was closed or has lost its driver.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.link().life.is_over()
+        self.core().state.is_closed()
     }
 
-    /// Runs one turn of the client conductor on the calling thread: with [`Context::invoker`](crate::Context::invoker),
-    /// to be called often, at least every few milliseconds. Returns the amount of work done; 0 inside a callback.
+    /// Runs one duty cycle of the client conductor on the calling thread. With
+    /// [`Context::invoker`](crate::Context::invoker) it must be called often, at least every few milliseconds. Returns
+    /// the amount of work done; 0 inside a callback, or while another thread runs the conductor.
     pub fn invoke(&self) -> usize {
-        self.link().invoke()
+        self.core().invoke()
     }
 
-    /// As [`invoke`](Self::invoke), with a time that the caller provides: for simulations.
+    /// Like [`invoke`](Self::invoke), with a time that the caller provides: for simulations.
     pub fn do_work(&self, now: Now) -> usize {
-        self.link().do_work(now)
+        self.core().do_work(now)
     }
 
-    /// Ends the client and all that was made through it, for all clones. A callback in progress on another thread is
-    /// waited for, so the caller must not hold a lock that a callback takes. Called inside a callback, it returns at
-    /// once and that callback is the last.
+    /// Closes the client and all its resources, for all clones. Waits for a callback in progress on another thread, so
+    /// the caller must not hold a lock that a callback takes. Inside a callback it returns at once, and no callback
+    /// runs after that one.
     pub fn close(&self) {
-        self.link().close();
+        self.core().close();
     }
 }

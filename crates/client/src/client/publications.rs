@@ -3,19 +3,19 @@
 use taran_protocol::command::Command;
 
 use super::Client;
+use crate::client_core::check_channel;
 use crate::error::AddError;
-use crate::link::check_channel;
 use crate::pending::Pending;
 use crate::publication::{ExclusivePublication, Publication};
-use crate::registry::Wish;
-use crate::removal::Kind;
+use crate::registry::Request;
+use crate::removal::ResourceKind;
 
 impl Client {
-    /// Adds a publication that any number of threads may share. If this driver has one of the same channel and stream
-    /// already, in whatever process, both append to the same stream.
+    /// Adds a publication that any number of threads may share. Waits for the driver. If the driver already has a
+    /// shared publication of this channel and stream, in any process, both append to the same stream.
     ///
     /// # Errors
-    /// The driver refuses, for instance because of the channel; it does not answer; the client has ended.
+    /// The driver rejects the command, for instance because of the channel; it does not answer; the client is closed.
     pub fn add_publication(
         &self,
         channel: impl AsRef<str>,
@@ -24,7 +24,7 @@ impl Client {
         self.async_add_publication(channel, stream_id)?.wait()
     }
 
-    /// As [`add_publication`](Self::add_publication), without waiting.
+    /// Like [`add_publication`](Self::add_publication), without waiting.
     ///
     /// # Errors
     /// The command could not be sent.
@@ -36,10 +36,10 @@ impl Client {
         let channel = channel.as_ref();
         check_channel(channel)?;
         let client_id = self.client_id();
-        self.link().ask(
-            |promise| Wish::Publication {
+        self.core().request(
+            |completer| Request::Publication {
                 channel: channel.to_owned(),
-                promise,
+                completer,
             },
             |correlation_id| Command::AddPublication {
                 client_id,
@@ -50,11 +50,11 @@ impl Client {
         )
     }
 
-    /// Adds a publication with one writer, which has a stream, and a session, of its own. It is faster than a shared
-    /// one.
+    /// Adds a publication with a single writer and its own session. It is faster than a shared one. Waits for the
+    /// driver.
     ///
     /// # Errors
-    /// As [`add_publication`](Self::add_publication).
+    /// As for [`add_publication`](Self::add_publication).
     pub fn add_exclusive_publication(
         &self,
         channel: impl AsRef<str>,
@@ -64,7 +64,7 @@ impl Client {
             .wait()
     }
 
-    /// As [`add_exclusive_publication`](Self::add_exclusive_publication), without waiting.
+    /// Like [`add_exclusive_publication`](Self::add_exclusive_publication), without waiting.
     ///
     /// # Errors
     /// The command could not be sent.
@@ -76,10 +76,10 @@ impl Client {
         let channel = channel.as_ref();
         check_channel(channel)?;
         let client_id = self.client_id();
-        self.link().ask(
-            |promise| Wish::ExclusivePublication {
+        self.core().request(
+            |completer| Request::ExclusivePublication {
                 channel: channel.to_owned(),
-                promise,
+                completer,
             },
             |correlation_id| Command::AddExclusivePublication {
                 client_id,
@@ -90,29 +90,31 @@ impl Client {
         )
     }
 
-    /// The shared publication of this client with that registration id, if it is still open. (Exclusive publications
-    /// and subscriptions have one owner, and are not found but kept.)
+    /// Returns the open shared publication of this client with a registration id. Exclusive publications and
+    /// subscriptions cannot be found, because they have a single owner.
     #[must_use]
     pub fn find_publication(&self, registration_id: i64) -> Option<Publication> {
         let handle = self
-            .link()
+            .core()
             .registry()
             .publications
             .get(&registration_id)?
             .handle
             .clone()?;
-        // The registry is unlocked here: if this turns out to be the last handle, its drop needs the lock.
+        // The registry is unlocked here: if this is the last handle, its drop takes the lock.
         let publication = Publication::from_handle(handle.upgrade()?);
         (!publication.is_closed()).then_some(publication)
     }
 
-    /// Closes the publication of this client with that registration id, shared or exclusive, and answers when the
-    /// driver has given it up. One that is still being added is withdrawn: its [`Pending`] fails with
-    /// [`AddError::Withdrawn`]; should the driver refuse it afterwards, the answer is that it is unknown.
+    /// Closes the publication of this client with a registration id, shared or exclusive. The result is available when
+    /// the driver has removed the publication. A publication that is still being added is withdrawn: its [`Pending`]
+    /// fails with [`AddError::Withdrawn`]. If the driver then rejects the add command, the removal fails because the
+    /// driver does not know the publication.
     ///
     /// # Errors
-    /// [`AddError::UnknownRegistration`] if this client has no such publication; the client has ended.
+    /// [`AddError::UnknownRegistration`] if this client has no such publication; the client is closed.
     pub fn async_remove_publication(&self, registration_id: i64) -> Result<Pending<()>, AddError> {
-        self.link().remove(Kind::Publication, registration_id)
+        self.core()
+            .remove(ResourceKind::Publication, registration_id)
     }
 }

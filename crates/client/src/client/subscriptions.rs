@@ -3,19 +3,19 @@
 use taran_protocol::command::Command;
 
 use super::Client;
+use crate::client_core::check_channel;
 use crate::error::AddError;
 use crate::handlers::ImageHandlers;
-use crate::link::check_channel;
 use crate::pending::Pending;
-use crate::registry::Wish;
-use crate::removal::Kind;
+use crate::registry::Request;
+use crate::removal::ResourceKind;
 use crate::subscription::Subscription;
 
 impl Client {
-    /// Adds a subscription. Images that become available or unavailable are told to the handlers of the context.
+    /// Adds a subscription and waits for the driver. New and ended images are reported to the handlers of the context.
     ///
     /// # Errors
-    /// The driver refuses, for instance because of the channel; it does not answer; the client has ended.
+    /// The driver rejects the command, for instance because of the channel; it does not answer; the client is closed.
     pub fn add_subscription(
         &self,
         channel: impl AsRef<str>,
@@ -24,10 +24,10 @@ impl Client {
         self.add_subscription_with(channel, stream_id, ImageHandlers::new())
     }
 
-    /// Adds a subscription with handlers of its own.
+    /// Adds a subscription with its own image handlers and waits for the driver.
     ///
     /// # Errors
-    /// As [`add_subscription`](Self::add_subscription).
+    /// As for [`add_subscription`](Self::add_subscription).
     pub fn add_subscription_with(
         &self,
         channel: impl AsRef<str>,
@@ -38,7 +38,7 @@ impl Client {
             .wait()
     }
 
-    /// As [`add_subscription`](Self::add_subscription), without waiting.
+    /// Like [`add_subscription`](Self::add_subscription), without waiting.
     ///
     /// # Errors
     /// The command could not be sent.
@@ -50,7 +50,7 @@ impl Client {
         self.async_add_subscription_with(channel, stream_id, ImageHandlers::new())
     }
 
-    /// As [`add_subscription_with`](Self::add_subscription_with), without waiting.
+    /// Like [`add_subscription_with`](Self::add_subscription_with), without waiting.
     ///
     /// # Errors
     /// The command could not be sent.
@@ -63,12 +63,12 @@ impl Client {
         let channel = channel.as_ref();
         check_channel(channel)?;
         let client_id = self.client_id();
-        self.link().ask(
-            |promise| Wish::Subscription {
+        self.core().request(
+            |completer| Request::Subscription {
                 channel: channel.to_owned(),
                 stream_id,
                 handlers,
-                promise,
+                completer,
             },
             |correlation_id| Command::AddSubscription {
                 client_id,
@@ -79,13 +79,15 @@ impl Client {
         )
     }
 
-    /// Closes the subscription of this client with that registration id, and answers when the driver has given it up.
-    /// One that is still being added is withdrawn: its [`Pending`] fails with [`AddError::Withdrawn`]; should the driver
-    /// refuse it afterwards, the answer is that it is unknown.
+    /// Closes the subscription of this client with a registration id. The result is available when the driver has
+    /// removed the subscription. A subscription that is still being added is withdrawn: its [`Pending`] fails with
+    /// [`AddError::Withdrawn`]. If the driver then rejects the add command, the removal fails because the driver does
+    /// not know the subscription.
     ///
     /// # Errors
-    /// [`AddError::UnknownRegistration`] if this client has no such subscription; the client has ended.
+    /// [`AddError::UnknownRegistration`] if this client has no such subscription; the client is closed.
     pub fn async_remove_subscription(&self, registration_id: i64) -> Result<Pending<()>, AddError> {
-        self.link().remove(Kind::Subscription, registration_id)
+        self.core()
+            .remove(ResourceKind::Subscription, registration_id)
     }
 }

@@ -1,4 +1,4 @@
-//! The conductor as an agent on a thread of its own.
+//! The conductor as an agent on its own thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use taran_core::agent::{Agent, ThreadWaker};
 use taran_core::clock::Now;
 
-use crate::link::Link;
+use crate::client_core::ClientCore;
 
-/// Longest nap while the driver's answer is awaited.
-const NAP: Duration = Duration::from_micros(100);
+/// Maximum park time while a response of the driver is awaited.
+const MAX_PARK_WHILE_PENDING: Duration = Duration::from_micros(100);
 
-/// Runs the conductor of a link.
+/// Runs the conductor of a client.
 #[derive(Debug)]
-pub(crate) struct ConductorAgent(Arc<Link>);
+pub(crate) struct ConductorAgent(Arc<ClientCore>);
 
 impl ConductorAgent {
-    pub(crate) fn new(link: Arc<Link>) -> Self {
-        Self(link)
+    pub(crate) fn new(client: Arc<ClientCore>) -> Self {
+        Self(client)
     }
 }
 
@@ -35,8 +35,8 @@ impl Agent for ConductorAgent {
     }
 
     fn park(&mut self, max: Duration) {
-        let max = if self.0.is_awaiting() {
-            max.min(NAP)
+        let max = if self.0.has_pending_commands() {
+            max.min(MAX_PARK_WHILE_PENDING)
         } else {
             max
         };

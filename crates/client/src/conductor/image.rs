@@ -1,16 +1,16 @@
-//! Images come and go.
+//! Creation and removal of images.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::logs::{self, Opened, Unusable};
+use super::logs::{self, OpenedLog, UnusableLog};
+use crate::client_core::ClientCore;
 use crate::error::ClientError;
-use crate::image::{ImageFacts, ImageView};
-use crate::link::Link;
+use crate::image::{ImageParams, ImageView};
 use crate::subscription::SubscriptionState;
 
-/// What the driver, or its counters, say about a new image.
-pub(super) struct Announced<'a> {
+/// Description of a new image, from a response of the driver or from its counters.
+pub(super) struct NewImage<'a> {
     pub(super) image_id: i64,
     pub(super) session_id: i32,
     pub(super) stream_id: i32,
@@ -20,62 +20,62 @@ pub(super) struct Announced<'a> {
     pub(super) source_identity: &'a str,
 }
 
-/// A subscription has a new image.
-pub(super) fn available(link: &Arc<Link>, announced: &Announced<'_>) {
-    let Some(subscription) = link
+/// Adds an image to its subscription and calls the available-image handler.
+pub(super) fn on_available(client: &Arc<ClientCore>, new_image: &NewImage<'_>) {
+    let Some(subscription) = client
         .registry()
         .subscriptions
-        .get(&announced.subscription_id)
+        .get(&new_image.subscription_id)
         .cloned()
     else {
         return;
     };
-    // After responses were overwritten an image may have been found in the counters already.
-    if subscription.image(announced.image_id).is_some() {
+    // After overwritten responses the image may have been found in the counters already.
+    if subscription.image(new_image.image_id).is_some() {
         return;
     }
-    match make(link, announced) {
+    match create(client, new_image) {
         Ok(image) => {
             if subscription.add(image.clone()) {
-                subscription.tell_available(&link.handlers, &image);
+                subscription.notify_available(&client.handlers, &image);
             }
         }
-        Err(Unusable { path, reason }) => link.handlers.report(&ClientError::Image {
-            correlation_id: announced.image_id,
-            subscription_id: announced.subscription_id,
+        Err(UnusableLog { path, reason }) => client.handlers.report(&ClientError::Image {
+            correlation_id: new_image.image_id,
+            subscription_id: new_image.subscription_id,
             path,
             reason,
         }),
     }
 }
 
-fn make(link: &Arc<Link>, announced: &Announced<'_>) -> Result<ImageView, Unusable> {
-    let unusable = |reason: String| Unusable {
-        path: PathBuf::from(announced.log_name),
+fn create(client: &Arc<ClientCore>, new_image: &NewImage<'_>) -> Result<ImageView, UnusableLog> {
+    let unusable = |reason: String| UnusableLog {
+        path: PathBuf::from(new_image.log_name),
         reason,
     };
-    let Opened { path, log } = logs::open(link, announced.log_name)?;
-    let counter_id = announced.position_counter_id;
-    let counter = link
+    let OpenedLog { path, log } = logs::open(client, new_image.log_name)?;
+    let counter_id = new_image.position_counter_id;
+    let counter = client
         .counters()
         .counter(counter_id)
-        .ok_or_else(|| unusable(format!("there is no position counter {counter_id}")))?;
+        .ok_or_else(|| unusable(format!("its position counter {counter_id} does not exist")))?;
     let join_position = counter.get();
     if join_position < 0
         || join_position % 32 != 0
         || join_position >= log.geometry().max_position()
     {
         return Err(unusable(format!(
-            "its position counter {counter_id} is at {join_position}, which is no position"
+            "its position counter {counter_id} has the value {join_position}, which is not a valid position"
         )));
     }
-    Ok(ImageView::new(ImageFacts {
-        link: Arc::downgrade(link),
-        correlation_id: announced.image_id,
-        subscription_id: announced.subscription_id,
-        session_id: announced.session_id,
-        stream_id: announced.stream_id,
-        source_identity: announced.source_identity.to_owned(),
+    Ok(ImageView::new(ImageParams {
+        client: Arc::downgrade(client),
+        correlation_id: new_image.image_id,
+        subscription_id: new_image.subscription_id,
+        session_id: new_image.session_id,
+        stream_id: new_image.stream_id,
+        source_identity: new_image.source_identity.to_owned(),
         counter_id,
         counter,
         join_position,
@@ -84,38 +84,44 @@ fn make(link: &Arc<Link>, announced: &Announced<'_>) -> Result<ImageView, Unusab
     }))
 }
 
-/// An image has ended.
-pub(super) fn unavailable(link: &Link, subscription_id: i64, image_id: i64) {
-    let Some(subscription) = link.registry().subscriptions.get(&subscription_id).cloned() else {
+/// Processes the response that an image has become unavailable.
+pub(super) fn on_unavailable(client: &ClientCore, subscription_id: i64, image_id: i64) {
+    let Some(subscription) = client
+        .registry()
+        .subscriptions
+        .get(&subscription_id)
+        .cloned()
+    else {
         return;
     };
-    end(link, &subscription, image_id);
+    remove(client, &subscription, image_id);
 }
 
-pub(super) fn end(link: &Link, subscription: &SubscriptionState, image_id: i64) {
+/// Removes an image from its subscription and calls the unavailable-image handler.
+pub(super) fn remove(client: &ClientCore, subscription: &SubscriptionState, image_id: i64) {
     if let Some(image) = subscription.remove(image_id) {
-        link.lingering.keep(Arc::clone(image.log()));
-        subscription.tell_unavailable(&link.handlers, &image);
+        client.resource_linger.add(Arc::clone(image.log()));
+        subscription.notify_unavailable(&client.handlers, &image);
     }
 }
 
-/// Tells of logs in which a poll has met something that can not be. Nothing is allocated while there is none: this runs
-/// beside the polls of an invoked client.
-pub(super) fn report_damage(link: &Link) {
+/// Reports logs in which a poll has found a corrupt frame. Does not allocate while there is none: in invoker mode this
+/// runs on the polling thread.
+pub(super) fn report_damage(client: &ClientCore) {
     loop {
-        let damaged = link
+        let damaged = client
             .registry()
             .subscriptions
             .values()
             .find_map(|subscription| subscription.take_damaged());
         // The handler runs without the lock.
         let Some(image) = damaged else { return };
-        link.handlers.report(&ClientError::Image {
+        client.handlers.report(&ClientError::Image {
             correlation_id: image.correlation_id(),
             subscription_id: image.subscription_registration_id(),
             path: PathBuf::new(),
             reason: format!(
-                "the frame at position {} has a length that no frame can have; another process has damaged the log",
+                "the frame at position {} has an invalid length; another process has damaged the log",
                 image.position()
             ),
         });

@@ -1,4 +1,4 @@
-//! Signs of life, the driver's and ours (`docs/spec/shared-memory.md §10.1`).
+//! Heartbeats of the driver and of this client (`docs/spec/shared-memory.md §10.1`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,43 +7,48 @@ use taran_core::clock::Now;
 use taran_protocol::counter::{heartbeat_label_suffix, type_id};
 
 use super::{Conductor, nanos};
+use crate::client_core::ClientCore;
 use crate::error::Lost;
-use crate::link::Link;
 
 /// Heartbeat of a driver that has shut down in an orderly way.
 const SHUT_DOWN: i64 = -1;
 
 impl Conductor {
-    /// The driver gives up a client that is silent for too long; one that has slept through that must not go on.
+    /// Checks the time since the last duty cycle: after a long pause the driver may have timed this client out.
     pub(super) fn check_service_interval(
         &mut self,
-        link: &Arc<Link>,
+        client: &Arc<ClientCore>,
         now: Now,
     ) -> Result<(), Lost> {
-        let last = self.last_turn_ns.replace(now.nanos).unwrap_or(now.nanos);
+        let last = self.last_service_ns.replace(now.nanos).unwrap_or(now.nanos);
         let interval = now.nanos.saturating_sub(last);
-        if interval > nanos(link.settings.inter_service) {
+        if interval > nanos(client.settings.inter_service) {
             let interval = Duration::from_nanos(interval.unsigned_abs());
             return Err(Lost::ServiceInterval {
                 interval,
-                limit: link.settings.inter_service,
+                limit: client.settings.inter_service,
             });
         }
         Ok(())
     }
 
-    pub(super) fn check_liveness(&mut self, link: &Arc<Link>, now: Now) -> Result<(), Lost> {
-        self.check_driver(link, now)?;
-        self.show_heartbeat(link, now)?;
-        super::image::report_damage(link);
-        link.lingering.release(now.nanos);
+    /// Runs the periodic duties of a keepalive interval.
+    pub(super) fn check_liveness(
+        &mut self,
+        client: &Arc<ClientCore>,
+        now: Now,
+    ) -> Result<(), Lost> {
+        self.check_driver(client, now)?;
+        self.update_heartbeat(client, now)?;
+        super::image::report_damage(client);
+        client.resource_linger.release_expired(now.nanos);
         Ok(())
     }
 
-    /// The driver lives as long as its heartbeat changes. Its value is a time of day, but is not compared with ours: a
-    /// clock that is set must not kill anybody.
-    fn check_driver(&mut self, link: &Arc<Link>, now: Now) -> Result<(), Lost> {
-        let heartbeat = link.driver_heartbeat_ms();
+    /// Checks that the driver's heartbeat changes. The heartbeat is a wall-clock time but is not compared with this
+    /// process's clock: setting a clock must not end a client.
+    fn check_driver(&mut self, client: &Arc<ClientCore>, now: Now) -> Result<(), Lost> {
+        let heartbeat = client.driver_heartbeat_ms();
         if heartbeat == SHUT_DOWN {
             return Err(Lost::DriverShutdown);
         }
@@ -52,7 +57,7 @@ impl Conductor {
             self.driver_heartbeat = Some((heartbeat, now.nanos));
             return Ok(());
         }
-        let timeout = link.settings.driver_timeout;
+        let timeout = client.settings.driver_timeout;
         let age = Duration::from_nanos(now.nanos.saturating_sub(since_ns).max(0).unsigned_abs());
         if age > timeout {
             return Err(Lost::DriverTimeout { age, timeout });
@@ -60,26 +65,27 @@ impl Conductor {
         Ok(())
     }
 
-    fn show_heartbeat(&mut self, link: &Arc<Link>, now: Now) -> Result<(), Lost> {
-        let counters = link.counters();
+    /// Updates this client's heartbeat counter, once the driver has created it.
+    fn update_heartbeat(&mut self, client: &Arc<ClientCore>, now: Now) -> Result<(), Lost> {
+        let counters = client.counters();
         if let Some(heartbeat) = &self.heartbeat {
             let id = heartbeat.id();
-            let ours = counters.type_id(id) == Some(type_id::CLIENT_HEARTBEAT)
-                && counters.registration_id(id) == Some(link.client_id);
-            if !ours {
+            let is_own = counters.type_id(id) == Some(type_id::CLIENT_HEARTBEAT)
+                && counters.registration_id(id) == Some(client.client_id);
+            if !is_own {
                 return Err(Lost::ClientTimeout {
-                    liveness: link.settings.client_liveness,
+                    liveness: client.settings.client_liveness,
                 });
             }
             heartbeat.set(now.epoch_millis);
         } else if let Some(id) =
-            counters.find_by_type_and_registration(type_id::CLIENT_HEARTBEAT, link.client_id)
+            counters.find_by_type_and_registration(type_id::CLIENT_HEARTBEAT, client.client_id)
         {
-            // The driver makes it with the first command that it gets from us.
+            // The driver creates the counter when it reads the first command of this client.
             self.heartbeat = counters
                 .counter(id)
                 .inspect(|heartbeat| heartbeat.set(now.epoch_millis));
-            let name = &link.settings.client_name;
+            let name = &client.settings.client_name;
             counters.append_label(
                 id,
                 &heartbeat_label_suffix(name, env!("CARGO_PKG_VERSION"), "taran"),

@@ -1,55 +1,60 @@
-//! Mapping the logs that the driver names.
+//! Mapping of the log files that the driver names.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use taran_protocol::log::LogBuffers;
 
-use crate::link::Link;
+use crate::client_core::ClientCore;
 
-/// Why a log can not be used.
-pub(super) struct Unusable {
+/// A log that cannot be used, and why.
+pub(super) struct UnusableLog {
     pub(super) path: PathBuf,
     pub(super) reason: String,
 }
 
-/// A log that can be used.
-pub(super) struct Opened {
-    /// Where its file is for this process.
+/// A mapped log.
+pub(super) struct OpenedLog {
+    /// Path of the file as this process sees it.
     pub(super) path: PathBuf,
     pub(super) log: Arc<LogBuffers>,
 }
 
-/// The log of that name, mapped once for all who use it, and unmapped when the last of them is gone.
-pub(super) fn open(link: &Link, name: &str) -> Result<Opened, Unusable> {
-    let unusable = |path: &Path, reason: String| Unusable {
+/// Returns the log with a name. It is mapped once for all its users, and unmapped when the last of them is dropped.
+pub(super) fn open(client: &ClientCore, name: &str) -> Result<OpenedLog, UnusableLog> {
+    let unusable = |path: &Path, reason: String| UnusableLog {
         path: path.to_path_buf(),
         reason,
     };
-    let path = locate(link, Path::new(name))
-        .ok_or_else(|| unusable(Path::new(name), "this is not the name of a log".to_owned()))?;
-    if let Some(log) = link.registry().logs.find(&path) {
-        return Ok(Opened { path, log });
+    let path = locate(client, Path::new(name)).ok_or_else(|| {
+        unusable(
+            Path::new(name),
+            "this is not the name of a log file".to_owned(),
+        )
+    })?;
+    if let Some(log) = client.registry().logs.find(&path) {
+        return Ok(OpenedLog { path, log });
     }
-    // Not under the lock: mapping takes its time. Only the conductor maps logs, so nobody is faster.
-    let region = link
+    // Not under the lock, because mapping is slow. Only the conductor maps logs, so there is no race.
+    let region = client
         .settings
         .storage
         .open(&path)
         .map_err(|error| unusable(&path, error.to_string()))?;
-    if link.settings.pre_touch {
-        // Best effort: pages that are not mapped now will be when they are touched.
+    if client.settings.pre_touch {
+        // Best effort: other pages are mapped on first access.
         drop(region.populate());
     }
     let log = LogBuffers::open(&region).map_err(|error| unusable(&path, error.to_string()))?;
     let log = Arc::new(log);
-    link.registry().logs.insert(path.clone(), &log);
-    Ok(Opened { path, log })
+    client.registry().logs.insert(path.clone(), &log);
+    Ok(OpenedLog { path, log })
 }
 
-/// Where a log is for this process. The driver names it as the driver sees it, which is somewhere else when it runs in
-/// another container or was given a relative directory; and what it says is not trusted to be a log at all.
-fn locate(link: &Link, named: &Path) -> Option<PathBuf> {
+/// Returns the path of a log as this process sees it. The driver's path differs if the driver runs in another container
+/// or was given a relative directory. Names that cannot belong to a log are rejected, because the driver is not
+/// trusted.
+fn locate(client: &ClientCore, named: &Path) -> Option<PathBuf> {
     let is_log = named
         .extension()
         .is_some_and(|extension| extension == "logbuffer");
@@ -60,14 +65,14 @@ fn locate(link: &Link, named: &Path) -> Option<PathBuf> {
     {
         return None;
     }
-    let directory = &link.settings.directory;
+    let directory = &client.settings.directory;
     if !named.starts_with(directory)
         && let (Some(kind), Some(file)) =
             (named.parent().and_then(Path::file_name), named.file_name())
     {
-        let here = directory.join(kind).join(file);
-        if link.settings.storage.exists(&here) {
-            return Some(here);
+        let local = directory.join(kind).join(file);
+        if client.settings.storage.exists(&local) {
+            return Some(local);
         }
     }
     Some(named.to_path_buf())

@@ -1,8 +1,8 @@
-//! After responses were overwritten before they were read.
+//! Recovery after responses were overwritten before they were read.
 //!
-//! The broadcast has no flow control: a client that is not scheduled for long enough loses responses. What they said
-//! about images also shows in the counters, as the driver keeps a position counter for each image of each subscription;
-//! so images are compared with those. Answers to commands are lost for good.
+//! The broadcast buffer has no flow control: a client that is not scheduled for long enough loses responses. Images can
+//! be recovered, because the driver keeps a position counter for each image of each subscription. Responses to commands
+//! are lost, so commands in flight fail.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,44 +11,46 @@ use taran_core::counters::CounterMeta;
 use taran_protocol::counter::{StreamKey, type_id};
 
 use super::{abandon, image};
+use crate::client_core::ClientCore;
 use crate::error::{AddError, ClientError};
-use crate::link::Link;
 use crate::subscription::SubscriptionState;
 
-/// What is said of the source of an image whose announcement was lost.
+/// Source identity of an image whose announcement was lost.
 const UNKNOWN_SOURCE: &str = "unknown";
 
-pub(super) fn resync(link: &Arc<Link>, count: u64) {
-    link.handlers
+pub(super) fn resync(client: &Arc<ClientCore>, count: u64) {
+    client
+        .handlers
         .report(&ClientError::ResponsesOverwritten { count });
-    let in_flight: Vec<i64> = link.registry().in_flight.keys().copied().collect();
-    abandon(link, &in_flight, &AddError::ResponseOverwritten);
-    let subscriptions: Vec<_> = link.registry().subscriptions.values().cloned().collect();
+    let in_flight: Vec<i64> = client.registry().in_flight.keys().copied().collect();
+    abandon(client, &in_flight, &AddError::ResponseOverwritten);
+    let subscriptions: Vec<_> = client.registry().subscriptions.values().cloned().collect();
     for subscription in subscriptions {
-        end_lost_images(link, &subscription);
-        find_new_images(link, &subscription);
+        remove_ended_images(client, &subscription);
+        add_new_images(client, &subscription);
     }
 }
 
-/// Ends images whose position counter is not theirs any more.
-fn end_lost_images(link: &Link, subscription: &SubscriptionState) {
+/// Removes images whose position counter was freed or reused.
+fn remove_ended_images(client: &ClientCore, subscription: &SubscriptionState) {
     for view in subscription.images() {
-        let meta = link.counters().meta(view.subscriber_position_id());
-        let is_there = meta.is_some_and(|meta| {
-            is_position_of(&meta, subscription) && meta.reference_id == view.correlation_id()
+        let meta = client.counters().meta(view.subscriber_position_id());
+        let is_current = meta.is_some_and(|meta| {
+            is_position_counter_of(&meta, subscription)
+                && meta.reference_id == view.correlation_id()
         });
-        if !is_there {
-            image::end(link, subscription, view.correlation_id());
+        if !is_current {
+            image::remove(client, subscription, view.correlation_id());
         }
     }
 }
 
-/// Makes images for position counters that no image has.
-fn find_new_images(link: &Arc<Link>, subscription: &SubscriptionState) {
+/// Adds images for position counters that have none.
+fn add_new_images(client: &Arc<ClientCore>, subscription: &SubscriptionState) {
     let mut found: Vec<CounterMeta> = Vec::new();
-    link.counters().for_each(|meta| {
-        // An id of 0: the driver is still at it, and will announce the image.
-        if is_position_of(meta, subscription) && meta.reference_id != 0 {
+    client.counters().for_each(|meta| {
+        // A reference id of 0: the driver is still creating the image and will announce it.
+        if is_position_counter_of(meta, subscription) && meta.reference_id != 0 {
             found.push(meta.clone());
         }
     });
@@ -56,12 +58,12 @@ fn find_new_images(link: &Arc<Link>, subscription: &SubscriptionState) {
         let Some(key) = StreamKey::decode(&meta.key) else {
             continue;
         };
-        let Some(log) = log_of(link, meta.reference_id) else {
+        let Some(log) = log_path(client, meta.reference_id) else {
             continue;
         };
-        image::available(
-            link,
-            &image::Announced {
+        image::on_available(
+            client,
+            &image::NewImage {
                 image_id: meta.reference_id,
                 session_id: key.session_id,
                 stream_id: key.stream_id,
@@ -74,14 +76,15 @@ fn find_new_images(link: &Arc<Link>, subscription: &SubscriptionState) {
     }
 }
 
-fn is_position_of(meta: &CounterMeta, subscription: &SubscriptionState) -> bool {
+fn is_position_counter_of(meta: &CounterMeta, subscription: &SubscriptionState) -> bool {
     meta.type_id == type_id::SUBSCRIBER_POSITION
         && meta.registration_id == subscription.registration_id
 }
 
-/// The log of an image: a network image has one of its own, IPC and spies read that of the publication.
-fn log_of(link: &Link, image_id: i64) -> Option<PathBuf> {
-    let settings = &link.settings;
+/// Returns the path of the log of an image. A network image has its own log; IPC and spy images read the log of the
+/// publication.
+fn log_path(client: &ClientCore, image_id: i64) -> Option<PathBuf> {
+    let settings = &client.settings;
     ["images", "publications"]
         .into_iter()
         .map(|kind| {

@@ -1,4 +1,4 @@
-//! Looking at a driver without being its client (`docs/spec/shared-memory.md §1.4`, `§2`).
+//! Inspection of a driver without connecting to it (`docs/spec/shared-memory.md §1.4`, `§2`).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use taran_core::ring::many_to_one::Producer;
 use taran_protocol::cnc::Cnc;
 use taran_protocol::command::Command;
 
-use super::file::{self, Found, Missing};
+use super::file::{self, CncUnavailable, OpenedCnc};
 use super::{NO_HEARTBEAT, SHUT_DOWN, heartbeat_age};
 use crate::context::Context;
 use crate::error::{AddError, ConnectError};
 
-/// A driver as its `cnc.dat` shows it, without being one of its clients; the driver may be gone. From
+/// A view of a driver through its `cnc.dat`, without being its client. The driver may have ended. Created by
 /// [`Context::inspect_driver`].
 ///
 /// ```
@@ -36,6 +36,7 @@ use crate::error::{AddError, ConnectError};
 /// # }
 /// ```
 #[derive(Debug)]
+#[doc(alias = "CommonContext")]
 pub struct DriverView {
     directory: PathBuf,
     timeout: Duration,
@@ -46,8 +47,9 @@ pub struct DriverView {
 impl DriverView {
     pub(crate) fn open(context: &Context) -> Result<Self, ConnectError> {
         context.check()?;
-        let found = file::find(context);
-        let Found { cnc, producer, .. } = found.map_err(|Missing { why, .. }| why)?;
+        let found = file::open(context);
+        let OpenedCnc { cnc, producer, .. } =
+            found.map_err(|CncUnavailable { error, .. }| error)?;
         Ok(Self {
             directory: context.directory(),
             timeout: context.timeout(),
@@ -56,38 +58,39 @@ impl DriverView {
         })
     }
 
-    /// The Aeron directory of the driver.
+    /// Returns the Aeron directory of the driver.
     #[must_use]
     pub fn aeron_dir(&self) -> &Path {
         &self.directory
     }
 
-    /// Process id of the driver.
+    /// Returns the process id of the driver.
     #[must_use]
     pub fn pid(&self) -> i64 {
         self.cnc.spec().driver_pid
     }
 
-    /// When the driver started, milliseconds since the epoch.
+    /// Returns the time at which the driver started, in milliseconds since the epoch.
     #[must_use]
     pub fn start_timestamp_ms(&self) -> i64 {
         self.cnc.spec().start_timestamp_ms
     }
 
-    /// Pages that the lengths of the driver's files are multiples of, in bytes.
+    /// Returns the file page size in bytes; the lengths of the driver's files are multiples of it.
     #[must_use]
     pub fn file_page_size(&self) -> usize {
         // Checked when the file was opened: a power of two.
         self.cnc.spec().page_size.unsigned_abs() as usize
     }
 
-    /// After how long without a sign of life the driver gives a client up.
+    /// Returns the time without a heartbeat after which the driver removes a client.
     #[must_use]
     pub fn client_liveness_timeout(&self) -> Duration {
         self.cnc.client_liveness_timeout()
     }
 
-    /// Time since the driver's last sign of life; `None` if it has not begun, or has shut down in an orderly way.
+    /// Returns the time since the driver's last heartbeat; `None` if the driver is still starting or has shut down in
+    /// an orderly way.
     #[must_use]
     pub fn heartbeat_age(&self) -> Option<Duration> {
         match self.to_driver.consumer_heartbeat_ms() {
@@ -96,19 +99,19 @@ impl DriverView {
         }
     }
 
-    /// True if the driver has shown a sign of life within the driver timeout.
+    /// Returns true if the driver's last heartbeat is within the driver timeout.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.heartbeat_age().is_some_and(|age| age <= self.timeout)
     }
 
-    /// A number that nobody else gets from this driver.
+    /// Returns a number that is unique among all clients of this driver.
     #[must_use]
     pub fn next_correlation_id(&self) -> i64 {
         self.to_driver.next_correlation_id()
     }
 
-    /// All counters of the driver, of every client.
+    /// Returns the counters of the driver, including those of its clients.
     #[must_use]
     pub fn counters(&self) -> CountersReader {
         CountersReader::new(
@@ -117,16 +120,17 @@ impl DriverView {
         )
     }
 
-    /// Calls `visit` with each distinct error that the driver has seen at `since_ms` (epoch) or later; how many.
+    /// Calls `visit` for each distinct error that the driver has recorded at `since_ms` (milliseconds since the epoch)
+    /// or later. Returns the number of errors.
     pub fn for_each_error(&self, since_ms: i64, visit: impl FnMut(&ErrorObservation)) -> usize {
         error_log::read(&self.cnc.error_log, since_ms, visit)
     }
 
-    /// Asks the driver to end. It does if its validator likes the token; by default none is liked. There is no answer:
-    /// watch [`is_active`](Self::is_active).
+    /// Requests the driver to terminate. The driver's termination validator decides on the token; by default it rejects
+    /// all. There is no response: poll [`is_active`](Self::is_active).
     ///
     /// # Errors
-    /// The driver does not take commands, or the token is too long for its command buffer.
+    /// The driver's command buffer is full, or the token is too long for it.
     pub fn request_termination(&self, token: &[u8]) -> Result<(), AddError> {
         let (client_id, correlation_id) = (self.next_correlation_id(), self.next_correlation_id());
         let mut bytes = Vec::new();
@@ -138,8 +142,8 @@ impl DriverView {
         let type_id = command.encode(&mut bytes);
         let (length, max) = (bytes.len(), self.to_driver.max_message_length());
         if length > max {
-            let what = "command";
-            return Err(AddError::TooLong { what, length, max });
+            let item = "command";
+            return Err(AddError::TooLong { item, length, max });
         }
         let written = self.to_driver.write(type_id, &bytes);
         written.map_err(|_| AddError::DriverBufferFull { length })

@@ -1,4 +1,4 @@
-//! Finding and reading `cnc.dat`.
+//! Opening of `cnc.dat`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,45 +11,49 @@ use super::{WAIT_FOR_FILE, WAIT_FOR_START};
 use crate::context::Context;
 use crate::error::ConnectError;
 
-/// A sound `cnc.dat`, of a driver that may be gone.
-pub(super) struct Found {
+/// A valid `cnc.dat`; its driver may have ended.
+pub(super) struct OpenedCnc {
     pub(super) path: PathBuf,
     pub(super) cnc: Cnc,
     pub(super) producer: Producer,
 }
 
-/// Why there is none.
-pub(super) struct Missing {
-    pub(super) why: ConnectError,
-    /// When to look again, if a driver that is just starting looks like that.
-    pub(super) again_in: Option<Duration>,
+/// Why there is no valid `cnc.dat`.
+pub(super) struct CncUnavailable {
+    pub(super) error: ConnectError,
+    /// Delay before the next attempt; `None` if a starting driver cannot be the cause.
+    pub(super) retry_after: Option<Duration>,
 }
 
-pub(super) fn find(context: &Context) -> Result<Found, Missing> {
+/// Opens and validates the `cnc.dat` in the directory of a context.
+pub(super) fn open(context: &Context) -> Result<OpenedCnc, CncUnavailable> {
     let path = context.directory().join(CNC_FILE_NAME);
-    let region = context.storage.open(&path).map_err(|error| Missing {
-        why: not_opened(context, error, path.clone()),
-        again_in: Some(WAIT_FOR_FILE),
+    let region = context
+        .storage
+        .open(&path)
+        .map_err(|error| CncUnavailable {
+            error: open_error(context, error, path.clone()),
+            retry_after: Some(WAIT_FOR_FILE),
+        })?;
+    let cnc = Cnc::open(&region).map_err(|error| CncUnavailable {
+        retry_after: error.is_not_ready().then_some(WAIT_FOR_START),
+        error: cnc_error(context, error, path.clone()),
     })?;
-    let cnc = Cnc::open(&region).map_err(|error| Missing {
-        again_in: error.is_not_ready().then_some(WAIT_FOR_START),
-        why: not_sound(context, error, path.clone()),
-    })?;
-    let producer = Producer::open(&cnc.to_driver).map_err(|error| Missing {
-        why: ConnectError::Damaged {
+    let producer = Producer::open(&cnc.to_driver).map_err(|error| CncUnavailable {
+        error: ConnectError::Damaged {
             path: path.clone(),
             reason: error.to_string(),
         },
-        again_in: None,
+        retry_after: None,
     })?;
-    Ok(Found {
+    Ok(OpenedCnc {
         path,
         cnc,
         producer,
     })
 }
 
-fn not_opened(context: &Context, error: MemoryError, path: PathBuf) -> ConnectError {
+fn open_error(context: &Context, error: MemoryError, path: PathBuf) -> ConnectError {
     match error {
         MemoryError::NotFound { .. } => ConnectError::NoDriver {
             directory: context.directory(),
@@ -67,7 +71,7 @@ fn not_opened(context: &Context, error: MemoryError, path: PathBuf) -> ConnectEr
     }
 }
 
-fn not_sound(context: &Context, error: CncError, path: PathBuf) -> ConnectError {
+fn cnc_error(context: &Context, error: CncError, path: PathBuf) -> ConnectError {
     match error {
         CncError::TooShort { length, needed } => ConnectError::TooShort {
             path,

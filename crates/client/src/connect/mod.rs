@@ -1,7 +1,7 @@
-//! Finding a driver (`docs/spec/shared-memory.md §1.6`).
+//! Connecting to a driver (`docs/spec/shared-memory.md §1.6`).
 //!
-//! Contract: [`Connecting::poll`] is called with the present time until it gives a client or an error; in between it
-//! says how long to wait. It does no waiting itself.
+//! Contract: [`Connecting::poll`] is called with the current time until it returns a client or an error. Otherwise it
+//! returns the time until the next call; it does not wait itself.
 
 mod driver;
 mod file;
@@ -19,14 +19,14 @@ use taran_protocol::cnc::Cnc;
 
 pub use driver::DriverView;
 
-use self::file::{Found, Missing};
+use self::file::{CncUnavailable, OpenedCnc};
 use crate::client::Client;
+use crate::client_core::{ClientCore, DriverConnection};
 use crate::conductor::{Conductor, ConductorAgent};
 use crate::context::Context;
 use crate::error::{ClientError, ConnectError, Lost};
-use crate::link::{Attached, Link};
 
-/// Heartbeat of a driver that has not begun yet.
+/// Heartbeat of a driver that is still starting.
 const NO_HEARTBEAT: i64 = 0;
 /// Heartbeat of a driver that has shut down in an orderly way.
 const SHUT_DOWN: i64 = -1;
@@ -34,38 +34,38 @@ const SHUT_DOWN: i64 = -1;
 const WAIT_FOR_FILE: Duration = Duration::from_millis(16);
 const WAIT_FOR_START: Duration = Duration::from_millis(1);
 const WAIT_FOR_NEW_DRIVER: Duration = Duration::from_millis(100);
-/// First sleep of an idle conductor; each one after it is twice as long, up to the longest.
-const SHORTEST_IDLE_SLEEP: Duration = Duration::from_micros(50);
+/// First sleep of an idle conductor; doubled on each further sleep, up to the maximum.
+const MIN_IDLE_SLEEP: Duration = Duration::from_micros(50);
 
-/// Time since a heartbeat.
+/// Returns the time since a heartbeat.
 fn heartbeat_age(heartbeat_ms: i64, now: Now) -> Duration {
     let age_ms = now.epoch_millis.saturating_sub(heartbeat_ms).max(0);
     Duration::from_millis(age_ms.unsigned_abs())
 }
 
-/// A connection in the making; from [`Context::connecting`].
+/// A connection attempt; created by [`Context::connecting`].
 #[derive(Debug)]
 pub struct Connecting {
     context: Context,
     since_ns: Option<i64>,
 }
 
-/// How far connecting has come.
+/// State of a connection attempt.
 #[derive(Debug)]
 pub enum Progress {
-    /// Connected.
+    /// The client is connected.
     Connected(Client),
-    /// There is no driver yet: ask again after this time.
+    /// No driver is ready yet: call [`Connecting::poll`] again after this time.
     Wait(Duration),
 }
 
-/// What one look at the directory has found.
-enum Look {
+/// Result of one check of the driver's directory.
+enum Probe {
     Ready(Cnc, Producer),
-    /// Not yet, and why; it becomes the error when the time is over.
-    NotYet {
-        why: ConnectError,
-        again_in: Duration,
+    /// The driver is not ready. The error is returned when the driver timeout is over.
+    NotReady {
+        error: ConnectError,
+        retry_after: Duration,
     },
 }
 
@@ -77,22 +77,22 @@ impl Connecting {
         }
     }
 
-    /// Looks for the driver once. After [`Progress::Connected`] or an error it must not be called again: the handlers
-    /// are gone.
+    /// Checks once for the driver. Must not be called again after [`Progress::Connected`] or an error: the handlers
+    /// were moved into the client.
     ///
     /// # Errors
-    /// No connection is possible, or none was within the driver timeout; see [`ConnectError`].
+    /// Connecting is impossible, or was not possible within the driver timeout; see [`ConnectError`].
     pub fn poll(&mut self, now: Now) -> Result<Progress, ConnectError> {
         self.context.check()?;
         let since = *self.since_ns.get_or_insert(now.nanos);
-        match self.look(now)? {
-            Look::Ready(cnc, producer) => self.attach(&cnc, producer).map(Progress::Connected),
-            Look::NotYet { why, again_in } => {
+        match self.probe(now)? {
+            Probe::Ready(cnc, producer) => self.attach(&cnc, producer).map(Progress::Connected),
+            Probe::NotReady { error, retry_after } => {
                 let timeout = saturating_nanos(self.context.timeout());
                 if now.nanos.saturating_sub(since) >= timeout {
-                    Err(why)
+                    Err(error)
                 } else {
-                    Ok(Progress::Wait(again_in))
+                    Ok(Progress::Wait(retry_after))
                 }
             }
         }
@@ -113,18 +113,18 @@ impl Connecting {
         }
     }
 
-    fn look(&self, now: Now) -> Result<Look, ConnectError> {
-        let not_yet = |why, again_in| Ok(Look::NotYet { why, again_in });
-        let found = match file::find(&self.context) {
+    fn probe(&self, now: Now) -> Result<Probe, ConnectError> {
+        let not_ready = |error, retry_after| Ok(Probe::NotReady { error, retry_after });
+        let found = match file::open(&self.context) {
             Ok(found) => found,
-            Err(Missing { why, again_in }) => {
-                return match again_in {
-                    Some(again_in) => not_yet(why, again_in),
-                    None => Err(why),
+            Err(CncUnavailable { error, retry_after }) => {
+                return match retry_after {
+                    Some(retry_after) => not_ready(error, retry_after),
+                    None => Err(error),
                 };
             }
         };
-        let Found {
+        let OpenedCnc {
             path,
             cnc,
             producer,
@@ -133,21 +133,21 @@ impl Connecting {
         let heartbeat = producer.consumer_heartbeat_ms();
         let age = heartbeat_age(heartbeat, now);
         match heartbeat {
-            NO_HEARTBEAT => not_yet(
+            NO_HEARTBEAT => not_ready(
                 ConnectError::NotReady {
                     path,
                     waited: timeout,
                 },
                 WAIT_FOR_START,
             ),
-            SHUT_DOWN => not_yet(
+            SHUT_DOWN => not_ready(
                 ConnectError::DriverStopped {
                     directory,
                     waited: timeout,
                 },
                 WAIT_FOR_NEW_DRIVER,
             ),
-            _ if age > timeout => not_yet(
+            _ if age > timeout => not_ready(
                 ConnectError::DriverDied {
                     directory,
                     age,
@@ -155,7 +155,7 @@ impl Connecting {
                 },
                 WAIT_FOR_NEW_DRIVER,
             ),
-            _ => Ok(Look::Ready(cnc, producer)),
+            _ => Ok(Probe::Ready(cnc, producer)),
         }
     }
 
@@ -181,7 +181,7 @@ impl Connecting {
         }
         let responses =
             Receiver::open(&cnc.to_clients).map_err(|error| damaged(error.to_string()))?;
-        let attached = Attached {
+        let connection = DriverConnection {
             to_driver: producer,
             counters: CountersReader::new(
                 cnc.counters_metadata.clone(),
@@ -190,35 +190,35 @@ impl Connecting {
             conductor: Conductor::new(responses),
         };
         let handlers = self.context.take_handlers();
-        let link = Arc::new(Link::new(
+        let core = Arc::new(ClientCore::new(
             settings,
             handlers,
-            attached,
+            connection,
             self.context.take_clock(),
             self.context.driver_invoker.take(),
         ));
-        for text in std::mem::take(&mut self.context.suspicious) {
-            link.handlers.report(&ClientError::UnknownOption(text));
+        for text in std::mem::take(&mut self.context.unknown_variables) {
+            core.handlers.report(&ClientError::UnknownOption(text));
         }
-        // From here on a client that is dropped closes the link.
-        let client = Client::new(Arc::clone(&link));
+        // Dropping the client from here on closes it.
+        let client = Client::new(Arc::clone(&core));
         if !self.context.invoked {
-            self.start_thread(&link)?;
+            self.start_thread(&core)?;
         }
         Ok(client)
     }
 
-    fn start_thread(&mut self, link: &Arc<Link>) -> Result<(), ConnectError> {
+    fn start_thread(&mut self, core: &Arc<ClientCore>) -> Result<(), ConnectError> {
         let idle = self.context.idle.take();
         let idle = idle.unwrap_or_else(|| self.default_idle());
-        let of_failure = Arc::downgrade(link);
+        let weak_core = Arc::downgrade(core);
         let runner = AgentRunner::new(
-            ConductorAgent::new(Arc::clone(link)),
+            ConductorAgent::new(Arc::clone(core)),
             SystemClock::new(),
             idle,
             move |failure| {
-                if let Some(link) = of_failure.upgrade() {
-                    thread_failed(&link, &failure);
+                if let Some(core) = weak_core.upgrade() {
+                    thread_failed(&core, &failure);
                 }
             },
         );
@@ -226,30 +226,30 @@ impl Connecting {
             .cpu(self.context.cpu)
             .start()
             .map_err(|error| ConnectError::Thread(error.to_string()))?;
-        link.set_thread(running);
+        core.set_thread(running);
         Ok(())
     }
 }
 
 impl Connecting {
     fn default_idle(&self) -> Box<dyn IdleStrategy> {
-        let max_park = self.context.longest_idle_sleep();
+        let max_park = self.context.max_idle_sleep();
         Box::new(Backoff::new(BackoffLimits {
             spins: 0,
             yields: 0,
-            min_park: SHORTEST_IDLE_SLEEP.min(max_park),
+            min_park: MIN_IDLE_SLEEP.min(max_park),
             max_park,
         }))
     }
 }
 
-fn thread_failed(link: &Link, failure: &AgentFailure) {
+fn thread_failed(core: &ClientCore, failure: &AgentFailure) {
     match failure {
         AgentFailure::NotPinned { .. } => {
-            link.handlers.report(&ClientError::NotPinned {
+            core.handlers.report(&ClientError::NotPinned {
                 reason: failure.to_string(),
             });
         }
-        AgentFailure::Panicked { .. } => link.lose(Lost::ConductorFailed),
+        AgentFailure::Panicked { .. } => core.lose(Lost::ConductorFailed),
     }
 }

@@ -1,4 +1,4 @@
-//! Errors of the commands: adding, removing, asking the driver for something.
+//! Errors of commands to the driver.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,100 +7,105 @@ use taran_protocol::error_code::ErrorCode;
 
 use super::Lost;
 
-/// The driver refused a command.
+/// The driver rejected a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the media driver refused: {text} ({}, error code {})", .code.name(), .code.code())]
+#[error("the media driver rejected the command: {text} ({}, error code {})", .code.name(), .code.code())]
+#[doc(alias = "RegistrationException")]
 pub struct RegistrationError {
-    /// What kind of refusal it is.
+    /// Error code of the driver.
     pub code: ErrorCode,
-    /// The driver's explanation.
+    /// Error message of the driver.
     pub text: String,
-    /// Correlation id of the refused command.
+    /// Correlation id of the rejected command.
     pub correlation_id: i64,
 }
 
-/// Why the driver did not do what it was asked: to add a publication, subscription, counter or destination, or to
-/// name a session id.
+/// Why a command to the driver failed: adding or removing a publication, subscription, counter or destination,
+/// rejecting an image, or requesting a session id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddError {
-    /// The driver refused.
+    /// The driver rejected the command.
     #[error(transparent)]
     Registration(#[from] RegistrationError),
-    /// The driver did not answer in time. It may still do what it was asked; a resource that it makes is given back.
+    /// The driver did not answer within the driver timeout. It may still execute the command; a resource that it
+    /// creates is removed.
     #[error("the media driver did not answer within {after:?} (aeron.driver.timeout)")]
     Timeout {
-        /// How long the answer was waited for.
+        /// Time since the command was sent.
         after: Duration,
     },
-    /// So many responses came at once that this one was overwritten before it was read. Ask again.
-    #[error("the media driver's answer was overwritten before this client read it; ask again")]
+    /// The response was overwritten before the client read it, because the driver sent many responses at once. Repeat
+    /// the command.
+    #[error(
+        "the media driver's response was overwritten before this client read it; repeat the command"
+    )]
     ResponseOverwritten,
-    /// The driver does not take commands out of the command buffer fast enough.
+    /// The driver's command buffer is full. Try again later.
     #[error(
         "the driver's command buffer has no room for {length} bytes: the driver's conductor is overloaded; try again \
          later"
     )]
     DriverBufferFull {
-        /// Bytes of the command.
+        /// Length of the command in bytes.
         length: usize,
     },
-    /// A channel, key, label or reason is longer than the protocol allows.
-    #[error("the {what} has {length} bytes, at most {max} are possible")]
+    /// A channel, key, label or reason exceeds the limit of the protocol.
+    #[error("the {item} has {length} bytes, the maximum is {max}")]
     TooLong {
-        /// What is too long.
-        what: &'static str,
+        /// The argument that is too long.
+        item: &'static str,
         /// Its length in bytes.
         length: usize,
-        /// The longest possible, in bytes.
+        /// Maximum length in bytes.
         max: usize,
     },
-    /// The log of the publication could not be mapped, or what it says about itself is not sound.
-    #[error("the log {} can not be used: {reason}", .path.display())]
+    /// The log of the publication could not be mapped, or its metadata is invalid.
+    #[error("the log {} cannot be used: {reason}", .path.display())]
     Log {
-        /// Where the driver says the log is.
+        /// Path of the log, as the driver named it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why the log cannot be used.
         reason: String,
     },
-    /// The log of an exclusive publication says about its tail what can not be.
-    #[error("the log can not be used: {reason}")]
+    /// The tail of an exclusive publication's log is invalid.
+    #[error("the log cannot be used: {reason}")]
     Damaged {
-        /// What is wrong with it.
+        /// Why the log cannot be used.
         reason: String,
     },
     /// The driver named a counter that does not exist.
     #[error("the media driver answered with counter id {counter_id}, which does not exist")]
     NoSuchCounter {
-        /// The id in the driver's response.
+        /// Counter id in the driver's response.
         counter_id: i32,
     },
-    /// The driver answered with a response that does not belong to this command.
-    #[error("the media driver's answer does not fit the command: expected {expected}")]
+    /// The driver's response does not match the command.
+    #[error("the media driver's response does not match the command: expected {expected}")]
     UnexpectedResponse {
-        /// The response that belongs to the command.
+        /// Name of the matching response.
         expected: &'static str,
     },
-    /// What was asked for was removed by its registration id before the driver had answered.
+    /// The resource was removed by its registration id before the driver had answered the add command.
     #[error("it was removed by its registration id before the media driver had answered")]
     Withdrawn,
-    /// This client has nothing of that kind with that registration id.
+    /// This client has no resource of this kind with this registration id.
     #[error(
-        "this client has no {what} with registration id {registration_id}: it is closed, or was never added"
+        "this client has no {kind} with registration id {registration_id}: it is closed, or was never added"
     )]
     UnknownRegistration {
-        /// What was looked for.
-        what: &'static str,
-        /// Its registration id.
+        /// Kind of resource: publication, subscription or counter.
+        kind: &'static str,
+        /// Requested registration id.
         registration_id: i64,
     },
-    /// A blocking call was made from inside a callback, which runs on the thread that would have to end the wait.
+    /// A blocking method was called inside a callback. The response would have to be processed by the same thread.
     #[error("a callback must not wait for the media driver; use the async_ variant of the call")]
     CalledFromCallback,
-    /// The client, or the resource concerned, was closed by its owner.
+    /// The application closed the client or the resource.
     #[error("the client is closed")]
     Closed,
-    /// The connection to the driver is gone.
+    /// The client has lost its driver.
     #[error(transparent)]
     DriverLost(#[from] Lost),
 }

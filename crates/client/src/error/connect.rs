@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use taran_protocol::cnc::Version;
 
-/// Why no connection to a media driver could be made.
+/// Why a connection to a media driver failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[doc(alias = "DriverTimeoutException")]
 pub enum ConnectError {
-    /// There is no `cnc.dat`: no driver runs in this directory, or it runs in another one.
+    /// There is no `cnc.dat`: no driver runs in this directory.
     #[error(
         "no media driver runs in {}: waited {waited:?} and there is no cnc.dat. Start a driver (`taran driver`), or \
          name the directory of a running one with the environment variable AERON_DIR, the property aeron.dir or \
@@ -19,25 +20,25 @@ pub enum ConnectError {
     NoDriver {
         /// The Aeron directory.
         directory: PathBuf,
-        /// How long a driver was waited for.
+        /// Time that the client waited for a driver.
         waited: Duration,
     },
-    /// There is a `cnc.dat`, but this process may not open or map it.
+    /// There is a `cnc.dat`, but this process cannot open or map it.
     #[error(
-        "{} can not be opened: {reason}. Name the directory of a running driver with the environment variable AERON_DIR, \
-         the property aeron.dir or Context::aeron_dir; if that is the one, run as the same user as its driver, or give \
+        "{} cannot be opened: {reason}. Name the directory of a running driver with the environment variable AERON_DIR, \
+         the property aeron.dir or Context::aeron_dir; if the directory is correct, run as the same user as its driver, or give \
          this user read and write access",
         .path.display()
     )]
     NotReadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         reason: String,
     },
-    /// The file is shorter than its own header says, or than any `cnc.dat`.
+    /// The file is shorter than its header requires.
     #[error(
-        "{} has {length} bytes, {needed} are needed: it is no cnc.dat, or its driver died while it made it. Remove the \
+        "{} has {length} bytes, {needed} are needed: it is not a cnc.dat, or its driver died while creating it. Remove the \
          directory and start the driver again",
         .path.display()
     )]
@@ -46,24 +47,24 @@ pub enum ConnectError {
         path: PathBuf,
         /// Its length in bytes.
         length: usize,
-        /// The length it should have at least, in bytes.
+        /// Minimum length in bytes.
         needed: usize,
     },
-    /// The driver has made its file but never said that it is ready.
+    /// The driver has created its file but has not marked it as ready.
     #[error(
-        "the media driver has not finished making {} within {waited:?}: it hangs, or died while it started; start it again",
+        "the media driver has not finished creating {} within {waited:?}: it hangs, or died during startup; start it again",
         .path.display()
     )]
     NotReady {
         /// The file.
         path: PathBuf,
-        /// How long it was waited for.
+        /// Time that the client waited.
         waited: Duration,
     },
-    /// The driver speaks another version of the shared-memory protocol.
+    /// The driver uses an incompatible version of the shared-memory layout.
     #[error(
-        "{} has version {found}, this client needs {expected}: use a driver and a client that agree (Aeron 1.51 \
-         speaks 0.2.0)",
+        "{} has version {found}, this client needs {expected}: use a driver and a client of the same version (Aeron 1.51 \
+         has 0.2.0)",
         .path.display()
     )]
     Version {
@@ -74,7 +75,7 @@ pub enum ConnectError {
         /// Version of this client.
         expected: Version,
     },
-    /// The driver has stopped in an orderly way and has not been started again.
+    /// The driver has shut down in an orderly way, and no new one has started.
     #[error(
         "the media driver in {} has shut down (waited {waited:?} for a new one); start a driver, or name the directory \
          of a running one with AERON_DIR, aeron.dir or Context::aeron_dir",
@@ -83,13 +84,13 @@ pub enum ConnectError {
     DriverStopped {
         /// The Aeron directory.
         directory: PathBuf,
-        /// How long a new driver was waited for.
+        /// Time that the client waited for a new driver.
         waited: Duration,
     },
-    /// A driver has left its files behind, but does not give signs of life.
+    /// The driver's files exist, but its heartbeat is older than the driver timeout.
     #[error(
-        "the media driver in {} is dead: its last sign of life was {age:?} ago (aeron.driver.timeout = {timeout:?}). \
-         Start it again; it cleans up the directory by itself",
+        "the media driver in {} is dead: its last heartbeat was {age:?} ago (aeron.driver.timeout = {timeout:?}). \
+         Start it again; it cleans up the directory itself",
         .directory.display()
     )]
     DriverDied {
@@ -100,15 +101,15 @@ pub enum ConnectError {
         /// The driver timeout in force.
         timeout: Duration,
     },
-    /// The contents of the file contradict each other.
+    /// The contents of the file are inconsistent.
     #[error("{} is damaged: {reason}. Start the driver again", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The inconsistency found.
         reason: String,
     },
-    /// An option of the client has an impossible value, or does not exist.
+    /// An option of the client has an invalid value or does not exist.
     #[error("{0}")]
     Option(String),
     /// The thread of the client conductor could not be started.

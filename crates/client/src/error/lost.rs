@@ -1,20 +1,22 @@
-//! Why a client lost its driver.
+//! Reasons for the loss of a driver.
 
 use std::time::Duration;
 
-/// Why a client, and all that was made through it, can not be used any more although nobody closed it.
+/// Why a client and its resources became unusable without being closed by the application.
 ///
-/// A lost client never recovers: the driver has freed its resources, or has to be assumed to have done so. Close it
-/// and connect again.
+/// A lost client never recovers: the driver has freed its resources, or may have done so. Close it and connect again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[doc(alias = "DriverTimeoutException")]
+#[doc(alias = "ConductorServiceTimeoutException")]
+#[doc(alias = "ClientTimeoutException")]
 pub enum Lost {
-    /// The driver said good-bye: it was stopped in an orderly way.
+    /// The driver was shut down in an orderly way.
     #[error("the media driver has shut down; start it again and connect again")]
     DriverShutdown,
-    /// The driver's heartbeat stopped: the driver was killed, or starved for longer than the driver timeout.
+    /// The driver's heartbeat stopped: the driver was killed, or was not scheduled for longer than the driver timeout.
     #[error(
-        "the media driver has given no sign of life for {age:?} (aeron.driver.timeout = {timeout:?}): it was killed \
-         or starved; start it again and connect again"
+        "the media driver has sent no heartbeat for {age:?} (aeron.driver.timeout = {timeout:?}): it was killed \
+         or not scheduled; start it again and connect again"
     )]
     DriverTimeout {
         /// Time since the driver's last heartbeat.
@@ -22,27 +24,28 @@ pub enum Lost {
         /// The driver timeout in force.
         timeout: Duration,
     },
-    /// The driver gave this client up, because it saw no heartbeat of it for the client liveness timeout.
+    /// The driver timed this client out: it saw no heartbeat for the client liveness timeout.
     #[error(
         "the media driver has timed this client out after {liveness:?} without a heartbeat \
-         (aeron.client.liveness.timeout of the driver); see that the client conductor gets to run, and connect again"
+         (aeron.client.liveness.timeout of the driver); make sure that the client conductor is scheduled, and connect again"
     )]
     ClientTimeout {
         /// The driver's client liveness timeout.
         liveness: Duration,
     },
-    /// The client conductor did not run for so long that the driver has to be assumed to have given this client up.
+    /// The client conductor did not run for longer than the inter-service timeout, so the driver may have timed this
+    /// client out.
     #[error(
-        "the client conductor did not run for {interval:?}, longer than the {limit:?} after which the driver gives a \
-         client up; call `Client::invoke` more often or leave the conductor on its own thread, and connect again"
+        "the client conductor did not run for {interval:?}, longer than the inter-service timeout of {limit:?}; \
+         call `Client::invoke` more often or leave the conductor on its own thread, and connect again"
     )]
     ServiceInterval {
-        /// Time between two turns of the conductor.
+        /// Time between two duty cycles of the conductor.
         interval: Duration,
         /// The inter-service timeout in force.
         limit: Duration,
     },
-    /// The client conductor's thread has failed: a bug in this library.
+    /// The client conductor's thread has panicked: a bug in this library.
     #[error("the client conductor has failed, which is a bug; please report it, and connect again")]
     ConductorFailed,
 }

@@ -1,13 +1,13 @@
-//! One type per way to fail. Texts say what was expected, what was found and what to do.
+//! Error types, one per kind of operation. Each text says what was expected, what was found and what to do.
 
 mod add;
+mod client;
 mod connect;
-mod event;
 mod lost;
 mod offer;
 
 pub use add::{AddError, RegistrationError};
+pub use client::ClientError;
 pub use connect::ConnectError;
-pub use event::ClientError;
 pub use lost::Lost;
 pub use offer::{OfferError, PollError, RawPollError};

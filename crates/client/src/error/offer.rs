@@ -1,4 +1,4 @@
-//! Errors of the road: offering and polling.
+//! Errors of offering and polling.
 
 use taran_protocol::log::BlockError;
 
@@ -7,59 +7,60 @@ use crate::image::LogFileError;
 
 /// Why a message was not accepted. Nothing was written to the stream.
 ///
-/// [`OfferError::is_retryable`] tells the passing states from the lasting ones.
+/// [`OfferError::is_retryable`] distinguishes temporary from permanent errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[must_use = "the message was not sent"]
 pub enum OfferError {
-    /// There is no subscriber, and the publication has reached its limit. Offer again later, or drop the message.
+    /// No subscriber is connected. Offer again later, or drop the message.
     #[error("no subscriber is connected")]
     NotConnected,
-    /// The slowest subscriber, the receivers' window or the driver has to catch up first. Offer again later.
+    /// The publication has reached its position limit: the slowest subscriber, the flow control window or the driver
+    /// has to catch up. Offer again later.
     #[error(
-        "back-pressured: the slowest receiver, the flow control window or the driver has to catch up first"
+        "back-pressured: the slowest subscriber, the flow control window or the driver has to catch up first"
     )]
     BackPressured,
-    /// The log has just turned to its next term. Offer again at once.
-    #[error("the log has just turned to its next term: offer again at once")]
+    /// The offer reached the end of a term, and the log was rotated. Offer again at once.
+    #[error("the log was rotated to its next term: offer again at once")]
     AdminAction,
-    /// The publication, or its client, was closed by its owner.
+    /// The application closed the publication or its client.
     #[error(
-        "the publication is closed: it was closed by its owner, or with its client; add it again to go on"
+        "the publication is closed: the application closed it or its client; add it again to continue"
     )]
     Closed,
-    /// The connection to the driver is gone.
+    /// The client has lost its driver.
     #[error(transparent)]
     DriverLost(#[from] Lost),
-    /// The stream has used up its position space of 2^31 terms. Add a new publication, with longer terms.
+    /// The stream has used up its position space of 2^31 terms. Add a new publication, with a longer term length.
     #[error(
         "the stream has used up its position space of {max_position} bytes; add a new publication, with a longer \
          term-length"
     )]
     MaxPositionExceeded {
-        /// First position that the stream can not reach, in bytes.
+        /// End of the position space, in bytes.
         max_position: i64,
     },
-    /// The message can not be sent in one piece.
+    /// The message exceeds the maximum length.
     #[error(
-        "the message has {length} bytes, at most {max} are possible here; split it, offer it (a claim is limited by \
+        "the message has {length} bytes, the maximum is {max}; split it, offer it (a claim is limited by \
          the mtu), or raise mtu or term-length of the channel"
     )]
     TooLong {
-        /// Bytes that were offered.
+        /// Length that was offered, in bytes.
         length: usize,
-        /// Bytes that can be offered by this operation on this publication.
+        /// Maximum length for this operation on this publication, in bytes.
         max: usize,
     },
-    /// A block did not consist of whole frames that follow on where the publication stands.
-    #[error("the block can not be appended: {0}")]
+    /// The block does not consist of whole frames that continue the stream at the publication's position.
+    #[error("the block cannot be appended: {0}")]
     InvalidBlock(BlockError),
-    /// The log in shared memory was damaged by another process: its fields contradict each other.
+    /// The log in shared memory is inconsistent: another process has damaged it.
     #[error("the log of the publication is damaged")]
     Damaged,
 }
 
 impl OfferError {
-    /// True if the same offer can succeed later: not connected, back-pressured, admin action.
+    /// Returns true if the same offer can succeed later: not connected, back-pressured, admin action.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(
@@ -69,24 +70,24 @@ impl OfferError {
     }
 }
 
-/// Why a raw poll gave nothing.
+/// Why a raw poll failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RawPollError {
-    /// Nothing can be polled any more.
+    /// The subscription cannot be polled.
     #[error(transparent)]
     Poll(#[from] PollError),
-    /// The file of a log can not be opened.
+    /// The file of a log cannot be opened.
     #[error(transparent)]
     File(#[from] LogFileError),
 }
 
-/// Why nothing can be polled any more.
+/// Why a subscription cannot be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PollError {
-    /// The subscription's client was closed by its owner.
+    /// The application closed the subscription or its client.
     #[error("the subscription is closed")]
     Closed,
-    /// The connection to the driver is gone.
+    /// The client has lost its driver.
     #[error(transparent)]
     DriverLost(#[from] Lost),
 }

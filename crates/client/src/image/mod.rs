@@ -1,4 +1,4 @@
-//! Images: one publication as one subscription sees it.
+//! Images: the streams that a subscription receives, one per publication.
 
 mod block;
 mod raw;
@@ -15,44 +15,44 @@ use taran_protocol::log::{self, CorruptFrame, LogFrame, Polled};
 pub use block::Block;
 pub use raw::{LogFileError, RawBlock};
 pub use taran_protocol::log::Action;
-pub(crate) use view::ImageFacts;
+pub(crate) use view::ImageParams;
 pub use view::ImageView;
 
 use crate::Position;
 use crate::header::Header;
 use crate::subscription::SubscriptionState;
 
-/// One publication as one subscription sees it, with the right to consume it.
+/// The stream of one publication as received by one subscription, with the right to consume it.
 ///
-/// An image belongs to its [`Subscription`](crate::Subscription), which polls all its images in turn. To poll one by
-/// itself borrow it with [`Subscription::image_mut`](crate::Subscription::image_mut), or take it out with
-/// [`Subscription::take_image`](crate::Subscription::take_image), for instance to give it to another thread. A taken
-/// image that is dropped goes back to its subscription.
+/// An image belongs to its [`Subscription`](crate::Subscription), which polls all its images in turn. To poll a single
+/// image, borrow it with [`Subscription::image_mut`](crate::Subscription::image_mut), or move it out with
+/// [`Subscription::take_image`](crate::Subscription::take_image), for instance to another thread. A taken image returns
+/// to its subscription when it is dropped.
 ///
-/// What is known about it is in [`ImageView`], to which it dereferences. All polls stay within one term per call and
-/// deliver fragments in the order of the stream. They allocate nothing and take no lock.
+/// An image dereferences to [`ImageView`], which has its properties. Each poll stays within one term and delivers
+/// fragments in stream order. Polls do not allocate and take no lock.
 #[derive(Debug)]
 pub struct Image {
     view: ImageView,
     position: Position,
-    home: Option<Arc<SubscriptionState>>,
-    /// The file of the log, once a raw poll has opened it.
+    owner: Option<Arc<SubscriptionState>>,
+    /// The file of the log, opened by the first raw poll.
     file: Option<File>,
 }
 
-/// A position that an image can not be moved to.
+/// Error of moving an image to a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PositionError {
-    /// Not within the rest of the present term, or not a multiple of 32.
+    /// The position is not within the rest of the current term, or is not a multiple of 32.
     #[error(
-        "position {position} is not a multiple of 32 from {min} to {max}, the rest of the present term"
+        "position {position} is not a multiple of 32 from {min} to {max}, the rest of the current term"
     )]
     OutOfRange {
-        /// The position asked for.
+        /// The requested position.
         position: Position,
-        /// The present position of the image.
+        /// Current position of the image.
         min: Position,
-        /// End of the present term.
+        /// The end of the current term.
         max: Position,
     },
     /// The image is closed.
@@ -68,76 +68,79 @@ impl Deref for Image {
     }
 }
 
-/// A poll in progress: the term it reads and how far it has come. Stores the position when it ends, also when it ends by
-/// a panic of the handler.
-struct Turn<'a> {
+/// Progress of a poll within a term. Stores the position when it is dropped, also when the handler panics.
+struct PollCursor<'a> {
     image: &'a ImageView,
     position: &'a mut Position,
     /// Position of the start of the term.
-    begin: Position,
-    /// What is consumed by now.
-    next: Position,
+    term_begin: Position,
+    /// Position up to which the stream is consumed.
+    next_position: Position,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> PollCursor<'a> {
     fn new(image: &'a ImageView, position: &'a mut Position) -> Self {
-        let (begin, next) = (image.geometry().term_begin(*position), *position);
+        let (term_begin, next_position) = (image.geometry().term_begin(*position), *position);
         Self {
             image,
             position,
-            begin,
-            next,
+            term_begin,
+            next_position,
         }
     }
 
-    /// The term, and where in it to go on.
+    /// Returns the term and the offset of the next frame.
     #[inline]
     fn term(&self) -> (&'a Region, i32) {
         (
-            self.image.log().term_at(self.next),
-            self.image.geometry().term_offset(self.next),
+            self.image.log().term_at(self.next_position),
+            self.image.geometry().term_offset(self.next_position),
         )
     }
 
-    /// An offset of the term for a limit in positions.
+    /// Converts a limit position to an offset in the term.
     #[inline]
     fn offset_of(&self, limit: Position) -> i32 {
         // At most a term, so it fits.
-        (limit - self.begin).clamp(0, Position::from(self.image.geometry().term_length())) as i32
+        (limit - self.term_begin).clamp(0, Position::from(self.image.geometry().term_length()))
+            as i32
     }
 
-    /// Consumes a frame and gives it to the handler.
+    /// Consumes a frame and calls the handler with it.
     #[inline]
     fn deliver<R>(
         &mut self,
         frame: &LogFrame<'_>,
         handler: &mut impl FnMut(&[u8], &Header<'_>) -> R,
     ) -> R {
-        self.next = self.begin + Position::from(frame.offset() + frame.aligned_length());
+        self.next_position =
+            self.term_begin + Position::from(frame.offset() + frame.aligned_length());
         handler(
             frame.payload(),
-            &Header::of_frame(frame, self.next, self.image),
+            &Header::of_frame(frame, self.next_position, self.image),
         )
     }
 
-    fn end(&mut self, polled: Result<Polled, CorruptFrame>) -> usize {
+    /// Ends the poll and returns the number of fragments; marks the image as damaged after a corrupt frame.
+    fn finish(&mut self, polled: Result<Polled, CorruptFrame>) -> usize {
         let Ok(Polled { fragments, offset }) = polled else {
-            self.image.note_damage();
+            self.image.mark_damaged();
             return 0;
         };
-        self.next = self.begin + Position::from(offset);
+        self.next_position = self.term_begin + Position::from(offset);
         fragments
     }
 
+    /// Stores the position for the driver.
     fn commit(&mut self) {
-        if self.next != *self.position {
-            *self.position = self.next;
-            self.image.consume(self.next);
+        if self.next_position != *self.position {
+            *self.position = self.next_position;
+            self.image.store_position(self.next_position);
         }
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for PollCursor<'_> {
     fn drop(&mut self) {
         self.commit();
     }
@@ -149,27 +152,27 @@ impl Image {
         Self {
             view,
             position,
-            home: None,
+            owner: None,
             file: None,
         }
     }
 
-    pub(crate) fn taken_from(mut self, home: &Arc<SubscriptionState>) -> Self {
-        self.view.hand_out();
-        self.home = Some(Arc::clone(home));
+    pub(crate) fn into_taken(mut self, owner: &Arc<SubscriptionState>) -> Self {
+        self.view.mark_taken();
+        self.owner = Some(Arc::clone(owner));
         self
     }
 
-    /// What is known of this image, as a handle that may be kept.
+    /// Returns the properties of this image, as a handle that may be kept.
     #[must_use]
     pub fn view(&self) -> &ImageView {
         &self.view
     }
 
-    /// Delivers up to `fragment_limit` fragments to `handler`, and returns how many.
+    /// Polls for up to `fragment_limit` fragments, calls `handler` for each, and returns their number.
     ///
-    /// A message longer than the mtu comes in several fragments; see [`FragmentAssembler`](crate::FragmentAssembler).
-    /// If the handler panics the fragment counts as consumed. A closed image delivers nothing.
+    /// A long message is delivered in several fragments; see [`FragmentAssembler`](crate::FragmentAssembler). If the
+    /// handler panics, the fragment counts as consumed. A closed image delivers nothing.
     #[inline]
     pub fn poll(
         &mut self,
@@ -179,7 +182,7 @@ impl Image {
         self.bounded_poll(handler, Position::MAX, fragment_limit)
     }
 
-    /// As [`poll`](Self::poll), and stops before the first frame that starts at or after `limit_position`.
+    /// Like [`poll`](Self::poll), but stops before the first frame that starts at or after `limit_position`.
     #[inline]
     pub fn bounded_poll(
         &mut self,
@@ -190,16 +193,16 @@ impl Image {
         if self.view.is_closed() {
             return 0;
         }
-        let mut turn = Turn::new(&self.view, &mut self.position);
-        let ((term, offset), limit) = (turn.term(), turn.offset_of(limit_position));
+        let mut cursor = PollCursor::new(&self.view, &mut self.position);
+        let ((term, offset), limit) = (cursor.term(), cursor.offset_of(limit_position));
         let polled = log::poll_bounded(term, offset, limit, fragment_limit, |frame| {
-            turn.deliver(&frame, &mut handler);
+            cursor.deliver(&frame, &mut handler);
         });
-        turn.end(polled)
+        cursor.finish(polled)
     }
 
-    /// As [`poll`](Self::poll); the handler decides after each fragment how it goes on. A fragment for which the
-    /// handler says [`Action::Abort`] is not counted.
+    /// Like [`poll`](Self::poll), but `handler` controls after each fragment how the poll continues; see [`Action`]. An
+    /// aborted fragment is not counted.
     #[inline]
     pub fn controlled_poll(
         &mut self,
@@ -209,7 +212,7 @@ impl Image {
         self.bounded_controlled_poll(handler, Position::MAX, fragment_limit)
     }
 
-    /// As [`controlled_poll`](Self::controlled_poll), and stops before the first frame that starts at or after
+    /// Like [`controlled_poll`](Self::controlled_poll), but stops before the first frame that starts at or after
     /// `limit_position`.
     #[inline]
     pub fn bounded_controlled_poll(
@@ -221,26 +224,27 @@ impl Image {
         if self.view.is_closed() {
             return 0;
         }
-        let mut turn = Turn::new(&self.view, &mut self.position);
-        let ((term, offset), limit) = (turn.term(), turn.offset_of(limit_position));
-        // Here, and not by the function that polls, because it needs the position as the handler does.
-        let steer = |frame: LogFrame<'_>| {
-            let action = turn.deliver(&frame, &mut handler);
+        let mut cursor = PollCursor::new(&self.view, &mut self.position);
+        let ((term, offset), limit) = (cursor.term(), cursor.offset_of(limit_position));
+        // The commit is done here and not by `poll_controlled`, because it needs the position that the handler has
+        // seen.
+        let on_frame = |frame: LogFrame<'_>| {
+            let action = cursor.deliver(&frame, &mut handler);
             if action == Action::Commit {
-                turn.commit();
+                cursor.commit();
             }
             action
         };
-        let polled = log::poll_controlled(term, offset, limit, fragment_limit, steer, |_| ());
-        turn.end(polled)
+        let polled = log::poll_controlled(term, offset, limit, fragment_limit, on_frame, |_| ());
+        cursor.finish(polled)
     }
 
-    /// Looks at fragments from `initial_position` on without consuming them, and returns the position up to which
-    /// whole messages were seen. The present position of the image does not move; [`Action::Commit`] and
-    /// [`Action::Continue`] are the same here. The initial position has to be the end of a frame that has arrived.
+    /// Calls `handler` with fragments from `initial_position` on without consuming them, and returns the position up to
+    /// which whole messages were seen. The position of the image does not change, so [`Action::Commit`] is the same as
+    /// [`Action::Continue`]. `initial_position` must be the end of a frame that has arrived.
     ///
     /// # Errors
-    /// The initial position does not lie in the rest of the present term, or the image is closed.
+    /// `initial_position` is not within the rest of the current term, or the image is closed.
     pub fn controlled_peek(
         &self,
         initial_position: Position,
@@ -248,57 +252,59 @@ impl Image {
         limit_position: Position,
     ) -> Result<Position, PositionError> {
         self.check_position(initial_position)?;
-        let mut place = self.position;
-        // Its place is never stored: a peek consumes nothing.
-        let turn = Turn::new(&self.view, &mut place);
-        let (term, _) = turn.term();
+        let mut position = self.position;
+        // The cursor is never stored: a peek consumes nothing.
+        let cursor = PollCursor::new(&self.view, &mut position);
+        let (term, _) = cursor.term();
         let (begin, offset, limit) = (
-            turn.begin,
-            turn.offset_of(initial_position),
-            turn.offset_of(limit_position),
+            cursor.term_begin,
+            cursor.offset_of(initial_position),
+            cursor.offset_of(limit_position),
         );
         let peeked = log::peek(term, offset, limit, |frame| {
             let end = begin + Position::from(frame.offset() + frame.aligned_length());
             handler(frame.payload(), &Header::of_frame(&frame, end, &self.view))
         });
         let Ok(boundary) = peeked else {
-            self.view.note_damage();
+            self.view.mark_damaged();
             return Ok(initial_position);
         };
         Ok(begin + Position::from(boundary))
     }
 
-    /// Delivers what is committed as one block of whole frames, up to `limit_bytes` bytes; returns how many bytes
-    /// were consumed. A padding frame comes alone, however long it is: its header is all of it that has a meaning.
+    /// Calls `handler` with one block of committed whole frames, of up to `limit_bytes` bytes; returns the number of
+    /// bytes consumed. A padding frame is delivered as a block of its own, even if it is longer than the limit; only
+    /// its header is meaningful.
     pub fn block_poll(&mut self, mut handler: impl FnMut(&Block<'_>), limit_bytes: usize) -> usize {
         if self.view.is_closed() {
             return 0;
         }
-        let mut turn = Turn::new(&self.view, &mut self.position);
-        let (term, offset) = turn.term();
+        let mut cursor = PollCursor::new(&self.view, &mut self.position);
+        let (term, offset) = cursor.term();
         match log::poll_block(term, offset, i32::try_from(limit_bytes).unwrap_or(i32::MAX)) {
             Ok(Some(block)) => {
-                turn.next += Position::from(block.length());
-                handler(&Block::new(block, turn.next));
+                cursor.next_position += Position::from(block.length());
+                handler(&Block::new(block, cursor.next_position));
                 block.length() as usize
             }
             Ok(None) => 0,
             Err(CorruptFrame { .. }) => {
-                turn.image.note_damage();
+                cursor.image.mark_damaged();
                 0
             }
         }
     }
 
-    /// Skips to a position: what lies before counts as consumed. It has to be the end of a frame that has arrived, as a
-    /// peek finds it: further on, frames of three terms ago may lie.
+    /// Moves the image forward to a position; the bytes before it count as consumed. The position must be the end of a
+    /// frame that has arrived, as returned by a peek: after the last frame, the term still contains frames of three
+    /// terms ago.
     ///
     /// # Errors
-    /// The position does not lie in the rest of the present term or is not a multiple of 32, or the image is closed.
+    /// The position is not within the rest of the current term, is not a multiple of 32, or the image is closed.
     pub fn set_position(&mut self, position: Position) -> Result<(), PositionError> {
         self.check_position(position)?;
-        let mut turn = Turn::new(&self.view, &mut self.position);
-        turn.next = position;
+        let mut cursor = PollCursor::new(&self.view, &mut self.position);
+        cursor.next_position = position;
         Ok(())
     }
 
@@ -320,9 +326,9 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
-        if let Some(home) = self.home.take() {
-            self.view.hand_back();
-            home.note_change();
+        if let Some(owner) = self.owner.take() {
+            self.view.mark_returned();
+            owner.bump_version();
         }
     }
 }

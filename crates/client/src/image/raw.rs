@@ -1,4 +1,4 @@
-//! A run of whole frames, and where it lies in the log's file.
+//! Raw polls: blocks of frames with their location in the log file.
 
 use std::fs::File;
 use std::ops::Deref;
@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use super::{Block, Image, ImageView};
 use crate::Position;
 
-/// A [`Block`] with its place in the file of the log: for sending it on, or storing it, by the kernel and without a copy
-/// through this process.
+/// A [`Block`] with its location in the log file. The kernel can send or store it without a copy through this process.
 ///
-/// The bytes stay as they are until the block is consumed, which is when the handler has returned.
+/// The bytes do not change until the block is consumed, which is when the handler returns.
 #[derive(Clone, Copy, Debug)]
 pub struct RawBlock<'a> {
     block: &'a Block<'a>,
@@ -19,19 +18,19 @@ pub struct RawBlock<'a> {
 }
 
 impl<'a> RawBlock<'a> {
-    /// The file of the log, opened for reading.
+    /// Returns the log file, opened for reading.
     #[must_use]
     pub fn file(&self) -> &'a File {
         self.file
     }
 
-    /// Where in the file the block begins.
+    /// Returns the offset of the block in the file, in bytes.
     #[must_use]
     pub fn file_offset(&self) -> u64 {
         self.file_offset
     }
 
-    /// Bytes in the block, a multiple of 32.
+    /// Returns the length of the block in bytes, a multiple of 32.
     #[must_use]
     pub fn length(&self) -> usize {
         self.block.bytes().len()
@@ -46,26 +45,26 @@ impl<'a> Deref for RawBlock<'a> {
     }
 }
 
-/// The file of a log can not be opened.
+/// The error of opening a log file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the log {} can not be opened as a file: {reason}. The driver deletes it after the end of the stream; poll without \
-     the file (`block_poll`)",
+    "the log {} cannot be opened as a file: {reason}. The driver deletes it after the end of the stream; use \
+     `block_poll`, which needs no file",
     .path.display()
 )]
 pub struct LogFileError {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What the system said.
+    /// Error of the operating system.
     pub reason: String,
 }
 
 impl Image {
-    /// As [`block_poll`](Self::block_poll), and says where in the file of the log the block lies. The file is opened by
-    /// the first call.
+    /// Like [`block_poll`](Self::block_poll), and passes the location of the block in the log file. The first call
+    /// opens the file.
     ///
     /// # Errors
-    /// The file can not be opened; nothing was consumed.
+    /// The file cannot be opened; nothing was consumed.
     pub fn raw_poll(
         &mut self,
         mut handler: impl FnMut(&RawBlock<'_>),
@@ -76,7 +75,7 @@ impl Image {
         }
         let file = match self.file.take() {
             Some(file) => file,
-            None => open(&self.view)?,
+            None => open_file(&self.view)?,
         };
         let term_begin = self.term_begin_in_file(self.position);
         let consumed = self.block_poll(
@@ -100,7 +99,7 @@ impl Image {
     }
 }
 
-fn open(view: &ImageView) -> Result<File, LogFileError> {
+fn open_file(view: &ImageView) -> Result<File, LogFileError> {
     File::open(view.log_path()).map_err(|error| LogFileError {
         path: view.log_path().to_path_buf(),
         reason: error.to_string(),

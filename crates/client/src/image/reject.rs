@@ -1,19 +1,20 @@
-//! Sending an image away.
+//! Rejection of images.
 
 use std::sync::Arc;
 
 use taran_protocol::command::Command;
 
 use super::ImageView;
+use crate::client_core::ClientCore;
 use crate::error::AddError;
-use crate::link::Link;
 use crate::pending::Pending;
-use crate::registry::Wish;
+use crate::registry::Request;
 
-/// Longest reason for rejecting an image, in bytes.
+/// Maximum length of the reason for a rejection, in bytes.
 const REASON_LENGTH_MAX: usize = 1023;
 
-impl Link {
+impl ClientCore {
+    /// Sends the command that rejects an image at its current position.
     pub(crate) fn reject(
         self: &Arc<Self>,
         image: &ImageView,
@@ -22,15 +23,15 @@ impl Link {
         let (length, max) = (reason.len(), REASON_LENGTH_MAX);
         if length > max {
             return Err(AddError::TooLong {
-                what: "reason",
+                item: "reason",
                 length,
                 max,
             });
         }
         let (client_id, image_id) = (self.client_id, image.correlation_id());
         let (position, reason) = (image.position(), reason.as_bytes());
-        self.ask(
-            |promise| Wish::Operation { promise },
+        self.request(
+            |completer| Request::Operation { completer },
             |correlation_id| Command::RejectImage {
                 client_id,
                 correlation_id,

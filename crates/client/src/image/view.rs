@@ -1,4 +1,4 @@
-//! What is known of an image, for anyone who asks.
+//! Properties of an image.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -9,14 +9,14 @@ use taran_protocol::log::LogBuffers;
 use taran_protocol::position::TermGeometry;
 
 use crate::Position;
+use crate::client_core::ClientCore;
 use crate::error::AddError;
-use crate::link::Link;
 use crate::pending::Pending;
 
-/// What the conductor learns of an image when it becomes available.
+/// Properties of an image when it becomes available.
 #[derive(Debug)]
-pub(crate) struct ImageFacts {
-    pub(crate) link: Weak<Link>,
+pub(crate) struct ImageParams {
+    pub(crate) client: Weak<ClientCore>,
     pub(crate) correlation_id: i64,
     pub(crate) subscription_id: i64,
     pub(crate) session_id: i32,
@@ -31,27 +31,27 @@ pub(crate) struct ImageFacts {
 
 #[derive(Debug)]
 struct ImageState {
-    facts: ImageFacts,
+    params: ImageParams,
     geometry: TermGeometry,
     closed: AtomicBool,
-    /// Polled outside its subscription.
+    /// Set while the image is taken out of its subscription.
     taken: AtomicBool,
-    /// Registration id of the position counter when it was handed to us: another one means another owner.
+    /// Registration id of the position counter when the image was created. If it changes, the counter was reused.
     counter_registration_id: i64,
-    /// What is consumed. Kept beside the counter, which other processes can write, and which belongs to somebody else
-    /// after the end.
+    /// Position up to which the stream is consumed. Not read back from the counter, which other processes can write and
+    /// which may be reused after the image has ended.
     position: AtomicI64,
-    /// A frame was met that can not be. Cleared when it was reported.
+    /// Set when a poll finds a corrupt frame; cleared when that is reported.
     damaged: AtomicBool,
-    /// Valid once `closed` is set.
-    last_end: AtomicI64,
+    /// End-of-stream position at the close; valid once `closed` is set.
+    final_end_of_stream: AtomicI64,
     was_revoked: AtomicBool,
 }
 
-/// What is known of an image: which publication it is of, and how far its subscription has come.
+/// Properties and progress of an [`Image`](crate::Image).
 ///
-/// An *image* is one publication as one subscription sees it. A view is cheap to clone and may be kept: the log stays
-/// mapped as long as any view of it lives. Only the [`Image`](crate::Image) itself can be polled.
+/// A view is cheap to clone and may be kept: the log stays mapped while any view of it exists. Polling needs the
+/// [`Image`](crate::Image) itself.
 #[derive(Clone)]
 pub struct ImageView(Arc<ImageState>);
 
@@ -69,18 +69,18 @@ impl std::fmt::Debug for ImageView {
 }
 
 impl ImageView {
-    pub(crate) fn new(facts: ImageFacts) -> Self {
-        let geometry = facts.log.geometry();
+    pub(crate) fn new(params: ImageParams) -> Self {
+        let geometry = params.log.geometry();
         Self(Arc::new(ImageState {
             geometry,
             closed: AtomicBool::new(false),
             taken: AtomicBool::new(false),
-            counter_registration_id: facts.counter.registration_id(),
-            position: AtomicI64::new(facts.join_position),
+            counter_registration_id: params.counter.registration_id(),
+            position: AtomicI64::new(params.join_position),
             damaged: AtomicBool::new(false),
-            last_end: AtomicI64::new(i64::MAX),
+            final_end_of_stream: AtomicI64::new(i64::MAX),
             was_revoked: AtomicBool::new(false),
-            facts,
+            params,
         }))
     }
 
@@ -89,24 +89,24 @@ impl ImageView {
     }
 
     pub(crate) fn log(&self) -> &Arc<LogBuffers> {
-        &self.0.facts.log
+        &self.0.params.log
     }
 
     pub(crate) fn geometry(&self) -> TermGeometry {
         self.0.geometry
     }
 
-    /// All before `position` is consumed: the driver may be told.
+    /// Stores the position up to which the stream is consumed, for the driver and for readers of this view.
     #[inline]
-    pub(crate) fn consume(&self, position: Position) {
+    pub(crate) fn store_position(&self, position: Position) {
         let Self(state) = self;
-        // Relaxed: one poller at a time, and who else asks wants a number only.
+        // Relaxed: there is one poller at a time, and other readers need the number only.
         state.position.store(position, Ordering::Relaxed);
-        let counter = &state.facts.counter;
-        // A process that was stopped for long may be given up by the driver without knowing it yet, and its counter be
-        // another subscriber's.
+        let counter = &state.params.counter;
+        // The driver may have timed out a process that was stopped for long, and may have given its counter to another
+        // subscriber.
         if !self.is_closed() && counter.registration_id() == state.counter_registration_id {
-            // Release: partner of the acquire in the driver, which frees what lies before this position.
+            // Release: pairs with the acquire in the driver, which frees the log before this position.
             counter.set(position);
         }
     }
@@ -115,176 +115,178 @@ impl ImageView {
         self.0.taken.load(Ordering::Acquire)
     }
 
-    /// Somebody polls it outside its subscription.
-    pub(crate) fn hand_out(&self) {
+    /// Marks the image as taken out of its subscription.
+    pub(crate) fn mark_taken(&self) {
         self.0.taken.store(true, Ordering::Release);
     }
 
-    /// The subscription polls it again, from where it was left.
-    pub(crate) fn hand_back(&self) {
-        // Release: partner of the acquire in `is_taken`; the next poller sees the position.
+    /// Marks the image as returned to its subscription.
+    pub(crate) fn mark_returned(&self) {
+        // Release: pairs with the acquire in `is_taken`; the next poller sees the position.
         self.0.taken.store(false, Ordering::Release);
     }
 
     #[cold]
-    pub(crate) fn note_damage(&self) {
+    pub(crate) fn mark_damaged(&self) {
         self.0.damaged.store(true, Ordering::Relaxed);
     }
 
-    /// True if damage was noted since the last call.
-    pub(crate) fn take_damage(&self) -> bool {
+    /// Returns true if the image was marked as damaged since the last call.
+    pub(crate) fn take_damaged_flag(&self) -> bool {
         self.0.damaged.load(Ordering::Relaxed) && self.0.damaged.swap(false, Ordering::Relaxed)
     }
 
-    /// Ends the image. What has to be known afterwards is noted first.
+    /// Closes the image. The values that readers need afterwards are stored first.
     pub(crate) fn close(&self) {
         let Self(state) = self;
         if !self.is_closed() {
             state
-                .last_end
-                .store(state.facts.log.end_of_stream_position(), Ordering::Relaxed);
+                .final_end_of_stream
+                .store(state.params.log.end_of_stream_position(), Ordering::Relaxed);
             state
                 .was_revoked
-                .store(state.facts.log.is_revoked(), Ordering::Relaxed);
-            // Release: partner of the acquire in `is_closed`; who sees it closed sees its last state.
+                .store(state.params.log.is_revoked(), Ordering::Relaxed);
+            // Release: pairs with the acquire in `is_closed`; a thread that sees the image closed sees these values.
             state.closed.store(true, Ordering::Release);
         }
     }
 
-    /// True once the driver has said that the image is gone, or the subscription or the client was closed. A closed
-    /// image delivers nothing more.
+    /// Returns true if the image has become unavailable, or its subscription or client is closed. A closed image
+    /// delivers nothing.
     #[inline]
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.closed.load(Ordering::Acquire)
     }
 
-    /// Session of the publication.
+    /// Returns the session id of the publication.
     #[must_use]
     pub fn session_id(&self) -> i32 {
-        self.0.facts.session_id
+        self.0.params.session_id
     }
 
-    /// Stream of the publication and the subscription.
+    /// Returns the stream id.
     #[must_use]
     pub fn stream_id(&self) -> i32 {
-        self.0.facts.stream_id
+        self.0.params.stream_id
     }
 
-    /// Who sends: `address:port` of the sender, or `aeron:ipc`.
+    /// Returns the source of the stream: `address:port` of the sender, or `aeron:ipc`.
     #[must_use]
     pub fn source_identity(&self) -> &str {
-        &self.0.facts.source_identity
+        &self.0.params.source_identity
     }
 
-    /// Id that the driver gave the image.
+    /// Returns the correlation id of the image, assigned by the driver.
     #[must_use]
     pub fn correlation_id(&self) -> i64 {
-        self.0.facts.correlation_id
+        self.0.params.correlation_id
     }
 
-    /// Registration id of the subscription that the image belongs to.
+    /// Returns the registration id of the image's subscription.
     #[must_use]
     pub fn subscription_registration_id(&self) -> i64 {
-        self.0.facts.subscription_id
+        self.0.params.subscription_id
     }
 
-    /// Where the log of the image is: three terms, one after the other, and what describes them. The driver deletes the
-    /// file some time after the image has ended.
+    /// Returns the path of the log file: three consecutive terms, followed by their metadata. The driver deletes the
+    /// file some time after the image has become unavailable.
     #[must_use]
     pub fn log_path(&self) -> &Path {
-        &self.0.facts.log_path
+        &self.0.params.log_path
     }
 
-    /// Id of the counter that holds the subscriber's position.
+    /// Returns the id of the counter that holds the subscriber position.
     #[must_use]
     pub fn subscriber_position_id(&self) -> i32 {
-        self.0.facts.counter_id
+        self.0.params.counter_id
     }
 
-    /// Position at which this subscription joined the stream.
+    /// Returns the position at which this subscription joined the stream, in bytes.
     #[must_use]
     pub fn join_position(&self) -> Position {
-        self.0.facts.join_position
+        self.0.params.join_position
     }
 
-    /// Id of the first term of the stream.
+    /// Returns the id of the first term of the stream.
     #[must_use]
     pub fn initial_term_id(&self) -> i32 {
         self.0.geometry.initial_term_id()
     }
 
-    /// Bytes in a term.
+    /// Returns the length of a term in bytes.
     #[must_use]
     pub fn term_length(&self) -> usize {
         // A term length is a power of two from 64 KiB to 1 GiB.
         self.0.geometry.term_length() as usize
     }
 
-    /// Longest frame of the stream in bytes, header included.
+    /// Returns the maximum length of a frame in bytes, header included.
     #[must_use]
     pub fn mtu(&self) -> usize {
-        self.0.facts.log.mtu() as usize
+        self.0.params.log.mtu() as usize
     }
 
-    /// Position up to which this subscription has consumed the stream; after the end the last one.
+    /// Returns the position up to which this subscription has consumed the stream, in bytes; after the close its final
+    /// value.
     #[must_use]
     pub fn position(&self) -> Position {
         self.0.position.load(Ordering::Relaxed)
     }
 
-    /// Position at which the stream ends; `i64::MAX` while the publisher goes on.
+    /// Returns the position at which the stream ends, in bytes; `i64::MAX` while the publication is open.
     #[must_use]
     pub fn end_of_stream_position(&self) -> Position {
         if self.is_closed() {
-            self.0.last_end.load(Ordering::Relaxed)
+            self.0.final_end_of_stream.load(Ordering::Relaxed)
         } else {
-            self.0.facts.log.end_of_stream_position()
+            self.0.params.log.end_of_stream_position()
         }
     }
 
-    /// True when the publisher has ended the stream and all of it was consumed.
+    /// Returns true if the publication is closed and the stream is consumed up to its end.
     #[must_use]
     pub fn is_end_of_stream(&self) -> bool {
         self.position() >= self.end_of_stream_position()
     }
 
-    /// True when the publisher has revoked the stream: what was not consumed by then is lost.
+    /// Returns true if the publication was revoked: the part of the stream that was not consumed by then is lost.
     #[must_use]
     pub fn is_publication_revoked(&self) -> bool {
         if self.is_closed() {
             self.0.was_revoked.load(Ordering::Relaxed)
         } else {
-            self.0.facts.log.is_revoked()
+            self.0.params.log.is_revoked()
         }
     }
 
-    /// Number of network paths on which the stream was heard recently; 0 for IPC and after the end.
+    /// Returns the number of transports on which frames of the stream have arrived recently; 0 for IPC, and after the
+    /// close.
     #[must_use]
     pub fn active_transport_count(&self) -> i32 {
         if self.is_closed() {
             0
         } else {
-            self.0.facts.log.active_transport_count()
+            self.0.params.log.active_transport_count()
         }
     }
 
-    /// Sends the image away: its publisher is told the reason, and the stream is not received for the driver's image
-    /// liveness timeout. Waits for the driver, so not for a handler of images: there it is
+    /// Rejects the image: `reason` (at most 1023 bytes) is sent to the publisher, and the stream is not received for
+    /// the driver's image liveness timeout. Waits for the driver, so image handlers must use
     /// [`async_reject`](Self::async_reject).
     ///
     /// # Errors
-    /// The driver refuses or does not answer; the reason has more than 1023 bytes; the client has ended.
+    /// The driver rejects the command or does not answer; the reason is too long; the client is closed.
     pub fn reject(&self, reason: &str) -> Result<(), AddError> {
         self.async_reject(reason)?.wait()
     }
 
-    /// As [`reject`](Self::reject), without waiting.
+    /// Like [`reject`](Self::reject), without waiting.
     ///
     /// # Errors
     /// The command could not be sent.
     pub fn async_reject(&self, reason: &str) -> Result<Pending<()>, AddError> {
-        let link = self.0.facts.link.upgrade().ok_or(AddError::Closed)?;
-        link.reject(self, reason)
+        let client = self.0.params.client.upgrade().ok_or(AddError::Closed)?;
+        client.reject(self, reason)
     }
 }

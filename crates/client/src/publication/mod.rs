@@ -1,13 +1,13 @@
-//! Publications: streams as this client sends them.
+//! Publications: sending streams.
 
 mod accessors;
+mod common;
 mod exclusive;
-mod facts;
 mod shared;
 mod state;
 
+pub(crate) use common::PublicationCore;
 pub use exclusive::ExclusivePublication;
-pub(crate) use facts::PublicationFacts;
 pub use shared::Publication;
 pub(crate) use shared::PublicationHandle;
 pub(crate) use state::PublicationState;

@@ -7,55 +7,56 @@ use taran_protocol::command::Command;
 use taran_protocol::log::{FrameClaim, LogFrame, SharedAppender, Tail};
 
 use super::accessors::accessors;
-use super::facts::Size;
-use super::{PublicationFacts, PublicationState};
+use super::common::Size;
+use super::{PublicationCore, PublicationState};
 use crate::Position;
 use crate::channel_status::{self, ChannelStatus};
 use crate::error::{AddError, OfferError};
 use crate::pending::Pending;
 
-/// Sends one stream on one channel; any number of threads may offer to it at once.
+/// A publication that any number of threads may offer to at once.
 ///
-/// A publication is cheap to clone; clones are the same publication. It is closed by [`close`](Self::close) on any of
-/// them, or when the last one is dropped. Publications of the same channel and stream on the same driver, in whatever
-/// process, share one stream.
+/// A publication is cheap to clone; all clones refer to the same publication. It is closed by [`close`](Self::close) on
+/// any of them, or when the last one is dropped. Shared publications of the same channel and stream on the same driver,
+/// in any process, append to one stream.
 ///
-/// Offering allocates nothing and takes no lock.
+/// Offering does not allocate and takes no lock.
 #[derive(Clone, Debug)]
+#[doc(alias = "ConcurrentPublication")]
 pub struct Publication(Arc<PublicationHandle>);
 
 #[derive(Debug)]
 pub(crate) struct PublicationHandle {
-    facts: PublicationFacts,
+    core: PublicationCore,
     appender: SharedAppender,
 }
 
 impl Drop for PublicationHandle {
     fn drop(&mut self) {
-        // An error says that it was closed before, or with its client.
-        drop(self.facts.close());
+        // An error means that it was closed before, or with its client.
+        drop(self.core.close());
     }
 }
 
 impl PublicationHandle {
-    /// The place to append at, if the publication is open and has not reached its limit.
+    /// Returns the tail of the log if the publication is open and below its position limit.
     #[inline]
     fn admit(&self, size: Size) -> Result<Tail, OfferError> {
-        self.facts.check_open()?;
-        let limit = self.facts.limit();
+        self.core.check_open()?;
+        let limit = self.core.limit();
         let tail = self.appender.tail().ok_or(OfferError::AdminAction)?;
         if (0..limit).contains(&tail.position()) {
             Ok(tail)
         } else {
-            Err(self.facts.pressed_back(tail.position(), size))
+            Err(self.core.back_pressure_error(tail.position(), size))
         }
     }
 }
 
 impl Publication {
-    pub(crate) fn new(facts: PublicationFacts) -> Self {
-        let appender = SharedAppender::new(facts.log.as_ref().clone());
-        Self(Arc::new(PublicationHandle { facts, appender }))
+    pub(crate) fn new(core: PublicationCore) -> Self {
+        let appender = SharedAppender::new(core.log.as_ref().clone());
+        Self(Arc::new(PublicationHandle { core, appender }))
     }
 
     pub(crate) fn from_handle(handle: Arc<PublicationHandle>) -> Self {
@@ -67,11 +68,11 @@ impl Publication {
     }
 
     pub(crate) fn state(&self) -> &Arc<PublicationState> {
-        &self.0.facts.state
+        &self.0.core.state
     }
 
-    /// Sends a message; returns the position of the stream after it. A message longer than
-    /// [`max_payload_length`](Self::max_payload_length) travels in fragments.
+    /// Sends a message. Returns the stream position after it, in bytes. A message longer than
+    /// [`max_payload_length`](Self::max_payload_length) is sent in fragments.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -93,7 +94,7 @@ impl Publication {
     /// ```
     ///
     /// # Errors
-    /// Nothing was sent; see [`OfferError`] for what to do.
+    /// Nothing was sent; see [`OfferError`] for the causes.
     #[inline]
     pub fn offer(&self, message: &[u8]) -> Result<Position, OfferError> {
         let handle = &*self.0;
@@ -101,13 +102,13 @@ impl Publication {
         handle
             .appender
             .append(tail, message, None)
-            .map_err(|error| handle.facts.refused(&error))
+            .map_err(|error| handle.core.append_error(&error))
     }
 
-    /// Sends the parts, one after the other, as one message.
+    /// Sends one message that is the concatenation of `parts`. Returns the stream position after it.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer).
+    /// As for [`offer`](Self::offer).
     #[inline]
     pub fn offer_parts(&self, parts: &[&[u8]]) -> Result<Position, OfferError> {
         let handle = &*self.0;
@@ -115,15 +116,15 @@ impl Publication {
         handle
             .appender
             .append_parts(tail, parts, None)
-            .map_err(|error| handle.facts.refused(&error))
+            .map_err(|error| handle.core.append_error(&error))
     }
 
-    /// As [`offer_parts`](Self::offer_parts). `reserved` is called with the payload of each fragment just before it is
-    /// sent, and gives the value that the receiver finds in
-    /// [`Header::reserved_value`](crate::Header::reserved_value): a checksum, a time.
+    /// Like [`offer_parts`](Self::offer_parts), with a reserved value for each fragment, for instance a checksum or a
+    /// timestamp. `reserved` is called with the payload of each fragment before it is sent, and returns the value for
+    /// [`Header::reserved_value`](crate::Header::reserved_value).
     ///
     /// # Errors
-    /// As [`offer`](Self::offer).
+    /// As for [`offer`](Self::offer).
     #[inline]
     pub fn offer_with(
         &self,
@@ -136,12 +137,12 @@ impl Publication {
         let appended = handle
             .appender
             .append_parts(tail, parts, Some(&mut of_frame));
-        appended.map_err(|error| handle.facts.refused(&error))
+        appended.map_err(|error| handle.core.append_error(&error))
     }
 
-    /// Reserves `length` bytes of the stream to write a message into without a copy. It is sent by
-    /// [`commit`](crate::BufferClaim::commit); a claim that is dropped is aborted. Later messages of the stream wait
-    /// for it, so do not keep it.
+    /// Claims `length` bytes of the stream, to write a message in place without a copy.
+    /// [`commit`](crate::BufferClaim::commit) sends the message; dropping the claim aborts it. Later messages of the
+    /// stream are not delivered before the claim is committed or aborted, so it must be short-lived.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -160,7 +161,7 @@ impl Publication {
     /// ```
     ///
     /// # Errors
-    /// As [`offer`](Self::offer); the length is limited by [`max_payload_length`](Self::max_payload_length).
+    /// As for [`offer`](Self::offer); `length` is limited by [`max_payload_length`](Self::max_payload_length).
     #[inline]
     pub fn try_claim(&self, length: usize) -> Result<FrameClaim<'_>, OfferError> {
         let handle = &*self.0;
@@ -168,39 +169,39 @@ impl Publication {
         handle
             .appender
             .claim(tail, length)
-            .map_err(|error| handle.facts.refused(&error))
+            .map_err(|error| handle.core.append_error(&error))
     }
 
-    /// Position up to which the stream was offered, by whoever shares it.
+    /// Returns the stream position after the last message of any publisher that shares the stream, in bytes.
     #[must_use]
     pub fn position(&self) -> Position {
-        self.0.facts.log.producer_position()
+        self.0.core.log.producer_position()
     }
 
-    accessors!(0.facts);
+    accessors!(0.core);
 
-    /// Closes the publication, for all clones. What was offered is still delivered.
+    /// Closes the publication for all clones. Messages that were offered before are still delivered.
     pub fn close(&self) {
         drop(self.async_close());
     }
 
-    /// As [`close`](Self::close), and answers when the driver has given the publication up.
+    /// Like [`close`](Self::close). The result is available when the driver has removed the publication.
     ///
     /// # Errors
-    /// It was closed before, or with its client.
+    /// The publication or its client is closed already.
     pub fn async_close(&self) -> Result<Pending<()>, AddError> {
-        self.0.facts.close()
+        self.0.core.close()
     }
 
-    /// Closes the publication, for all clones, and ends the stream at once for everyone who shares it: what the
-    /// receivers have not consumed yet is lost.
+    /// Closes the publication for all clones and ends the stream at once, for all publications that share it: messages
+    /// that were not consumed yet are lost.
     pub fn revoke(&self) {
         self.revoke_on_close();
         self.close();
     }
 }
 
-/// Bytes in all parts.
+/// Returns the total length of the parts in bytes.
 #[inline]
 pub(super) fn total_length(parts: &[&[u8]]) -> usize {
     parts

@@ -1,4 +1,4 @@
-//! What the conductor and the user's handle of a publication share.
+//! State shared by the conductor and the user's handles of a publication.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,26 +6,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use taran_protocol::log::LogBuffers;
 
 use crate::callback::Callback;
+use crate::client_core::ClientCore;
 use crate::error::AddError;
-use crate::link::Link;
 use crate::pending::Pending;
-use crate::removal::Kind;
+use crate::removal::ResourceKind;
 
-/// One registration of a publication.
+/// State of one registration of a publication.
 #[derive(Debug)]
 pub(crate) struct PublicationState {
-    /// Of this registration.
+    /// Registration id of this publication.
     pub(crate) registration_id: i64,
-    /// Of the registration that made the stream; shared publications of one stream have it in common.
+    /// Registration id of the publication that created the stream; the same for all publications that share it.
     pub(crate) original_registration_id: i64,
     /// Counter id of the channel's status indicator; −1 if it has none.
     pub(crate) status_counter_id: i32,
     log: Arc<LogBuffers>,
     closed: AtomicBool,
-    /// Whether closing it ends the stream at once.
+    /// Set if closing the publication revokes the stream.
     revoke_on_close: AtomicBool,
-    /// Held by the conductor while it calls back about this publication.
-    gate: Callback<()>,
+    /// Held by the conductor while it runs a callback about this publication.
+    callback_gate: Callback<()>,
 }
 
 impl PublicationState {
@@ -42,41 +42,41 @@ impl PublicationState {
             log,
             closed: AtomicBool::new(false),
             revoke_on_close: AtomicBool::new(false),
-            gate: Callback::new(Some(Box::new(()))),
+            callback_gate: Callback::new(Some(Box::new(()))),
         }
     }
 
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        // Acquire: partner of the release in `mark_closed`.
+        // Acquire: pairs with the release in `mark_closed`.
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Ends all use of it; true the first time.
+    /// Marks the publication as closed. Returns true on the first call.
     pub(crate) fn mark_closed(&self) -> bool {
         !self.closed.swap(true, Ordering::AcqRel)
     }
 
     pub(crate) fn revoke_on_close(&self) {
-        // Relaxed: read by the thread that closes, which is told by the user's own ordering.
+        // Relaxed: the application orders this call before the close, which reads it.
         self.revoke_on_close.store(true, Ordering::Relaxed);
     }
 
-    /// Runs a callback about this publication unless it was closed.
-    pub(crate) fn call_back(&self, call: impl FnOnce()) {
-        // A panic of the user's function is caught where that is called.
-        drop(self.gate.call(|()| call()));
+    /// Runs a callback about this publication unless it is closed.
+    pub(crate) fn run_callback(&self, call: impl FnOnce()) {
+        // A panic of the user's function is caught where the function is called.
+        drop(self.callback_gate.call(|()| call()));
     }
 
-    /// Waits for a callback in progress; there is none afterwards.
+    /// Waits for a callback in progress; none runs afterwards.
     pub(crate) fn end_callbacks(&self) {
-        self.gate.take_away();
+        self.callback_gate.disable();
     }
 }
 
-impl Link {
-    /// Closes one registration of a publication; the driver ends the stream when its last one is gone. Answers when it
-    /// has heard.
+impl ClientCore {
+    /// Closes one registration of a publication; the driver ends the stream when its last registration is closed. The
+    /// result is available when the driver has removed the registration.
     pub(crate) fn close_publication(
         self: &Arc<Self>,
         state: &PublicationState,
@@ -84,12 +84,12 @@ impl Link {
         let is_first = state.mark_closed();
         state.end_callbacks();
         if !is_first {
-            return Err(self.life.reason().into());
+            return Err(self.state.close_reason().into());
         }
-        self.lingering.keep(Arc::clone(&state.log));
+        self.resource_linger.add(Arc::clone(&state.log));
         let registration_id = state.registration_id;
         drop(self.registry().publications.remove(&registration_id));
         let revoke = state.revoke_on_close.load(Ordering::Relaxed);
-        self.give_back(Kind::Publication, registration_id, revoke)
+        self.request_removal(ResourceKind::Publication, registration_id, revoke)
     }
 }

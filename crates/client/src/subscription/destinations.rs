@@ -1,4 +1,4 @@
-//! Sources that come and go: destinations, and images that are rejected.
+//! Destinations of a multi-destination subscription (MDS), and rejection of images.
 
 use taran_protocol::command::Command;
 
@@ -6,25 +6,25 @@ use super::Subscription;
 use crate::error::AddError;
 use crate::image::ImageView;
 use crate::pending::Pending;
-use crate::registry::Wish;
+use crate::registry::Request;
 
 impl Subscription {
-    /// Adds a source to a subscription whose channel says `control-mode=manual`; waits for the driver.
+    /// Adds a destination to a subscription whose channel has `control-mode=manual`; waits for the driver.
     ///
     /// # Errors
-    /// The driver refuses or does not answer.
+    /// The driver rejects the command or does not answer; the subscription is closed.
     pub fn add_destination(&self, channel: &str) -> Result<(), AddError> {
         self.async_add_destination(channel)?.wait()
     }
 
-    /// As [`add_destination`](Self::add_destination), without waiting.
+    /// Like [`add_destination`](Self::add_destination), without waiting.
     ///
     /// # Errors
     /// The command could not be sent.
     pub fn async_add_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
-        let (client_id, registration_id) = (self.link.client_id, self.check_open(channel)?);
-        self.link.ask(
-            |promise| Wish::Operation { promise },
+        let (client_id, registration_id) = (self.client.client_id, self.check_open(channel)?);
+        self.client.request(
+            |completer| Request::Operation { completer },
             |correlation_id| Command::AddReceiveDestination {
                 client_id,
                 correlation_id,
@@ -34,22 +34,22 @@ impl Subscription {
         )
     }
 
-    /// Removes a source that was added with the same text; waits for the driver.
+    /// Removes a destination by the channel that it was added with; waits for the driver.
     ///
     /// # Errors
-    /// The driver refuses or does not answer.
+    /// The driver rejects the command or does not answer; the subscription is closed.
     pub fn remove_destination(&self, channel: &str) -> Result<(), AddError> {
         self.async_remove_destination(channel)?.wait()
     }
 
-    /// As [`remove_destination`](Self::remove_destination), without waiting.
+    /// Like [`remove_destination`](Self::remove_destination), without waiting.
     ///
     /// # Errors
     /// The command could not be sent.
     pub fn async_remove_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
-        let (client_id, registration_id) = (self.link.client_id, self.check_open(channel)?);
-        self.link.ask(
-            |promise| Wish::Operation { promise },
+        let (client_id, registration_id) = (self.client.client_id, self.check_open(channel)?);
+        self.client.request(
+            |completer| Request::Operation { completer },
             |correlation_id| Command::RemoveReceiveDestination {
                 client_id,
                 correlation_id,
@@ -59,16 +59,16 @@ impl Subscription {
         )
     }
 
-    /// Sends an image away: its publisher is told the reason, and the stream is not received for the driver's image
-    /// liveness timeout; waits for the driver.
+    /// Rejects an image: `reason` (at most 1023 bytes) is sent to the publisher, and the stream is not received for the
+    /// driver's image liveness timeout. Waits for the driver.
     ///
     /// # Errors
-    /// The driver refuses or does not answer; the reason has more than 1023 bytes.
+    /// The driver rejects the command or does not answer; the reason is too long.
     pub fn reject_image(&self, image: &ImageView, reason: &str) -> Result<(), AddError> {
         self.async_reject_image(image, reason)?.wait()
     }
 
-    /// As [`reject_image`](Self::reject_image), without waiting.
+    /// Like [`reject_image`](Self::reject_image), without waiting.
     ///
     /// # Errors
     /// The command could not be sent.
@@ -77,13 +77,13 @@ impl Subscription {
         image: &ImageView,
         reason: &str,
     ) -> Result<Pending<()>, AddError> {
-        self.link.reject(image, reason)
+        self.client.reject(image, reason)
     }
 
     fn check_open(&self, channel: &str) -> Result<i64, AddError> {
-        crate::link::check_channel(channel)?;
+        crate::client_core::check_channel(channel)?;
         if self.state.is_closed() {
-            return Err(self.link.life.reason().into());
+            return Err(self.client.state.close_reason().into());
         }
         Ok(self.state.registration_id)
     }

@@ -1,6 +1,6 @@
-//! Subscriptions: a stream as this client receives it, from however many publications.
+//! Subscriptions: receiving streams from any number of publications.
 
-mod about;
+mod accessors;
 mod destinations;
 mod images;
 mod state;
@@ -10,47 +10,48 @@ use std::sync::Arc;
 pub(crate) use state::SubscriptionState;
 
 use crate::Position;
+use crate::client_core::ClientCore;
 use crate::error::{AddError, PollError, RawPollError};
 use crate::header::Header;
 use crate::image::{Action, Block, Image, RawBlock};
-use crate::link::Link;
 use crate::pending::Pending;
-use crate::removal::Kind;
+use crate::removal::ResourceKind;
 
 /// Receives one stream of one channel: an [`Image`] for each publication, polled in turn.
 ///
 /// A subscription belongs to one thread at a time; it may be moved to another. It is closed by [`close`](Self::close)
-/// or when it is dropped, and no callback about its images comes after that. Polling allocates nothing and takes no
-/// lock, except when the list of images has changed.
+/// or by drop; no callback about its images runs after that. Polling does not allocate and takes no lock, except when
+/// the list of images has changed.
 #[derive(Debug)]
 pub struct Subscription {
-    link: Arc<Link>,
+    client: Arc<ClientCore>,
     state: Arc<SubscriptionState>,
-    /// The images as of `version`, less those that were taken out.
+    /// The images as of `version`, without those that were taken.
     images: Vec<Image>,
     version: u64,
-    /// Image that is polled first by the next poll.
-    first: usize,
+    /// Index of the image that the next poll starts with.
+    round_robin_index: usize,
 }
 
 impl Subscription {
-    pub(crate) fn new(link: Arc<Link>, state: Arc<SubscriptionState>) -> Self {
-        // The state's version starts at 0: the first poll looks for images.
+    pub(crate) fn new(client: Arc<ClientCore>, state: Arc<SubscriptionState>) -> Self {
+        // The state's version starts at 0, so the first poll updates the images.
         Self {
-            link,
+            client,
             state,
             images: Vec::new(),
             version: u64::MAX,
-            first: 0,
+            round_robin_index: 0,
         }
     }
 
     // --- polling ---
 
-    /// Delivers up to `fragment_limit` fragments to `handler`, from the images in turn; returns how many.
+    /// Polls the images in turn for up to `fragment_limit` fragments, calls `handler` for each, and returns their
+    /// number.
     ///
-    /// A message longer than the mtu comes in several fragments; see [`FragmentAssembler`](crate::FragmentAssembler).
-    /// If the handler panics the fragment counts as consumed.
+    /// A long message is delivered in several fragments; see [`FragmentAssembler`](crate::FragmentAssembler). If the
+    /// handler panics, the fragment counts as consumed.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -72,22 +73,23 @@ impl Subscription {
     /// ```
     ///
     /// # Errors
-    /// The client was closed, or has lost its driver.
+    /// The subscription or its client is closed, or the driver is lost.
     #[inline]
     pub fn poll(
         &mut self,
         mut handler: impl FnMut(&[u8], &Header<'_>),
         fragment_limit: usize,
     ) -> Result<usize, PollError> {
-        self.each(fragment_limit, |image, limit| {
+        self.poll_images(fragment_limit, |image, limit| {
             image.poll(&mut handler, limit)
         })
     }
 
-    /// As [`poll`](Self::poll), and no image goes past a frame that starts at or after `limit_position` of its stream.
+    /// Like [`poll`](Self::poll), but each image stops before the first frame that starts at or after `limit_position`
+    /// of its stream.
     ///
     /// # Errors
-    /// The client was closed, or has lost its driver.
+    /// The subscription or its client is closed, or the driver is lost.
     #[inline]
     pub fn bounded_poll(
         &mut self,
@@ -95,33 +97,33 @@ impl Subscription {
         limit_position: Position,
         fragment_limit: usize,
     ) -> Result<usize, PollError> {
-        self.each(fragment_limit, |image, limit| {
+        self.poll_images(fragment_limit, |image, limit| {
             image.bounded_poll(&mut handler, limit_position, limit)
         })
     }
 
-    /// As [`poll`](Self::poll); the handler decides after each fragment how its image goes on.
+    /// Like [`poll`](Self::poll), but `handler` controls after each fragment how the poll of its image continues.
     ///
-    /// [`Action::Abort`] and [`Action::Break`] end the turn of that image; the next image is polled all the same.
+    /// [`Action::Abort`] and [`Action::Break`] end the poll of that image only; the next image is polled.
     ///
     /// # Errors
-    /// The client was closed, or has lost its driver.
+    /// The subscription or its client is closed, or the driver is lost.
     #[inline]
     pub fn controlled_poll(
         &mut self,
         mut handler: impl FnMut(&[u8], &Header<'_>) -> Action,
         fragment_limit: usize,
     ) -> Result<usize, PollError> {
-        self.each(fragment_limit, |image, limit| {
+        self.poll_images(fragment_limit, |image, limit| {
             image.controlled_poll(&mut handler, limit)
         })
     }
 
-    /// Delivers whole frames in blocks, at most one per image, each of up to `limit_bytes` bytes; returns the bytes
-    /// consumed.
+    /// Calls `handler` with blocks of whole frames, at most one per image and up to `limit_bytes` bytes each; returns
+    /// the number of bytes consumed.
     ///
     /// # Errors
-    /// The client was closed, or has lost its driver.
+    /// The subscription or its client is closed, or the driver is lost.
     pub fn block_poll(
         &mut self,
         mut handler: impl FnMut(&Block<'_>),
@@ -135,10 +137,10 @@ impl Subscription {
             .sum())
     }
 
-    /// As [`block_poll`](Self::block_poll), and says where in the files of the logs the blocks lie.
+    /// Like [`block_poll`](Self::block_poll), and passes the location of each block in its log file.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll); a file can not be opened: images before it have been polled.
+    /// As for [`poll`](Self::poll); a log file cannot be opened, in which case earlier images may have been consumed.
     pub fn raw_poll(
         &mut self,
         mut handler: impl FnMut(&RawBlock<'_>),
@@ -152,17 +154,21 @@ impl Subscription {
         Ok(consumed)
     }
 
-    /// Polls images in turn until the limit is used up. The first one moves on by one with each call.
+    /// Polls images until the fragment limit is reached. Each call starts with the next image.
     #[inline]
-    fn each(
+    fn poll_images(
         &mut self,
         fragment_limit: usize,
         mut poll: impl FnMut(&mut Image, usize) -> usize,
     ) -> Result<usize, PollError> {
         self.refresh()?;
         let count = self.images.len();
-        let first = if self.first < count { self.first } else { 0 };
-        self.first = first + 1;
+        let first = if self.round_robin_index < count {
+            self.round_robin_index
+        } else {
+            0
+        };
+        self.round_robin_index = first + 1;
         let mut fragments = 0;
         let (before, after) = self.images.split_at_mut(first);
         for image in after.iter_mut().chain(before) {
@@ -174,28 +180,28 @@ impl Subscription {
         Ok(fragments)
     }
 
-    /// Takes over what the conductor has changed, if it has changed anything.
+    /// Updates the images if the conductor has changed them.
     #[inline]
     fn refresh(&mut self) -> Result<(), PollError> {
         if self.version == self.state.version() {
             Ok(())
         } else {
-            self.take_over()
+            self.update_images()
         }
     }
 
     #[cold]
-    fn take_over(&mut self) -> Result<(), PollError> {
+    fn update_images(&mut self) -> Result<(), PollError> {
         let version = self.state.version();
         if self.state.is_closed() {
-            // The version is left behind, so that every later poll comes here.
+            // The version is not updated, so that every later poll returns the error.
             self.images.clear();
-            return Err(self.link.life.reason().into());
+            return Err(self.client.state.close_reason().into());
         }
-        let known = self.state.images();
+        let current = self.state.images();
         self.images
-            .retain(|image| known.iter().any(|view| view.is_same(image)));
-        for (index, view) in known.iter().filter(|view| !view.is_taken()).enumerate() {
+            .retain(|image| current.iter().any(|view| view.is_same(image)));
+        for (index, view) in current.iter().filter(|view| !view.is_taken()).enumerate() {
             if !self
                 .images
                 .get(index)
@@ -208,36 +214,36 @@ impl Subscription {
         Ok(())
     }
 
-    /// True once it was closed by its registration id, or with its client, or the driver is lost.
+    /// Returns true if the subscription was closed by its registration id or with its client, or the driver is lost.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.state.is_closed()
     }
 
-    /// Closes the subscription; the same as dropping it. A callback in progress on another thread is waited for.
+    /// Closes the subscription, like dropping it. Waits for a callback in progress on another thread.
     pub fn close(self) {
         drop(self);
     }
 
-    /// As [`close`](Self::close), and answers when the driver has given the subscription up.
+    /// Like [`close`](Self::close). The result is available when the driver has removed the subscription.
     ///
     /// # Errors
-    /// It was closed before by its id, or with its client.
+    /// The subscription was closed by its registration id, or the client is closed.
     pub fn async_close(self) -> Result<Pending<()>, AddError> {
-        self.link.close_subscription(&self.state)
+        self.client.close_subscription(&self.state)
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // An error says that it was closed before, or with its client.
-        drop(self.link.close_subscription(&self.state));
+        // An error means that it was closed before, or with its client.
+        drop(self.client.close_subscription(&self.state));
     }
 }
 
-impl Link {
-    /// Closes a subscription and its images; no callback about them comes after that. Answers when the driver has
-    /// heard.
+impl ClientCore {
+    /// Closes a subscription and its images; no callback about them runs after that. The result is available when the
+    /// driver has removed the subscription.
     pub(crate) fn close_subscription(
         self: &Arc<Self>,
         state: &SubscriptionState,
@@ -245,7 +251,7 @@ impl Link {
         let images = state.close();
         state.end_callbacks();
         for image in images {
-            self.lingering.keep(Arc::clone(image.log()));
+            self.resource_linger.add(Arc::clone(image.log()));
         }
         let registration_id = state.registration_id;
         if self
@@ -254,8 +260,8 @@ impl Link {
             .remove(&registration_id)
             .is_none()
         {
-            return Err(self.life.reason().into());
+            return Err(self.state.close_reason().into());
         }
-        self.give_back(Kind::Subscription, registration_id, false)
+        self.request_removal(ResourceKind::Subscription, registration_id, false)
     }
 }

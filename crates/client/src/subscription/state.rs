@@ -1,4 +1,4 @@
-//! What the conductor and the user's handle of a subscription share.
+//! State shared by the conductor and the user's handle of a subscription.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,8 @@ use crate::callback::Callback;
 use crate::handlers::{Handlers, ImageHandlers};
 use crate::image::ImageView;
 
-/// A subscription: its images as the conductor knows them, with a version that tells the poller when to look again.
+/// The images of a subscription as the conductor knows them, with a version that tells the poller when they have
+/// changed.
 #[derive(Debug)]
 pub(crate) struct SubscriptionState {
     pub(crate) registration_id: i64,
@@ -16,7 +17,7 @@ pub(crate) struct SubscriptionState {
     /// Counter id of the channel's status indicator; −1 if it has none.
     pub(crate) status_counter_id: i32,
     images: Mutex<Vec<ImageView>>,
-    /// How many images there are, for whoever asks without the lock.
+    /// Number of images, readable without the lock.
     image_count: AtomicUsize,
     version: AtomicU64,
     closed: AtomicBool,
@@ -48,31 +49,34 @@ impl SubscriptionState {
         self.images.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The images in the order in which they became available.
+    /// Returns the images in the order in which they became available.
     pub(crate) fn images(&self) -> Vec<ImageView> {
         self.lock().clone()
     }
 
-    /// Number of images.
+    /// Returns the number of images.
     #[inline]
     pub(crate) fn image_count(&self) -> usize {
-        // Acquire: partner of the releases where images come and go.
+        // Acquire: pairs with the releases where images are added and removed.
         self.image_count.load(Ordering::Acquire)
     }
 
-    /// An image that a poll has found damaged, told once.
+    /// Returns an image that a poll has marked as damaged, once.
     pub(crate) fn take_damaged(&self) -> Option<ImageView> {
         let images = self.lock();
-        images.iter().find(|image| image.take_damage()).cloned()
+        images
+            .iter()
+            .find(|image| image.take_damaged_flag())
+            .cloned()
     }
 
     #[inline]
     pub(crate) fn version(&self) -> u64 {
-        // Acquire: partner of the release in `note_change`.
+        // Acquire: pairs with the release in `bump_version`.
         self.version.load(Ordering::Acquire)
     }
 
-    pub(crate) fn note_change(&self) {
+    pub(crate) fn bump_version(&self) {
         self.version.fetch_add(1, Ordering::Release);
     }
 
@@ -83,17 +87,17 @@ impl SubscriptionState {
             .cloned()
     }
 
-    /// Adds an image; false if the subscription is closed.
+    /// Adds an image. Returns false if the subscription is closed.
     pub(crate) fn add(&self, image: ImageView) -> bool {
         let mut images = self.lock();
-        // Checked under the lock: `close` sets it before it takes the lock, so it meets every image added here.
+        // Checked under the lock: `close` sets the flag before it takes the lock, so it closes every image added here.
         if self.is_closed() {
             return false;
         }
         images.push(image);
         self.image_count.store(images.len(), Ordering::Release);
         drop(images);
-        self.note_change();
+        self.bump_version();
         true
     }
 
@@ -107,7 +111,7 @@ impl SubscriptionState {
         self.image_count.store(images.len(), Ordering::Release);
         drop(images);
         image.close();
-        self.note_change();
+        self.bump_version();
         Some(image)
     }
 
@@ -116,7 +120,7 @@ impl SubscriptionState {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Ends all use of it and closes its images, which are returned.
+    /// Closes the subscription and its images, which are returned.
     pub(crate) fn close(&self) -> Vec<ImageView> {
         self.closed.store(true, Ordering::Release);
         let images = {
@@ -127,34 +131,42 @@ impl SubscriptionState {
         for image in &images {
             image.close();
         }
-        self.note_change();
+        self.bump_version();
         images
     }
 
-    /// Tells the user of a new image, unless the subscription was closed.
-    pub(crate) fn tell_available(&self, client: &Handlers, image: &ImageView) {
-        let told = self.handlers.call(|own| match &mut own.available {
+    /// Calls the handler for a new image unless the subscription is closed.
+    pub(crate) fn notify_available(&self, client_handlers: &Handlers, image: &ImageView) {
+        let outcome = self.handlers.call(|own| match &mut own.available {
             Some(handler) => handler(image),
-            None => client.run("available image", &client.available_image, |handler| {
-                handler(image);
-            }),
+            None => client_handlers.run(
+                "available image",
+                &client_handlers.available_image,
+                |handler| {
+                    handler(image);
+                },
+            ),
         });
-        client.report_panic("available image", told);
+        client_handlers.report_panic("available image", outcome);
     }
 
-    /// Tells the user that an image has ended, unless the subscription was closed.
-    pub(crate) fn tell_unavailable(&self, client: &Handlers, image: &ImageView) {
-        let told = self.handlers.call(|own| match &mut own.unavailable {
+    /// Calls the handler for an image that has ended unless the subscription is closed.
+    pub(crate) fn notify_unavailable(&self, client_handlers: &Handlers, image: &ImageView) {
+        let outcome = self.handlers.call(|own| match &mut own.unavailable {
             Some(handler) => handler(image),
-            None => client.run("unavailable image", &client.unavailable_image, |handler| {
-                handler(image);
-            }),
+            None => client_handlers.run(
+                "unavailable image",
+                &client_handlers.unavailable_image,
+                |handler| {
+                    handler(image);
+                },
+            ),
         });
-        client.report_panic("unavailable image", told);
+        client_handlers.report_panic("unavailable image", outcome);
     }
 
-    /// Waits for a callback in progress; there is none afterwards.
+    /// Waits for a callback in progress; none runs afterwards.
     pub(crate) fn end_callbacks(&self) {
-        self.handlers.take_away();
+        self.handlers.disable();
     }
 }

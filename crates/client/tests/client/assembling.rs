@@ -202,8 +202,8 @@ fn a_message_whose_beginning_was_missed_is_left_out() {
         )
         .unwrap();
     assert_eq!(seen, [(2, 3000)]);
-    assert!(assembler.forget_session(publication.session_id()));
-    assert!(!assembler.forget_session(publication.session_id()));
+    assert!(assembler.free_session_buffer(publication.session_id()));
+    assert!(!assembler.free_session_buffer(publication.session_id()));
     assembler.clear();
 }
 

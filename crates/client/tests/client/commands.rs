@@ -252,7 +252,7 @@ fn an_image_is_rejected_where_it_stands() {
     assert_eq!(
         error,
         AddError::TooLong {
-            what: "reason",
+            item: "reason",
             length: 1024,
             max: 1023
         }
@@ -325,7 +325,7 @@ fn no_answer_is_a_timeout_and_what_comes_late_is_given_back() {
         .collect();
     assert_eq!(ids[3..], [-ids[0], -ids[1], -ids[2]], "each is given back");
     assert_eq!(
-        pair.client.end(),
+        pair.client.close_reason(),
         None,
         "a timeout of one command does not end the client"
     );
@@ -482,7 +482,7 @@ fn what_is_too_long_is_refused_before_it_is_sent() {
     assert_eq!(
         error,
         AddError::TooLong {
-            what: "channel",
+            item: "channel",
             length: channel.len(),
             max: 4095
         }
@@ -494,7 +494,7 @@ fn what_is_too_long_is_refused_before_it_is_sent() {
     assert_eq!(
         error,
         AddError::TooLong {
-            what: "key",
+            item: "key",
             length: 113,
             max: 112
         }
@@ -506,7 +506,7 @@ fn what_is_too_long_is_refused_before_it_is_sent() {
     assert_eq!(
         error,
         AddError::TooLong {
-            what: "label",
+            item: "label",
             length: 381,
             max: 380
         }

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use taran::{AddError, Client, ClientEnd, ClientError, ImageHandlers, Lost, OfferError, PollError};
+use taran::{
+    AddError, Client, ClientError, CloseReason, ImageHandlers, Lost, OfferError, PollError,
+};
 use taran_protocol::command::Command;
 use taran_protocol::response::Response;
 
@@ -30,7 +32,7 @@ fn noted() -> (Pair, Notes) {
             .on_close(move |end| {
                 note(
                     &close,
-                    if end == ClientEnd::Closed {
+                    if end == CloseReason::Closed {
                         "closed"
                     } else {
                         "ended"
@@ -42,13 +44,16 @@ fn noted() -> (Pair, Notes) {
 }
 
 /// Checks that the client says how it ended, that users were told, and that nothing happens any more.
-fn check_ended(pair: &mut Pair, end: ClientEnd, notes: &Notes, expected: &[&str]) {
+fn check_ended(pair: &mut Pair, end: CloseReason, notes: &Notes, expected: &[&str]) {
     let refused = match end {
-        ClientEnd::Closed => AddError::Closed,
-        ClientEnd::Lost(lost) => AddError::DriverLost(lost),
+        CloseReason::Closed => AddError::Closed,
+        CloseReason::Lost(lost) => AddError::DriverLost(lost),
     };
     let client = pair.client.clone();
-    assert_eq!((client.end(), client.is_closed()), (Some(end), true));
+    assert_eq!(
+        (client.close_reason(), client.is_closed()),
+        (Some(end), true)
+    );
     assert_eq!(taken(notes), expected);
     assert_eq!(
         client.async_add_publication("aeron:ipc", 1).unwrap_err(),
@@ -73,7 +78,7 @@ fn check_ended(pair: &mut Pair, end: ClientEnd, notes: &Notes, expected: &[&str]
 
 /// Makes one of each, lets `end` happen, and checks that each is ended.
 fn ends_with(
-    expected_end: fn(&ClientEnd) -> bool,
+    expected_end: fn(&CloseReason) -> bool,
     end: impl FnOnce(&mut Pair),
     notes_expected: &[&str],
 ) {
@@ -87,16 +92,16 @@ fn ends_with(
     assert_eq!(taken(&notes), ["available"]);
     let mut unanswered = pair.client.async_add_publication("aeron:ipc", 12).unwrap();
     end(&mut pair);
-    let end = pair.client.end().expect("ended");
+    let end = pair.client.close_reason().expect("ended");
     assert!(expected_end(&end), "{end:?}");
     match end {
-        ClientEnd::Closed => {
+        CloseReason::Closed => {
             assert_eq!(publication.offer(b"x"), Err(OfferError::Closed));
             assert_eq!(exclusive.offer(b"x"), Err(OfferError::Closed));
             assert_eq!(subscription.poll(|_, _| (), 1), Err(PollError::Closed));
             assert_eq!(unanswered.poll().unwrap().unwrap_err(), AddError::Closed);
         }
-        ClientEnd::Lost(lost) => {
+        CloseReason::Lost(lost) => {
             assert_eq!(publication.offer(b"x"), Err(OfferError::DriverLost(lost)));
             assert_eq!(
                 publication.try_claim(1).map(drop),
@@ -139,7 +144,7 @@ fn ends_with(
 #[test]
 fn the_owner_closes() {
     ends_with(
-        |end| *end == ClientEnd::Closed,
+        |end| *end == CloseReason::Closed,
         |pair| {
             pair.driver.turn();
             pair.driver.take_seen();
@@ -163,7 +168,7 @@ fn the_owner_closes() {
 #[test]
 fn the_driver_shuts_down() {
     ends_with(
-        |end| *end == ClientEnd::Lost(Lost::DriverShutdown),
+        |end| *end == CloseReason::Lost(Lost::DriverShutdown),
         |pair| {
             pair.driver.set_heartbeat_ms(-1);
             pair.clock.advance(Duration::from_millis(500));
@@ -177,12 +182,12 @@ fn the_driver_shuts_down() {
 fn the_driver_dies() {
     ends_with(
         |end| {
-            matches!(end, ClientEnd::Lost(Lost::DriverTimeout { age, timeout })
+            matches!(end, CloseReason::Lost(Lost::DriverTimeout { age, timeout })
             if *timeout == Duration::from_secs(10) && *age > *timeout && *age < Duration::from_secs(11))
         },
         |pair| {
             for step in 0..22 {
-                assert_eq!(pair.client.end(), None, "step {step}");
+                assert_eq!(pair.client.close_reason(), None, "step {step}");
                 pair.clock.advance(Duration::from_millis(500));
                 pair.client.do_work(pair.clock.read());
                 if pair.client.is_closed() {
@@ -198,7 +203,7 @@ fn the_driver_dies() {
 #[test]
 fn the_driver_gives_the_client_up() {
     ends_with(
-        |end| matches!(end, ClientEnd::Lost(Lost::ClientTimeout { liveness }) if *liveness == Duration::from_secs(10)),
+        |end| matches!(end, CloseReason::Lost(Lost::ClientTimeout { liveness }) if *liveness == Duration::from_secs(10)),
         |pair| {
             pair.driver
                 .say(&Response::ClientTimeout { client_id: 987_654 });
@@ -213,7 +218,7 @@ fn the_driver_gives_the_client_up() {
 #[test]
 fn the_heartbeat_counter_is_taken_away() {
     ends_with(
-        |end| matches!(end, ClientEnd::Lost(Lost::ClientTimeout { .. })),
+        |end| matches!(end, CloseReason::Lost(Lost::ClientTimeout { .. })),
         |pair| {
             pair.driver.answers = false;
             pair.pass(Duration::from_millis(500));
@@ -230,7 +235,7 @@ fn the_heartbeat_counter_is_taken_away() {
 fn the_conductor_does_not_run_for_too_long() {
     ends_with(
         |end| {
-            matches!(end, ClientEnd::Lost(Lost::ServiceInterval { interval, limit })
+            matches!(end, CloseReason::Lost(Lost::ServiceInterval { interval, limit })
             if interval.as_millis() == 10_001 && limit.as_secs() == 10)
         },
         |pair| {
@@ -264,14 +269,14 @@ fn the_client_shows_signs_of_life_once_the_driver_knows_it() {
         label.as_str(),
         "appended once"
     );
-    assert_eq!(pair.client.end(), None);
+    assert_eq!(pair.client.close_reason(), None);
 }
 
 #[test]
 fn an_idle_client_lives_as_long_as_the_driver() {
     let (mut pair, notes) = noted();
     pair.pass(Duration::from_secs(120));
-    assert_eq!(pair.client.end(), None);
+    assert_eq!(pair.client.close_reason(), None);
     assert!(taken(&notes).is_empty());
 }
 
@@ -285,9 +290,9 @@ fn clocks_that_are_set_end_nothing() {
         // The driver shows itself once a second only.
         pair.clock.advance(Duration::from_millis(500));
         pair.client.do_work(pair.clock.read());
-        assert_eq!(pair.client.end(), None);
+        assert_eq!(pair.client.close_reason(), None);
         pair.pass(Duration::from_secs(12));
-        assert_eq!(pair.client.end(), None);
+        assert_eq!(pair.client.close_reason(), None);
     }
 }
 
@@ -375,7 +380,7 @@ fn a_callback_may_close_the_client_and_is_the_last_but_the_close_handler() {
     }
     pair.turns();
     assert_eq!(taken(&notes), ["available", "closed", "still here"]);
-    assert_eq!(pair.client.end(), Some(ClientEnd::Closed));
+    assert_eq!(pair.client.close_reason(), Some(CloseReason::Closed));
 }
 
 #[test]
@@ -424,7 +429,7 @@ fn a_callback_that_panics_is_reported_and_called_again() {
             .iter()
             .all(|report| report.contains("available image") && report.contains("no more images"))
     );
-    assert_eq!(pair.client.end(), None);
+    assert_eq!(pair.client.close_reason(), None);
 }
 
 #[test]

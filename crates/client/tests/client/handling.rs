@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use taran::{AddError, Client, ClientEnd, HandlerId};
+use taran::{AddError, Client, CloseReason, HandlerId};
 
 use crate::fake::Pair;
 use crate::images::{Notes, note, taken};
@@ -79,7 +79,7 @@ fn close_handlers_run_once_when_the_client_ends() {
     let [first, second, third] = std::array::from_fn(|_| Arc::clone(&notes));
     let pair = Pair::with(|context| context.on_close(move |_| note(&first, "first")));
     let end = move |end| {
-        assert_eq!(end, ClientEnd::Closed);
+        assert_eq!(end, CloseReason::Closed);
         note(&second, "second");
     };
     pair.client.add_close_handler(end).unwrap();

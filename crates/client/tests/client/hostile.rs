@@ -38,7 +38,7 @@ proptest! {
             pair.driver.responses.transmit(*type_id, bytes).unwrap();
         }
         pair.turns();
-        prop_assert_eq!(pair.client.end(), None);
+        prop_assert_eq!(pair.client.close_reason(), None);
         publication.offer(b"still here").unwrap();
         prop_assert_eq!(subscription.poll(|_, _| (), 1), Ok(1));
     }
@@ -84,7 +84,7 @@ proptest! {
         };
         pair.driver.say(&response);
         pair.turns();
-        prop_assert_eq!(pair.client.end(), None);
+        prop_assert_eq!(pair.client.close_reason(), None);
     }
 
     #[test]
@@ -150,7 +150,7 @@ proptest! {
         pair.clock.advance(Duration::from_secs(1));
         pair.driver.show_heartbeat();
         pair.client.do_work(pair.clock.read());
-        prop_assert_eq!(pair.client.end(), None);
+        prop_assert_eq!(pair.client.close_reason(), None);
     }
 }
 

@@ -95,7 +95,7 @@ fn images_are_taken_from_the_counters_again() {
     pair.turns();
     assert_eq!(subscription.image_count(), 1);
     assert!(taken(&notes).is_empty());
-    assert_eq!(pair.client.end(), None);
+    assert_eq!(pair.client.close_reason(), None);
 }
 
 #[test]

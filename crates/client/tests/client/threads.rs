@@ -242,7 +242,7 @@ fn a_callback_on_the_conductors_thread_may_drop_the_last_client() {
     *slot.lock().unwrap() = Some(client);
     assert_eq!(
         wait.recv_timeout(Duration::from_secs(10)),
-        Ok(taran::ClientEnd::Closed)
+        Ok(taran::CloseReason::Closed)
     );
     assert!(subscription.poll(|_, _| (), 1).is_err());
     drop(pending);

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use taran::{ClientEnd, ConnectError, Lost};
+use taran::{CloseReason, ConnectError, Lost};
 
 use super::{Violation, violation};
 
@@ -32,13 +32,13 @@ pub struct ClientHistory {
 ///
 /// # Errors
 /// There is none.
-pub fn explain_end(end: ClientEnd, history: &ClientHistory) -> Result<&'static str, Violation> {
+pub fn explain_end(end: CloseReason, history: &ClientHistory) -> Result<&'static str, Violation> {
     let driver_stalled = history.longest_driver_stall >= DEATH_STALL;
     match end {
-        ClientEnd::Lost(Lost::DriverShutdown) if history.driver_gone => Ok("its driver ended"),
-        ClientEnd::Lost(Lost::DriverTimeout { .. }) if history.driver_gone => Ok("its driver died"),
-        ClientEnd::Lost(Lost::DriverTimeout { .. }) if driver_stalled => Ok("its driver stalled"),
-        ClientEnd::Lost(Lost::ClientTimeout { .. } | Lost::ServiceInterval { .. })
+        CloseReason::Lost(Lost::DriverShutdown) if history.driver_gone => Ok("its driver ended"),
+        CloseReason::Lost(Lost::DriverTimeout { .. }) if history.driver_gone => Ok("its driver died"),
+        CloseReason::Lost(Lost::DriverTimeout { .. }) if driver_stalled => Ok("its driver stalled"),
+        CloseReason::Lost(Lost::ClientTimeout { .. } | Lost::ServiceInterval { .. })
             if history.longest_client_stall >= DEATH_STALL =>
         {
             Ok("it stalled")
@@ -70,12 +70,12 @@ pub fn explain_connect_failure(
 mod tests {
     use super::*;
 
-    const SHUTDOWN: ClientEnd = ClientEnd::Lost(Lost::DriverShutdown);
-    const DRIVER_TIMED_OUT: ClientEnd = ClientEnd::Lost(Lost::DriverTimeout {
+    const SHUTDOWN: CloseReason = CloseReason::Lost(Lost::DriverShutdown);
+    const DRIVER_TIMED_OUT: CloseReason = CloseReason::Lost(Lost::DriverTimeout {
         age: Duration::from_secs(10),
         timeout: Duration::from_secs(10),
     });
-    const CLIENT_TIMED_OUT: ClientEnd = ClientEnd::Lost(Lost::ClientTimeout {
+    const CLIENT_TIMED_OUT: CloseReason = CloseReason::Lost(Lost::ClientTimeout {
         liveness: Duration::from_secs(10),
     });
 
@@ -106,8 +106,8 @@ mod tests {
             (CLIENT_TIMED_OUT, gone, false),
             (CLIENT_TIMED_OUT, longest_driver_stall, false),
             (CLIENT_TIMED_OUT, longest_client_stall, true),
-            (ClientEnd::Closed, gone, false),
-            (ClientEnd::Lost(Lost::ConductorFailed), gone, false),
+            (CloseReason::Closed, gone, false),
+            (CloseReason::Lost(Lost::ConductorFailed), gone, false),
         ] {
             assert_eq!(
                 explain_end(end, &history).is_ok(),

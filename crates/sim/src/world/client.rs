@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use taran::{
-    Client, ClientEnd, ClientError, ConnectError, Connecting, Context, Progress, PublicationError,
+    Client, CloseReason, ClientError, ConnectError, Connecting, Context, Progress, PublicationError,
 };
 use taran_core::clock::{Now, saturating_nanos};
 
@@ -42,7 +42,7 @@ pub(super) struct ClientSlot {
     pub(super) stalled_until_ns: i64,
     rest: Rest,
     errors: Arc<Mutex<Vec<ClientError>>>,
-    ended: Arc<Mutex<Vec<ClientEnd>>>,
+    ended: Arc<Mutex<Vec<CloseReason>>>,
     complaints: Arc<Mutex<Vec<PublicationError>>>,
 }
 
@@ -89,7 +89,7 @@ impl World {
         let number = self.clients.len();
         self.tell("connect", number);
         let errors: Arc<Mutex<Vec<ClientError>>> = Arc::default();
-        let ended: Arc<Mutex<Vec<ClientEnd>>> = Arc::default();
+        let ended: Arc<Mutex<Vec<CloseReason>>> = Arc::default();
         let complaints: Arc<Mutex<Vec<PublicationError>>> = Arc::default();
         let (told_errors, told_end) = (Arc::clone(&errors), Arc::clone(&ended));
         let told_complaints = Arc::clone(&complaints);
@@ -152,7 +152,7 @@ impl World {
     /// # Panics
     /// If it was told more than once.
     #[must_use]
-    pub fn client_end(&self, id: ClientId) -> Option<ClientEnd> {
+    pub fn client_end(&self, id: ClientId) -> Option<CloseReason> {
         let ended = self.clients[id.0].ended.lock();
         let ended = ended.unwrap_or_else(PoisonError::into_inner);
         assert!(ended.len() <= 1, "client {} ended twice: {ended:?}", id.0);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taran::{ClientEnd, Lost, OfferError, PollError};
+use taran::{CloseReason, Lost, OfferError, PollError};
 use taran_protocol::counter::SystemCounter;
 use taran_sim::{HostSpec, Publishing, Subscribing, World, seeded};
 
@@ -92,7 +92,7 @@ seeded! {
         world.stall_client(client, pause);
         world.run_for(pause + Duration::from_secs(2));
         let end = world.client_end(client);
-        let Some(ClientEnd::Lost(lost)) = end else { panic!("{end:?}") };
+        let Some(CloseReason::Lost(lost)) = end else { panic!("{end:?}") };
         assert!(matches!(lost, Lost::ServiceInterval { .. } | Lost::ClientTimeout { .. }), "{lost:?}");
         assert_eq!(world.publisher(publisher).refusal(), Some(OfferError::DriverLost(lost)));
         assert_eq!(world.subscriber(subscriber).error(), Some(PollError::DriverLost(lost)));
@@ -132,7 +132,7 @@ seeded! {
         }
         world.run_for(Duration::from_secs(4));
         for client in sleepers {
-            assert!(matches!(world.client_end(client), Some(ClientEnd::Lost(_))));
+            assert!(matches!(world.client_end(client), Some(CloseReason::Lost(_))));
         }
         world.publisher_mut(publisher).more(200);
         let flows: Vec<_> = subscribers.iter().map(|subscriber| (*subscriber, publisher)).collect();

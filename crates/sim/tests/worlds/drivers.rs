@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taran::{ClientEnd, Lost, OfferError, PollError};
+use taran::{CloseReason, Lost, OfferError, PollError};
 use taran_sim::{ClientState, HostIndex, HostSpec, Publishing, Subscribing, World, seeded};
 
 use super::common::{LONG, Pair, STREAM, await_all, await_offered, between, channel, end};
@@ -33,7 +33,7 @@ fn await_loss(pair: &mut Pair) -> Lost {
             world.client_end(client).is_some()
         });
     match pair.world.client_end(client) {
-        Some(ClientEnd::Lost(lost)) => lost,
+        Some(CloseReason::Lost(lost)) => lost,
         end => panic!("{end:?}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taran::ClientEnd;
+use taran::CloseReason;
 use taran_sim::{HostSpec, Lengths, Publishing, Subscribing, World, seeded};
 
 use super::common::{STREAM, await_all, await_offered, end};
@@ -98,7 +98,7 @@ seeded! {
             world.kill_driver(host);
             world.run_for(Duration::from_secs(15));
             for client in [left, right] {
-                assert!(matches!(world.client_end(client), Some(ClientEnd::Lost(_))));
+                assert!(matches!(world.client_end(client), Some(CloseReason::Lost(_))));
             }
             world.start_driver(host);
         }

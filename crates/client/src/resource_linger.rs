@@ -1,8 +1,7 @@
-//! Logs that nobody needs any more, kept mapped for a while.
+//! Keeps the logs of closed publications and ended images mapped for the resource linger time.
 //!
-//! A log stays mapped as long as any handle on it lives, so keeping it is no matter of safety. It is one of time: unmapping
-//! hundreds of megabytes takes milliseconds, which the client conductor has and the thread that drops the last handle
-//! may not.
+//! This is not needed for safety: a log stays mapped while any handle refers to it. Unmapping hundreds of megabytes
+//! takes milliseconds, so it is moved from the thread that drops the last handle to the client conductor.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,20 +10,21 @@ use std::time::Duration;
 use taran_core::clock::saturating_nanos;
 use taran_protocol::log::LogBuffers;
 
+/// Logs that linger, in the order in which they were added.
 #[derive(Debug)]
-pub(crate) struct Lingering {
+pub(crate) struct ResourceLinger {
     time_ns: i64,
-    logs: Mutex<VecDeque<Kept>>,
+    logs: Mutex<VecDeque<LingeringLog>>,
 }
 
 #[derive(Debug)]
-struct Kept {
-    /// When the conductor first saw it; its time runs from there.
+struct LingeringLog {
+    /// Time at which the conductor first saw the log; the linger time starts there.
     since_ns: Option<i64>,
     _log: Arc<LogBuffers>,
 }
 
-impl Lingering {
+impl ResourceLinger {
     pub(crate) fn new(time: Duration) -> Self {
         Self {
             time_ns: saturating_nanos(time),
@@ -32,45 +32,45 @@ impl Lingering {
         }
     }
 
-    /// Keeps a log from being unmapped by whoever drops the last handle on it.
-    pub(crate) fn keep(&self, log: Arc<LogBuffers>) {
+    /// Keeps a log mapped until its linger time is over. Does nothing if the linger time is 0.
+    pub(crate) fn add(&self, log: Arc<LogBuffers>) {
         if self.time_ns > 0 {
-            self.lock().push_back(Kept {
+            self.lock().push_back(LingeringLog {
                 since_ns: None,
                 _log: log,
             });
         }
     }
 
-    /// Lets go of the logs whose time is over.
-    pub(crate) fn release(&self, now_ns: i64) {
-        let over: Vec<Kept> = {
+    /// Releases the logs whose linger time is over.
+    pub(crate) fn release_expired(&self, now_ns: i64) {
+        let expired: Vec<LingeringLog> = {
             let mut logs = self.lock();
-            // Those that are new are the last ones.
+            // Logs that have no start time yet are at the end.
             for log in logs.iter_mut().rev() {
                 if log.since_ns.is_some() {
                     break;
                 }
                 log.since_ns = Some(now_ns);
             }
-            let is_over = |log: &Kept| {
+            let is_expired = |log: &LingeringLog| {
                 log.since_ns
                     .is_some_and(|since| now_ns.saturating_sub(since) >= self.time_ns)
             };
-            let count = logs.iter().take_while(|log| is_over(log)).count();
+            let count = logs.iter().take_while(|log| is_expired(log)).count();
             logs.drain(..count).collect()
         };
-        // Unmapped here, not under the lock.
-        drop(over);
+        // Unmapped after the lock was released.
+        drop(expired);
     }
 
-    /// Lets go of all.
+    /// Releases all logs.
     pub(crate) fn release_all(&self) {
         let all = std::mem::take(&mut *self.lock());
         drop(all);
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<LingeringLog>> {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -99,36 +99,36 @@ mod tests {
     }
 
     #[test]
-    fn a_log_lingers_from_when_the_conductor_sees_it() {
-        let lingering = Lingering::new(Duration::from_secs(3));
+    fn log_is_released_linger_time_after_first_conductor_cycle() {
+        let linger = ResourceLinger::new(Duration::from_secs(3));
         let ((first, weak_first), (second, weak_second)) = (log(), log());
-        lingering.keep(first);
-        lingering.release(10 * SECOND);
-        lingering.keep(second);
-        lingering.release(12 * SECOND);
-        lingering.release(13 * SECOND - 1);
+        linger.add(first);
+        linger.release_expired(10 * SECOND);
+        linger.add(second);
+        linger.release_expired(12 * SECOND);
+        linger.release_expired(13 * SECOND - 1);
         assert!(is_mapped(&weak_first) && is_mapped(&weak_second));
-        lingering.release(13 * SECOND);
+        linger.release_expired(13 * SECOND);
         assert!(!is_mapped(&weak_first) && is_mapped(&weak_second));
-        lingering.release_all();
+        linger.release_all();
         assert!(!is_mapped(&weak_second));
     }
 
     #[test]
-    fn without_time_nothing_lingers() {
-        let lingering = Lingering::new(Duration::ZERO);
+    fn zero_linger_time_keeps_nothing() {
+        let linger = ResourceLinger::new(Duration::ZERO);
         let (log, weak) = log();
-        lingering.keep(log);
+        linger.add(log);
         assert!(!is_mapped(&weak));
     }
 
     #[test]
-    fn a_log_in_use_stays() {
-        let lingering = Lingering::new(Duration::from_secs(1));
+    fn log_in_use_stays_mapped_after_release() {
+        let linger = ResourceLinger::new(Duration::from_secs(1));
         let (log, weak) = log();
-        lingering.keep(Arc::clone(&log));
-        lingering.release(0);
-        lingering.release(SECOND);
+        linger.add(Arc::clone(&log));
+        linger.release_expired(0);
+        linger.release_expired(SECOND);
         assert!(is_mapped(&weak));
         drop(log);
         assert!(!is_mapped(&weak));

@@ -1,4 +1,4 @@
-//! One response of the driver: what it means and whom it concerns.
+//! Dispatch of the driver's responses.
 
 use std::sync::Arc;
 
@@ -6,19 +6,23 @@ use taran_core::counters::CountersReader;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::response::{Response, ResponseError};
 
-use super::{image, ready};
+use super::{completion, image};
+use crate::client_core::ClientCore;
 use crate::error::{ClientError, Lost, RegistrationError};
 use crate::handlers::{OnCounter, PublicationError};
-use crate::link::Link;
 use crate::registry::InFlight;
 
-/// Takes a response in. Responses to other clients pass unnoticed.
-pub(super) fn respond(link: &Arc<Link>, type_id: i32, bytes: &[u8]) -> Result<(), Lost> {
+/// Processes a response. Responses to other clients are ignored.
+pub(super) fn on_response(
+    client: &Arc<ClientCore>,
+    type_id: i32,
+    bytes: &[u8],
+) -> Result<(), Lost> {
     match Response::decode(type_id, bytes) {
-        Ok(response) => dispatch(link, &response)?,
-        // A newer driver may say more than this client knows.
+        Ok(response) => dispatch(client, &response)?,
+        // A newer driver may send responses that this client does not know.
         Err(ResponseError::Unknown(_)) => {}
-        Err(error) => link.handlers.report(&ClientError::BadResponse {
+        Err(error) => client.handlers.report(&ClientError::BadResponse {
             type_id,
             reason: error.to_string(),
         }),
@@ -26,26 +30,28 @@ pub(super) fn respond(link: &Arc<Link>, type_id: i32, bytes: &[u8]) -> Result<()
     Ok(())
 }
 
-fn dispatch(link: &Arc<Link>, response: &Response<'_>) -> Result<(), Lost> {
+fn dispatch(client: &Arc<ClientCore>, response: &Response<'_>) -> Result<(), Lost> {
     match *response {
         Response::PublicationReady { correlation_id, .. }
         | Response::ExclusivePublicationReady { correlation_id, .. }
         | Response::SubscriptionReady { correlation_id, .. }
         | Response::OperationSuccess { correlation_id }
         | Response::NextAvailableSessionId { correlation_id, .. }
-        | Response::StaticCounter { correlation_id, .. } => answer(link, correlation_id, response),
+        | Response::StaticCounter { correlation_id, .. } => {
+            on_command_response(client, correlation_id, response)
+        }
         Response::CounterReady {
             correlation_id,
             counter_id,
         } => {
-            answer(link, correlation_id, response);
-            tell_counter(link, true, correlation_id, counter_id);
+            on_command_response(client, correlation_id, response);
+            notify_counter(client, true, correlation_id, counter_id);
         }
         Response::UnavailableCounter {
             registration_id,
             counter_id,
         } => {
-            tell_counter(link, false, registration_id, counter_id);
+            notify_counter(client, false, registration_id, counter_id);
         }
         Response::AvailableImage {
             image_id,
@@ -55,9 +61,9 @@ fn dispatch(link: &Arc<Link>, response: &Response<'_>) -> Result<(), Lost> {
             position_counter_id,
             log_name,
             source_identity,
-        } => image::available(
-            link,
-            &image::Announced {
+        } => image::on_available(
+            client,
+            &image::NewImage {
                 image_id,
                 session_id,
                 stream_id,
@@ -72,17 +78,17 @@ fn dispatch(link: &Arc<Link>, response: &Response<'_>) -> Result<(), Lost> {
             subscription_id,
             ..
         } => {
-            image::unavailable(link, subscription_id, image_id);
+            image::on_unavailable(client, subscription_id, image_id);
         }
         Response::Error {
             correlation_id,
             error_code,
             message,
-        } => refused(link, correlation_id, error_code, message),
-        Response::PublicationError { .. } => publication_error(link, response),
-        Response::ClientTimeout { client_id } if client_id == link.client_id => {
+        } => on_error(client, correlation_id, error_code, message),
+        Response::PublicationError { .. } => on_publication_error(client, response),
+        Response::ClientTimeout { client_id } if client_id == client.client_id => {
             return Err(Lost::ClientTimeout {
-                liveness: link.settings.client_liveness,
+                liveness: client.settings.client_liveness,
             });
         }
         Response::ClientTimeout { .. } => {}
@@ -90,30 +96,30 @@ fn dispatch(link: &Arc<Link>, response: &Response<'_>) -> Result<(), Lost> {
     Ok(())
 }
 
-/// Takes the command out of the waiting ones, if it is ours.
-fn take(link: &Link, correlation_id: i64) -> Option<InFlight> {
-    let mut registry = link.registry();
+/// Removes and returns the command in flight with a correlation id, if it belongs to this client.
+fn take_in_flight(client: &ClientCore, correlation_id: i64) -> Option<InFlight> {
+    let mut registry = client.registry();
     let in_flight = registry.in_flight.remove(&correlation_id);
-    link.note_in_flight(&registry);
+    client.update_pending_commands(&registry);
     in_flight
 }
 
-fn answer(link: &Arc<Link>, correlation_id: i64, response: &Response<'_>) {
-    if let Some(in_flight) = take(link, correlation_id) {
-        ready::fulfil(link, correlation_id, in_flight.wish, response);
+fn on_command_response(client: &Arc<ClientCore>, correlation_id: i64, response: &Response<'_>) {
+    if let Some(in_flight) = take_in_flight(client, correlation_id) {
+        completion::complete(client, correlation_id, in_flight.request, response);
     }
 }
 
-fn refused(link: &Arc<Link>, correlation_id: i64, error_code: i32, message: &[u8]) {
+fn on_error(client: &Arc<ClientCore>, correlation_id: i64, error_code: i32, message: &[u8]) {
     let code = ErrorCode::from_code(error_code);
     let text = String::from_utf8_lossy(message).into_owned();
     if code == ErrorCode::ChannelEndpointError {
-        // Here the correlation id is that of the channel's status counter.
+        // For this error code the correlation id is the id of the channel's status counter.
         if let Ok(status_counter_id) = i32::try_from(correlation_id) {
-            channel_failed(link, status_counter_id, text);
+            on_channel_error(client, status_counter_id, text);
         }
-    } else if let Some(InFlight { wish, .. }) = take(link, correlation_id) {
-        wish.fail(
+    } else if let Some(InFlight { request, .. }) = take_in_flight(client, correlation_id) {
+        request.fail(
             RegistrationError {
                 code,
                 text,
@@ -124,9 +130,9 @@ fn refused(link: &Arc<Link>, correlation_id: i64, error_code: i32, message: &[u8
     }
 }
 
-fn channel_failed(link: &Link, status_counter_id: i32, text: String) {
+fn on_channel_error(client: &ClientCore, status_counter_id: i32, text: String) {
     let registration_ids: Vec<i64> = {
-        let registry = link.registry();
+        let registry = client.registry();
         let publications = registry.publications.values();
         let subscriptions = registry.subscriptions.values();
         publications
@@ -137,7 +143,7 @@ fn channel_failed(link: &Link, status_counter_id: i32, text: String) {
             .collect()
     };
     if !registration_ids.is_empty() {
-        link.handlers.report(&ClientError::ChannelEndpoint {
+        client.handlers.report(&ClientError::ChannelEndpoint {
             status_counter_id,
             registration_ids,
             text,
@@ -145,7 +151,7 @@ fn channel_failed(link: &Link, status_counter_id: i32, text: String) {
     }
 }
 
-fn publication_error(link: &Link, response: &Response<'_>) {
+fn on_publication_error(client: &ClientCore, response: &Response<'_>) {
     let Response::PublicationError {
         registration_id,
         destination_id,
@@ -171,37 +177,40 @@ fn publication_error(link: &Link, response: &Response<'_>) {
         code: ErrorCode::from_code(error_code),
         text: String::from_utf8_lossy(message).into_owned(),
     };
-    let concerned: Vec<_> = {
-        let registry = link.registry();
+    let affected: Vec<_> = {
+        let registry = client.registry();
         let entries = registry.publications.values();
         entries
             .filter(|entry| entry.state.original_registration_id == registration_id)
             .map(|entry| Arc::clone(&entry.state))
             .collect()
     };
-    for publication in concerned {
-        publication.call_back(|| {
-            link.handlers.run(
+    for publication in affected {
+        publication.run_callback(|| {
+            client.handlers.run(
                 "publication error",
-                &link.handlers.publication_error,
+                &client.handlers.publication_error,
                 |handler| handler(&error),
             );
         });
     }
 }
 
-/// Tells of a counter, of whatever client.
-fn tell_counter(link: &Link, is_available: bool, registration_id: i64, counter_id: i32) {
-    let counters: &CountersReader = link.counters();
-    let tell = |handler: &mut OnCounter| handler(counters, registration_id, counter_id);
+/// Calls the counter handlers; the counter may belong to any client.
+fn notify_counter(client: &ClientCore, is_available: bool, registration_id: i64, counter_id: i32) {
+    let counters: &CountersReader = client.counters();
+    let notify = |handler: &mut OnCounter| handler(counters, registration_id, counter_id);
     if is_available {
-        link.handlers
-            .run_all("available counter", &link.handlers.available_counter, tell);
+        client.handlers.run_all(
+            "available counter",
+            &client.handlers.available_counter,
+            notify,
+        );
     } else {
-        link.handlers.run_all(
+        client.handlers.run_all(
             "unavailable counter",
-            &link.handlers.unavailable_counter,
-            tell,
+            &client.handlers.unavailable_counter,
+            notify,
         );
     }
 }

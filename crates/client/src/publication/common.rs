@@ -1,4 +1,4 @@
-//! What a shared and an exclusive publication have in common.
+//! State and operations that shared and exclusive publications have in common.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,76 +11,81 @@ use taran_protocol::position::align32;
 use super::PublicationState;
 use crate::Position;
 use crate::channel_status::{self, ChannelStatus};
+use crate::client_core::{ClientCore, check_channel};
 use crate::error::{AddError, OfferError};
-use crate::link::{Link, check_channel};
 use crate::pending::Pending;
-use crate::registry::Wish;
+use crate::registry::Request;
 
-/// What the conductor learns of a publication when it is ready.
+/// Properties of a publication, from the driver's response.
 #[derive(Debug)]
-pub(crate) struct PublicationFacts {
-    pub(crate) link: Arc<Link>,
+pub(crate) struct PublicationCore {
+    pub(crate) client: Arc<ClientCore>,
     pub(crate) state: Arc<PublicationState>,
     pub(crate) channel: String,
     pub(crate) session_id: i32,
     pub(crate) stream_id: i32,
-    /// Position up to which the driver lets publishers go.
+    /// Position limit, set by the driver.
     pub(crate) limit: Counter,
     pub(crate) log: Arc<LogBuffers>,
 }
 
-/// Bytes that somebody wants to append, and how.
+/// Length of an append operation, by its kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Size {
-    /// As a message, in fragments where it is long.
+    /// A message, fragmented if necessary.
     Message(usize),
-    /// In one fragment.
+    /// A claim, which is one fragment.
     Claim(usize),
-    /// As frames, in one term.
+    /// A block of frames, within one term.
     Block(usize),
 }
 
-impl PublicationFacts {
+impl PublicationCore {
     #[inline]
     pub(super) fn check_open(&self) -> Result<(), OfferError> {
         if self.state.is_closed() {
-            Err(self.ended())
+            Err(self.closed_error())
         } else {
             Ok(())
         }
     }
 
     #[cold]
-    fn ended(&self) -> OfferError {
-        self.link.life.reason().into()
+    fn closed_error(&self) -> OfferError {
+        self.client.state.close_reason().into()
     }
 
-    /// The limit. Read before the tail: the driver raises it only after it has cleaned the term behind it, and the
-    /// acquire in here makes the zeros visible.
+    /// Returns the position limit. It must be read before the tail: the driver raises it only after it has cleaned the
+    /// term behind it, and the acquire of this read makes the zeros visible.
     #[inline]
     pub(super) fn limit(&self) -> Position {
         self.limit.get()
     }
 
-    /// Why nothing can be appended at a position that has reached the limit, or cannot be. What is too long is that at any
-    /// position: nobody shall offer it again and again until there is room, only to hear that then.
+    /// Returns the error for an append at a position that has reached the limit, or is invalid. The length is checked
+    /// first, because a message that is too long fails at every position and must not be reported as retryable.
     #[cold]
-    pub(super) fn pressed_back(&self, position: Position, size: Size) -> OfferError {
+    pub(super) fn back_pressure_error(&self, position: Position, size: Size) -> OfferError {
         if position < 0 {
             return OfferError::Damaged;
         }
         let max_position = self.log.geometry().max_position();
-        let longest = self.log.max_message_length();
+        let max_message_length = self.log.max_message_length();
         let (length, max) = match size {
-            Size::Message(length) => (length, longest as usize),
-            Size::Claim(length) => (length, self.log.max_payload_length().min(longest) as usize),
+            Size::Message(length) => (length, max_message_length as usize),
+            Size::Claim(length) => (
+                length,
+                self.log.max_payload_length().min(max_message_length) as usize,
+            ),
             Size::Block(length) => (length, usize::MAX),
         };
         if length > max {
             return OfferError::TooLong { length, max };
         }
-        // Only a block can be longer than a message; the real check comes with room.
-        let length = i32::try_from(length).unwrap_or(i32::MAX).min(longest);
+        // Only a block can be longer than a message; it is checked when there is room.
+        let length = i32::try_from(length)
+            .unwrap_or(i32::MAX)
+            .min(max_message_length);
         if position.saturating_add(Position::from(align32(length + 32))) >= max_position {
             OfferError::MaxPositionExceeded { max_position }
         } else if self.log.is_connected() {
@@ -91,13 +96,13 @@ impl PublicationFacts {
     }
 
     #[cold]
-    pub(super) fn refused(&self, error: &AppendError) -> OfferError {
+    pub(super) fn append_error(&self, error: &AppendError) -> OfferError {
         match *error {
             AppendError::AdminAction => OfferError::AdminAction,
             AppendError::MaxPositionExceeded => OfferError::MaxPositionExceeded {
                 max_position: self.log.geometry().max_position(),
             },
-            // The longest message is at least 8 KiB.
+            // The maximum message length is at least 8 KiB.
             AppendError::TooLong { length, max } => OfferError::TooLong {
                 length,
                 max: max as usize,
@@ -107,15 +112,15 @@ impl PublicationFacts {
     }
 
     #[cold]
-    pub(super) fn refused_block(&self, error: &BlockError) -> OfferError {
+    pub(super) fn block_error(&self, error: &BlockError) -> OfferError {
         match error {
-            BlockError::Append(error) => self.refused(error),
+            BlockError::Append(error) => self.append_error(error),
             error => OfferError::InvalidBlock(*error),
         }
     }
 
     pub(super) fn position_limit(&self, position: Position) -> Position {
-        // The counter belongs to somebody else after the end.
+        // The counter may be reused after the close.
         let limit = self.limit.get();
         if self.state.is_closed() {
             position
@@ -128,32 +133,33 @@ impl PublicationFacts {
         if self.state.is_closed() {
             return ChannelStatus::Closed;
         }
-        channel_status::read(self.link.counters(), self.state.status_counter_id)
+        channel_status::read(self.client.counters(), self.state.status_counter_id)
     }
 
     pub(super) fn local_socket_addresses(&self) -> Vec<SocketAddr> {
         if self.state.is_closed() {
             return Vec::new();
         }
-        channel_status::local_addresses(self.link.counters(), self.state.status_counter_id)
+        channel_status::local_addresses(self.client.counters(), self.state.status_counter_id)
     }
 
-    pub(super) fn destination<'c>(
+    /// Sends a command that adds or removes a destination of the stream.
+    pub(super) fn send_destination_command<'c>(
         &self,
         channel: &'c str,
         command: impl FnOnce(i64, i64, i64, &'c str) -> Command<'c>,
     ) -> Result<Pending<()>, AddError> {
         check_channel(channel)?;
         if self.state.is_closed() {
-            return Err(self.link.life.reason().into());
+            return Err(self.client.state.close_reason().into());
         }
-        // Destinations belong to the stream, not to one registration of it.
+        // Destinations belong to the stream, not to one of its registrations.
         let registration_id = self.state.original_registration_id;
-        self.link.ask(
-            |promise| Wish::Operation { promise },
+        self.client.request(
+            |completer| Request::Operation { completer },
             |correlation_id| {
                 command(
-                    self.link.client_id,
+                    self.client.client_id,
                     correlation_id,
                     registration_id,
                     channel,
@@ -162,8 +168,8 @@ impl PublicationFacts {
         )
     }
 
-    /// Closes this registration; the driver ends the stream when its last one is gone.
+    /// Closes this registration; the driver ends the stream when its last registration is closed.
     pub(super) fn close(&self) -> Result<Pending<()>, AddError> {
-        self.link.close_publication(&self.state)
+        self.client.close_publication(&self.state)
     }
 }

@@ -1,4 +1,4 @@
-//! One message under construction.
+//! Reassembly of one message.
 
 use taran_protocol::frame::DataHeader;
 use taran_protocol::position::MESSAGE_LENGTH_MAX;
@@ -6,39 +6,40 @@ use taran_protocol::position::MESSAGE_LENGTH_MAX;
 use crate::Position;
 use crate::header::Header;
 
-/// Puts the fragments of one session together. Fragments come in the order of the stream; one that does not follow
-/// its predecessor makes the message be dropped.
+/// Reassembles the messages of one session. Fragments arrive in stream order; a fragment that does not follow its
+/// predecessor discards the message.
 #[derive(Debug, Default)]
-pub(super) struct Builder {
+#[doc(alias = "BufferBuilder")]
+pub(super) struct MessageBuilder {
     bytes: Vec<u8>,
     /// Header of the first fragment.
     first: Option<DataHeader>,
-    /// Where the next fragment has to start; `None` while no message is open.
+    /// Position at which the next fragment must start; `None` if no message is in progress.
     next: Option<Position>,
 }
 
-/// State to which [`Builder::rewind`] returns.
+/// State that [`MessageBuilder::restore`] returns to.
 #[derive(Clone, Copy)]
-pub(super) struct Mark {
+pub(super) struct Checkpoint {
     length: usize,
     next: Option<Position>,
 }
 
-impl Builder {
-    pub(super) fn mark(&self) -> Mark {
-        Mark {
+impl MessageBuilder {
+    pub(super) fn checkpoint(&self) -> Checkpoint {
+        Checkpoint {
             length: self.bytes.len(),
             next: self.next,
         }
     }
 
-    /// Takes the last fragment back, so that it can be given again.
-    pub(super) fn rewind(&mut self, mark: Mark) {
-        self.bytes.truncate(mark.length);
-        self.next = mark.next;
+    /// Removes the last fragment, so that it can be pushed again.
+    pub(super) fn restore(&mut self, checkpoint: Checkpoint) {
+        self.bytes.truncate(checkpoint.length);
+        self.next = checkpoint.next;
     }
 
-    /// Adds a fragment of a message in several; true if that completed it.
+    /// Adds a fragment. Returns true if it completes the message.
     pub(super) fn push(&mut self, fragment: &[u8], header: &Header<'_>) -> bool {
         if header.is_begin() {
             self.bytes.clear();
@@ -56,9 +57,9 @@ impl Builder {
         header.is_end()
     }
 
-    /// The complete message. `last` is the header of the fragment that completed it.
+    /// Returns the complete message. `last` is the header of its last fragment.
     pub(super) fn message<'a>(&'a self, last: &Header<'a>) -> (&'a [u8], Header<'a>) {
-        // A complete message has a first header; and at most 16 MiB, see `push`.
+        // A complete message has a first header, and is at most 16 MiB long, see `push`.
         let first = self.first.as_ref().unwrap_or(last.data_header());
         (
             &self.bytes,
@@ -66,7 +67,7 @@ impl Builder {
         )
     }
 
-    /// Forgets the message after it was delivered. The buffer is kept for the next one.
+    /// Discards the message after its delivery. The buffer is reused for the next one.
     pub(super) fn reset(&mut self) {
         self.bytes.clear();
         self.next = None;

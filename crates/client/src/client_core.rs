@@ -1,8 +1,9 @@
-//! The connection to a driver: what every handle of a client shares.
+//! The state that all handles of one client share, and its connection to the driver.
 //!
-//! Contract: user threads send commands ([`Link::ask`], [`Link::send_or_keep`]) and close things; whoever runs the
-//! client conductor calls [`Link::do_work`] with the present time. Two locks, always taken in this order: the
-//! conductor's, held for a whole turn, callbacks included; the registry's, held for moments.
+//! Contract: user threads send commands ([`ClientCore::request`], [`ClientCore::send_or_queue`]) and close resources.
+//! The thread that runs the client conductor calls [`ClientCore::do_work`] with the current time. There are two locks,
+//! always taken in this order: the conductor's, held for a whole duty cycle including callbacks, and the registry's,
+//! held briefly.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,24 +19,24 @@ use taran_core::ring::many_to_one::Producer;
 use taran_protocol::command::Command;
 
 use crate::callback::thread_token;
+use crate::client_state::ClientState;
 use crate::closing::Closing;
 use crate::conductor::Conductor;
 use crate::error::AddError;
 use crate::handlers::Handlers;
-use crate::life::Life;
-use crate::linger::Lingering;
-use crate::pending::{Pending, Promise};
-use crate::registry::{Encoded, InFlight, Registry, Wish};
+use crate::pending::{Completer, Pending};
+use crate::registry::{EncodedCommand, InFlight, Registry, Request};
+use crate::resource_linger::ResourceLinger;
 
-/// How often a command is offered to a full buffer before its caller is told.
+/// Attempts to write a command to a full driver buffer before the caller gets an error.
 const SEND_ATTEMPTS: usize = 16;
-/// Longest channel that the protocol knows, in bytes.
+/// Maximum length of a channel in the protocol, in bytes.
 pub(crate) const CHANNEL_LENGTH_MAX: usize = 4095;
 
-/// The user's function that runs a driver for a turn and says how much work there was.
+/// Runs one duty cycle of a driver without threads and returns its work count; supplied by the user.
 pub(crate) type DriverInvoker = Box<dyn FnMut() -> usize + Send>;
 
-/// Numbers and places that do not change while the client lives.
+/// Options in force; constant for the lifetime of the client.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) directory: PathBuf,
@@ -51,67 +52,68 @@ pub(crate) struct Settings {
     pub(crate) client_name: String,
 }
 
-pub(crate) struct Link {
+#[doc(alias = "DriverProxy")]
+pub(crate) struct ClientCore {
     pub(crate) settings: Settings,
     pub(crate) client_id: i64,
     pub(crate) handlers: Handlers,
-    pub(crate) life: Life,
+    pub(crate) state: ClientState,
     pub(crate) closing: Closing,
-    pub(crate) lingering: Lingering,
+    pub(crate) resource_linger: ResourceLinger,
     to_driver: Producer,
     counters: CountersReader,
     registry: Mutex<Registry>,
     conductor: Mutex<Conductor>,
-    /// Token of the thread that is inside the conductor's turn; 0 when none is.
-    running_on: AtomicUsize,
-    /// Commands in flight: while there are any the conductor naps only.
-    awaited: AtomicUsize,
-    /// For an invoked conductor.
+    /// Token of the thread that executes the conductor's duty cycle; 0 if none does.
+    conductor_thread: AtomicUsize,
+    /// Number of commands in flight or queued. While it is not 0 the conductor's thread parks only briefly.
+    pending_commands: AtomicUsize,
+    /// Clock for [`ClientCore::invoke`].
     clock: Mutex<Box<dyn Clock>>,
     waker: OnceLock<ThreadWaker>,
     thread: Mutex<Option<RunningAgent>>,
-    /// Runs a driver that has no threads.
+    /// Runs one duty cycle of a driver in invoker mode.
     driver: Mutex<Option<DriverInvoker>>,
 }
 
-impl std::fmt::Debug for Link {
+impl std::fmt::Debug for ClientCore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link")
+        f.debug_struct("ClientCore")
             .field("client_id", &self.client_id)
             .field("directory", &self.settings.directory)
-            .field("life", &self.life)
+            .field("state", &self.state)
             .finish_non_exhaustive()
     }
 }
 
-/// What connecting has found in `cnc.dat`.
-pub(crate) struct Attached {
+/// The parts of `cnc.dat` that a client uses.
+pub(crate) struct DriverConnection {
     pub(crate) to_driver: Producer,
     pub(crate) counters: CountersReader,
     pub(crate) conductor: Conductor,
 }
 
-impl Link {
+impl ClientCore {
     pub(crate) fn new(
         settings: Settings,
         handlers: Handlers,
-        attached: Attached,
+        connection: DriverConnection,
         clock: Box<dyn Clock>,
         driver: Option<DriverInvoker>,
     ) -> Self {
         Self {
-            client_id: attached.to_driver.next_correlation_id(),
-            lingering: Lingering::new(settings.resource_linger),
+            client_id: connection.to_driver.next_correlation_id(),
+            resource_linger: ResourceLinger::new(settings.resource_linger),
             settings,
             handlers,
-            life: Life::default(),
+            state: ClientState::default(),
             closing: Closing::default(),
-            to_driver: attached.to_driver,
-            counters: attached.counters,
+            to_driver: connection.to_driver,
+            counters: connection.counters,
             registry: Mutex::default(),
-            conductor: Mutex::new(attached.conductor),
-            running_on: AtomicUsize::new(0),
-            awaited: AtomicUsize::new(0),
+            conductor: Mutex::new(connection.conductor),
+            conductor_thread: AtomicUsize::new(0),
+            pending_commands: AtomicUsize::new(0),
             clock: Mutex::new(clock),
             waker: OnceLock::new(),
             thread: Mutex::new(None),
@@ -131,113 +133,118 @@ impl Link {
         self.to_driver.next_correlation_id()
     }
 
-    /// The driver's last sign of life, epoch milliseconds; −1 after an orderly shutdown.
+    /// Returns the driver's last heartbeat in milliseconds since the epoch; −1 after an orderly shutdown.
     pub(crate) fn driver_heartbeat_ms(&self) -> i64 {
         self.to_driver.consumer_heartbeat_ms()
     }
 
     // --- commands ---
 
-    /// Sends a command made by `command` from its correlation id, and remembers what was asked for.
-    pub(crate) fn ask<'c, T>(
+    /// Registers the request that `request` builds, then sends the command that `command` builds from the correlation
+    /// id.
+    pub(crate) fn request<'c, T>(
         self: &Arc<Self>,
-        wish: impl FnOnce(Promise<T>) -> Wish,
+        request: impl FnOnce(Completer<T>) -> Request,
         command: impl FnOnce(i64) -> Command<'c>,
     ) -> Result<Pending<T>, AddError> {
         let correlation_id = self.next_correlation_id();
-        let (pending, promise) = Pending::new(self, correlation_id);
+        let (pending, completer) = Pending::new(self, correlation_id);
         let in_flight = InFlight {
             since_ns: None,
-            wish: wish(promise),
+            request: request(completer),
         };
         {
             let mut registry = self.registry();
-            // Under the lock: whoever ends the client takes the lock afterwards and finds every wish registered here.
-            self.life.check()?;
+            // Checked under the lock: closing sets the state before it takes the lock, so it finds every request
+            // registered here.
+            self.state.check_open()?;
             registry.in_flight.insert(correlation_id, in_flight);
-            self.note_in_flight(&registry);
+            self.update_pending_commands(&registry);
         }
-        if let Err(error) = self.send(&Encoded::new(&command(correlation_id))) {
+        if let Err(error) = self.send(&EncodedCommand::new(&command(correlation_id))) {
             let mut registry = self.registry();
-            let unsent = registry.in_flight.remove(&correlation_id);
-            self.note_in_flight(&registry);
+            let queued = registry.in_flight.remove(&correlation_id);
+            self.update_pending_commands(&registry);
             drop(registry);
-            drop(unsent);
+            drop(queued);
             return Err(error);
         }
         self.wake_conductor();
         Ok(pending)
     }
 
-    /// As [`ask`](Self::ask) for a command without a result, which waits for room if the buffer is full. A dropped
-    /// [`Pending`] changes nothing about the command.
-    pub(crate) fn ask_or_keep<'c>(
+    /// Like [`request`](Self::request) for a command without a result, but queues the command if the driver's buffer is
+    /// full. Dropping the [`Pending`] does not affect the command.
+    pub(crate) fn request_or_queue<'c>(
         self: &Arc<Self>,
         command: impl FnOnce(i64) -> Command<'c>,
     ) -> Result<Pending<()>, AddError> {
         let correlation_id = self.next_correlation_id();
-        let (pending, promise) = Pending::new(self, correlation_id);
-        let wish = Wish::Operation { promise };
+        let (pending, completer) = Pending::new(self, correlation_id);
+        let request = Request::Operation { completer };
         {
             let mut registry = self.registry();
-            self.life.check()?;
+            self.state.check_open()?;
             registry.in_flight.insert(
                 correlation_id,
                 InFlight {
                     since_ns: None,
-                    wish,
+                    request,
                 },
             );
-            self.note_in_flight(&registry);
+            self.update_pending_commands(&registry);
         }
-        self.send_or_keep(&command(correlation_id));
+        self.send_or_queue(&command(correlation_id));
         self.wake_conductor();
         Ok(pending)
     }
 
-    /// Sends a command now or, if the buffer is full, as soon as there is room. For commands nobody waits for.
-    pub(crate) fn send_or_keep(&self, command: &Command<'_>) {
-        let encoded = Encoded::new(command);
+    /// Sends a command, or queues it if the driver's buffer is full. For commands whose response is not needed.
+    pub(crate) fn send_or_queue(&self, command: &Command<'_>) {
+        let encoded = EncodedCommand::new(command);
         let mut registry = self.registry();
-        // Behind those that are already waiting, to keep the order.
-        if !registry.unsent.is_empty() || self.try_send(&encoded).is_err() {
-            registry.unsent.push_back(encoded);
+        // Commands must stay in order, so this one goes behind those already queued.
+        if !registry.queued.is_empty() || self.try_send(&encoded).is_err() {
+            registry.queued.push_back(encoded);
         }
     }
 
-    /// Sends a command now, or not at all.
-    pub(crate) fn send_now(&self, command: &Command<'_>) {
-        drop(self.send(&Encoded::new(command)));
+    /// Sends a command; discards it if the driver's buffer is full.
+    pub(crate) fn send_best_effort(&self, command: &Command<'_>) {
+        drop(self.send(&EncodedCommand::new(command)));
     }
 
-    /// Sends commands that had no room before; how many.
-    pub(crate) fn send_kept(&self) -> usize {
+    /// Sends queued commands while the driver's buffer has room. Returns the number sent.
+    pub(crate) fn flush_queued(&self) -> usize {
         let mut registry = self.registry();
         let mut sent = 0;
-        while let Some(encoded) = registry.unsent.front() {
-            if self.try_send(encoded).is_err_and(|error| can_pass(&error)) {
+        while let Some(encoded) = registry.queued.front() {
+            if self
+                .try_send(encoded)
+                .is_err_and(|error| is_transient(&error))
+            {
                 break;
             }
-            registry.unsent.pop_front();
+            registry.queued.pop_front();
             sent += 1;
         }
         sent
     }
 
-    fn try_send(&self, encoded: &Encoded) -> Result<(), WriteError> {
+    fn try_send(&self, encoded: &EncodedCommand) -> Result<(), WriteError> {
         self.to_driver.write(encoded.type_id, &encoded.bytes)
     }
 
-    fn send(&self, encoded: &Encoded) -> Result<(), AddError> {
+    fn send(&self, encoded: &EncodedCommand) -> Result<(), AddError> {
         let length = encoded.bytes.len();
         for _ in 0..SEND_ATTEMPTS {
             match self.try_send(encoded) {
                 Ok(()) => return Ok(()),
-                Err(error) if can_pass(&error) => std::thread::yield_now(),
+                Err(error) if is_transient(&error) => std::thread::yield_now(),
                 Err(_) => {
                     let max = self.to_driver.max_message_length();
                     return Err(AddError::TooLong {
-                        what: "command",
+                        item: "command",
                         length,
                         max,
                     });
@@ -249,17 +256,17 @@ impl Link {
 
     // --- running the conductor ---
 
-    /// True if the calling thread is inside a turn of the conductor, so inside a callback.
+    /// Returns true if the calling thread executes the conductor's duty cycle, as it does inside a callback.
     pub(crate) fn is_in_duty_cycle(&self) -> bool {
-        // Relaxed is enough: only this very thread can have stored its own token.
-        self.running_on.load(Ordering::Relaxed) == thread_token()
+        // Relaxed: only this thread can have stored its own token.
+        self.conductor_thread.load(Ordering::Relaxed) == thread_token()
     }
 
     pub(crate) fn is_invoked(&self) -> bool {
         self.settings.invoked
     }
 
-    /// One turn with the time of the client's own clock.
+    /// Runs one duty cycle with the time of the client's own clock.
     pub(crate) fn invoke(self: &Arc<Self>) -> usize {
         let now = self
             .clock
@@ -269,7 +276,8 @@ impl Link {
         self.do_work(now)
     }
 
-    /// Runs the driver for a turn, if it runs on the application's threads and nobody else is running it.
+    /// Runs one duty cycle of the driver if the context has a driver invoker. Returns `None` if it has none, and
+    /// `Some(0)` if another thread is running the driver.
     pub(crate) fn invoke_driver(&self) -> Option<usize> {
         let mut driver = match self.driver.try_lock() {
             Ok(driver) => driver,
@@ -279,20 +287,21 @@ impl Link {
         driver.as_mut().map(|invoke| invoke())
     }
 
-    /// One turn of the conductor; 0 if it is in a turn already.
+    /// Runs one duty cycle of the conductor. Returns 0 if one is already in progress.
     pub(crate) fn do_work(self: &Arc<Self>, now: Now) -> usize {
         let mut conductor = match self.conductor.try_lock() {
             Ok(conductor) => conductor,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return 0,
         };
-        self.running_on.store(thread_token(), Ordering::Relaxed);
-        let _left = Leaving(&self.running_on);
-        conductor.turn(self, now)
+        self.conductor_thread
+            .store(thread_token(), Ordering::Relaxed);
+        let _guard = DutyCycleGuard(&self.conductor_thread);
+        conductor.do_work(self, now)
     }
 
-    /// Waits until nobody is inside a turn. Not to be called inside one.
-    pub(crate) fn wait_for_turn(&self) {
+    /// Waits until no duty cycle is in progress. Must not be called inside one.
+    pub(crate) fn wait_for_duty_cycle(&self) {
         drop(
             self.conductor
                 .lock()
@@ -300,20 +309,20 @@ impl Link {
         );
     }
 
-    pub(crate) fn note_in_flight(&self, registry: &Registry) {
-        self.awaited.store(
-            registry.in_flight.len() + registry.unsent.len(),
+    pub(crate) fn update_pending_commands(&self, registry: &Registry) {
+        self.pending_commands.store(
+            registry.in_flight.len() + registry.queued.len(),
             Ordering::Relaxed,
         );
     }
 
-    /// True while the driver's next response is wanted soon.
-    pub(crate) fn is_awaiting(&self) -> bool {
-        self.awaited.load(Ordering::Relaxed) != 0
+    /// Returns true while a command is in flight or queued.
+    pub(crate) fn has_pending_commands(&self) -> bool {
+        self.pending_commands.load(Ordering::Relaxed) != 0
     }
 
     pub(crate) fn set_waker(&self, waker: ThreadWaker) {
-        // There is one thread per client, which sets it once.
+        // Each client has at most one conductor thread, which sets its waker once.
         drop(self.waker.set(waker));
     }
 
@@ -327,7 +336,7 @@ impl Link {
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     }
 
-    /// Stops the conductor's thread and waits for its end, unless it is the calling thread.
+    /// Stops the conductor's thread and joins it, unless it is the calling thread.
     pub(crate) fn stop_thread(&self) {
         let thread = self
             .thread
@@ -338,26 +347,26 @@ impl Link {
     }
 }
 
-/// True for an error that goes away when the driver reads its commands.
-fn can_pass(error: &WriteError) -> bool {
+/// Returns true for an error that resolves itself when the driver reads commands.
+fn is_transient(error: &WriteError) -> bool {
     matches!(error, WriteError::Full | WriteError::Corrupt { .. })
 }
 
-/// Notes that the turn is over, also when it panicked.
-struct Leaving<'a>(&'a AtomicUsize);
+/// Clears the conductor's thread token at the end of the duty cycle, also on unwinding.
+struct DutyCycleGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Leaving<'_> {
+impl Drop for DutyCycleGuard<'_> {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Relaxed);
     }
 }
 
-/// Refuses a channel that no driver can take.
+/// Checks the length of a channel against the limit of the protocol.
 pub(crate) fn check_channel(channel: &str) -> Result<(), AddError> {
     let (length, max) = (channel.len(), CHANNEL_LENGTH_MAX);
     if length > max {
         return Err(AddError::TooLong {
-            what: "channel",
+            item: "channel",
             length,
             max,
         });

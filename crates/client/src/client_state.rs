@@ -1,0 +1,78 @@
+//! State of a client: open, or closed for a reason.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{AddError, Lost, OfferError, PollError};
+
+/// Why a client is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The application closed it, or dropped the last clone.
+    Closed,
+    /// The client lost its driver, or the driver timed it out.
+    Lost(Lost),
+}
+
+/// Open, then closed for good. The first reason is kept.
+#[derive(Debug, Default)]
+pub(crate) struct ClientState {
+    reason: OnceLock<CloseReason>,
+    closed: AtomicBool,
+}
+
+impl ClientState {
+    pub(crate) fn is_closed(&self) -> bool {
+        // Acquire: pairs with the release in `close`.
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn check_open(&self) -> Result<(), CloseReason> {
+        if self.is_closed() {
+            Err(self.close_reason())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Returns the reason of the close. While the client is open this is [`CloseReason::Closed`]: a handle that gets an
+    /// error although its client is open was closed by the application.
+    pub(crate) fn close_reason(&self) -> CloseReason {
+        self.reason.get().copied().unwrap_or(CloseReason::Closed)
+    }
+
+    /// Closes the client. Returns false if it was closed already.
+    pub(crate) fn close(&self, reason: CloseReason) -> bool {
+        let is_first = self.reason.set(reason).is_ok();
+        // Release: a thread that reads `closed` as true also reads the reason.
+        self.closed.store(true, Ordering::Release);
+        is_first
+    }
+}
+
+impl From<CloseReason> for AddError {
+    fn from(reason: CloseReason) -> Self {
+        match reason {
+            CloseReason::Closed => Self::Closed,
+            CloseReason::Lost(lost) => Self::DriverLost(lost),
+        }
+    }
+}
+
+impl From<CloseReason> for OfferError {
+    fn from(reason: CloseReason) -> Self {
+        match reason {
+            CloseReason::Closed => Self::Closed,
+            CloseReason::Lost(lost) => Self::DriverLost(lost),
+        }
+    }
+}
+
+impl From<CloseReason> for PollError {
+    fn from(reason: CloseReason) -> Self {
+        match reason {
+            CloseReason::Closed => Self::Closed,
+            CloseReason::Lost(lost) => Self::DriverLost(lost),
+        }
+    }
+}
