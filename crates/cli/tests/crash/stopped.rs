@@ -161,7 +161,8 @@ fn a_driver_that_stops_for_too_long_is_lost_until_the_client_connects_anew() {
     await_true("a connection", || publication.is_connected());
     signal(driver.pid(), "STOP");
     await_true("the client to lose its driver", || client.is_closed());
-    let Some(CloseReason::Lost(lost @ Lost::DriverTimeout { age, timeout: told })) = client.close_reason()
+    let Some(CloseReason::Lost(lost @ Lost::DriverTimeout { age, timeout: told })) =
+        client.close_reason()
     else {
         panic!("{:?}", client.close_reason());
     };

@@ -36,7 +36,9 @@ pub fn explain_end(end: CloseReason, history: &ClientHistory) -> Result<&'static
     let driver_stalled = history.longest_driver_stall >= DEATH_STALL;
     match end {
         CloseReason::Lost(Lost::DriverShutdown) if history.driver_gone => Ok("its driver ended"),
-        CloseReason::Lost(Lost::DriverTimeout { .. }) if history.driver_gone => Ok("its driver died"),
+        CloseReason::Lost(Lost::DriverTimeout { .. }) if history.driver_gone => {
+            Ok("its driver died")
+        }
         CloseReason::Lost(Lost::DriverTimeout { .. }) if driver_stalled => Ok("its driver stalled"),
         CloseReason::Lost(Lost::ClientTimeout { .. } | Lost::ServiceInterval { .. })
             if history.longest_client_stall >= DEATH_STALL =>

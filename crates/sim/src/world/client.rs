@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use taran::{
-    Client, CloseReason, ClientError, ConnectError, Connecting, Context, Progress, PublicationError,
+    Client, ClientError, CloseReason, ConnectError, Connecting, Context, Progress, PublicationError,
 };
 use taran_core::clock::{Now, saturating_nanos};
 
