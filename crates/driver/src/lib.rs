@@ -1,36 +1,36 @@
 //! The media driver: conductor, sender and receiver.
 //!
-//! [`MediaDriver::launch`] starts one from a [`DriverContext`]. [`DriverParts::build`] makes its three agents without
-//! running them, for whoever has threads, time, network and files of their own: the simulator.
+//! [`MediaDriver::launch`] starts a driver from a [`DriverContext`]. [`DriverParts::build`] creates its three agents without
+//! running them, for programs that supply their own threads, clock, network and files, such as the simulator.
 
 #![forbid(unsafe_code)]
-// Models of loom know no files, so nothing is launched there.
+// loom models have no files, so nothing is launched there.
 #![cfg_attr(loom, allow(dead_code, unused_imports))]
 
-mod allowance;
 pub mod boundary;
 pub mod conductor;
 pub mod congestion;
 pub mod context;
+mod control_batch;
+#[cfg(test)]
+mod data_path_tests;
 mod error;
+mod error_reporter;
 mod event_log;
-mod every;
-mod faults;
 mod ids;
 mod interceptors;
+mod interval_timer;
 #[cfg(not(loom))]
 mod launch;
-mod lull;
-mod park;
+mod poll_backoff;
 mod poll_schedule;
 pub mod receiver;
-#[cfg(test)]
-mod road_tests;
 pub mod sender;
-mod signs;
+mod socket_wait;
 #[cfg(test)]
 mod testing;
 pub mod timestamps;
+mod token_bucket;
 
 pub use conductor::{NameResolver, TerminationHook, TerminationValidator};
 pub use context::DriverContext;

@@ -67,8 +67,8 @@ use command_reader::CommandReader;
 use state::ConductorState;
 
 use crate::boundary::ConductorEvent;
-use crate::park::WATCH;
 use crate::poll_schedule::WorkTracker;
+use crate::socket_wait::NO_CLIENTS_MULTIPLIER;
 
 /// Maximum number of events taken per agent in one duty cycle.
 const EVENTS_PER_CYCLE: usize = 16;
@@ -220,7 +220,7 @@ impl Agent for Conductor {
     /// the first command of the first client.
     fn park_multiplier(&self) -> u32 {
         if self.owners.clients.is_empty() {
-            WATCH
+            NO_CLIENTS_MULTIPLIER
         } else {
             1
         }

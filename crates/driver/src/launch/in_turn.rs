@@ -11,7 +11,7 @@ use taran_core::agent::Agent;
 use taran_core::clock::Now;
 
 use crate::conductor::Conductor;
-use crate::lull::Lull;
+use crate::poll_backoff::PollBackoff;
 
 /// Where there is nothing to do the conductor looks around once in such a time. By then a dozen idle turns have gone by, so
 /// that its share is next to nothing; and what it does later by so much (moving the limit of a publisher that has used up
@@ -36,7 +36,7 @@ pub(crate) struct InTurn<C, N> {
     network: N,
     role_name: String,
     /// Behind turns of the conductor since which nobody has found anything to do.
-    lull: Lull,
+    lull: PollBackoff,
     /// It had none in the last turn.
     is_left_out: bool,
 }
@@ -48,7 +48,7 @@ impl<C: Leisure, N: Agent> InTurn<C, N> {
             conductor,
             network,
             role_name,
-            lull: Lull::new(LEISURE_NS),
+            lull: PollBackoff::new(LEISURE_NS),
             is_left_out: false,
         }
     }
@@ -56,17 +56,17 @@ impl<C: Leisure, N: Agent> InTurn<C, N> {
 
 impl<C: Leisure, N: Agent> Agent for InTurn<C, N> {
     fn do_work(&mut self, now: Now) -> usize {
-        self.is_left_out = self.lull.lasts(now.nanos) && self.conductor.is_at_leisure();
+        self.is_left_out = self.lull.is_active(now.nanos) && self.conductor.is_at_leisure();
         if self.is_left_out {
             let work = self.network.do_work(now);
             if work > 0 {
                 // What sender and receiver did may be of interest to the conductor.
-                self.lull.end();
+                self.lull.reset();
             }
             return work;
         }
         let work = self.conductor.do_work(now) + self.network.do_work(now);
-        self.lull.looked(now.nanos, work > 0);
+        self.lull.on_poll(now.nanos, work > 0);
         work
     }
 
@@ -92,7 +92,7 @@ impl<C: Leisure, N: Agent> Agent for InTurn<C, N> {
     /// What arrives ends it. Nobody goes to sleep before the conductor has looked around: the next turn does.
     fn park(&mut self, max: Duration) {
         if self.is_left_out {
-            self.lull.end();
+            self.lull.reset();
         } else {
             self.network.park(max);
         }

@@ -222,7 +222,7 @@ impl ReceiveEndpoint {
         context: &mut ReceiveContext<'_>,
     ) -> usize {
         for transport in self.transports.iter_mut().flatten() {
-            transport.control_batch.shared_by(self.images.len());
+            transport.control_batch.set_stream_count(self.images.len());
         }
         let mut image_context = ImageContext {
             now: context.now,
@@ -253,7 +253,7 @@ impl ReceiveEndpoint {
         for transport in self.transports.iter_mut().flatten() {
             if transport
                 .control_batch
-                .are_due(pace == AgentLoad::Idle, context.now)
+                .is_due(pace == AgentLoad::Idle, context.now)
             {
                 transport.send_control_batch(context.now, context.counters, context.faults);
             }

@@ -209,7 +209,7 @@ impl ReceiverImage {
             .targets(context.now.nanos, context.is_multi_destination);
         for (slot, control) in targets {
             if let Some(Some(transport)) = context.transports.get_mut(slot) {
-                if transport.control_batch.hold(self.queued_status) {
+                if transport.control_batch.contains(self.queued_status) {
                     // Keep the order: the queued status message is older.
                     transport.send_control_batch(context.now, context.counters, context.faults);
                 }

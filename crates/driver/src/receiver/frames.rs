@@ -220,7 +220,7 @@ impl ReceiveEndpoint {
             return;
         }
         if rttm.asks_for_reply() {
-            if !image.round_trip_answers.take(context.now.nanos) {
+            if !image.round_trip_answers.try_take(context.now.nanos) {
                 return;
             }
             let reply = rttm.reply(self.identity.receiver_id);

@@ -19,14 +19,14 @@ use super::status_schedule::StatusMessageSchedule;
 use super::subscribers::Subscribers;
 use super::transport::ReceiveTransport;
 use super::window_throttle::WindowThrottle;
-use crate::allowance::{Allowance, round_trip_answers};
 use crate::boundary::{
     EndpointId, ImageId, ImageState, ReceiverCounters, ReceiverImageSpec, SubscriberPosition,
     TransportId,
 };
-use crate::faults::Faults;
+use crate::control_batch::BatchId;
+use crate::error_reporter::ErrorReporter;
 use crate::poll_schedule::{IdleUntil, Pollable};
-use crate::signs::Ticket;
+use crate::token_bucket::{TokenBucket, rtt_replies};
 
 /// Receiver's half of an image. Built by the conductor, owned by the receiver.
 #[doc(alias = "PublicationImage")]
@@ -57,7 +57,7 @@ pub struct ReceiverImage {
     published_position: i64,
     pub(super) status_schedule: StatusMessageSchedule,
     /// Batch of the last status message, if it was queued instead of sent.
-    pub(super) queued_status: Option<Ticket>,
+    pub(super) queued_status: Option<BatchId>,
     pub(super) loss_detector: LossDetector,
     pub(super) subscribers: Subscribers,
     state: ReceiveState,
@@ -70,7 +70,7 @@ pub struct ReceiverImage {
     pub(super) rejection: Option<Box<str>>,
     pub(super) response_setup: ResponseSetupSchedule,
     pub(super) loss_record: LossRecord,
-    pub(super) round_trip_answers: Allowance,
+    pub(super) round_trip_answers: TokenBucket,
     pub(super) spec: ReceiverImageSpec,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct ImageContext<'a> {
     pub(super) is_multi_destination: bool,
     pub(super) window_throttle: &'a mut WindowThrottle,
     pub(super) counters: &'a ReceiverCounters,
-    pub(super) faults: &'a mut Faults,
+    pub(super) faults: &'a mut ErrorReporter,
     pub(super) losses: &'a mut LossReport,
 }
 
@@ -150,7 +150,7 @@ impl ReceiverImage {
             rejection: None,
             response_setup: ResponseSetupSchedule::default(),
             loss_record: LossRecord::new(join_position),
-            round_trip_answers: round_trip_answers(),
+            round_trip_answers: rtt_replies(),
             setup_reply_budget: SetupReplyBudget::new(),
             spec,
         }

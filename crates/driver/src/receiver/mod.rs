@@ -48,10 +48,10 @@ use taran_net::ReceiveBatch;
 use crate::boundary::{
     ConductorEvent, EventSender, ReceiverCommand, ReceiverCounters, poll_commands,
 };
-use crate::every::Every;
-use crate::faults::Faults;
-use crate::park::{REST, may_have_arrived, wait_for_any};
+use crate::error_reporter::ErrorReporter;
+use crate::interval_timer::IntervalTimer;
 use crate::poll_schedule::WorkTracker;
+use crate::socket_wait::{NO_ENDPOINTS_MULTIPLIER, any_may_be_readable, wait_for_any};
 
 pub use endpoint::ReceiveEndpoint;
 pub use image::ReceiverImage;
@@ -89,13 +89,13 @@ pub struct Receiver {
     #[expect(clippy::vec_box, reason = "passed as a box by commands and events")]
     endpoints: Vec<Box<ReceiveEndpoint>>,
     counters: ReceiverCounters,
-    faults: Faults,
+    faults: ErrorReporter,
     losses: LossReport,
     outbox: EventSender,
     commands: queue::Receiver<ReceiverCommand>,
     doorbell: AgentWaker,
     cycle: DutyCycleTracker,
-    silence_check: Every,
+    silence_check: IntervalTimer,
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
     transports: usize,
@@ -106,7 +106,7 @@ pub struct Receiver {
 struct ReceiveContext<'a> {
     now: Now,
     counters: &'a ReceiverCounters,
-    faults: &'a mut Faults,
+    faults: &'a mut ErrorReporter,
     losses: &'a mut LossReport,
     events: &'a mut EventSender,
 }
@@ -123,7 +123,7 @@ impl Agent for Receiver {
             events: &mut self.outbox,
         };
         let mut work = commands;
-        if may_have_arrived(&self.fds, self.transports) {
+        if any_may_be_readable(&self.fds, self.transports) {
             for endpoint in &mut self.endpoints {
                 work += endpoint.poll(&mut self.batch, &mut context);
             }
@@ -156,7 +156,11 @@ impl Agent for Receiver {
 
     /// Without endpoints there is nothing to poll, and the conductor wakes the receiver with each command.
     fn park_multiplier(&self) -> u32 {
-        if self.has_no_work_sources() { REST } else { 1 }
+        if self.has_no_work_sources() {
+            NO_ENDPOINTS_MULTIPLIER
+        } else {
+            1
+        }
     }
 
     fn on_long_park(&mut self) {
@@ -175,7 +179,7 @@ impl Receiver {
     pub fn new(spec: ReceiverSpec) -> Self {
         Self {
             endpoints: Vec::new(),
-            faults: Faults::new(spec.errors),
+            faults: ErrorReporter::new(spec.errors),
             losses: spec.losses,
             outbox: EventSender::new(
                 spec.events,
@@ -185,7 +189,7 @@ impl Receiver {
             commands: spec.commands,
             doorbell: spec.doorbell,
             cycle: spec.cycle,
-            silence_check: Every::new(spec.reresolution_check_interval_ns),
+            silence_check: IntervalTimer::new(spec.reresolution_check_interval_ns),
             batch: ReceiveBatch::new(BATCH),
             fds: Vec::new(),
             transports: 0,

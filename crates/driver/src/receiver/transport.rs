@@ -10,8 +10,8 @@ use super::BATCH;
 use super::direct_receive::StreamPredictor;
 use super::image_connections::FrameOrigin;
 use crate::boundary::{ReceiveTransportSpec, ReceiverCounters, TransportId};
-use crate::faults::Faults;
-use crate::signs::{Signs, Ticket};
+use crate::control_batch::{BatchId, ControlFrameBatch};
+use crate::error_reporter::ErrorReporter;
 
 /// Receive buffer bytes requested per byte in flight. The kernel charges more than the length of a datagram (1.5 times
 /// for an Ethernet-sized one, several times for short ones) and doubles the requested length.
@@ -41,7 +41,7 @@ pub struct ReceiveTransport {
     /// Kernel drop counter at the last check.
     drops: u32,
     /// Queue of repeated status messages.
-    pub(super) control_batch: Signs,
+    pub(super) control_batch: ControlFrameBatch,
     channel: Arc<str>,
 }
 
@@ -72,7 +72,7 @@ impl ReceiveTransport {
             silence_timeout_ns: spec.re_resolution_timeout_ns,
             last_elicited_ns: 0,
             last_received_ns: 0,
-            control_batch: Signs::new(),
+            control_batch: ControlFrameBatch::new(),
             channel,
         }
     }
@@ -109,7 +109,12 @@ impl ReceiveTransport {
 
     /// Grows the receive buffer for `window` bytes in flight. The length at least doubles, to limit the number of calls
     /// when thousands of streams are added.
-    pub(super) fn grow_receive_buffer(&mut self, window: usize, now: Now, faults: &mut Faults) {
+    pub(super) fn grow_receive_buffer(
+        &mut self,
+        window: usize,
+        now: Now,
+        faults: &mut ErrorReporter,
+    ) {
         let wanted = BUFFER_FACTOR * window;
         let Some(requested_length) = self
             .requested_length
@@ -146,7 +151,7 @@ impl ReceiveTransport {
         frame: &[u8],
         now: Now,
         counters: &ReceiverCounters,
-        faults: &mut Faults,
+        faults: &mut ErrorReporter,
     ) -> SendResult {
         match self.transport.send(&[Transmit::to(to, frame)]) {
             Ok(sent) if sent == frame.len() => SendResult::Sent,
@@ -169,12 +174,12 @@ impl ReceiveTransport {
         frame: &[u8],
         now: Now,
         counters: &ReceiverCounters,
-        faults: &mut Faults,
-    ) -> Option<Ticket> {
-        if self.control_batch.are_in_the_way(frame.len(), Some(to)) {
+        faults: &mut ErrorReporter,
+    ) -> Option<BatchId> {
+        if self.control_batch.must_flush_for(frame.len(), Some(to)) {
             self.send_control_batch(now, counters, faults);
         }
-        let is_accepted = self.control_batch.accept(frame.len(), Some(to));
+        let is_accepted = self.control_batch.accepts(frame.len(), Some(to));
         is_accepted.then(|| self.control_batch.add(frame, Some(to), now))
     }
 
@@ -183,7 +188,7 @@ impl ReceiveTransport {
         &mut self,
         now: Now,
         counters: &ReceiverCounters,
-        faults: &mut Faults,
+        faults: &mut ErrorReporter,
     ) {
         let transmit = self.control_batch.transmit();
         let length = transmit.payload.len();
@@ -194,7 +199,7 @@ impl ReceiveTransport {
         if sent < length {
             counters.short_sends.increment();
         }
-        let tried = self.control_batch.went(sent);
+        let tried = self.control_batch.on_sent(sent);
         counters.status_messages_sent.add(tried as i64);
     }
 

@@ -7,7 +7,7 @@
 //!
 //! A window no longer than its fair share is never changed, and no window is changed on a socket without drops.
 
-use crate::every::Every;
+use crate::interval_timer::IntervalTimer;
 
 /// Interval of drop checks.
 const CHECK_INTERVAL_NS: i64 = 1_000_000;
@@ -30,7 +30,7 @@ pub(super) struct WindowThrottle {
     min_window: i32,
     /// Set if a window was above its minimum since the last change.
     has_slack: bool,
-    check: Every,
+    check: IntervalTimer,
     changed_ns: i64,
     /// Wait before windows are doubled to a width that caused drops.
     probe_interval_ns: i64,
@@ -51,7 +51,7 @@ impl Default for WindowThrottle {
             halvings: 0,
             min_window: 0,
             has_slack: false,
-            check: Every::new(CHECK_INTERVAL_NS),
+            check: IntervalTimer::new(CHECK_INTERVAL_NS),
             changed_ns: i64::MIN,
             probe_interval_ns: MIN_PROBE_INTERVAL_NS,
             failed_halvings: u32::MAX,

@@ -61,12 +61,12 @@ impl SenderPublication {
         self.sent_ns = turn.now.nanos;
         // The end of a stream does not wait for others.
         let may_wait = flags == DataHeader::UNFRAGMENTED;
-        let makes_room = may_wait && turn.signs.are_in_the_way(bytes.len(), None);
-        if makes_room || turn.signs.hold(self.sign) {
-            send_signs(turn);
+        let makes_room = may_wait && turn.control_batch.must_flush_for(bytes.len(), None);
+        if makes_room || turn.control_batch.contains(self.queued_heartbeat) {
+            send_control_batch(turn);
         }
-        if may_wait && turn.signs.accept(bytes.len(), None) {
-            self.sign = Some(turn.signs.add(bytes, None, turn.now));
+        if may_wait && turn.control_batch.accepts(bytes.len(), None) {
+            self.queued_heartbeat = Some(turn.control_batch.add(bytes, None, turn.now));
             return;
         }
         let sent = send_frame(bytes, turn);
@@ -76,15 +76,15 @@ impl SenderPublication {
 }
 
 /// Sends the signs of life that were collected, each in a datagram of its own.
-pub(super) fn send_signs(turn: &mut Turn<'_>) {
-    let transmit = turn.signs.transmit();
+pub(super) fn send_control_batch(turn: &mut Turn<'_>) {
+    let transmit = turn.control_batch.transmit();
     let length = transmit.payload.len();
-    let sent = turn.wire.send(&mut [transmit], turn.now, turn.faults);
+    let sent = turn.wire.send(&mut [transmit], turn.now, turn.reporter);
     if sent < length {
         turn.counters.short_sends.increment();
     }
     turn.counters.bytes_sent.add_exclusive(sent as i64);
-    let tried = turn.signs.went(sent);
+    let tried = turn.control_batch.on_sent(sent);
     turn.counters.heartbeats_sent.add(tried as i64);
 }
 
@@ -92,7 +92,7 @@ pub(super) fn send_signs(turn: &mut Turn<'_>) {
 fn send_frame(frame: &[u8], turn: &mut Turn<'_>) -> usize {
     let sent = turn
         .wire
-        .send(&mut [Transmit::connected(frame)], turn.now, turn.faults);
+        .send(&mut [Transmit::connected(frame)], turn.now, turn.reporter);
     if sent < frame.len() {
         turn.counters.short_sends.increment();
     }

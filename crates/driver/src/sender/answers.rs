@@ -56,7 +56,8 @@ impl SenderPublication {
         let limit = self.flow_control.on_status(report, self.limit, now.nanos);
         self.set_limit(limit);
         if self.receivers.take_turned_away() | self.flow_control.take_turned_away() {
-            turn.faults.report_crowd(now, turn.wire.channel());
+            turn.reporter
+                .report_too_many_receivers(now, turn.wire.channel());
         }
         self.receivers_changed();
         if !self.has_initial_connection {

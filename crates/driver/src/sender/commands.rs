@@ -84,7 +84,7 @@ impl Sender {
                 {
                     found
                         .wire()
-                        .change_destination(destination, address, now, &mut self.faults);
+                        .change_destination(destination, address, now, &mut self.reporter);
                 }
             }
         }

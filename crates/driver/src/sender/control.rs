@@ -113,7 +113,7 @@ fn on_error(
     let (session_id, stream_id) = (header.session_id.get(), header.stream_id.get());
     let receiver_id = header.receiver_id.get();
     let destination_id = endpoint.wire().destination_id(receiver_id, source);
-    let may_tell = endpoint.complaints().left(now.nanos) > 0;
+    let may_tell = endpoint.error_frames().available(now.nanos) > 0;
     let Some((publication, _)) = endpoint.addressee(session_id, stream_id, desk) else {
         return;
     };
@@ -123,7 +123,7 @@ fn on_error(
     }
     let id = publication.id();
     if publication.on_error(receiver_id, group_tag, now) {
-        endpoint.complaints().spend(1);
+        endpoint.error_frames().consume(1);
         // Lost when the queue is full, so that a forger of frames cannot fill memory.
         let _ = desk
             .events
@@ -148,7 +148,7 @@ fn on_response_setup(endpoint: &mut SendEndpoint, setup: &ResponseSetup, desk: &
         .addressee(session_id, stream_id, desk)
         .and_then(|(publication, _)| publication.wants_response().then(|| publication.id()));
     if let Some(publication) = asked
-        && endpoint.response_setups().take(desk.now.nanos)
+        && endpoint.response_setups().try_take(desk.now.nanos)
     {
         // When the queue is full the receiver repeats it.
         let _ = desk.events.offer(ConductorEvent::ResponseSetup {
@@ -168,20 +168,20 @@ fn on_rttm(endpoint: &mut SendEndpoint, rttm: &Rttm, source: SocketAddr, desk: &
     let Some((publication, turn)) = endpoint.addressee(session_id, stream_id, desk) else {
         return;
     };
-    if !publication.round_trip_answers.take(now.nanos) {
+    if !publication.rtt_replies.try_take(now.nanos) {
         return;
     }
     let reply = rttm.reply(rttm.receiver_id.get());
     let frame = reply.as_bytes();
     let Turn {
         wire,
-        faults,
+        reporter,
         counters,
         ..
     } = turn;
-    let answered = wire.answer(frame, rttm.receiver_id.get(), source, now, faults);
+    let answered = wire.answer(frame, rttm.receiver_id.get(), source, now, reporter);
     counters.short_sends.add(answered.short);
     // The first is taken already.
     let more = (answered.datagrams - 1).max(0);
-    publication.round_trip_answers.spend(more);
+    publication.rtt_replies.consume(more);
 }

@@ -16,7 +16,7 @@ use taran_net::Transmit;
 
 use super::plan::MAX_RUNS;
 use super::wire::Wire;
-use crate::faults::Faults;
+use crate::error_reporter::ErrorReporter;
 use crate::poll_schedule::Slot;
 
 /// Bytes that wait at most: what one call takes, or little more.
@@ -108,14 +108,19 @@ impl Convoy {
     }
 
     /// Sends those that wait. True if the socket took all of them.
-    pub(super) fn leave(&mut self, wire: &mut Wire, now: Now, faults: &mut Faults) -> bool {
+    pub(super) fn leave(
+        &mut self,
+        wire: &mut Wire,
+        now: Now,
+        reporter: &mut ErrorReporter,
+    ) -> bool {
         let mut batch = [Transmit::connected(&[]); MAX_RUNS];
         let mut begin = 0;
         for (transmit, &(end, segment)) in batch.iter_mut().zip(&self.runs) {
             *transmit = Transmit::connected(&self.bytes[begin..end]).segmented(segment);
             begin = end;
         }
-        let mut accepted = wire.send(&mut batch[..self.runs.len()], now, faults);
+        let mut accepted = wire.send(&mut batch[..self.runs.len()], now, reporter);
         let is_whole = accepted == self.bytes.len();
         for passenger in &mut self.passengers[self.left..] {
             if passenger.length > accepted {

@@ -6,24 +6,24 @@ use std::os::fd::RawFd;
 use taran_core::clock::Now;
 use taran_net::{ReceiveBatch, Transport};
 
-use super::announce::send_signs;
+use super::announce::send_control_batch;
 use super::control;
 use super::convoy::Fate;
 use super::publication::{Company, SenderPublication, Turn};
 use super::wire::Wire;
 use super::{CONTROL_BATCH, CONTROL_BATCHES, Desk};
-use crate::allowance::{Allowance, complaints, response_setups};
 use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SendEndpointSpec};
+use crate::control_batch::ControlFrameBatch;
 use crate::ids::{IdHash, IdMap};
 use crate::poll_schedule::{Activity, AgentLoad, PollSchedule, Slot};
-use crate::signs::Signs;
+use crate::token_bucket::{TokenBucket, error_frames, response_setups};
 
 /// A send endpoint: built by the conductor, owned by the sender.
 #[derive(Debug)]
 pub struct SendEndpoint {
     id: EndpointId,
     wire: Wire,
-    pub(super) signs: Signs,
+    pub(super) control_batch: ControlFrameBatch,
     control: Option<Box<dyn Transport>>,
     publications: PollSchedule<SenderPublication>,
     /// Streams with a lone datagram in the last duty cycle.
@@ -33,8 +33,8 @@ pub struct SendEndpoint {
     addressees: IdMap<(i32, i32), PublicationId>,
     heard_ns: i64,
     re_resolution_timeout_ns: Option<i64>,
-    complaints: Allowance,
-    response_setups: Allowance,
+    error_frames: TokenBucket,
+    response_setups: TokenBucket,
 }
 
 impl SendEndpoint {
@@ -44,7 +44,7 @@ impl SendEndpoint {
         Self {
             id: spec.id,
             wire: Wire::new(spec.data, spec.destination, spec.channel),
-            signs: Signs::new(),
+            control_batch: ControlFrameBatch::new(),
             control: spec.control,
             publications: PollSchedule::default(),
             lone: 0,
@@ -52,7 +52,7 @@ impl SendEndpoint {
             addressees: IdMap::with_hasher(IdHash::new(spec.seed)),
             heard_ns: 0,
             re_resolution_timeout_ns: spec.re_resolution_timeout_ns,
-            complaints: complaints(),
+            error_frames: error_frames(),
             response_setups: response_setups(),
         }
     }
@@ -71,8 +71,8 @@ impl SendEndpoint {
     /// A turn for each publication that sends, and for some that do not. Returns the bytes of data sent.
     pub(super) fn send(&mut self, pace: AgentLoad, desk: &mut Desk<'_>) -> usize {
         let streams = self.publications.len();
-        self.signs
-            .shared_by(if self.wire.is_common() { streams } else { 0 });
+        self.control_batch
+            .set_stream_count(if self.wire.is_common() { streams } else { 0 });
         let company = (streams > 1 && self.wire.is_single()).then_some(Company {
             convoy: desk.convoy,
             lone: 0,
@@ -83,8 +83,8 @@ impl SendEndpoint {
             now: desk.now,
             wire: &mut self.wire,
             counters: desk.counters,
-            faults: desk.faults,
-            signs: &mut self.signs,
+            reporter: desk.reporter,
+            control_batch: &mut self.control_batch,
             spare_trains: &mut desk.spare_trains,
             company,
         };
@@ -116,8 +116,8 @@ impl SendEndpoint {
                 }
             });
         }
-        if turn.signs.are_due(pace == AgentLoad::Idle, turn.now) {
-            send_signs(&mut turn);
+        if turn.control_batch.is_due(pace == AgentLoad::Idle, turn.now) {
+            send_control_batch(&mut turn);
         }
         desk.sending += sending;
         desk.is_held_up |= is_held_up;
@@ -144,7 +144,7 @@ impl SendEndpoint {
                     }
                 }
                 Err(error) => {
-                    desk.faults.report(desk.now, self.wire.channel(), &error);
+                    desk.reporter.report(desk.now, self.wire.channel(), &error);
                     break;
                 }
             }
@@ -207,21 +207,21 @@ impl SendEndpoint {
             now: desk.now,
             wire: &mut self.wire,
             counters: desk.counters,
-            faults: desk.faults,
-            signs: &mut self.signs,
+            reporter: desk.reporter,
+            control_batch: &mut self.control_batch,
             spare_trains: &mut desk.spare_trains,
             company: None,
         };
         Some((publication, turn))
     }
 
-    /// How many complaints of receivers may be told on.
-    pub(super) fn complaints(&mut self) -> &mut Allowance {
-        &mut self.complaints
+    /// How many error_frames of receivers may be told on.
+    pub(super) fn error_frames(&mut self) -> &mut TokenBucket {
+        &mut self.error_frames
     }
 
     /// How many announcements of answers may be passed on.
-    pub(super) fn response_setups(&mut self) -> &mut Allowance {
+    pub(super) fn response_setups(&mut self) -> &mut TokenBucket {
         &mut self.response_setups
     }
 
@@ -241,7 +241,7 @@ impl SendEndpoint {
             self.heard_ns = desk.now.nanos;
         }
         self.wire
-            .on_status(receiver_id, source, desk.now, desk.faults);
+            .on_status(receiver_id, source, desk.now, desk.reporter);
     }
 
     pub(super) fn add(&mut self, mut publication: Box<SenderPublication>, now: Now) {

@@ -35,16 +35,16 @@ use taran_core::queue;
 use taran_net::ReceiveBatch;
 
 use crate::boundary::{ConductorEvent, EventSender, SenderCommand, SenderCounters, poll_commands};
-use crate::every::Every;
-use crate::faults::Faults;
-use crate::lull::Lull;
-use crate::park::{REST, may_have_arrived, wait_for_any};
+use crate::error_reporter::ErrorReporter;
+use crate::interval_timer::IntervalTimer;
+use crate::poll_backoff::PollBackoff;
 use crate::poll_schedule::WorkTracker;
+use crate::socket_wait::{NO_ENDPOINTS_MULTIPLIER, any_may_be_readable, wait_for_any};
 use convoy::Convoy;
 
 pub use endpoint::SendEndpoint;
 pub use flow_control::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};
-pub(crate) use present::MAX_PRESENT;
+pub(crate) use present::MAX_LIVE_ENTRIES;
 pub use publication::SenderPublication;
 pub use stream_log::StreamLog;
 
@@ -89,7 +89,7 @@ pub struct Sender {
     #[expect(clippy::vec_box, reason = "arrives and leaves as a box")]
     endpoints: Vec<Box<SendEndpoint>>,
     counters: SenderCounters,
-    faults: Faults,
+    reporter: ErrorReporter,
     outbox: EventSender,
     commands: queue::Receiver<SenderCommand>,
     doorbell: AgentWaker,
@@ -97,7 +97,7 @@ pub struct Sender {
     /// Duty cycles that sent something.
     cycles_since_poll: u32,
     /// Behind looks at the control sockets that found nothing.
-    silence: Lull,
+    control_backoff: PollBackoff,
     /// A publication that had a turn can send nothing before a receiver says something.
     is_held_up: bool,
     /// The last look did not take all that receivers had said.
@@ -105,7 +105,7 @@ pub struct Sender {
     polled_ns: i64,
     poll_ratio: u32,
     poll_interval_ns: i64,
-    silence_check: Every,
+    silence_check: IntervalTimer,
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
     tempo: WorkTracker,
@@ -118,7 +118,7 @@ pub struct Sender {
 struct Desk<'a> {
     now: Now,
     counters: &'a SenderCounters,
-    faults: &'a mut Faults,
+    reporter: &'a mut ErrorReporter,
     events: &'a mut EventSender,
     spare_trains: usize,
     convoy: &'a mut Convoy,
@@ -159,7 +159,11 @@ impl Agent for Sender {
 
     /// Without endpoints there is nothing to look at, and the conductor rings.
     fn park_multiplier(&self) -> u32 {
-        if self.is_unemployed() { REST } else { 1 }
+        if self.is_unemployed() {
+            NO_ENDPOINTS_MULTIPLIER
+        } else {
+            1
+        }
     }
 
     fn on_long_park(&mut self) {
@@ -178,7 +182,7 @@ impl Sender {
     pub fn new(spec: SenderSpec) -> Self {
         Self {
             endpoints: Vec::new(),
-            faults: Faults::new(spec.errors),
+            reporter: ErrorReporter::new(spec.errors),
             outbox: EventSender::new(
                 spec.events,
                 spec.counters.failed_offers_to_conductor.clone(),
@@ -188,13 +192,13 @@ impl Sender {
             doorbell: spec.doorbell,
             cycle: spec.cycle,
             cycles_since_poll: 0,
-            silence: Lull::new(SILENCE_NS),
+            control_backoff: PollBackoff::new(SILENCE_NS),
             is_held_up: false,
             has_backlog: false,
             polled_ns: i64::MIN,
             poll_ratio: spec.status_poll_ratio,
             poll_interval_ns: spec.status_poll_interval_ns,
-            silence_check: Every::new(spec.reresolution_check_interval_ns),
+            silence_check: IntervalTimer::new(spec.reresolution_check_interval_ns),
             batch: ReceiveBatch::new(CONTROL_BATCH),
             fds: Vec::new(),
             tempo: WorkTracker::default(),
@@ -208,7 +212,7 @@ impl Sender {
         let mut desk = Desk {
             now,
             counters: &self.counters,
-            faults: &mut self.faults,
+            reporter: &mut self.reporter,
             events: &mut self.outbox,
             spare_trains: if self.is_lone { SPARE_TRAINS } else { 0 },
             convoy: &mut self.convoy,
@@ -231,7 +235,7 @@ impl Sender {
             self.cycles_since_poll += 1;
             self.cycles_since_poll >= self.poll_ratio
         } else {
-            !self.silence.lasts(now.nanos) || self.is_held_up
+            !self.control_backoff.is_active(now.nanos) || self.is_held_up
         };
         let is_overdue = now.nanos.saturating_sub(self.polled_ns) > self.poll_interval_ns;
         is_due || self.has_backlog || is_overdue
@@ -244,7 +248,7 @@ impl Sender {
         let mut desk = Desk {
             now,
             counters: &self.counters,
-            faults: &mut self.faults,
+            reporter: &mut self.reporter,
             events: &mut self.outbox,
             spare_trains: 0,
             convoy: &mut self.convoy,
@@ -252,14 +256,14 @@ impl Sender {
             is_held_up: false,
         };
         let mut heard = 0;
-        if may_have_arrived(&self.fds, self.endpoints.len()) {
+        if any_may_be_readable(&self.fds, self.endpoints.len()) {
             for endpoint in &mut self.endpoints {
                 let taken = endpoint.poll_control(&mut self.batch, &mut desk);
                 self.has_backlog |= taken >= CONTROL_BATCHES * CONTROL_BATCH;
                 heard += taken;
             }
         }
-        self.silence.looked(now.nanos, heard > 0);
+        self.control_backoff.on_poll(now.nanos, heard > 0);
         if self.silence_check.is_due(now.nanos) {
             for endpoint in &mut self.endpoints {
                 endpoint.check_heard(&mut desk);

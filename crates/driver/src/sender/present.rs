@@ -2,10 +2,10 @@
 //!
 //! The sender asks this three times: who receives a publication, whom its flow control waits for, and where a channel
 //! sends to. One table answers, with one rule: who is there stays until it was silent for the timeout, and as long as
-//! there are [`MAX_PRESENT`] nobody else is taken. So invented ids can neither fill memory nor push anybody out.
+//! there are [`MAX_LIVE_ENTRIES`] nobody else is taken. So invented ids can neither fill memory nor push anybody out.
 
 /// Most entries of a table that nobody added by command.
-pub(crate) const MAX_PRESENT: usize = 1024;
+pub(crate) const MAX_LIVE_ENTRIES: usize = 1024;
 
 /// Entries that say what they are, and when each was last heard.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl<T> Present<T> {
     /// One that spoke for the first time. Where there are too many, those are shown `gone` that nobody has missed so far.
     /// False if there are too many still.
     pub(super) fn admit(&mut self, what: T, now_ns: i64, gone: impl FnMut(&T)) -> bool {
-        let has_room = self.entries.len() < MAX_PRESENT || self.forget_silent(now_ns, gone);
+        let has_room = self.entries.len() < MAX_LIVE_ENTRIES || self.forget_silent(now_ns, gone);
         self.has_turned_away |= !has_room;
         if has_room {
             self.enter(what, now_ns);
@@ -228,7 +228,7 @@ mod tests {
         for id in 0..10_000 {
             hear(&mut present, id, id / 1000);
         }
-        assert_eq!(present.len(), MAX_PRESENT);
+        assert_eq!(present.len(), MAX_LIVE_ENTRIES);
         assert!(present.take_turned_away() && !present.take_turned_away());
         assert!(present.iter().any(|&id| id == -1));
         // Where some are gone, even if nobody has looked, others are taken.

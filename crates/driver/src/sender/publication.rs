@@ -13,21 +13,21 @@ use taran_net::Transmit;
 use taran_protocol::log::TailSnapshot;
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
-use super::announce::send_signs;
+use super::announce::send_control_batch;
 use super::convoy::{Convoy, Fate, Passenger};
 use super::flow_control::{self, FlowControl};
 use super::plan::{Bounds, MAX_RUNS, Plan, Run};
 use super::present::Present;
 use super::retransmit::Retransmits;
 use super::wire::Wire;
-use crate::allowance::{Allowance, round_trip_answers};
 use crate::boundary::{
     EndpointId, PublicationId, SenderCounters, SenderFlowControlSpec, SenderPublicationSpec,
 };
-use crate::faults::Faults;
+use crate::control_batch::{BatchId, ControlFrameBatch};
+use crate::error_reporter::ErrorReporter;
 use crate::poll_schedule::{IdleUntil, Pollable, Slot};
-use crate::signs::{Signs, Ticket};
 use crate::timestamps::SendTimestamp;
+use crate::token_bucket::{TokenBucket, rtt_replies};
 
 /// Time between SETUPs, and between heartbeats.
 pub(super) const ANNOUNCE_INTERVAL_NS: i64 = 100_000_000;
@@ -55,14 +55,14 @@ pub struct SenderPublication {
     // What happens a few times a second.
     pub(super) setup_sent_ns: i64,
     /// Of its last sign of life, if that was collected.
-    pub(super) sign: Option<Ticket>,
+    pub(super) queued_heartbeat: Option<BatchId>,
     pub(super) is_setup_elicited: bool,
     pub(super) has_receivers: bool,
     pub(super) has_required_receivers: bool,
     /// Ids of those that spoke lately.
     pub(super) receivers: Present<i64>,
     pub(super) retransmits: Retransmits,
-    pub(super) round_trip_answers: Allowance,
+    pub(super) rtt_replies: TokenBucket,
     pub(super) flow_control: Box<dyn FlowControl>,
     pub(super) spies: Vec<Counter>,
     /// Who asked for the SETUP of a response last.
@@ -75,8 +75,8 @@ pub(super) struct Turn<'a> {
     pub(super) now: Now,
     pub(super) wire: &'a mut Wire,
     pub(super) counters: &'a SenderCounters,
-    pub(super) faults: &'a mut Faults,
-    pub(super) signs: &'a mut Signs,
+    pub(super) reporter: &'a mut ErrorReporter,
+    pub(super) control_batch: &'a mut ControlFrameBatch,
     /// Trains beyond its first that a lone publication may send in this duty cycle.
     pub(super) spare_trains: &'a mut usize,
     /// Where lone datagrams may wait for those of others.
@@ -123,7 +123,7 @@ impl Turn<'_> {
     pub(super) fn send_convoy(&mut self) {
         if let Some(company) = &mut self.company
             && company.convoy.waits()
-            && !company.convoy.leave(self.wire, self.now, self.faults)
+            && !company.convoy.leave(self.wire, self.now, self.reporter)
         {
             self.counters.short_sends.increment();
         }
@@ -170,13 +170,13 @@ impl SenderPublication {
             is_alone: false,
             is_held_up: false,
             setup_sent_ns: 0,
-            sign: None,
+            queued_heartbeat: None,
             is_setup_elicited: false,
             has_receivers: false,
             has_required_receivers: false,
             receivers: Present::up_to(spec.connection_timeout_ns),
             retransmits: Retransmits::new(spec.retransmit, spec.log.term_length()),
-            round_trip_answers: round_trip_answers(),
+            rtt_replies: rtt_replies(),
             flow_control,
             spies: Vec::new(),
             peer: None,
@@ -260,7 +260,7 @@ impl SenderPublication {
         let plan = match Plan::scan(term, offset, bounds) {
             Ok(plan) => plan,
             Err(error) => {
-                turn.faults
+                turn.reporter
                     .report_corrupt(turn.now, turn.wire.channel(), &error);
                 return Train::NONE;
             }
@@ -272,8 +272,8 @@ impl SenderPublication {
             }
             return Train::NONE;
         }
-        if turn.signs.hold(self.sign) {
-            send_signs(turn);
+        if turn.control_batch.contains(self.queued_heartbeat) {
+            send_control_batch(turn);
         }
         stamp(self.spec.send_timestamp.as_ref(), &plan, term);
         if !self.is_alone && turn.takes_along(&plan, term) {
@@ -457,14 +457,14 @@ pub(super) fn transmit(plan: &Plan, term: &Region, turn: &mut Turn<'_>) -> usize
     };
     match plan.runs() {
         [] => 0,
-        [run] => turn.wire.send(&mut [of_run(run)], turn.now, turn.faults),
+        [run] => turn.wire.send(&mut [of_run(run)], turn.now, turn.reporter),
         runs => {
             let mut batch = [Transmit::connected(&[]); MAX_RUNS];
             for (transmit, run) in batch.iter_mut().zip(runs) {
                 *transmit = of_run(run);
             }
             turn.wire
-                .send(&mut batch[..runs.len()], turn.now, turn.faults)
+                .send(&mut batch[..runs.len()], turn.now, turn.reporter)
         }
     }
 }

@@ -11,8 +11,8 @@ mod wanted;
 
 use self::wanted::{Added, Wanted};
 use super::plan::TURN_BYTES;
-use crate::allowance::Allowance;
 use crate::boundary::RetransmitSpec;
+use crate::token_bucket::TokenBucket;
 
 pub(super) use self::wanted::Stretch;
 
@@ -53,7 +53,7 @@ pub(super) struct Retransmits {
     /// What was sent again just now. Of one receiver, who misses one thing at a time, the last answer is kept.
     answered: Vec<Answered>,
     spec: RetransmitSpec,
-    allowance: Allowance,
+    bucket: TokenBucket,
 }
 
 #[derive(Debug)]
@@ -73,14 +73,14 @@ impl Retransmits {
                 max_actions,
                 ..spec
             },
-            allowance: Allowance::new(per_second, per_second),
+            bucket: TokenBucket::new(per_second, per_second),
         }
     }
 
     /// So many bytes of the stream went out for the first time.
     #[inline]
     pub(super) fn sent(&mut self, bytes: usize) {
-        self.allowance.earn(REPEATS * bytes as i64);
+        self.bucket.refill(REPEATS * bytes as i64);
     }
 
     pub(super) fn on_nak(&mut self, asked: Stretch, now_ns: i64) -> Verdict {
@@ -90,7 +90,7 @@ impl Retransmits {
         let delay_ns = self.spec.delay_ns + i64::from(self.spec.delay_ns > 0);
         match self.wanted.add(asked, now_ns + delay_ns) {
             Added::Nothing => Verdict::Suppressed,
-            Added::Something if self.allowance.left(now_ns) > 0 => Verdict::Accepted,
+            Added::Something if self.bucket.available(now_ns) > 0 => Verdict::Accepted,
             Added::Something | Added::Crowded => Verdict::Overflow,
         }
     }
@@ -118,7 +118,7 @@ impl Retransmits {
         if self.wanted.is_empty() {
             return;
         }
-        let mut budget = i64::from(TURN_BYTES).min(self.allowance.left(now_ns));
+        let mut budget = i64::from(TURN_BYTES).min(self.bucket.available(now_ns));
         for _ in 0..self.wanted.len() {
             if budget <= 0 {
                 return;
@@ -135,7 +135,7 @@ impl Retransmits {
                 continue;
             }
             // The body of padding is not sent.
-            self.allowance.spend(advanced.min(i64::from(TURN_BYTES)));
+            self.bucket.consume(advanced.min(i64::from(TURN_BYTES)));
             self.wanted.sent(next, advanced);
             if let Resent::Stuck(_) = outcome {
                 self.wanted.give_up(next.position + advanced);

@@ -8,7 +8,7 @@ use taran_net::{Transmit, Transport};
 
 use super::destinations::Destinations;
 use crate::boundary::{Destination, SendDestination};
-use crate::faults::Faults;
+use crate::error_reporter::ErrorReporter;
 
 /// A socket and who is behind it.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Wire {
         &mut self,
         batch: &mut [Transmit<'_>],
         now: Now,
-        faults: &mut Faults,
+        reporter: &mut ErrorReporter,
     ) -> usize {
         let sent = match &mut self.way {
             Way::Connected => self.transport.send(batch),
@@ -84,14 +84,14 @@ impl Wire {
             Way::Many(destinations) => {
                 let (transport, channel) = (self.transport.as_mut(), &self.channel);
                 return destinations.send(transport, batch, now.nanos, |error| {
-                    faults.report(now, channel, error);
+                    reporter.report(now, channel, error);
                 });
             }
         };
         match sent {
             Ok(accepted) => accepted,
             Err(error) => {
-                faults.report(now, &self.channel, &error);
+                reporter.report(now, &self.channel, &error);
                 0
             }
         }
@@ -104,21 +104,21 @@ impl Wire {
         receiver_id: i64,
         source: SocketAddr,
         now: Now,
-        faults: &mut Faults,
+        reporter: &mut ErrorReporter,
     ) -> Answered {
         let mut answered = Answered::default();
         if let Way::Many(destinations) = &self.way {
             for address in destinations.addresses_of(receiver_id, source) {
                 let sent = self.transport.send(&[Transmit::to(address, frame)]);
                 answered.count(sent.unwrap_or_else(|error| {
-                    faults.report(now, &self.channel, &error);
+                    reporter.report(now, &self.channel, &error);
                     0
                 }));
             }
             return answered;
         }
         self.speak_to(Some(source));
-        answered.count(self.send(&mut [Transmit::connected(frame)], now, faults));
+        answered.count(self.send(&mut [Transmit::connected(frame)], now, reporter));
         answered
     }
 
@@ -128,7 +128,7 @@ impl Wire {
         destination: Option<i64>,
         address: SocketAddr,
         now: Now,
-        faults: &mut Faults,
+        reporter: &mut ErrorReporter,
     ) {
         match (&mut self.way, destination) {
             (Way::Many(destinations), Some(id)) => destinations.readdress(id, address),
@@ -137,7 +137,7 @@ impl Wire {
                 if let Err(error) = self.transport.connect(address) {
                     // The way there may open later, and nobody connects again: the name means this address by now.
                     self.way = Way::One(address);
-                    faults.report(now, &self.channel, &error);
+                    reporter.report(now, &self.channel, &error);
                 }
             }
             (Way::Many(_) | Way::Learned(_), None)
@@ -180,12 +180,12 @@ impl Wire {
         receiver_id: i64,
         source: SocketAddr,
         now: Now,
-        faults: &mut Faults,
+        reporter: &mut ErrorReporter,
     ) {
         if let Way::Many(destinations) = &mut self.way {
             destinations.on_status(receiver_id, source, now.nanos);
             if destinations.take_turned_away() {
-                faults.report_crowd(now, &self.channel);
+                reporter.report_too_many_receivers(now, &self.channel);
             }
         }
     }

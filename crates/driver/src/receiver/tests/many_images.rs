@@ -348,7 +348,7 @@ fn nak_is_sent_after_queued_status_message() {
         let endpoint = &mut fixture.receiver.endpoints[0];
         let queued = endpoint.image(IMAGE).and_then(|image| image.queued_status);
         let transport = endpoint.transports().next();
-        transport.is_some_and(|transport| transport.control_batch.hold(queued))
+        transport.is_some_and(|transport| transport.control_batch.contains(queued))
     });
     assert!(waits.is_some());
     // The range before it is missing, and NAKed in the second cycle.

@@ -320,8 +320,8 @@ mod forger {
             let limit = stream.missing + i64::from(TERM / 2);
             let mut now_ns = 0;
             // The allowance is gone before.
-            retransmits.allowance.left(0);
-            retransmits.allowance.spend(PER_SECOND_MIN);
+            retransmits.bucket.available(0);
+            retransmits.bucket.consume(PER_SECOND_MIN);
             for turn in 0..20_000 {
                 now_ns += TURN_NS;
                 let oldest = head - WINDOW;

@@ -287,8 +287,10 @@ fn who_goes_on_says_what_was_collected_first() {
     let collected = (0..4_000).find(|_| {
         assert_eq!(heartbeats(&rig.working(), 0), 0);
         let endpoint = &mut rig.sender.endpoints[0];
-        let sign = endpoint.publication(PUBLICATION).and_then(|it| it.sign);
-        endpoint.signs.hold(sign)
+        let queued = endpoint
+            .publication(PUBLICATION)
+            .and_then(|it| it.queued_heartbeat);
+        endpoint.control_batch.contains(queued)
     });
     assert!(collected.is_some());
     rig.publish(320);

@@ -29,8 +29,8 @@ use super::super::failure::Failure;
 use super::preferred;
 use super::resolver::Resolution;
 use crate::context::GossipSettings;
+use crate::error_reporter::ErrorReporter;
 use crate::event_log::EventLog;
-use crate::faults::Faults;
 
 /// Interval between polls of the socket and the timers.
 const WORK_INTERVAL_NS: i64 = 10_000_000;
@@ -97,7 +97,7 @@ impl Gossip {
         counters: &mut Counters,
         now: Now,
     ) -> Result<Self, Failure> {
-        let faults = Faults::new(errors.clone());
+        let faults = ErrorReporter::new(errors.clone());
         let socket = Socket::new(transport, settings.mtu, counted.short_sends, faults);
         let neighbor_count = counters.resolver_neighbors(socket.local_address())?;
         let cache_size = counters.resolver_cache_entries(&settings.name)?;

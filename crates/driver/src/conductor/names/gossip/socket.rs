@@ -7,7 +7,7 @@ use taran_core::counters::Counter;
 use taran_net::{Datagram, ReceiveBatch, Transmit, Transport};
 use taran_protocol::frame::{ResolutionEntry, write_resolution};
 
-use crate::faults::Faults;
+use crate::error_reporter::ErrorReporter;
 
 /// Maximum number of datagrams per receive call; traffic is low.
 const DATAGRAMS: usize = 8;
@@ -19,7 +19,7 @@ pub(super) struct Socket {
     inbox: ReceiveBatch,
     outbox: Box<[u8]>,
     short_sends: Counter,
-    faults: Faults,
+    faults: ErrorReporter,
 }
 
 impl Socket {
@@ -28,7 +28,7 @@ impl Socket {
         transport: Box<dyn Transport>,
         mtu: usize,
         short_sends: Counter,
-        faults: Faults,
+        faults: ErrorReporter,
     ) -> Self {
         Self {
             transport,

@@ -1,14 +1,14 @@
-//! What an agent does once in a while, in a duty cycle of its own choice.
+//! Timer that an agent polls in its duty cycle.
 
-/// Is due once in each interval.
+/// Timer that expires once per interval.
 #[derive(Debug)]
-pub(crate) struct Every {
+pub(crate) struct IntervalTimer {
     interval_ns: i64,
     last_ns: i64,
 }
 
-impl Every {
-    /// Zero: never.
+impl IntervalTimer {
+    /// Returns a timer that expires immediately, and then once per interval; never if the interval is zero.
     pub(crate) fn new(interval_ns: i64) -> Self {
         Self {
             interval_ns,
@@ -16,7 +16,7 @@ impl Every {
         }
     }
 
-    /// True at once, and when the interval has passed since it was true last.
+    /// Returns true once per interval, and restarts the timer then.
     pub(crate) fn is_due(&mut self, now_ns: i64) -> bool {
         let is_due =
             self.interval_ns > 0 && now_ns.saturating_sub(self.last_ns) >= self.interval_ns;
@@ -32,11 +32,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn once_in_each_interval() {
-        let mut every = Every::new(10);
-        let due: Vec<i64> = (-5..40).filter(|&now_ns| every.is_due(now_ns)).collect();
+    fn is_due_is_true_once_per_interval() {
+        let mut timer = IntervalTimer::new(10);
+        let due: Vec<i64> = (-5..40).filter(|&now_ns| timer.is_due(now_ns)).collect();
         assert_eq!(due, [-5, 5, 15, 25, 35]);
-        let mut never = Every::new(0);
+        let mut never = IntervalTimer::new(0);
         assert!((0..40).all(|now_ns| !never.is_due(now_ns)));
     }
 }
