@@ -1,16 +1,15 @@
-//! What every network must do, as one suite that runs against each of them.
+//! The conformance suite of [`Network`] implementations.
 //!
-//! A backend's tests call [`run`] and pass when it returns. The suite panics with the broken rule otherwise; it has no
-//! other use.
+//! The tests of a backend call [`run`]. The suite panics with the violated rule.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::{NetError, Network, ReceiveBatch, SocketSpec, Transmit, Transport};
 
-/// Turns without progress after which something is held to be lost.
-const PATIENCE: usize = 20_000;
+/// Polls without progress after which a datagram counts as lost.
+const MAX_POLLS: usize = 20_000;
 
-/// Runs the suite on transports bound to `address`, an address of `network`. `settle` lets a little time pass, real or
+/// Runs the suite on transports bound to `address`, an address of `network`. `settle` lets a short time pass, real or
 /// virtual.
 pub fn run(network: &mut dyn Network, address: IpAddr, settle: &mut dyn FnMut()) {
     let mut suite = Suite {
@@ -19,13 +18,13 @@ pub fn run(network: &mut dyn Network, address: IpAddr, settle: &mut dyn FnMut())
         settle,
     };
     suite.addresses();
-    suite.knowledge_of_the_machine();
-    suite.lone_datagrams();
-    suite.nothing_to_do();
+    suite.limits_and_interfaces();
+    suite.single_datagrams();
+    suite.empty_batches();
     suite.missing_destination();
     suite.connected_pair();
     suite.new_peer();
-    suite.trains();
+    suite.segmented();
     suite.parts();
     suite.largest_datagrams();
     suite.too_long_datagram();
@@ -62,7 +61,7 @@ impl Suite<'_> {
     }
 
     /// Receives `count` datagrams, in batches of `slots`.
-    fn collect_by(
+    fn collect_in_batches(
         &mut self,
         transport: &mut dyn Transport,
         count: usize,
@@ -70,7 +69,7 @@ impl Suite<'_> {
     ) -> Vec<Arrived> {
         let mut batch = ReceiveBatch::new(slots);
         let mut arrived = Vec::new();
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_POLLS {
             if arrived.len() >= count {
                 break;
             }
@@ -89,12 +88,12 @@ impl Suite<'_> {
                 (self.settle)();
             }
         }
-        assert_eq!(arrived.len(), count, "all datagrams arrive, and once");
+        assert_eq!(arrived.len(), count, "every datagram arrives once");
         arrived
     }
 
     fn collect(&mut self, transport: &mut dyn Transport, count: usize) -> Vec<Arrived> {
-        self.collect_by(transport, count, 8)
+        self.collect_in_batches(transport, count, 8)
     }
 
     fn addresses(&mut self) {
@@ -105,7 +104,7 @@ impl Suite<'_> {
         assert_ne!(
             first.local_address(),
             second.local_address(),
-            "each its own"
+            "addresses differ"
         );
         assert_eq!(first.peer(), None);
 
@@ -126,7 +125,7 @@ impl Suite<'_> {
         }
     }
 
-    fn knowledge_of_the_machine(&mut self) {
+    fn limits_and_interfaces(&mut self) {
         let limits = must(self.network.buffer_limits());
         assert!(limits.default.send > 0 && limits.default.receive > 0);
         assert!(
@@ -154,7 +153,7 @@ impl Suite<'_> {
         self.growing_buffers(&spec);
     }
 
-    /// What a buffer has is never taken from it.
+    /// A buffer never shrinks.
     fn growing_buffers(&mut self, spec: &SocketSpec) {
         let mut socket = self.open(spec);
         let at_first = socket.buffer_lengths();
@@ -169,7 +168,7 @@ impl Suite<'_> {
         assert!(socket.buffer_lengths().receive >= grown.receive);
     }
 
-    fn lone_datagrams(&mut self) {
+    fn single_datagrams(&mut self) {
         let mut left = self.open_any();
         let mut right = self.open_any();
         for text in [&b"first"[..], b"second", b"x"] {
@@ -188,12 +187,15 @@ impl Suite<'_> {
         }
     }
 
-    fn nothing_to_do(&mut self) {
+    fn empty_batches(&mut self) {
         let mut transport = self.open_any();
         let mut batch = ReceiveBatch::new(2);
         batch.push(transport.local_address(), None, b"old");
         assert_eq!(must(transport.receive(&mut batch)), 0);
-        assert!(batch.is_empty(), "what the batch held before is forgotten");
+        assert!(
+            batch.is_empty(),
+            "the old contents of the batch are cleared"
+        );
         assert_eq!(must(transport.send(&[])), 0);
         let own = transport.local_address();
         assert_eq!(must(transport.send(&[Transmit::to(own, b"")])), 0);
@@ -211,14 +213,14 @@ impl Suite<'_> {
         assert_eq!(
             must(transport.send(&batch)),
             4,
-            "what comes before is accepted"
+            "the datagrams before the faulty one are accepted"
         );
         assert_eq!(self.collect(&mut *transport, 1), [(own, b"kept".to_vec())]);
     }
 
     fn connected_pair(&mut self) {
         let mut server = self.open_any();
-        let mut stranger = self.open_any();
+        let mut third = self.open_any();
         let mut client = self.open_to(&*server);
         assert_eq!(client.peer(), Some(server.local_address()));
         let client_address = client.local_address();
@@ -235,19 +237,19 @@ impl Suite<'_> {
         assert_eq!(self.collect(&mut *server, 2), expected);
 
         assert_eq!(
-            must(client.send(&[Transmit::to(stranger.local_address(), b"aside")])),
+            must(client.send(&[Transmit::to(third.local_address(), b"aside")])),
             5
         );
         assert_eq!(
-            self.collect(&mut *stranger, 1),
+            self.collect(&mut *third, 1),
             [(client_address, b"aside".to_vec())]
         );
 
-        must(stranger.send(&[Transmit::to(client_address, b"unheard")]));
-        must(server.send(&[Transmit::to(client_address, b"heard")]));
+        must(third.send(&[Transmit::to(client_address, b"stray")]));
+        must(server.send(&[Transmit::to(client_address, b"valid")]));
         assert_eq!(
             self.collect(&mut *client, 1),
-            [(server.local_address(), b"heard".to_vec())]
+            [(server.local_address(), b"valid".to_vec())]
         );
     }
 
@@ -261,15 +263,15 @@ impl Suite<'_> {
         assert_eq!(client.local_address(), own, "the local address stays");
         must(client.send(&[Transmit::connected(b"to the second")]));
         self.collect(&mut *second, 1);
-        must(first.send(&[Transmit::to(own, b"unheard")]));
-        must(second.send(&[Transmit::to(own, b"heard")]));
+        must(first.send(&[Transmit::to(own, b"stray")]));
+        must(second.send(&[Transmit::to(own, b"valid")]));
         assert_eq!(
             self.collect(&mut *client, 1),
-            [(second.local_address(), b"heard".to_vec())]
+            [(second.local_address(), b"valid".to_vec())]
         );
     }
 
-    fn trains(&mut self) {
+    fn segmented(&mut self) {
         for (length, segment_size) in [
             (10, 4),
             (4_224, 1_408),
@@ -281,11 +283,11 @@ impl Suite<'_> {
             let mut receiver = self.open_any();
             let mut sender = self.open_to(&*receiver);
             let payload = pattern(length);
-            let train = Transmit::connected(&payload).segmented(segment_size);
+            let run = Transmit::connected(&payload).segmented(segment_size);
             assert_eq!(
-                must(sender.send(&[train])),
+                must(sender.send(&[run])),
                 length,
-                "a train of {length} bytes by {segment_size}"
+                "a run of {length} bytes by {segment_size}"
             );
             let arrived = self.collect(&mut *receiver, length.div_ceil(segment_size));
             let expected = payload.chunks(segment_size);
@@ -293,7 +295,7 @@ impl Suite<'_> {
                 assert_eq!(*source, sender.local_address());
                 assert_eq!(
                     datagram, expected,
-                    "in a train of {length} bytes by {segment_size}"
+                    "in a run of {length} bytes by {segment_size}"
                 );
             }
         }
@@ -312,7 +314,7 @@ impl Suite<'_> {
             let payload = pattern(length);
             must(sender.send(&[Transmit::connected(&payload)]));
             let mut received = None;
-            for _ in 0..PATIENCE {
+            for _ in 0..MAX_POLLS {
                 received = must(receiver.receive_parts(&mut head, &mut rest));
                 if received.is_some() {
                     break;
@@ -328,16 +330,16 @@ impl Suite<'_> {
             assert_eq!(&head[..first.len()], first, "of {length} bytes");
             assert_eq!(&rest[..behind.len()], behind, "of {length} bytes");
         }
-        self.train_in_parts(&mut *sender, &mut *receiver);
+        self.segmented_parts(&mut *sender, &mut *receiver);
     }
 
-    /// As a whole where trains are handed over, or datagram by datagram.
-    fn train_in_parts(&mut self, sender: &mut dyn Transport, receiver: &mut dyn Transport) {
+    /// A batch arrives as a whole if the backend coalesces, else datagram by datagram.
+    fn segmented_parts(&mut self, sender: &mut dyn Transport, receiver: &mut dyn Transport) {
         let (mut head, mut rest) = ([0; 32], vec![0; 65_504]);
         let payload = pattern(10_000);
         must(sender.send(&[Transmit::connected(&payload).segmented(1_408)]));
         let mut arrived = Vec::new();
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_POLLS {
             let Some(received) = must(receiver.receive_parts(&mut head, &mut rest)) else {
                 (self.settle)();
                 continue;
@@ -399,7 +401,7 @@ impl Suite<'_> {
         assert_eq!(
             must(sender.send(&batch)),
             6,
-            "what comes before is accepted"
+            "the datagrams before the faulty one are accepted"
         );
         must(sender.send(&[Transmit::connected(b"behind")]));
         let arrived = self.collect(&mut *receiver, 2);
@@ -445,7 +447,7 @@ impl Suite<'_> {
             let payload = pattern(150 * 32);
             let batch: Vec<_> = payload.chunks(32).map(Transmit::connected).collect();
             assert_eq!(must(sender.send(&batch)), payload.len());
-            let arrived = self.collect_by(&mut *receiver, 150, slots);
+            let arrived = self.collect_in_batches(&mut *receiver, 150, slots);
             assert!(
                 arrived
                     .iter()
@@ -471,7 +473,7 @@ impl Suite<'_> {
                 0,
                 "a refused connection is no error"
             );
-            must(sender.send(&[Transmit::connected(b"unheard")]));
+            must(sender.send(&[Transmit::connected(b"stray")]));
             (self.settle)();
         }
         for _ in 0..20 {
@@ -479,11 +481,11 @@ impl Suite<'_> {
         }
         let mut reopened = self.open(&SocketSpec::bound(address));
         assert_eq!(
-            must(sender.send(&[Transmit::connected(b"heard")])),
+            must(sender.send(&[Transmit::connected(b"valid")])),
             5,
-            "old news costs no datagram"
+            "an earlier ICMP error costs no datagram"
         );
-        assert_eq!(self.collect(&mut *reopened, 1)[0].1, b"heard");
+        assert_eq!(self.collect(&mut *reopened, 1)[0].1, b"valid");
         must(reopened.send(&[Transmit::to(sender.local_address(), b"back")]));
         assert_eq!(self.collect(&mut *sender, 1)[0].1, b"back");
     }
@@ -494,8 +496,8 @@ impl Suite<'_> {
         let payload = pattern(1_024 * 1_408);
         let mut accepted = 0;
         for _ in 0..8 {
-            let train = Transmit::connected(&payload).segmented(1_408);
-            let bytes = must(sender.send(&[train]));
+            let run = Transmit::connected(&payload).segmented(1_408);
+            let bytes = must(sender.send(&[run]));
             assert_eq!(bytes % 1_408, 0, "only whole datagrams are accepted");
             accepted += bytes / 1_408;
         }

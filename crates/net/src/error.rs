@@ -1,18 +1,18 @@
-//! What can go wrong in a network, with the address or the option that it went wrong for.
+//! Errors of networks and transports, each with the address or option concerned.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 /// An error of a [`Network`](crate::Network) or a [`Transport`](crate::Transport).
 ///
-/// A full socket buffer, an interrupted call and a refused connection are not errors: they are zero bytes.
+/// A full socket buffer, an interrupted call and a refused connection are not errors: the call reports zero bytes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
-    /// The system gave no socket.
+    /// The system refused to create a socket.
     #[error("cannot open a UDP socket for {bind}: {source}")]
     Open {
-        /// The address it was to be bound to.
+        /// The address to bind to.
         bind: SocketAddr,
         /// The system's reason.
         source: io::Error,
@@ -24,12 +24,12 @@ pub enum NetError {
         option: &'static str,
         /// The value that was asked for.
         value: i64,
-        /// The address that the socket is, or was to be, bound to.
+        /// The address that the socket is bound to, or will be bound to.
         bind: SocketAddr,
         /// The system's reason.
         source: io::Error,
     },
-    /// The local address cannot be had: in use, or not of this machine.
+    /// The local address is in use, or is not an address of this machine.
     #[error("cannot bind a UDP socket to {address}: {source}")]
     Bind {
         /// The address asked for.
@@ -47,24 +47,24 @@ pub enum NetError {
         /// The system's reason.
         source: io::Error,
     },
-    /// A multicast group was not joined.
+    /// Joining a multicast group failed.
     #[error("cannot join multicast group {group} on interface {interface}: {source}")]
     Join {
         /// The group.
         group: IpAddr,
-        /// The address of the interface it was to be joined on.
+        /// The address of the interface to join on.
         interface: IpAddr,
         /// The system's reason.
         source: io::Error,
     },
-    /// A datagram was not sent, for another reason than a full buffer.
+    /// A datagram was not sent, for a reason other than a full buffer.
     #[error("cannot send {length} bytes from {local} to {destination}: {source}")]
     Send {
         /// The local address.
         local: SocketAddr,
-        /// Where the datagram was to go.
+        /// The destination of the datagram.
         destination: SocketAddr,
-        /// Its length.
+        /// Length of the datagram in bytes.
         length: usize,
         /// The system's reason.
         source: io::Error,
@@ -75,7 +75,7 @@ pub enum NetError {
         /// The local address.
         local: SocketAddr,
     },
-    /// Nothing could be received, for another reason than that nothing was there.
+    /// Receiving failed, for a reason other than an empty buffer.
     #[error("cannot receive at {local}: {source}")]
     Receive {
         /// The local address.
@@ -83,10 +83,10 @@ pub enum NetError {
         /// The system's reason.
         source: io::Error,
     },
-    /// The system did not say which interfaces or limits it has.
+    /// A query of the system (interfaces, limits, addresses) failed.
     #[error("cannot find out {what}: {source}")]
     Query {
-        /// What was asked.
+        /// The subject of the query.
         what: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -94,7 +94,7 @@ pub enum NetError {
 }
 
 impl NetError {
-    /// The system's reason, where the system was asked.
+    /// Returns the system's error, if the error comes from the system.
     #[must_use]
     pub fn io(&self) -> Option<&io::Error> {
         match self {
@@ -110,7 +110,7 @@ impl NetError {
         }
     }
 
-    /// True if a port or an address was asked for that another socket has.
+    /// Returns true if the requested address or port belongs to another socket.
     #[must_use]
     pub fn is_address_in_use(&self) -> bool {
         self.io()

@@ -1,4 +1,4 @@
-//! A network in which a filter decides, datagram by datagram, what passes.
+//! A network decorator that drops the datagrams that a filter rejects.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -10,16 +10,16 @@ use crate::{
     SocketSpec, Transmit, Transport,
 };
 
-/// Decides what passes. One decides for all transports of a network in one direction.
+/// Decides which datagrams pass. One filter serves all transports of a network in one direction.
 pub trait DatagramFilter: Send + Debug {
-    /// Whether this datagram passes. What does not pass is lost without anybody being told.
+    /// Returns true if this datagram passes. A rejected datagram is dropped silently.
     fn admits(&mut self, datagram: &[u8]) -> bool;
 }
 
-/// Shared by transports that may be on different threads. Nobody pays for it who does not filter.
+/// Shared by transports that may be on different threads. A direction without a filter takes no lock.
 type Shared = Option<Arc<Mutex<dyn DatagramFilter>>>;
 
-/// A network whose datagrams pass filters: a test aid, because a datagram costs a lock and trains are cut up.
+/// A network whose datagrams pass filters. A test aid: each datagram costs a lock, and runs are split up.
 #[derive(Debug)]
 pub struct Filtered<N> {
     network: N,
@@ -28,7 +28,7 @@ pub struct Filtered<N> {
 }
 
 impl<N: Network> Filtered<N> {
-    /// Wraps `network`; a direction without a filter is left alone.
+    /// Wraps `network`; a direction without a filter is not changed.
     #[must_use]
     pub fn new<I, O>(network: N, incoming: Option<I>, outgoing: Option<O>) -> Self
     where
@@ -75,7 +75,8 @@ fn lock<'a>(
 }
 
 impl Transport for FilteredTransport {
-    /// One datagram at a time: what was asked about must then be sent or lost, and not be asked about again.
+    /// Sends one datagram at a time: a datagram that the filter has seen must be sent or dropped, and not offered to
+    /// the filter again.
     fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
         let Some(filter) = &self.outgoing else {
             return self.inner.send(batch);
@@ -130,7 +131,7 @@ impl Transport for FilteredTransport {
         self.inner.raw_fd()
     }
 
-    /// All goes through a batch.
+    /// All datagrams pass through a batch, so parts are not supported.
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             receives_parts: false,
@@ -163,11 +164,11 @@ mod tests {
     use super::*;
     use crate::{SocketNetwork, conformance, wait};
 
-    /// Lets every datagram but each third one pass.
+    /// Drops every third datagram.
     #[derive(Debug, Default)]
-    struct Thirds(usize);
+    struct DropEveryThird(usize);
 
-    impl DatagramFilter for Thirds {
+    impl DatagramFilter for DropEveryThird {
         fn admits(&mut self, _datagram: &[u8]) -> bool {
             self.0 += 1;
             !self.0.is_multiple_of(3)
@@ -175,9 +176,9 @@ mod tests {
     }
 
     #[derive(Debug)]
-    struct Everything;
+    struct AdmitAll;
 
-    impl DatagramFilter for Everything {
+    impl DatagramFilter for AdmitAll {
         fn admits(&mut self, _datagram: &[u8]) -> bool {
             true
         }
@@ -187,18 +188,18 @@ mod tests {
         SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
     }
 
-    /// The first bytes of what arrives when ten datagrams are sent as one train.
+    /// Sends ten datagrams as one batch; returns the first byte of each that arrives.
     fn exchange(incoming: bool, outgoing: bool) -> Vec<u8> {
-        let thirds = |wanted: bool| wanted.then(Thirds::default);
-        let mut network = Filtered::new(SocketNetwork::new(), thirds(incoming), thirds(outgoing));
+        let filter = |wanted: bool| wanted.then(DropEveryThird::default);
+        let mut network = Filtered::new(SocketNetwork::new(), filter(incoming), filter(outgoing));
         let mut receiver = network.open(&SocketSpec::bound(any())).unwrap();
         let peer = receiver.local_address();
         let mut sender = network
             .open(&SocketSpec::bound(any()).connected(peer))
             .unwrap();
         let payload: Vec<u8> = (0..10).flat_map(|n| [n; 8]).collect();
-        let train = Transmit::connected(&payload).segmented(8);
-        assert_eq!(sender.send(&[train]).unwrap(), payload.len());
+        let run = Transmit::connected(&payload).segmented(8);
+        assert_eq!(sender.send(&[run]).unwrap(), payload.len());
         let mut batch = ReceiveBatch::new(16);
         let mut arrived = Vec::new();
         while !arrived.contains(&9) {
@@ -210,18 +211,18 @@ mod tests {
     }
 
     #[test]
-    fn what_a_filter_refuses_is_lost_in_its_direction() {
+    fn filter_drops_rejected_datagrams_in_its_direction() {
         assert_eq!(exchange(false, false), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         assert_eq!(exchange(true, false), [0, 1, 3, 4, 6, 7, 9]);
         assert_eq!(exchange(false, true), [0, 1, 3, 4, 6, 7, 9]);
     }
 
     #[test]
-    fn a_filter_that_admits_everything_changes_nothing() {
+    fn filter_that_admits_everything_conforms() {
         let network = SocketNetwork::new();
         let mut settle = || std::thread::sleep(Duration::from_millis(1));
         conformance::run(
-            &mut Filtered::new(network, Some(Everything), Some(Everything)),
+            &mut Filtered::new(network, Some(AdmitAll), Some(AdmitAll)),
             Ipv4Addr::LOCALHOST.into(),
             &mut settle,
         );

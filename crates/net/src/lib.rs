@@ -2,8 +2,9 @@
 //!
 //! A datagram is data, not a call: [`Transmit`] describes what to send (destination, bytes, segment size) and
 //! [`ReceiveBatch`] what has arrived (source, bytes, stride, timestamp). [`Transport`] moves batches of them,
-//! [`Network`] opens transports and knows the machine. [`SocketNetwork`] is the kernel's UDP. [`Faulty`] makes any network
-//! lose, repeat and reorder; [`Filtered`] asks for each datagram whether it may pass.
+//! [`Network`] opens transports and reports the machine's interfaces and buffer limits. [`SocketNetwork`] uses the
+//! kernel's UDP sockets. [`Faulty`] wraps a network and loses, duplicates and reorders datagrams; [`Filtered`] wraps
+//! one and drops the datagrams that a filter rejects.
 
 #[doc(hidden)]
 pub mod conformance;

@@ -1,21 +1,21 @@
-//! Where transports come from.
+//! Networks: factories of transports.
 
 use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::{BufferLengths, Interface, NetError, Transport};
 
-/// A network: opens transports, and knows the interfaces and the limits of the machine.
+/// A network: opens transports, and reports the interfaces and limits of the machine.
 ///
-/// Used where channels are opened and closed, never on the road of a message.
+/// Used when channels are opened and closed, never on the data path.
 pub trait Network: Send + Debug {
-    /// Opens a bound transport. Port zero gets a free one.
+    /// Opens a bound transport. Port zero selects a free port.
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError>;
 
-    /// The buffer lengths of a fresh socket, and the largest that can be had.
+    /// Returns the buffer lengths of a new socket, and the largest lengths that the system grants.
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError>;
 
-    /// One entry for each address of each interface.
+    /// Returns one entry for each address of each interface.
     fn interfaces(&mut self) -> Result<Vec<Interface>, NetError>;
 }
 
@@ -33,12 +33,12 @@ impl<N: Network + ?Sized> Network for Box<N> {
     }
 }
 
-/// What a transport shall be like.
+/// Parameters of a transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketSpec {
     /// The local address. Its family is the family of the transport.
     pub bind: SocketAddr,
-    /// The peer, where only one is known: cheaper sends, and nobody else is heard.
+    /// The peer to connect to: sends are cheaper, and datagrams from other sources are discarded.
     pub connect: Option<SocketAddr>,
     /// The multicast role, if any.
     pub multicast: Option<MulticastSpec>,
@@ -55,7 +55,7 @@ pub struct SocketSpec {
 }
 
 impl SocketSpec {
-    /// An unconnected unicast transport at `bind` with the system's buffers, and offload where it can be had.
+    /// An unconnected unicast transport at `bind` with the system's default buffers, and offload where available.
     #[must_use]
     pub fn bound(bind: SocketAddr) -> Self {
         Self {
@@ -80,24 +80,24 @@ impl SocketSpec {
     }
 }
 
-/// The multicast role of a transport (`docs/spec/wire.md §2.5`).
+/// The multicast role of a transport (docs/spec/wire.md §2.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MulticastSpec {
     /// The group to join; `None` for a transport that only sends.
     pub join: Option<IpAddr>,
     /// The address of the interface to join and send on.
     pub interface: IpAddr,
-    /// The index of that interface, which IPv6 goes by; zero leaves the choice to the system.
+    /// The index of that interface, by which IPv6 selects it; zero leaves the choice to the system.
     pub interface_index: u32,
-    /// The hop limit of what is sent; `None` leaves the system's default.
+    /// The hop limit of sent datagrams; `None` leaves the system's default.
     pub ttl: Option<u8>,
 }
 
 /// Limits of socket buffers on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
-    /// The lengths that a socket has when nothing is asked for.
+    /// The lengths of a socket for which nothing was requested.
     pub default: BufferLengths,
-    /// The lengths that a socket gets when very much is asked for.
+    /// The lengths that the system grants when the largest possible value is requested.
     pub max: BufferLengths,
 }

@@ -1,71 +1,72 @@
-//! What has arrived, as data.
+//! Received datagrams, as data.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// Bytes of a slot: the largest UDP datagram, and the longest train that the kernel coalesces.
+/// Bytes of a slot: the largest UDP datagram, and the longest run that the kernel coalesces (GRO).
 const SLOT_LENGTH: usize = 65_536;
 
-/// Distance of slots. The extra lines keep the starts of slots, where headers are, out of the same cache sets.
+/// Distance of slots in bytes. The extra cache lines keep the starts of slots, where the headers are, out of the same
+/// cache sets.
 const SLOT_PITCH: usize = SLOT_LENGTH + 5 * 64;
 
-/// Buffers for arriving datagrams, allocated once, and what each holds.
+/// Receive buffers, allocated once, and the description of their contents.
 ///
-/// A slot holds a [`DatagramRun`]: one datagram, or several of one source that arrived together. Readers who do not care go
-/// through [`datagrams`](Self::datagrams), which cuts trains up.
+/// A slot holds a [`DatagramRun`]: one datagram, or several of one source that the kernel coalesced (GRO).
+/// [`datagrams`](Self::datagrams) iterates over single datagrams.
 #[derive(Debug)]
 pub struct ReceiveBatch {
     memory: Box<[u8]>,
     slots: usize,
-    /// How many of them may be filled.
+    /// Number of slots that may be filled.
     open: usize,
     filled: Vec<Received>,
 }
 
-/// What a backend put into a slot.
+/// Description of a filled slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Who sent it.
+    /// Address of the sender.
     pub source: SocketAddr,
     /// Bytes in the slot.
     pub length: usize,
-    /// Length of each datagram but the last, which may be shorter. Equal to `length` for a lone datagram.
+    /// Length of each datagram but the last, which may be shorter. Equal to `length` for a single datagram.
     pub stride: usize,
-    /// When it arrived, in nanoseconds since 1970, where the transport was asked to say so.
+    /// Arrival time in nanoseconds since 1970, if the transport was opened with receive timestamps.
     pub timestamp_ns: Option<i64>,
 }
 
-/// Datagrams of one source that lie back to back.
+/// Consecutive datagrams of one source in one buffer, as the kernel coalesced them (GRO).
 #[derive(Clone, Copy, Debug)]
 pub struct DatagramRun<'a> {
-    /// Who sent it.
+    /// Address of the sender.
     pub source: SocketAddr,
     /// The bytes of all datagrams.
     pub payload: &'a [u8],
     /// Length of each datagram but the last, which may be shorter; never zero.
     pub stride: usize,
-    /// When it arrived, in nanoseconds since 1970, where the transport was asked to say so.
+    /// Arrival time in nanoseconds since 1970, if the transport was opened with receive timestamps.
     pub timestamp_ns: Option<i64>,
 }
 
-/// One datagram that arrived.
+/// One received datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
-    /// Who sent it.
+    /// Address of the sender.
     pub source: SocketAddr,
-    /// Its bytes.
+    /// The bytes of the datagram.
     pub payload: &'a [u8],
-    /// When it arrived, in nanoseconds since 1970, where the transport was asked to say so.
+    /// Arrival time in nanoseconds since 1970, if the transport was opened with receive timestamps.
     pub timestamp_ns: Option<i64>,
 }
 
 impl<'a> DatagramRun<'a> {
-    /// The datagrams of the train in order. An empty datagram is a train of one.
+    /// Returns the datagrams of the run in order. An empty datagram is a run of one.
     pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let empty = self.payload.is_empty().then_some(self.payload);
         empty.into_iter().chain(self.payload.chunks(self.stride))
     }
 
-    /// The number of datagrams.
+    /// Returns the number of datagrams.
     #[must_use]
     pub fn count(&self) -> usize {
         self.payload.len().div_ceil(self.stride).max(1)
@@ -73,7 +74,7 @@ impl<'a> DatagramRun<'a> {
 }
 
 impl ReceiveBatch {
-    /// A batch of `slots` (at least one) slots of 64 KiB. Memory that is never received into is never touched.
+    /// A batch of `slots` (at least one) slots of 64 KiB. The pages of slots that are never filled are never touched.
     #[must_use]
     pub fn new(slots: usize) -> Self {
         let slots = slots.max(1);
@@ -85,31 +86,31 @@ impl ReceiveBatch {
         }
     }
 
-    /// The number of slots.
+    /// Returns the number of slots.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// True if nothing has arrived.
+    /// Returns true if the batch holds no datagram.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.filled.is_empty()
     }
 
-    /// The number of datagrams that arrived.
+    /// Returns the number of datagrams.
     #[must_use]
     pub fn datagram_count(&self) -> usize {
-        self.datagram_runs().map(|train| train.count()).sum()
+        self.datagram_runs().map(|run| run.count()).sum()
     }
 
-    /// The number of bytes that arrived.
+    /// Returns the number of bytes of all datagrams.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.filled.iter().map(|received| received.length).sum()
     }
 
-    /// What arrived, slot by slot.
+    /// Returns the filled slots in order.
     pub fn datagram_runs(&self) -> impl ExactSizeIterator<Item = DatagramRun<'_>> {
         let slots = self.memory.chunks_exact(SLOT_PITCH);
         self.filled
@@ -123,35 +124,36 @@ impl ReceiveBatch {
             })
     }
 
-    /// What arrived, datagram by datagram.
+    /// Returns the datagrams in order.
     pub fn datagrams(&self) -> impl Iterator<Item = Datagram<'_>> {
-        self.datagram_runs().flat_map(|train| {
-            train.datagrams().map(move |payload| Datagram {
-                source: train.source,
+        self.datagram_runs().flat_map(|run| {
+            run.datagrams().map(move |payload| Datagram {
+                source: run.source,
                 payload,
-                timestamp_ns: train.timestamp_ns,
+                timestamp_ns: run.timestamp_ns,
             })
         })
     }
 
-    /// Forgets what arrived.
+    /// Clears the batch.
     pub fn clear(&mut self) {
         self.filled.clear();
     }
 
-    /// Forgets what arrived, and lets at most so many slots (one at least) be filled until this is called again.
+    /// Clears the batch, and limits the slots that may be filled to `slots` (at least one) until the next call of this
+    /// method.
     pub fn clear_to(&mut self, slots: usize) {
         self.clear();
         self.open = slots.clamp(1, self.slots);
     }
 
-    /// True if no slot is free: more may have arrived.
+    /// Returns true if no slot is free; more datagrams may be waiting in the transport.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.filled.len() >= self.open
     }
 
-    /// For backends: the free slots in the order in which [`commit`](Self::commit) takes them.
+    /// For backends: returns the free slots in the order in which [`commit`](Self::commit) takes them.
     pub fn free_slots(&mut self) -> impl ExactSizeIterator<Item = &mut [u8]> {
         let used = self.filled.len() * SLOT_PITCH;
         let end = used.max(self.open * SLOT_PITCH);
@@ -160,7 +162,7 @@ impl ReceiveBatch {
             .map(|slot| &mut slot[..SLOT_LENGTH])
     }
 
-    /// For backends: the next free slot now holds what `received` says. Ignored when no slot is free.
+    /// For backends: marks the next free slot as filled, as described by `received`. Ignored if no slot is free.
     pub fn commit(&mut self, received: Received) {
         debug_assert!(
             received.length <= SLOT_LENGTH,
@@ -173,7 +175,7 @@ impl ReceiveBatch {
         }
     }
 
-    /// Lends each datagram for writing, with the time of its arrival.
+    /// Calls `act` with each datagram, for writing, and its arrival time.
     pub fn for_each_mut(&mut self, mut act: impl FnMut(&mut [u8], Option<i64>)) {
         let slots = self.memory.chunks_exact_mut(SLOT_PITCH);
         for (received, slot) in self.filled.iter().zip(slots) {
@@ -184,14 +186,14 @@ impl ReceiveBatch {
         }
     }
 
-    /// For decorators: keeps the datagrams that `keep` approves of, in their order, and forgets the others.
+    /// For decorators: keeps the datagrams for which `keep` returns true, in order, and removes the others.
     pub fn retain(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
         let mut kept = 0;
         for index in 0..self.filled.len() {
             let mut received = self.filled[index];
             let start = index * SLOT_PITCH;
             let stride = received.stride.max(1);
-            let is_lone_and_empty = received.length == 0;
+            let is_empty_datagram = received.length == 0;
             let (mut read, mut written) = (0, 0);
             while read < received.length {
                 let end = (read + stride).min(received.length);
@@ -202,7 +204,7 @@ impl ReceiveBatch {
                 }
                 read = end;
             }
-            if written == 0 && !(is_lone_and_empty && keep(&[])) {
+            if written == 0 && !(is_empty_datagram && keep(&[])) {
                 continue;
             }
             received.length = written;
@@ -215,8 +217,8 @@ impl ReceiveBatch {
         self.filled.truncate(kept);
     }
 
-    /// For backends that have their own buffers: copies one datagram (cut off at 64 KiB) into the next free slot.
-    /// False if no slot is free.
+    /// For backends with their own buffers: copies one datagram (truncated at 64 KiB) into the next free slot. Returns
+    /// false if no slot is free.
     pub fn push(&mut self, source: SocketAddr, timestamp_ns: Option<i64>, datagram: &[u8]) -> bool {
         let Some(slot) = self.free_slots().next() else {
             return false;
@@ -232,7 +234,9 @@ impl ReceiveBatch {
         true
     }
 
-    /// What was received in two pieces, elsewhere, goes into the next free slot after all. False if no slot is free.
+    /// Copies a datagram or run that was received in two parts
+    /// ([`Transport::receive_parts`](crate::Transport::receive_parts)) into the next free slot. Returns false if no
+    /// slot is free.
     pub fn push_parts(&mut self, received: Received, parts: [&[u8]; 2]) -> bool {
         let Some(slot) = self.free_slots().next() else {
             return false;
@@ -250,8 +254,8 @@ impl ReceiveBatch {
         true
     }
 
-    /// Like [`push`](Self::push), but appends to the train in the last slot where the datagram fits in: same source, same
-    /// timestamp, not longer than the train's others, and no short one before it.
+    /// As [`push`](Self::push), but appends to the run in the last slot if the datagram fits there: same source and
+    /// timestamp, not longer than the other datagrams of the run, and no shorter datagram before it.
     pub fn push_coalesced(
         &mut self,
         source: SocketAddr,
@@ -303,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn trains_are_cut_into_datagrams() {
+    fn datagrams_iterates_over_the_segments_of_runs() {
         let mut batch = ReceiveBatch::new(2);
         batch.free_slots().next().unwrap()[..10].copy_from_slice(b"aaaabbbbcc");
         batch.commit(Received {
@@ -335,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_coalesce_until_a_short_one_or_another_source() {
+    fn push_coalesced_starts_a_new_slot_after_a_short_datagram_or_at_another_source() {
         let mut batch = ReceiveBatch::new(4);
         for (port, length) in [(1, 8), (1, 8), (1, 3), (1, 3), (2, 3), (2, 4)] {
             assert!(batch.push_coalesced(source(port), None, &[0; 8][..length]));
@@ -344,14 +348,14 @@ mod tests {
         assert_eq!(
             batch
                 .datagram_runs()
-                .map(|train| train.payload.len())
+                .map(|run| run.payload.len())
                 .collect::<Vec<_>>(),
             [19, 3, 3, 4]
         );
     }
 
     #[test]
-    fn what_is_not_kept_leaves_no_trace() {
+    fn retain_removes_rejected_datagrams() {
         let mut batch = ReceiveBatch::new(4);
         for (port, payload) in [
             (1, "aaaa"),
@@ -392,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_can_be_written_one_by_one() {
+    fn for_each_mut_visits_each_datagram() {
         let mut batch = ReceiveBatch::new(4);
         for (port, payload) in [(1, "aaaa"), (1, "bb"), (2, "cccc")] {
             assert!(batch.push_coalesced(source(port), Some(port.into()), payload.as_bytes()));
@@ -403,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_never_outgrows_its_slot() {
+    fn push_coalesced_never_exceeds_the_slot() {
         let mut batch = ReceiveBatch::new(2);
         let datagram = vec![7; 40_000];
         assert!(batch.push_coalesced(source(1), None, &datagram));

@@ -1,18 +1,18 @@
-//! What is to be sent, as data.
+//! Datagrams to send, as data.
 
 use std::net::SocketAddr;
 
-/// Bytes to send to one destination: one datagram, or a train of datagrams that lie back to back.
+/// Bytes to send to one destination: one datagram, or consecutive datagrams of equal length (a GSO batch).
 ///
-/// A train may be of any length; backends cut it into what one call of theirs can carry.
+/// The payload may be of any length; backends split it into messages that one of their calls can carry.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<'a> {
-    /// Where to, or `None` for the peer that the transport is connected to.
+    /// The destination, or `None` for the peer that the transport is connected to.
     pub destination: Option<SocketAddr>,
     /// The bytes of all datagrams. Nothing is sent for an empty payload.
     pub payload: &'a [u8],
-    /// Length of each datagram of the train in bytes; the last may be shorter. Zero, or not less than the length of the
-    /// payload: the payload is one datagram.
+    /// Length of each datagram in bytes; the last may be shorter. If zero, or not less than the length of the payload,
+    /// the payload is one datagram.
     pub segment_size: usize,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Transmit<'a> {
         }
     }
 
-    /// The same, cut into datagrams of `segment_size` bytes.
+    /// Returns the same transmit, split into datagrams of `segment_size` bytes.
     #[must_use]
     pub fn segmented(self, segment_size: usize) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl<'a> Transmit<'a> {
         }
     }
 
-    /// Length of each datagram but the last, never zero.
+    /// Returns the length of each datagram but the last; never zero.
     #[must_use]
     pub fn stride(&self) -> usize {
         match self.segment_size {
@@ -55,7 +55,7 @@ impl<'a> Transmit<'a> {
         }
     }
 
-    /// The datagrams in order.
+    /// Returns the datagrams in order.
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         self.payload.chunks(self.stride())
     }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_is_cut_by_its_segment_size() {
+    fn datagrams_splits_the_payload_by_segment_size() {
         assert_eq!(lengths(10, 4), [4, 4, 2]);
         assert_eq!(lengths(8, 4), [4, 4]);
         assert_eq!(lengths(8, 8), [8]);

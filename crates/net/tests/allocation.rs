@@ -12,18 +12,18 @@ use taran_net::{
 };
 
 thread_local! {
-    // Per thread, because the test harness allocates in others.
+    // Per thread, because the test harness allocates on other threads.
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
 
-// SAFETY: every call goes on unchanged to the system's allocator; counting allocates nothing (the thread local has a
-// constant start value and no destructor).
+// SAFETY: every call is forwarded unchanged to the system's allocator; counting allocates nothing (the thread local has
+// a constant initial value and no destructor).
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are those of the system's allocator.
+        // SAFETY: the caller's guarantees are those of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -36,10 +36,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const TURNS: usize = 2_000;
+const ROUNDS: usize = 2_000;
 
-/// Lone datagrams there and back, vectors, trains, a closed port and an error.
-fn turn<'a>(
+/// Exchanges single datagrams, vectors and batches, and provokes an error.
+fn exchange<'a>(
     client: &'a mut dyn Transport,
     server: &'a mut dyn Transport,
     batch: &mut ReceiveBatch,
@@ -69,12 +69,12 @@ fn allocations_of(network: &mut dyn Network) -> usize {
     let spec = SocketSpec::bound(any).connected(server.local_address());
     let mut client = network.open(&spec).unwrap();
     let mut batch = ReceiveBatch::new(8);
-    for _ in 0..TURNS {
-        turn(&mut *client, &mut *server, &mut batch);
+    for _ in 0..ROUNDS {
+        exchange(&mut *client, &mut *server, &mut batch);
     }
     let before = ALLOCATIONS.get();
-    for _ in 0..TURNS {
-        turn(&mut *client, &mut *server, &mut batch);
+    for _ in 0..ROUNDS {
+        exchange(&mut *client, &mut *server, &mut batch);
     }
     ALLOCATIONS.get() - before
 }

@@ -1,6 +1,6 @@
-//! Lone datagrams there and back by schedule: what an echo waits for besides everything else.
+//! Round trips of single datagrams, sent by schedule.
 //!
-//! As in the benchmarks of the driver, a round trip begins when its datagram was due.
+//! As in the benchmarks of the driver, a round trip is measured from the time at which its datagram was due.
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,18 +14,18 @@ use crate::{Failure, RUNS, Spread, pair};
 
 /// A message of 288 bytes with its header.
 const LENGTH: usize = 320;
-/// Bytes that one receiving call has to have room for.
-const ROOM: usize = 65_536;
-/// From one to the next.
+/// Buffer for one receiving call in bytes.
+const RECEIVE_BUFFER: usize = 65_536;
+/// Time between datagrams.
 const INTERVAL: Duration = Duration::from_micros(10);
 const WARM_UP: usize = 50_000;
 const MEASURED: usize = 100_000;
-/// For the last ones to come back.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// Of a hundred round trips so many are at most as long.
+/// Time limit for the last replies.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
+/// Reported percentiles.
 const PERCENTILES: [usize; 3] = [50, 90, 99];
 
-/// Measures, and prints.
+/// Measures and prints.
 pub(crate) fn measure(cores: [usize; 2]) -> Result<(), Failure> {
     let runs: Result<Vec<Vec<f64>>, Failure> = (0..RUNS).map(|_| run(cores)).collect();
     let runs = runs?;
@@ -38,24 +38,24 @@ pub(crate) fn measure(cores: [usize; 2]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Round trips in microseconds, the shortest first.
+/// Returns the round-trip times in microseconds, in ascending order.
 fn run(cores: [usize; 2]) -> Result<Vec<f64>, Failure> {
     let [near, far] = pair()?;
     let stop = &AtomicBool::new(false);
     thread::scope(|scope| {
-        let answering = scope.spawn(move || answer(far, cores[1], stop));
-        let trips = scope.spawn(move || ask(near, cores[0])).join();
+        let serving = scope.spawn(move || serve(far, cores[1], stop));
+        let trips = scope.spawn(move || send_and_receive(near, cores[0])).join();
         stop.store(true, Ordering::Release);
         let trips = trips.map_err(|_| "the near end panicked")?;
-        answering.join().map_err(|_| "the far end panicked")??;
+        serving.join().map_err(|_| "the far end panicked")??;
         trips
     })
 }
 
-fn ask(mut socket: Box<dyn Transport>, core: usize) -> Result<Vec<f64>, Failure> {
+fn send_and_receive(mut socket: Box<dyn Transport>, core: usize) -> Result<Vec<f64>, Failure> {
     affinity::pin_current_thread(core)?;
     let mut trips = Vec::with_capacity(MEASURED);
-    let (mut datagram, mut room) = ([0; LENGTH], vec![0; ROOM]);
+    let (mut datagram, mut buffer) = ([0; LENGTH], vec![0; RECEIVE_BUFFER]);
     let (mut sent, mut received) = (0, 0);
     let start = Instant::now();
     let due = |number: usize| INTERVAL * number as u32;
@@ -64,17 +64,17 @@ fn ask(mut socket: Box<dyn Transport>, core: usize) -> Result<Vec<f64>, Failure>
         if sent < WARM_UP + MEASURED && elapsed >= due(sent) {
             datagram[..8].copy_from_slice(&(sent as u64).to_le_bytes());
             if socket.send(&[Transmit::connected(&datagram)])? == 0 {
-                return Err("the socket has no room".into());
+                return Err("the send buffer is full".into());
             }
             sent += 1;
         }
-        // What waited for long may come back as a train.
-        let (head, rest) = room.split_at_mut(LENGTH);
-        if let Some(came) = socket.receive_parts(head, rest)? {
-            for datagram in room[..came.length].chunks(LENGTH) {
+        // Replies that were queued may arrive as one run.
+        let (head, rest) = buffer.split_at_mut(LENGTH);
+        if let Some(received_run) = socket.receive_parts(head, rest)? {
+            for datagram in buffer[..received_run.length].chunks(LENGTH) {
                 let number = datagram.first_chunk().copied().map(u64::from_le_bytes);
                 if number != Some(received as u64) {
-                    return Err(format!("{number:?} came in place of {received}").into());
+                    return Err(format!("received {number:?} instead of {received}").into());
                 }
                 if received >= WARM_UP {
                     let took = start.elapsed() - due(received);
@@ -82,7 +82,7 @@ fn ask(mut socket: Box<dyn Transport>, core: usize) -> Result<Vec<f64>, Failure>
                 }
                 received += 1;
             }
-        } else if elapsed > due(WARM_UP + MEASURED) + PATIENCE {
+        } else if elapsed > due(WARM_UP + MEASURED) + REPLY_TIMEOUT {
             return Err(format!("{} datagrams were lost", sent - received).into());
         } else {
             hint::spin_loop();
@@ -92,13 +92,13 @@ fn ask(mut socket: Box<dyn Transport>, core: usize) -> Result<Vec<f64>, Failure>
     Ok(trips)
 }
 
-fn answer(mut socket: Box<dyn Transport>, core: usize, stop: &AtomicBool) -> Result<(), Failure> {
+fn serve(mut socket: Box<dyn Transport>, core: usize, stop: &AtomicBool) -> Result<(), Failure> {
     affinity::pin_current_thread(core)?;
-    let mut room = vec![0; ROOM];
+    let mut buffer = vec![0; RECEIVE_BUFFER];
     while !stop.load(Ordering::Acquire) {
-        let (head, rest) = room.split_at_mut(LENGTH);
-        if let Some(came) = socket.receive_parts(head, rest)? {
-            let datagrams = Transmit::connected(&room[..came.length]);
+        let (head, rest) = buffer.split_at_mut(LENGTH);
+        if let Some(received_run) = socket.receive_parts(head, rest)? {
+            let datagrams = Transmit::connected(&buffer[..received_run.length]);
             socket.send(&[datagrams.segmented(LENGTH)])?;
         } else {
             hint::spin_loop();

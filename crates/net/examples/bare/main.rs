@@ -1,10 +1,9 @@
-//! What the path itself gives: two threads with a core each do nothing but move datagrams over the loopback, by the calls
-//! that the road uses.
+//! Baseline of the transport: two pinned threads exchange datagrams over the loopback, by the calls that the driver
+//! uses, and do nothing else.
 //!
 //!     cargo run --release -p taran-net --example bare [SENDER'S CORE] [RECEIVER'S CORE]
-//!
-//! Printed are medians of seven runs, with the least and the most: what trains of datagrams of 1,344 bytes carry, in 10^9
-//! payload bytes a second, and how long 100,000 datagrams of 320 bytes a second take there and back, in microseconds.
+//! Prints medians of seven runs with minimum and maximum: the throughput of GSO batches of datagrams of 1,344 bytes in
+//! 10^9 payload bytes per second, and round-trip times of 100,000 datagrams of 320 bytes per second in microseconds.
 
 mod echo;
 mod stream;
@@ -18,7 +17,7 @@ use taran_net::{Network, SocketNetwork, SocketSpec, Transport};
 type Failure = Box<dyn Error + Send + Sync>;
 
 const RUNS: usize = 7;
-/// What a socket holds.
+/// Socket buffer length in bytes.
 const BUFFER: usize = 2 * 1024 * 1024;
 
 fn main() -> Result<(), Failure> {
@@ -30,7 +29,7 @@ fn main() -> Result<(), Failure> {
     echo::measure(cores)
 }
 
-/// Two sockets that are connected to each other.
+/// Returns two sockets that are connected to each other.
 fn pair() -> Result<[Box<dyn Transport>; 2], Failure> {
     let mut network = SocketNetwork::new();
     let bound = SocketSpec {
@@ -44,7 +43,7 @@ fn pair() -> Result<[Box<dyn Transport>; 2], Failure> {
     Ok([other, one])
 }
 
-/// What several runs gave.
+/// Minimum, median and maximum of several runs.
 struct Spread {
     least: f64,
     median: f64,

@@ -1,8 +1,8 @@
-//! Trains of datagrams, as long as the kernel takes them: what a fast stream moves besides everything else.
+//! Throughput of GSO batches of the largest size that the kernel accepts.
 //!
-//! Once each side has a single train of memory, which stays in its cache, and once it goes round through 48 MiB, as the
-//! logs of a stream with terms of 16 MiB do. The sender is never further ahead than the receiver's socket holds: a lost
-//! datagram is an error.
+//! Measured twice: with memory of a single batch per side, which stays in the cache, and cycling through 48 MiB, as the
+//! log of a stream with terms of 16 MiB does. The sender is never further ahead than the receiver's socket buffer
+//! holds: a lost datagram is an error.
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,15 +18,15 @@ const WARM_UP: Duration = Duration::from_millis(200);
 const MEASURED: Duration = Duration::from_millis(1_000);
 /// Payload bytes of a datagram.
 const LENGTH: usize = 1_344;
-/// Bytes of a train: as many datagrams as a message to the kernel holds.
-const TRAIN: usize = 48 * LENGTH;
-/// Bytes that one receiving call has to have room for.
-const ROOM: usize = 65_536;
+/// Bytes of a batch: as many datagrams as a message to the kernel holds.
+const BATCH: usize = 48 * LENGTH;
+/// Buffer for one receiving call in bytes.
+const RECEIVE_BUFFER: usize = 65_536;
 const LOGS: usize = 48 * 1024 * 1024;
-/// Bytes that may be under way. The kernel's own bookkeeping takes room in the buffer, too.
+/// Bytes in flight. Less than the socket buffer, because the kernel charges its bookkeeping to it.
 const WINDOW: u64 = BUFFER as u64 / 4;
 
-/// What the threads tell each other.
+/// Progress shared by the threads.
 #[derive(Default)]
 struct Progress {
     sent: AtomicU64,
@@ -37,14 +37,14 @@ struct Progress {
 
 /// Measures with memory that stays in the cache, and with memory that does not.
 pub(crate) fn compare(cores: [usize; 2]) -> Result<(), Failure> {
-    for (what, memory) in [("in the cache", ROOM), ("through 48 MiB", LOGS)] {
+    for (what, memory) in [("in the cache", RECEIVE_BUFFER), ("through 48 MiB", LOGS)] {
         let runs: Result<Vec<f64>, Failure> = (0..RUNS).map(|_| run(cores, memory)).collect();
-        println!("trains {what}: {} GB/s", Spread::of(runs?));
+        println!("batches {what}: {} GB/s", Spread::of(runs?));
     }
     Ok(())
 }
 
-/// Moves trains for a while; 10^9 bytes a second.
+/// Transfers batches for a fixed time; returns 10^9 bytes per second.
 fn run(cores: [usize; 2], memory: usize) -> Result<f64, Failure> {
     let [sender, receiver] = pair()?;
     let progress = &Progress::default();
@@ -77,15 +77,15 @@ fn send(
 ) -> Result<(), Failure> {
     affinity::pin_current_thread(core)?;
     let memory = vec![1; memory];
-    let mut trains = memory.chunks_exact(TRAIN).cycle();
+    let mut batches = memory.chunks_exact(BATCH).cycle();
     let mut sent = 0;
     while !progress.stop_sending.load(Ordering::Acquire) {
         if sent - progress.received.load(Ordering::Acquire) >= WINDOW {
             hint::spin_loop();
             continue;
         }
-        if let Some(train) = trains.next() {
-            sent += socket.send(&[Transmit::connected(train).segmented(LENGTH)])? as u64;
+        if let Some(batch) = batches.next() {
+            sent += socket.send(&[Transmit::connected(batch).segmented(LENGTH)])? as u64;
             progress.sent.store(sent, Ordering::Release);
         }
     }
@@ -102,17 +102,17 @@ fn receive(
     let mut memory = vec![0; memory];
     let (mut at, mut received) = (0, 0);
     loop {
-        // Asked for before the look: what was sent before that is found by it.
-        let is_last = progress.stop_receiving.load(Ordering::Acquire);
-        let (head, rest) = memory[at..at + ROOM].split_at_mut(LENGTH);
-        if let Some(came) = socket.receive_parts(head, rest)? {
-            received += came.length as u64;
+        // Loaded before the receive call, which then finds everything that was sent before the stop.
+        let is_stopping = progress.stop_receiving.load(Ordering::Acquire);
+        let (head, rest) = memory[at..at + RECEIVE_BUFFER].split_at_mut(LENGTH);
+        if let Some(run) = socket.receive_parts(head, rest)? {
+            received += run.length as u64;
             progress.received.store(received, Ordering::Release);
-            at += came.length;
-            if at + ROOM > memory.len() {
+            at += run.length;
+            if at + RECEIVE_BUFFER > memory.len() {
                 at = 0;
             }
-        } else if is_last {
+        } else if is_stopping {
             return Ok(());
         } else {
             hint::spin_loop();

@@ -1,11 +1,11 @@
-//! A network that loses, repeats and reorders on purpose.
+//! A network decorator that injects faults: loss, duplication and reordering.
 //!
-//! [`Faulty`] wraps any network; each of its transports throws dice for each datagram, also inside trains, separately for
-//! the two directions. The dice come from a seed, and each datagram that is sent or received takes exactly one throw, so
-//! the same traffic meets the same faults.
+//! [`Faulty`] wraps any network. Each of its transports draws a random number for each datagram, also inside batches,
+//! separately for the two directions. The numbers come from a seed, and each datagram that is sent or received takes
+//! exactly one, so the same traffic suffers the same faults.
 
-mod dice;
-mod held;
+mod reorder_buffer;
+mod rng;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -16,15 +16,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::{BufferLimits, Interface, NetError, Network, SocketSpec, Transport};
 use transport::FaultyTransport;
 
-/// How often which fault befalls a datagram, each from 0 (never) to 1 (always). Their sum is at most 1: a datagram
-/// suffers one fault.
+/// Probabilities of the faults of a datagram, each from 0 (never) to 1 (always). Their sum is at most 1: a datagram
+/// suffers at most one fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FaultRates {
     /// The datagram never arrives.
     pub loss: f64,
     /// The datagram arrives twice.
     pub duplicate: f64,
-    /// The datagram is held back and arrives behind one to eight later ones.
+    /// The datagram is delayed and arrives behind one to eight later ones.
     pub reorder: f64,
 }
 
@@ -46,31 +46,31 @@ impl FaultRates {
     }
 }
 
-/// Which faults a [`Faulty`] network begins with.
+/// Initial faults of a [`Faulty`] network.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FaultSpec {
-    /// Faults of what arrives.
+    /// Faults of received datagrams.
     pub incoming: FaultRates,
-    /// Faults of what is sent.
+    /// Faults of sent datagrams.
     pub outgoing: FaultRates,
-    /// Where chance comes from. Print it when a test fails.
+    /// Seed of the random numbers. Print it when a test fails.
     pub seed: u64,
 }
 
-/// How many datagrams a [`Faulty`] network, all transports together, treated in which way.
+/// Datagrams of all transports of a [`Faulty`] network, by what happened to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
-    /// Those that went on as they were.
+    /// Passed unchanged.
     pub passed: u64,
-    /// Those that were lost.
+    /// Dropped.
     pub lost: u64,
-    /// Those that were repeated.
+    /// Duplicated.
     pub duplicated: u64,
-    /// Those that were held back.
+    /// Delayed.
     pub reordered: u64,
 }
 
-/// A network whose transports lose, repeat and reorder datagrams.
+/// A network whose transports drop, duplicate and reorder datagrams.
 #[derive(Debug)]
 pub struct Faulty<N> {
     network: N,
@@ -104,7 +104,7 @@ impl<N: Network> Faulty<N> {
 impl<N: Network> Network for Faulty<N> {
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
         let inner = self.network.open(spec)?;
-        // Each transport has dice of its own, so that the faults of one do not depend on the traffic of another.
+        // Each transport has its own generators, so that its faults do not depend on the traffic of other transports.
         let mut seeds = fastrand::Rng::with_seed(self.seed.wrapping_add(self.opened));
         self.opened += 1;
         Ok(Box::new(FaultyTransport::new(
@@ -124,7 +124,7 @@ impl<N: Network> Network for Faulty<N> {
     }
 }
 
-/// Changes the faults of a [`Faulty`] network at run time. Clones are the same handle.
+/// Changes the faults of a [`Faulty`] network at run time. Clones refer to the same network.
 #[derive(Clone, Debug, Default)]
 pub struct FaultControl {
     shared: Arc<Shared>,
@@ -140,7 +140,8 @@ struct Shared {
     reordered: AtomicU64,
 }
 
-/// [`FaultRates`] as bits, so that transports on other threads can read them. They need not change all at once.
+/// [`FaultRates`] as bits, so that transports on other threads can read them. The three are not updated atomically
+/// together.
 #[derive(Debug, Default)]
 struct SharedRates {
     loss: AtomicU64,
@@ -149,17 +150,17 @@ struct SharedRates {
 }
 
 impl FaultControl {
-    /// Sets the faults of what arrives from now on.
+    /// Sets the faults of datagrams received from now on.
     pub fn set_incoming(&self, rates: FaultRates) {
         self.shared.incoming.set(rates);
     }
 
-    /// Sets the faults of what is sent from now on.
+    /// Sets the faults of datagrams sent from now on.
     pub fn set_outgoing(&self, rates: FaultRates) {
         self.shared.outgoing.set(rates);
     }
 
-    /// What was done so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> FaultCounts {
         let shared = &*self.shared;

@@ -11,7 +11,7 @@ fn any() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
 }
 
-/// Sends numbered datagrams in trains through a network with those faults, and returns the numbers that arrive.
+/// Sends numbered datagrams in batches through a network with those faults; returns the numbers that arrive.
 fn exchange(spec: FaultSpec, count: u64) -> (Vec<u64>, FaultCounts) {
     let mut network = Faulty::new(SocketNetwork::new(), spec);
     let control = network.control();
@@ -35,7 +35,7 @@ fn exchange(spec: FaultSpec, count: u64) -> (Vec<u64>, FaultCounts) {
         numbers.drain(..accepted / SEGMENT);
         take(&mut *receiver, &mut batch, &mut arrived);
     }
-    // Long enough for everything that is held back.
+    // Enough calls for all delayed datagrams.
     for _ in 0..200 {
         sender.send(&[]).unwrap();
         take(&mut *receiver, &mut batch, &mut arrived);
@@ -62,7 +62,7 @@ fn spec(incoming: FaultRates, outgoing: FaultRates) -> FaultSpec {
 }
 
 #[test]
-fn without_faults_it_conforms() {
+fn network_without_faults_conforms() {
     let settle = &mut || {
         wait(&[], Duration::from_micros(50)).unwrap();
     };
@@ -80,7 +80,7 @@ fn without_faults_it_conforms() {
 }
 
 #[test]
-fn loses_about_as_many_as_asked_on_either_side() {
+fn loss_rate_applies_in_either_direction() {
     for spec in [
         spec(FaultRates::loss(0.1), FaultRates::NONE),
         spec(FaultRates::NONE, FaultRates::loss(0.1)),
@@ -93,7 +93,7 @@ fn loses_about_as_many_as_asked_on_either_side() {
 }
 
 #[test]
-fn repeats_on_either_side() {
+fn duplicate_rate_applies_in_either_direction() {
     let rates = FaultRates {
         duplicate: 0.1,
         ..FaultRates::NONE
@@ -109,7 +109,7 @@ fn repeats_on_either_side() {
 }
 
 #[test]
-fn reorders_on_either_side_and_keeps_nothing() {
+fn reorder_rate_applies_in_either_direction_and_loses_nothing() {
     let rates = FaultRates {
         reorder: 0.1,
         ..FaultRates::NONE
@@ -125,7 +125,7 @@ fn reorders_on_either_side_and_keeps_nothing() {
 }
 
 #[test]
-fn the_seed_decides() {
+fn same_seed_gives_same_faults() {
     let rates = FaultRates {
         loss: 0.05,
         duplicate: 0.05,
@@ -147,7 +147,7 @@ fn the_seed_decides() {
 }
 
 #[test]
-fn rates_change_while_it_runs() {
+fn rates_can_change_at_run_time() {
     let mut network = Faulty::new(SocketNetwork::new(), FaultSpec::default());
     let control = network.control();
     let mut receiver = network.open(&SocketSpec::bound(any())).unwrap();

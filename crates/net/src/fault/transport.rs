@@ -1,30 +1,30 @@
-//! A transport with faults.
+//! A transport that injects faults.
 
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 use super::FaultControl;
-use super::dice::{Dice, Direction, Fate};
-use super::held::Held;
+use super::reorder_buffer::ReorderBuffer;
+use super::rng::{Direction, FaultAction, FaultRng};
 use crate::{BufferLengths, Capabilities, NetError, ReceiveBatch, Transmit, Transport};
 
-/// Trains that are taken from the inner transport at a time.
+/// Slots of the batch that is received from the inner transport.
 const SLOTS: usize = 16;
 
-/// Any transport, with dice between it and the caller.
+/// A decorator of any transport that applies the faults.
 ///
-/// Outgoing: runs of datagrams that pass stay trains. Incoming: datagrams are dealt from `arrived` one by one, and what
-/// does not fit into the caller's batch waits there (a wait on the descriptor does not see it).
+/// Outgoing: consecutive datagrams that pass stay one batch. Incoming: datagrams are delivered from `arrived` one by
+/// one; those that do not fit into the caller's batch stay there (and are not visible to a wait on the descriptor).
 #[derive(Debug)]
 pub(super) struct FaultyTransport {
     inner: Box<dyn Transport>,
-    outgoing: Dice,
-    held_outgoing: Held,
-    incoming: Dice,
-    held_incoming: Held,
+    outgoing: FaultRng,
+    outgoing_delayed: ReorderBuffer,
+    incoming: FaultRng,
+    incoming_delayed: ReorderBuffer,
     arrived: ReceiveBatch,
-    /// The next datagram to deal: which train of `arrived`, and where in it.
-    dealt: (usize, usize),
+    /// The next datagram to deliver: index of the run in `arrived`, and index in the run.
+    delivered: (usize, usize),
 }
 
 impl FaultyTransport {
@@ -36,20 +36,23 @@ impl FaultyTransport {
     ) -> Self {
         Self {
             inner,
-            outgoing: Dice::new(outgoing, &control.shared, Direction::Outgoing),
-            held_outgoing: Held::new(),
-            incoming: Dice::new(incoming, &control.shared, Direction::Incoming),
-            held_incoming: Held::new(),
+            outgoing: FaultRng::new(outgoing, &control.shared, Direction::Outgoing),
+            outgoing_delayed: ReorderBuffer::new(),
+            incoming: FaultRng::new(incoming, &control.shared, Direction::Incoming),
+            incoming_delayed: ReorderBuffer::new(),
             arrived: ReceiveBatch::new(SLOTS),
-            dealt: (0, 0),
+            delivered: (0, 0),
         }
     }
 
-    /// Sends the next datagrams of a train that suffer the same fate, and returns how many bytes were accepted.
+    /// Sends the next datagrams of a batch that have the same action, and returns how many bytes were accepted.
     fn send_run(&mut self, rest: Transmit<'_>) -> Result<usize, NetError> {
         let stride = rest.stride();
-        let count = rest.datagrams().len().min(self.held_outgoing.before_next());
-        let passing = self.outgoing.passes(count);
+        let count = rest
+            .datagrams()
+            .len()
+            .min(self.outgoing_delayed.until_next_release());
+        let passing = self.outgoing.passing(count);
         if passing > 0 {
             let length = (passing * stride).min(rest.payload.len());
             let run = Transmit {
@@ -59,8 +62,8 @@ impl FaultyTransport {
             };
             let accepted = self.inner.send(&[run])?;
             let count = accepted.div_ceil(stride);
-            self.outgoing.passed(count);
-            self.held_outgoing.overtaken(count);
+            self.outgoing.on_passed(count);
+            self.outgoing_delayed.on_passed(count);
             return Ok(accepted);
         }
         let datagram = &rest.payload[..stride.min(rest.payload.len())];
@@ -69,32 +72,33 @@ impl FaultyTransport {
             segment_size: stride,
             ..rest
         };
-        let fate = self.outgoing.next();
-        match fate {
-            Fate::Lose => {}
-            Fate::Hold(overtakers) if !self.held_outgoing.is_full() => {
-                self.held_outgoing
-                    .keep(rest.destination, None, datagram, overtakers);
+        let action = self.outgoing.next();
+        match action {
+            FaultAction::Drop => {}
+            FaultAction::Delay(overtakers) if !self.outgoing_delayed.is_full() => {
+                self.outgoing_delayed
+                    .push(rest.destination, None, datagram, overtakers);
             }
-            Fate::Pass | Fate::Hold(_) | Fate::Duplicate => {
+            FaultAction::Pass | FaultAction::Delay(_) | FaultAction::Duplicate => {
                 if self.inner.send(&[alone])? == 0 {
                     return Ok(0);
                 }
-                self.held_outgoing.overtaken(1);
-                if fate == Fate::Duplicate {
-                    // Where there is no room for it, the duplicate is lost, as duplicates may be.
+                self.outgoing_delayed.on_passed(1);
+                if action == FaultAction::Duplicate {
+                    // Without buffer space the duplicate is lost, which is permitted.
                     let _ = self.inner.send(&[alone]);
                 }
             }
         }
-        self.outgoing.happened(fate);
+        self.outgoing.on_applied(action);
         Ok(datagram.len())
     }
 
-    /// Sends what was held back for long enough. An error means that it is lost: its sender was told of success before.
-    fn send_held(&mut self) {
+    /// Sends the delayed datagrams that are due. A datagram whose send fails is lost: its sender has seen success
+    /// already.
+    fn send_delayed(&mut self) {
         let inner = &mut self.inner;
-        self.held_outgoing.release(|held| {
+        self.outgoing_delayed.release(|held| {
             let transmit = match held.address {
                 Some(destination) => Transmit::to(destination, &held.bytes),
                 None => Transmit::connected(&held.bytes),
@@ -103,48 +107,48 @@ impl FaultyTransport {
         });
     }
 
-    /// Deals what has arrived until nothing is left or `batch` is full.
-    fn deal(&mut self, batch: &mut ReceiveBatch) {
-        let (index, mut offset) = self.dealt;
-        for train in self.arrived.datagram_runs().skip(index) {
-            for datagram in train.datagrams().skip(offset) {
-                let fate = self.incoming.next();
-                match fate {
-                    Fate::Lose => {}
-                    Fate::Hold(overtakers) if !self.held_incoming.is_full() => {
-                        self.held_incoming.keep(
-                            Some(train.source),
-                            train.timestamp_ns,
+    /// Delivers arrived datagrams until none is left or `batch` is full.
+    fn deliver(&mut self, batch: &mut ReceiveBatch) {
+        let (index, mut offset) = self.delivered;
+        for run in self.arrived.datagram_runs().skip(index) {
+            for datagram in run.datagrams().skip(offset) {
+                let action = self.incoming.next();
+                match action {
+                    FaultAction::Drop => {}
+                    FaultAction::Delay(overtakers) if !self.incoming_delayed.is_full() => {
+                        self.incoming_delayed.push(
+                            Some(run.source),
+                            run.timestamp_ns,
                             datagram,
                             overtakers,
                         );
                     }
-                    Fate::Pass | Fate::Hold(_) | Fate::Duplicate => {
-                        if !batch.push_coalesced(train.source, train.timestamp_ns, datagram) {
-                            self.dealt.1 = offset;
+                    FaultAction::Pass | FaultAction::Delay(_) | FaultAction::Duplicate => {
+                        if !batch.push_coalesced(run.source, run.timestamp_ns, datagram) {
+                            self.delivered.1 = offset;
                             return;
                         }
-                        self.held_incoming.overtaken(1);
-                        if fate == Fate::Duplicate {
-                            batch.push_coalesced(train.source, train.timestamp_ns, datagram);
+                        self.incoming_delayed.on_passed(1);
+                        if action == FaultAction::Duplicate {
+                            batch.push_coalesced(run.source, run.timestamp_ns, datagram);
                         }
-                        hand_on(&mut self.held_incoming, batch);
+                        deliver_delayed(&mut self.incoming_delayed, batch);
                     }
                 }
-                self.incoming.happened(fate);
+                self.incoming.on_applied(action);
                 offset += 1;
             }
-            self.dealt.0 += 1;
+            self.delivered.0 += 1;
             offset = 0;
         }
-        self.dealt = (self.arrived.datagram_runs().len(), 0);
+        self.delivered = (self.arrived.datagram_runs().len(), 0);
     }
 }
 
-/// Hands on what was held back for long enough.
-fn hand_on(held: &mut Held, batch: &mut ReceiveBatch) {
+/// Delivers the delayed datagrams that are due.
+fn deliver_delayed(held: &mut ReorderBuffer, batch: &mut ReceiveBatch) {
     held.release(|held| {
-        // What arrives has a source.
+        // Received datagrams always have a source.
         held.address
             .is_none_or(|source| batch.push_coalesced(source, held.timestamp_ns, &held.bytes))
     });
@@ -152,7 +156,7 @@ fn hand_on(held: &mut Held, batch: &mut ReceiveBatch) {
 
 impl Transport for FaultyTransport {
     fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
-        self.held_outgoing.called();
+        self.outgoing_delayed.on_call();
         let mut accepted = 0;
         for transmit in batch {
             let mut rest = *transmit;
@@ -162,7 +166,7 @@ impl Transport for FaultyTransport {
                     Err(error) if accepted == 0 => return Err(error),
                     Err(_) => 0,
                 };
-                self.send_held();
+                self.send_delayed();
                 if taken == 0 {
                     return Ok(accepted);
                 }
@@ -171,23 +175,23 @@ impl Transport for FaultyTransport {
                 rest.payload = &rest.payload[taken..];
             }
         }
-        self.send_held();
+        self.send_delayed();
         Ok(accepted)
     }
 
     fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
         batch.clear();
-        self.held_outgoing.called();
-        self.send_held();
-        self.held_incoming.called();
-        if self.dealt.0 >= self.arrived.datagram_runs().len() {
-            // No more than is dealt now: what waits here shows on no descriptor.
+        self.outgoing_delayed.on_call();
+        self.send_delayed();
+        self.incoming_delayed.on_call();
+        if self.delivered.0 >= self.arrived.datagram_runs().len() {
+            // No more than the caller's batch can take: datagrams that stay here are not visible on the descriptor.
             self.arrived.clear_to(batch.free_slots().len());
             self.inner.receive(&mut self.arrived)?;
-            self.dealt = (0, 0);
+            self.delivered = (0, 0);
         }
-        self.deal(batch);
-        hand_on(&mut self.held_incoming, batch);
+        self.deliver(batch);
+        deliver_delayed(&mut self.incoming_delayed, batch);
         Ok(batch.datagram_count())
     }
 
@@ -207,7 +211,7 @@ impl Transport for FaultyTransport {
         self.inner.raw_fd()
     }
 
-    /// All goes through a batch.
+    /// All datagrams pass through a batch, so parts are not supported.
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             receives_parts: false,

@@ -13,15 +13,15 @@ pub(super) union RawAddress {
 }
 
 /// Bytes of [`RawAddress`], for the kernel to write into.
-pub(super) const ROOM: libc::socklen_t = size_of::<RawAddress>() as libc::socklen_t;
+pub(super) const CAPACITY: libc::socklen_t = size_of::<RawAddress>() as libc::socklen_t;
 
 impl RawAddress {
     /// All zero: no address.
     // SAFETY: zero is a value of every field of both structures.
     pub(super) const EMPTY: Self = unsafe { mem::zeroed() };
 
-    /// The kernel's form of `address` for a socket of the family of `local`, and its length. A socket of IPv6 reaches IPv4
-    /// by mapped addresses.
+    /// The kernel's form of `address` for a socket of the family of `local`, and its length. A socket of IPv6 reaches
+    /// IPv4 by mapped addresses.
     pub(super) fn encode(address: SocketAddr, local: SocketAddr) -> (Self, libc::socklen_t) {
         match (address, local) {
             (SocketAddr::V4(v4), SocketAddr::V4(_)) => Self::encode_v4(v4),
@@ -99,7 +99,7 @@ mod tests {
         let v6: SocketAddr = "[fe80::1%3]:40123".parse().unwrap();
         for (address, local) in [(v4, v4), (v6, v6), (v4, v6), (v6, v4)] {
             let (raw, length) = RawAddress::encode(address, local);
-            assert!(length <= ROOM);
+            assert!(length <= CAPACITY);
             assert_eq!(raw.decode(), Some(address));
         }
         assert_eq!(RawAddress::EMPTY.decode(), None);

@@ -1,17 +1,17 @@
-//! Control messages: the size of segments on the way out; the stride of a train and its time on the way in.
+//! Control messages: the segment size of sent batches (GSO), and the stride and timestamp of received ones (GRO).
 
 use std::mem::MaybeUninit;
 
-/// Bytes of a control buffer: room for the stride (an `int`) and a `timespec` with their headers.
+/// Bytes of a control buffer: the stride (an `int`) and a `timespec` with their headers.
 const LENGTH: usize = 64;
 
-/// Room for control messages, aligned as their headers must be.
+/// Buffer for control messages, aligned as their headers must be.
 #[repr(C, align(8))]
-pub(super) struct Control([MaybeUninit<u8>; LENGTH]);
+pub(super) struct ControlBuffer([MaybeUninit<u8>; LENGTH]);
 
-/// What the control messages of a received train say.
+/// Contents of the control messages of a received message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ReceiveNotes {
+pub(super) struct ControlData {
     pub(super) stride: Option<usize>,
     pub(super) timestamp_ns: Option<i64>,
 }
@@ -25,25 +25,25 @@ const _: () = {
         )
     };
     assert!((stride + time) as usize <= LENGTH);
-    assert!(align_of::<libc::cmsghdr>() <= align_of::<Control>());
+    assert!(align_of::<libc::cmsghdr>() <= align_of::<ControlBuffer>());
 };
 
-impl Control {
+impl ControlBuffer {
     pub(super) const fn new() -> Self {
         Self([MaybeUninit::uninit(); LENGTH])
     }
 
-    /// Lends the buffer to `header` for the kernel to write into.
-    pub(super) fn lend(&mut self, header: &mut libc::msghdr) {
+    /// Attaches the buffer to `header` for the kernel to write into.
+    pub(super) fn attach(&mut self, header: &mut libc::msghdr) {
         header.msg_control = self.0.as_mut_ptr().cast();
         header.msg_controllen = LENGTH as _;
     }
 
-    /// Makes `header` ask for the payload to be cut into datagrams of `segment_size` bytes.
+    /// Adds a request to `header` to split the payload into datagrams of `segment_size` bytes.
     pub(super) fn request_segments(&mut self, header: &mut libc::msghdr, segment_size: u16) {
-        self.lend(header);
-        // SAFETY: `header` points to the buffer lent above, which is aligned and has room for the header and a `u16`
-        // (asserted above for larger values), so `CMSG_FIRSTHDR` is not null and the data lie inside.
+        self.attach(header);
+        // SAFETY: `header` points to the buffer attached above, which is aligned and has room for the header and a
+        // `u16` (asserted above for larger values), so `CMSG_FIRSTHDR` is not null and the data lie inside.
         unsafe {
             let message = libc::CMSG_FIRSTHDR(header);
             (*message).cmsg_level = libc::SOL_UDP;
@@ -60,11 +60,13 @@ impl Control {
 /// Reads the control messages that the kernel wrote for `header`.
 ///
 /// # Safety
-/// `header` has been filled in by a successful `recvmsg` or `recvmmsg`, and the control buffer that it points to is alive.
-pub(super) unsafe fn read(header: &libc::msghdr) -> ReceiveNotes {
-    let mut notes = ReceiveNotes::default();
-    // SAFETY: the kernel keeps `msg_controllen` and the lengths of the messages inside the buffer it was given (caller's
-    // promise); the macros stay within them. Values are read unaligned and only with the type that the kernel writes.
+/// `header` has been filled in by a successful `recvmsg` or `recvmmsg`, and the control buffer that it points to is
+/// alive.
+pub(super) unsafe fn read(header: &libc::msghdr) -> ControlData {
+    let mut data = ControlData::default();
+    // SAFETY: the kernel keeps `msg_controllen` and the lengths of the messages inside the buffer of `header` (the
+    // caller's guarantee); the macros stay within them. Values are read unaligned and only with the type that the
+    // kernel writes.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while !message.is_null() {
@@ -73,18 +75,18 @@ pub(super) unsafe fn read(header: &libc::msghdr) -> ReceiveNotes {
                     let stride = libc::CMSG_DATA(message)
                         .cast::<libc::c_int>()
                         .read_unaligned();
-                    notes.stride = usize::try_from(stride).ok().filter(|stride| *stride > 0);
+                    data.stride = usize::try_from(stride).ok().filter(|stride| *stride > 0);
                 }
                 (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                     let time = libc::CMSG_DATA(message)
                         .cast::<libc::timespec>()
                         .read_unaligned();
-                    notes.timestamp_ns = Some(time.tv_sec * 1_000_000_000 + time.tv_nsec);
+                    data.timestamp_ns = Some(time.tv_sec * 1_000_000_000 + time.tv_nsec);
                 }
                 _ => {}
             }
             message = libc::CMSG_NXTHDR(header, message);
         }
     }
-    notes
+    data
 }

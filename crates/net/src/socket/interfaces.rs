@@ -53,8 +53,8 @@ unsafe fn decode(address: *const libc::sockaddr) -> Option<SocketAddr> {
         return None;
     }
     let mut raw = RawAddress::EMPTY;
-    // SAFETY: an address that is not null starts with its family and is as long as that family's structure, no longer than
-    // `raw`.
+    // SAFETY: an address that is not null starts with its family and is as long as that family's structure, no longer
+    // than `raw`.
     unsafe {
         let length = match i32::from((*address).sa_family) {
             libc::AF_INET => size_of::<libc::sockaddr_in>(),

@@ -1,18 +1,17 @@
-//! The kernel's UDP sockets (Linux).
-//!
-//! Reading order: `open` makes a socket of a [`SocketSpec`], `transport` moves batches through it, `cut` decides how a
-//! batch becomes messages for the kernel, `send` and `receive` describe these, `call` hands them over. Segmentation
-//! (`UDP_SEGMENT`) and coalescing (`UDP_GRO`) are used where the kernel has them; where it lacks them, or refuses them for a
-//! route, the same datagrams travel one by one.
+//! The kernel's UDP sockets (Linux). Reading order: `open` creates a socket from a [`SocketSpec`], `transport` moves
+//! batches through it, `segment_limiter` splits a batch into messages for the kernel, `send` and `receive` build the
+//! message headers, `call` makes the system calls. Segmentation (GSO, `UDP_SEGMENT`) and coalescing (GRO, `UDP_GRO`)
+//! are used if the kernel supports them; if it does not, or rejects them for a route, the same datagrams are sent one
+//! by one.
 
 mod address;
 mod call;
 mod control;
-mod cut;
 mod interfaces;
 mod open;
 mod option;
 mod receive;
+mod segment_limiter;
 mod send;
 #[cfg(test)]
 mod tests;
@@ -32,13 +31,13 @@ pub struct SocketNetwork {
 }
 
 impl SocketNetwork {
-    /// Uses what the kernel offers.
+    /// Uses segmentation and coalescing if the kernel supports them.
     #[must_use]
     pub fn new() -> Self {
         Self { offload: true }
     }
 
-    /// Sends and receives datagrams one by one, whatever the kernel offers and the [`SocketSpec`] says.
+    /// Sends and receives datagrams one by one, regardless of the kernel and the [`SocketSpec`].
     #[must_use]
     pub fn without_offload() -> Self {
         Self { offload: false }
@@ -58,10 +57,10 @@ impl Network for SocketNetwork {
 
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
         let bind = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let socket = open::fresh_socket(bind)?;
+        let socket = open::new_socket(bind)?;
         let default = open::buffer_lengths(&socket)?;
         for option in [option::SEND_BUFFER, option::RECEIVE_BUFFER] {
-            // A system without a limit may refuse the request, which leaves the default.
+            // A system without a limit may reject the request, which leaves the default.
             let _ = option::set(&socket, option, i32::MAX);
         }
         let max = open::buffer_lengths(&socket)?;

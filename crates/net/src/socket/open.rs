@@ -5,14 +5,14 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::address::{self, RawAddress};
-use super::cut::Cut;
 use super::option::{self, SocketOption};
-use super::send::Ends;
+use super::segment_limiter::SegmentLimiter;
+use super::send::SocketAddresses;
 use super::transport::SocketTransport;
 use crate::{BufferLengths, MulticastSpec, NetError, SocketSpec, Transport};
 
 pub(super) fn open(spec: &SocketSpec, offload: bool) -> Result<SocketTransport, NetError> {
-    let socket = fresh_socket(spec.bind)?;
+    let socket = new_socket(spec.bind)?;
     if spec.reuse_address {
         set(&socket, spec.bind, option::REUSE_ADDRESS, 1)?;
     }
@@ -24,7 +24,8 @@ pub(super) fn open(spec: &SocketSpec, offload: bool) -> Result<SocketTransport, 
     let coalesces = offload && option::set(&socket, option::COALESCE, 1).is_ok();
     let segments = offload && option::get(&socket, option::SEGMENT).is_ok();
     if spec.multicast.is_some() {
-        // Sockets that share a port hear only the groups that they joined. Kernels without the option are left as they are.
+        // Sockets that share a port hear only the groups that they joined. Kernels without the option are left as they
+        // are.
         let option = by_family(
             spec.bind,
             option::MULTICAST_ALL_V4,
@@ -34,19 +35,23 @@ pub(super) fn open(spec: &SocketSpec, offload: bool) -> Result<SocketTransport, 
     }
     bind(&socket, spec.bind)?;
     let multicast_ttl = match &spec.multicast {
-        Some(multicast) => take_multicast_role(&socket, spec.bind, multicast)?,
+        Some(multicast) => configure_multicast(&socket, spec.bind, multicast)?,
         None => 0,
     };
     let mut transport = SocketTransport {
         bind: spec.bind,
-        ends: Ends {
+        addresses: SocketAddresses {
             local: bound_address(&socket)?,
             peer: None,
         },
-        cut: if segments { Cut::FULL } else { Cut::PLAIN },
+        limiter: if segments {
+            SegmentLimiter::FULL
+        } else {
+            SegmentLimiter::DISABLED
+        },
         coalesces,
         timestamps: spec.receive_timestamps,
-        expects_many: false,
+        receive_vector_next: false,
         buffer_lengths: buffer_lengths(&socket)?,
         multicast_ttl,
         socket,
@@ -58,7 +63,7 @@ pub(super) fn open(spec: &SocketSpec, offload: bool) -> Result<SocketTransport, 
 }
 
 /// A non-blocking socket of the family of `bind`.
-pub(super) fn fresh_socket(bind: SocketAddr) -> Result<UdpSocket, NetError> {
+pub(super) fn new_socket(bind: SocketAddr) -> Result<UdpSocket, NetError> {
     let family = if bind.is_ipv4() {
         libc::AF_INET
     } else {
@@ -97,15 +102,15 @@ pub(super) fn bind(socket: &UdpSocket, address: SocketAddr) -> Result<(), NetErr
 }
 
 /// Takes back a `connect`.
-pub(super) fn dissolve(socket: &UdpSocket) -> io::Result<()> {
+pub(super) fn disconnect(socket: &UdpSocket) -> io::Result<()> {
     let nobody = RawAddress::EMPTY;
-    // SAFETY: the descriptor is open as long as `socket` is borrowed; `nobody` starts with the family AF_UNSPEC (zero) and
-    // outlives the call.
+    // SAFETY: the descriptor is open as long as `socket` is borrowed; `nobody` starts with the family AF_UNSPEC (zero)
+    // and outlives the call.
     let result = unsafe {
         libc::connect(
             socket.as_raw_fd(),
             (&raw const nobody).cast(),
-            address::ROOM,
+            address::CAPACITY,
         )
     };
     if result == 0 {
@@ -190,7 +195,7 @@ pub(super) fn grow_receive_buffer(
 }
 
 /// Interface, hop limit and membership; returns the hop limit in force.
-fn take_multicast_role(
+fn configure_multicast(
     socket: &UdpSocket,
     bind: SocketAddr,
     spec: &MulticastSpec,

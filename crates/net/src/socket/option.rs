@@ -59,8 +59,8 @@ pub(super) fn set<T: OptionValue>(
     option: SocketOption,
     value: T,
 ) -> io::Result<()> {
-    // SAFETY: the descriptor is open as long as `socket` is borrowed; pointer and length describe `value`, which outlives
-    // the call and is fully initialised (`OptionValue`).
+    // SAFETY: the descriptor is open as long as `socket` is borrowed; pointer and length describe `value`, which
+    // outlives the call and is fully initialised (`OptionValue`).
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -90,7 +90,8 @@ pub(super) fn drops(socket: &UdpSocket) -> io::Result<u32> {
 fn words<const N: usize>(socket: &UdpSocket, option: SocketOption) -> io::Result<[libc::c_int; N]> {
     let mut value = MaybeUninit::<[libc::c_int; N]>::zeroed();
     let mut length = size_of::<[libc::c_int; N]>() as libc::socklen_t;
-    // SAFETY: the descriptor is open as long as `socket` is borrowed; the kernel writes at most `length` bytes of `value`.
+    // SAFETY: the descriptor is open as long as `socket` is borrowed; the kernel writes at most `length` bytes of
+    // `value`.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

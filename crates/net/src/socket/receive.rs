@@ -7,38 +7,38 @@ use std::os::fd::AsRawFd;
 
 use super::address::{self, RawAddress};
 use super::call;
-use super::control::{self, Control, ReceiveNotes};
+use super::control::{self, ControlBuffer, ControlData};
 use crate::{ReceiveBatch, Received};
 
 /// Messages per call.
 const VECTOR: usize = 32;
 
-/// Fills the next free slot of `batch` with what has arrived, and returns how many messages came.
+/// Receives one message into the next free slot of `batch`; returns the number of messages.
 pub(super) fn receive_one(
     socket: &UdpSocket,
     batch: &mut ReceiveBatch,
-    notes: bool,
+    wants_control: bool,
 ) -> io::Result<usize> {
     let Some(free) = batch.free_slots().next() else {
         return Ok(0);
     };
     let mut slot = Slot::new();
-    let header = slot.describe([free, &mut []], notes);
+    let header = slot.header_for([free, &mut []], wants_control);
     // SAFETY: `header` points into `slot` and `free`, which are exclusively borrowed until after the call.
     let received = unsafe { receive_message(socket, &slot, header) }?;
     batch.commit(received);
     Ok(1)
 }
 
-/// Receives the next message into `head` and, what does not fit there, into `rest`.
+/// Receives the next message into `head`, and the bytes that do not fit there into `rest`.
 pub(super) fn receive_parts(
     socket: &UdpSocket,
     head: &mut [u8],
     rest: &mut [u8],
-    notes: bool,
+    wants_control: bool,
 ) -> io::Result<Received> {
     let mut slot = Slot::new();
-    let header = slot.describe([head, rest], notes);
+    let header = slot.header_for([head, rest], wants_control);
     // SAFETY: `header` points into `slot`, `head` and `rest`, which are exclusively borrowed until after the call.
     unsafe { receive_message(socket, &slot, header) }
 }
@@ -50,30 +50,31 @@ unsafe fn receive_message(
     slot: &Slot,
     mut header: libc::msghdr,
 ) -> io::Result<Received> {
-    // SAFETY: the descriptor is open as long as `socket` is borrowed, and the caller's promise.
+    // SAFETY: the descriptor is open as long as `socket` is borrowed, and the caller guarantees the rest.
     let length = unsafe { call::receive_message(socket.as_raw_fd(), &mut header) }?;
     // SAFETY: the call succeeded and `slot` is alive.
     Ok(unsafe { slot.read(&header, length) })
 }
 
-/// Fills free slots of `batch` with what has arrived, as far as one vector goes, and returns how many messages came.
+/// Receives up to [`VECTOR`] messages into free slots of `batch` by one call; returns the number of messages.
 pub(super) fn receive_many(
     socket: &UdpSocket,
     batch: &mut ReceiveBatch,
-    notes: bool,
+    wants_control: bool,
 ) -> io::Result<usize> {
     let mut slots = [const { Slot::new() }; VECTOR];
     let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; VECTOR];
     let mut count = 0;
     for ((free, slot), header) in batch.free_slots().zip(&mut slots).zip(&mut headers) {
         header.write(libc::mmsghdr {
-            msg_hdr: slot.describe([free, &mut []], notes),
+            msg_hdr: slot.header_for([free, &mut []], wants_control),
             msg_len: 0,
         });
         count += 1;
     }
-    // SAFETY: the descriptor is open as long as `socket` is borrowed. The first `count` headers are initialised and point
-    // into `slots` and into the free slots of `batch`; neither moves, is freed or is touched until after the call.
+    // SAFETY: the descriptor is open as long as `socket` is borrowed. The first `count` headers are initialised and
+    // point into `slots` and into the free slots of `batch`; neither moves, is freed or is accessed until after the
+    // call.
     let taken =
         unsafe { call::receive_messages(socket.as_raw_fd(), headers.as_mut_ptr().cast(), count) }?;
     for (slot, header) in slots.iter().zip(&headers).take(taken) {
@@ -87,11 +88,11 @@ pub(super) fn receive_many(
     Ok(taken)
 }
 
-/// What the header of one message points to.
+/// Memory that the header of one message points to.
 struct Slot {
     address: RawAddress,
     payload: MaybeUninit<[libc::iovec; 2]>,
-    control: Control,
+    control: ControlBuffer,
 }
 
 impl Slot {
@@ -99,17 +100,17 @@ impl Slot {
         Self {
             address: RawAddress::EMPTY,
             payload: MaybeUninit::uninit(),
-            control: Control::new(),
+            control: ControlBuffer::new(),
         }
     }
 
-    /// A header for the kernel to receive into `parts`, one after the other, valid as long as this slot and the parts stay
-    /// where they are.
-    fn describe(&mut self, parts: [&mut [u8]; 2], notes: bool) -> libc::msghdr {
+    /// Returns a header for receiving into `parts`, one after the other. Valid as long as this slot and the parts are
+    /// not moved.
+    fn header_for(&mut self, parts: [&mut [u8]; 2], wants_control: bool) -> libc::msghdr {
         // SAFETY: null pointers and zero lengths are what an absent part of a header looks like.
         let mut header: libc::msghdr = unsafe { mem::zeroed() };
         header.msg_name = (&raw mut self.address).cast();
-        header.msg_namelen = address::ROOM;
+        header.msg_namelen = address::CAPACITY;
         let [_, rest] = &parts;
         header.msg_iovlen = 1 + usize::from(!rest.is_empty());
         let parts = parts.map(|part| libc::iovec {
@@ -117,28 +118,28 @@ impl Slot {
             iov_len: part.len(),
         });
         header.msg_iov = self.payload.write(parts).as_mut_ptr();
-        if notes {
-            self.control.lend(&mut header);
+        if wants_control {
+            self.control.attach(&mut header);
         }
         header
     }
 
-    /// What the kernel says about a message of `length` bytes.
+    /// Returns the description of a received message of `length` bytes.
     ///
     /// # Safety
     /// `header` comes from `describe` of this slot and was filled in by a successful receiving call.
     unsafe fn read(&self, header: &libc::msghdr, length: usize) -> Received {
-        let notes = if header.msg_controllen == 0 {
-            ReceiveNotes::default()
+        let control = if header.msg_controllen == 0 {
+            ControlData::default()
         } else {
-            // SAFETY: the caller's promise, and the control buffer is in this slot.
+            // SAFETY: the caller guarantees it, and the control buffer is in this slot.
             unsafe { control::read(header) }
         };
         Received {
             source: self.address.decode().unwrap_or(Received::default().source),
             length,
-            stride: notes.stride.unwrap_or(length).min(length),
-            timestamp_ns: notes.timestamp_ns,
+            stride: control.stride.unwrap_or(length).min(length),
+            timestamp_ns: control.timestamp_ns,
         }
     }
 }

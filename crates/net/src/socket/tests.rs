@@ -19,7 +19,7 @@ fn receive(transport: &mut dyn Transport, batch: &mut ReceiveBatch) -> usize {
     transport.receive(batch).unwrap()
 }
 
-/// A machine without IPv6 has nothing to test.
+/// Returns false on a machine without IPv6; the tests are skipped there.
 fn has_ipv6() -> bool {
     UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
 }
@@ -55,7 +55,7 @@ fn conforms_over_ipv6() {
 }
 
 #[test]
-fn what_a_full_buffer_has_no_room_for_is_counted() {
+fn overflowed_counts_datagrams_dropped_by_a_full_buffer() {
     let mut network = SocketNetwork::new();
     let spec = SocketSpec {
         receive_buffer: Some(4_096),
@@ -68,13 +68,13 @@ fn what_a_full_buffer_has_no_room_for_is_counted() {
     for _ in 0..100 {
         sender.send(&datagram).unwrap();
     }
-    // Those that the buffer took and those that it did not.
+    // The buffer holds a few of them; the others are dropped.
     let overflowed = receiver.overflowed().unwrap();
     assert!((90..100).contains(&overflowed), "{overflowed}");
 }
 
 #[test]
-fn a_train_stays_together_where_the_kernel_can() {
+fn batch_is_coalesced_if_the_kernel_supports_it() {
     let mut network = SocketNetwork::new();
     let mut receiver = network.open(&SocketSpec::bound(any())).unwrap();
     let peer = receiver.local_address();
@@ -90,12 +90,12 @@ fn a_train_stays_together_where_the_kernel_can() {
         .unwrap();
     let mut batch = ReceiveBatch::new(4);
     assert_eq!(receive(&mut *receiver, &mut batch), 21);
-    let train = batch.datagram_runs().next().unwrap();
-    assert_eq!((train.payload.len(), train.stride), (payload.len(), 1_408));
+    let run = batch.datagram_runs().next().unwrap();
+    assert_eq!((run.payload.len(), run.stride), (payload.len(), 1_408));
 }
 
 #[test]
-fn a_peer_that_knows_nothing_of_trains_gets_datagrams() {
+fn receiver_without_offload_gets_single_datagrams() {
     let mut network = SocketNetwork::new();
     let mut receiver = SocketNetwork::without_offload()
         .open(&SocketSpec::bound(any()))
@@ -112,20 +112,22 @@ fn a_peer_that_knows_nothing_of_trains_gets_datagrams() {
     let mut lengths = Vec::new();
     while lengths.len() < 4 {
         receive(&mut *receiver, &mut batch);
-        lengths.extend(batch.datagram_runs().map(|train| train.payload.len()));
+        lengths.extend(batch.datagram_runs().map(|run| run.payload.len()));
     }
     assert_eq!(lengths, [1_408, 1_408, 1_408, 100]);
 }
 
 #[test]
-fn segments_beyond_the_mtu_are_sent_plainly_and_others_still_together() {
-    // Loopback has an MTU of 65,536 for IPv4: two segments of 32 KiB fit, so the limit is provoked by the kernel's own
-    // bound on a message instead, through the transport's memory of refused sizes.
+fn segments_above_the_limit_are_sent_unsegmented() {
+    // The loopback MTU of 65,536 bytes is never exceeded, so the test sets the limit as a rejected size would.
     let mut network = SocketNetwork::new();
     let receiver = network.open(&SocketSpec::bound(any())).unwrap();
     let spec = SocketSpec::bound(any()).connected(receiver.local_address());
     let mut sender = open::open(&spec, true).unwrap();
-    sender.cut = sender.cut.after_refusal(1_000, libc::EMSGSIZE).unwrap();
+    sender.limiter = sender
+        .limiter
+        .after_rejection(1_000, libc::EMSGSIZE)
+        .unwrap();
     let payload = vec![0; 4_000];
     assert_eq!(
         sender
@@ -133,31 +135,31 @@ fn segments_beyond_the_mtu_are_sent_plainly_and_others_still_together() {
             .unwrap(),
         4_000
     );
-    let before = sender.cut;
+    let before = sender.limiter;
     assert_eq!(
         sender
             .send(&[Transmit::connected(&payload).segmented(999)])
             .unwrap(),
         4_000
     );
-    assert_eq!(sender.cut, before);
+    assert_eq!(sender.limiter, before);
 }
 
 #[test]
-fn an_error_that_has_nothing_to_do_with_segments_costs_no_offload() {
+fn error_unrelated_to_segmentation_keeps_the_limit() {
     let mut sender = open::open(&SocketSpec::bound(any()), true).unwrap();
-    let before = sender.cut;
+    let before = sender.limiter;
     let nowhere = SocketAddr::new(LOCALHOST, 0);
     let refused = sender.send(&[Transmit::to(nowhere, &[0; 64]).segmented(32)]);
     assert!(
         matches!(refused, Err(NetError::Send { length: 32, .. })),
         "{refused:?}"
     );
-    assert_eq!(sender.cut, before);
+    assert_eq!(sender.limiter, before);
 }
 
 #[test]
-fn a_wildcard_transport_changes_between_routes() {
+fn wildcard_transport_can_change_routes() {
     let Ok(interfaces) = SocketNetwork::new().interfaces() else {
         return;
     };
@@ -189,7 +191,7 @@ fn a_wildcard_transport_changes_between_routes() {
 }
 
 #[test]
-fn a_socket_that_could_not_be_connected_again_still_sends_where_it_is_told() {
+fn transport_sends_to_explicit_destinations_after_a_failed_connect() {
     let mut network = SocketNetwork::new();
     let mut old = network
         .open(&SocketSpec::bound((Ipv4Addr::LOCALHOST, 0).into()))
@@ -197,9 +199,9 @@ fn a_socket_that_could_not_be_connected_again_still_sends_where_it_is_told() {
     let mut client = network
         .open(&SocketSpec::bound(any()).connected(old.local_address()))
         .unwrap();
-    // Everybody's address is nobody to be connected to, for a socket that was not made for it.
-    let everybody = SocketAddr::from((Ipv4Addr::BROADCAST, 9));
-    client.connect(everybody).unwrap_err();
+    // Connecting to the broadcast address fails without `SO_BROADCAST`.
+    let broadcast = SocketAddr::from((Ipv4Addr::BROADCAST, 9));
+    client.connect(broadcast).unwrap_err();
     let sent = client.send(&[Transmit::to(old.local_address(), b"hello")]);
     assert_eq!(sent.unwrap(), 5);
     let mut batch = ReceiveBatch::new(1);
@@ -207,7 +209,7 @@ fn a_socket_that_could_not_be_connected_again_still_sends_where_it_is_told() {
 }
 
 #[test]
-fn datagrams_carry_the_time_of_their_arrival_when_asked() {
+fn datagrams_carry_receive_timestamps_if_requested() {
     let mut network = SocketNetwork::new();
     let spec = SocketSpec {
         receive_timestamps: true,
@@ -227,13 +229,13 @@ fn datagrams_carry_the_time_of_their_arrival_when_asked() {
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap();
-    // Epoch and unit are right; how long this test took does not matter.
+    // Checks epoch and unit only; the test may take any time.
     let age = Duration::from_nanos((now.as_nanos() as u64).abs_diff(stamp as u64));
     assert!(age < Duration::from_secs(24 * 3600), "{age:?}");
 }
 
 #[test]
-fn a_dual_socket_talks_to_ipv4() {
+fn dual_stack_socket_exchanges_datagrams_with_ipv4() {
     if !has_ipv6() {
         return;
     }
@@ -263,11 +265,11 @@ fn a_dual_socket_talks_to_ipv4() {
 }
 
 #[test]
-fn a_group_reaches_all_who_joined_it() {
+fn multicast_datagram_reaches_members_of_the_group_only() {
     let mut network = SocketNetwork::new();
     let interfaces = network.interfaces().unwrap();
     let local = interfaces.iter().find(|it| it.address == LOCALHOST);
-    let interface = local.expect("a machine can talk to itself");
+    let interface = local.expect("the machine has a loopback interface");
     let role = |join, ttl| {
         Some(MulticastSpec {
             join,
@@ -309,7 +311,7 @@ fn a_group_reaches_all_who_joined_it() {
     assert_eq!(
         other.receive(&mut batch).unwrap(),
         0,
-        "a group that was not joined is not heard"
+        "no datagrams of a group that was not joined"
     );
 
     let refused = network.open(&SocketSpec {

@@ -4,9 +4,9 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
 
-use super::cut::{Cursor, Cut};
 use super::receive::{receive_many, receive_one, receive_parts};
-use super::send::{Ends, send_many, send_one};
+use super::segment_limiter::{BatchCursor, SegmentLimiter};
+use super::send::{SocketAddresses, send_many, send_one};
 use super::{open, option};
 use crate::{BufferLengths, Capabilities, NetError, ReceiveBatch, Received, Transmit, Transport};
 
@@ -14,53 +14,53 @@ use crate::{BufferLengths, Capabilities, NetError, ReceiveBatch, Received, Trans
 #[derive(Debug)]
 pub(super) struct SocketTransport {
     pub(super) socket: UdpSocket,
-    /// The address asked for, which may be a wildcard.
+    /// The requested address, which may be a wildcard.
     pub(super) bind: SocketAddr,
-    pub(super) ends: Ends,
-    pub(super) cut: Cut,
+    pub(super) addresses: SocketAddresses,
+    pub(super) limiter: SegmentLimiter,
     pub(super) coalesces: bool,
     pub(super) timestamps: bool,
-    /// Receive as many datagrams as there are with the next call, rather than one.
-    pub(super) expects_many: bool,
+    /// The next call receives a vector of messages rather than one.
+    pub(super) receive_vector_next: bool,
     pub(super) buffer_lengths: BufferLengths,
     pub(super) multicast_ttl: u8,
 }
 
 impl SocketTransport {
-    /// Makes one call that sends messages from `cursor` on, moves `cursor` behind those that were taken, and returns
-    /// their bytes: zero if none are left or none can be taken now.
-    fn send_next(&mut self, cursor: &mut Cursor<'_>) -> Result<usize, NetError> {
-        let mut cut = self.cut;
+    /// Makes one call that sends messages from `cursor` on, moves `cursor` behind the accepted ones, and returns their
+    /// bytes: zero if none are left or none can be accepted now.
+    fn send_next(&mut self, cursor: &mut BatchCursor<'_>) -> Result<usize, NetError> {
+        let mut limiter = self.limiter;
         let mut tried_again = false;
         loop {
             let mut ahead = *cursor;
-            let Some(first) = ahead.next(cut) else {
+            let Some(first) = ahead.next(limiter) else {
                 return Ok(0);
             };
-            let Some(destination) = first.destination.or(self.ends.peer) else {
+            let Some(destination) = first.destination.or(self.addresses.peer) else {
                 return Err(NetError::NoDestination {
-                    local: self.ends.local,
+                    local: self.addresses.local,
                 });
             };
-            let result = if ahead.next(cut).is_none() {
-                send_one(&self.socket, self.ends, &first).map(|()| 1)
+            let result = if ahead.next(limiter).is_none() {
+                send_one(&self.socket, self.addresses, &first).map(|()| 1)
             } else {
-                send_many(&self.socket, self.ends, *cursor, cut)
+                send_many(&self.socket, self.addresses, *cursor, limiter)
             };
             let error = match result {
                 Ok(taken) => {
-                    // If segments were refused before, what was learned from that has proved right.
-                    self.cut = cut;
-                    let taken = (0..taken).filter_map(|_| cursor.next(cut));
+                    // The send succeeded with this limit, so it is kept, even if it was reduced by a rejection above.
+                    self.limiter = limiter;
+                    let taken = (0..taken).filter_map(|_| cursor.next(limiter));
                     return Ok(taken.map(|message| message.payload.len()).sum());
                 }
                 Err(error) => error,
             };
             let refused = first
                 .segment_size
-                .and_then(|size| cut.after_refusal(size, error.raw_os_error()?));
+                .and_then(|size| limiter.after_rejection(size, error.raw_os_error()?));
             if let Some(smaller) = refused {
-                cut = smaller;
+                limiter = smaller;
                 continue;
             }
             match Failure::of(&error) {
@@ -68,7 +68,7 @@ impl SocketTransport {
                 Failure::TryAgainNow | Failure::TryAgainLater => return Ok(0),
                 Failure::Fatal => {
                     return Err(NetError::Send {
-                        local: self.ends.local,
+                        local: self.addresses.local,
                         destination,
                         length: first.payload.len(),
                         source: error,
@@ -78,13 +78,13 @@ impl SocketTransport {
         }
     }
 
-    /// Whether the kernel has something to say about what arrives.
-    fn hears_notes(&self) -> bool {
+    /// Returns true if received messages carry control data.
+    fn receives_control_data(&self) -> bool {
         self.coalesces || self.timestamps
     }
 
-    /// What a receiving call gives, or `None` if there is nothing.
-    fn attempt<T>(
+    /// Calls `receive` and returns its result, or `None` if nothing has arrived.
+    fn retry_receive<T>(
         &self,
         mut receive: impl FnMut(&UdpSocket) -> io::Result<T>,
     ) -> Result<Option<T>, NetError> {
@@ -99,7 +99,7 @@ impl SocketTransport {
                 Failure::TryAgainNow | Failure::TryAgainLater => return Ok(None),
                 Failure::Fatal => {
                     return Err(NetError::Receive {
-                        local: self.ends.local,
+                        local: self.addresses.local,
                         source: error,
                     });
                 }
@@ -107,18 +107,18 @@ impl SocketTransport {
         }
     }
 
-    /// Dissolves the association with the old peer, which may have tied a wildcard address to one interface, and makes
-    /// the new one.
+    /// Dissolves the association with the old peer, which may have bound a wildcard address to one interface, and
+    /// connects to the new one.
     fn reconnect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
-        let local = SocketAddr::new(self.bind.ip(), self.ends.local.port());
-        open::dissolve(&self.socket).map_err(|source| NetError::Connect {
+        let local = SocketAddr::new(self.bind.ip(), self.addresses.local.port());
+        open::disconnect(&self.socket).map_err(|source| NetError::Connect {
             local,
             peer,
             source,
         })?;
-        self.ends.peer = None;
-        // A port that the system chose is lost with the association; a port that was asked for is still there, and binding
-        // again is refused.
+        self.addresses.peer = None;
+        // A port that the system chose is lost with the association, and is bound again. A requested port remains
+        // bound, and binding it again would fail.
         if open::bound_address(&self.socket)?.port() == 0 {
             open::bind(&self.socket, local)?;
         }
@@ -134,7 +134,7 @@ impl SocketTransport {
 
 impl Transport for SocketTransport {
     fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
-        let mut cursor = Cursor::new(batch);
+        let mut cursor = BatchCursor::new(batch);
         let mut accepted = 0;
         loop {
             match self.send_next(&mut cursor) {
@@ -148,15 +148,15 @@ impl Transport for SocketTransport {
 
     fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
         batch.clear();
-        let notes = self.hears_notes();
-        // One plain call is the quickest way to one datagram or none; a vector pays once datagrams queue up.
-        let many = std::mem::take(&mut self.expects_many);
+        let wants_control = self.receives_control_data();
+        // `recvmsg` is the fastest call for one datagram or none; `recvmmsg` pays once datagrams queue up.
+        let many = std::mem::take(&mut self.receive_vector_next);
         let taken = if many {
-            self.attempt(|socket| receive_many(socket, batch, notes))?
+            self.retry_receive(|socket| receive_many(socket, batch, wants_control))?
         } else {
-            self.attempt(|socket| receive_one(socket, batch, notes))?
+            self.retry_receive(|socket| receive_one(socket, batch, wants_control))?
         };
-        self.expects_many = taken.is_some_and(|taken| taken > usize::from(many));
+        self.receive_vector_next = taken.is_some_and(|taken| taken > usize::from(many));
         Ok(batch.datagram_count())
     }
 
@@ -165,29 +165,29 @@ impl Transport for SocketTransport {
         head: &mut [u8],
         rest: &mut [u8],
     ) -> Result<Option<Received>, NetError> {
-        let notes = self.hears_notes();
-        self.attempt(|socket| receive_parts(socket, head, rest, notes))
+        let wants_control = self.receives_control_data();
+        self.retry_receive(|socket| receive_parts(socket, head, rest, wants_control))
     }
 
     fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
         if self.socket.connect(peer).is_err() {
             self.reconnect(peer)?;
         }
-        self.ends = Ends {
+        self.addresses = SocketAddresses {
             local: open::bound_address(&self.socket)?,
             peer: Some(peer),
         };
-        // Another route may have another MTU.
-        self.cut = self.cut.renewed();
+        // The MTU of the new route may differ.
+        self.limiter = self.limiter.reset_for_route();
         Ok(())
     }
 
     fn peer(&self) -> Option<SocketAddr> {
-        self.ends.peer
+        self.addresses.peer
     }
 
     fn local_address(&self) -> SocketAddr {
-        self.ends.local
+        self.addresses.local
     }
 
     fn raw_fd(&self) -> Option<RawFd> {
@@ -196,7 +196,7 @@ impl Transport for SocketTransport {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            max_segments: self.cut.max_segments(),
+            max_segments: self.limiter.max_segments(),
             coalesces: self.coalesces,
             receive_timestamps: self.timestamps,
             receives_parts: true,
@@ -222,13 +222,13 @@ impl Transport for SocketTransport {
     }
 }
 
-/// What a failed call means. In each case, the kernel took nothing.
+/// Meaning of a failed call. In each case, the kernel accepted nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failure {
-    /// The call was interrupted, or it reported that an earlier datagram met a closed port (`ECONNREFUSED`): news of the
-    /// past, which must not cost this datagram.
+    /// The call was interrupted, or it reported that an earlier datagram reached a closed port (`ECONNREFUSED`), which
+    /// must not cost this datagram.
     TryAgainNow,
-    /// Nothing there, or no room.
+    /// Nothing has arrived, or the send buffer is full.
     TryAgainLater,
     /// Anything else.
     Fatal,

@@ -4,13 +4,13 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// Descriptors that are looked at without allocation.
+/// Number of descriptors that are polled without allocation.
 const INLINE: usize = 64;
 
 /// Sleeps until one of the descriptors is readable, or for `timeout`, whichever is first. True if one is readable.
 ///
-/// Nothing is consumed. A signal ends the wait early. Descriptors that have been closed end it at once. With a `timeout`
-/// of zero it is only a look, and allocates nothing.
+/// Nothing is consumed. A signal ends the wait early. Descriptors that have been closed end it at once. With a
+/// `timeout` of zero it is only a look, and allocates nothing.
 pub fn wait(fds: &[RawFd], timeout: Duration) -> io::Result<bool> {
     let entry = |fd| libc::pollfd {
         fd,
@@ -24,7 +24,7 @@ pub fn wait(fds: &[RawFd], timeout: Duration) -> io::Result<bool> {
         }
         poll(&mut entries[..fds.len()], timeout)
     } else if timeout.is_zero() {
-        // A question that an agent may ask in every duty cycle: in portions, without allocation.
+        // Agents may poll in every duty cycle: in portions, to avoid an allocation.
         for fds in fds.chunks(INLINE) {
             if wait(fds, timeout)? {
                 return Ok(true);
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_datagram_ends_the_wait() {
+    fn wait_ends_when_a_datagram_arrives() {
         let sockets: Vec<_> = (0..70)
             .map(|_| UdpSocket::bind("127.0.0.1:0").unwrap())
             .collect();
@@ -91,13 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn time_ends_the_wait() {
+    fn wait_ends_after_the_timeout() {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let timeout = Duration::from_micros(1_500);
         for fds in [&[][..], &[silent.as_raw_fd()]] {
             let start = Instant::now();
             assert!(!wait(fds, timeout).unwrap());
-            // Later by whatever the machine makes of it, but not before.
+            // The wait may be longer on a loaded machine, but not shorter.
             assert!(start.elapsed() >= timeout);
         }
     }

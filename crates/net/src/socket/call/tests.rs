@@ -3,7 +3,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 use std::{mem, ptr};
 
-use super::super::address::ROOM;
+use super::super::address::CAPACITY;
 use super::super::wait::wait;
 use super::*;
 
@@ -54,7 +54,7 @@ impl Messages {
     fn new(bytes: [&[u8; 16]; 2], address: Option<SocketAddr>) -> Box<Self> {
         let (raw, length) = match address {
             Some(address) => RawAddress::encode(address, address),
-            None => (RawAddress::EMPTY, ROOM),
+            None => (RawAddress::EMPTY, CAPACITY),
         };
         let mut messages = Box::new(Self {
             bytes: bytes.map(|bytes| *bytes),

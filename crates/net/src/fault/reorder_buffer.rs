@@ -1,20 +1,20 @@
-//! Datagrams that are held back.
+//! Delayed datagrams.
 
 use std::net::SocketAddr;
 
-/// Datagrams held back at a time; more pass at once.
+/// Largest number of delayed datagrams; further ones pass immediately.
 const CAPACITY: usize = 32;
 
 /// The longest datagram.
 const LENGTH: usize = 65_536;
 
-/// Calls after which a datagram goes on even if nothing overtook it.
-const PATIENCE: u32 = 64;
+/// Calls of the transport after which a datagram is released even if nothing overtook it.
+const MAX_CALLS: u32 = 64;
 
-/// A datagram that waits to be overtaken.
+/// A datagram that is released after later ones.
 #[derive(Debug)]
-pub(super) struct HeldDatagram {
-    /// The other end: destination or source.
+pub(super) struct DelayedDatagram {
+    /// Destination or source.
     pub(super) address: Option<SocketAddr>,
     pub(super) timestamp_ns: Option<i64>,
     pub(super) bytes: Vec<u8>,
@@ -22,14 +22,14 @@ pub(super) struct HeldDatagram {
     calls: u32,
 }
 
-/// The datagrams of one direction that are held back. Buffers are there from the start.
+/// The delayed datagrams of one direction. All buffers are allocated at creation.
 #[derive(Debug)]
-pub(super) struct Held {
-    waiting: Vec<HeldDatagram>,
+pub(super) struct ReorderBuffer {
+    waiting: Vec<DelayedDatagram>,
     spare: Vec<Vec<u8>>,
 }
 
-impl Held {
+impl ReorderBuffer {
     pub(super) fn new() -> Self {
         Self {
             waiting: Vec::with_capacity(CAPACITY),
@@ -41,8 +41,8 @@ impl Held {
         self.waiting.len() == CAPACITY
     }
 
-    /// Keeps a datagram until `overtakers` later ones have gone on.
-    pub(super) fn keep(
+    /// Delays a datagram until `overtakers` later ones have passed.
+    pub(super) fn push(
         &mut self,
         address: Option<SocketAddr>,
         timestamp_ns: Option<i64>,
@@ -52,43 +52,43 @@ impl Held {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(datagram);
-        self.waiting.push(HeldDatagram {
+        self.waiting.push(DelayedDatagram {
             address,
             timestamp_ns,
             bytes,
             overtakers,
-            calls: PATIENCE,
+            calls: MAX_CALLS,
         });
     }
 
-    /// `count` datagrams have gone on.
-    pub(super) fn overtaken(&mut self, count: usize) {
+    /// Records that `count` datagrams have passed.
+    pub(super) fn on_passed(&mut self, count: usize) {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         for held in &mut self.waiting {
             held.overtakers = held.overtakers.saturating_sub(count);
         }
     }
 
-    /// How many datagrams may go on before one of those that wait must follow; at least one.
-    pub(super) fn before_next(&self) -> usize {
+    /// Returns how many datagrams may pass before a delayed one must be released; at least one.
+    pub(super) fn until_next_release(&self) -> usize {
         let next = self.waiting.iter().map(|held| held.overtakers).min();
         next.map_or(usize::MAX, |overtakers| overtakers.max(1) as usize)
     }
 
-    /// The transport was called once more.
-    pub(super) fn called(&mut self) {
+    /// Records one more call of the transport.
+    pub(super) fn on_call(&mut self) {
         for held in &mut self.waiting {
             held.calls = held.calls.saturating_sub(1);
         }
     }
 
-    /// Offers the datagrams that have waited enough to `go_on`, oldest first, until it refuses one.
-    pub(super) fn release(&mut self, mut go_on: impl FnMut(&HeldDatagram) -> bool) {
+    /// Offers the datagrams that are due to `send`, oldest first, until it refuses one.
+    pub(super) fn release(&mut self, mut send: impl FnMut(&DelayedDatagram) -> bool) {
         let mut index = 0;
         while let Some(held) = self.waiting.get(index) {
             if held.overtakers > 0 && held.calls > 0 {
                 index += 1;
-            } else if go_on(held) {
+            } else if send(held) {
                 self.spare.push(self.waiting.remove(index).bytes);
             } else {
                 return;
