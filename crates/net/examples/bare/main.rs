@@ -2,6 +2,7 @@
 //! uses, and do nothing else.
 //!
 //!     cargo run --release -p taran-net --example bare [SENDER'S CORE] [RECEIVER'S CORE]
+//!
 //! Prints medians of seven runs with minimum and maximum: the throughput of GSO batches of datagrams of 1,344 bytes in
 //! 10^9 payload bytes per second, and round-trip times of 100,000 datagrams of 320 bytes per second in microseconds.
 

@@ -1,4 +1,6 @@
-//! The kernel's UDP sockets (Linux). Reading order: `open` creates a socket from a [`SocketSpec`], `transport` moves
+//! The kernel's UDP sockets (Linux).
+//!
+//! Reading order: `open` creates a socket from a [`SocketSpec`], `transport` moves
 //! batches through it, `segment_limiter` splits a batch into messages for the kernel, `send` and `receive` build the
 //! message headers, `call` makes the system calls. Segmentation (GSO, `UDP_SEGMENT`) and coalescing (GRO, `UDP_GRO`)
 //! are used if the kernel supports them; if it does not, or rejects them for a route, the same datagrams are sent one

@@ -7,10 +7,10 @@ use std::time::Duration;
 /// Number of descriptors that are polled without allocation.
 const INLINE: usize = 64;
 
-/// Sleeps until one of the descriptors is readable, or for `timeout`, whichever is first. True if one is readable.
+/// Waits until one of the descriptors is readable, for at most `timeout`. Returns true if one is readable.
 ///
-/// Nothing is consumed. A signal ends the wait early. Descriptors that have been closed end it at once. With a
-/// `timeout` of zero it is only a look, and allocates nothing.
+/// Consumes no data. A signal ends the wait early. A closed descriptor ends it immediately. With a `timeout` of zero it
+/// polls without waiting, and never allocates.
 pub fn wait(fds: &[RawFd], timeout: Duration) -> io::Result<bool> {
     let entry = |fd| libc::pollfd {
         fd,
