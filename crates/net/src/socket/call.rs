@@ -1,103 +1,127 @@
-//! The calls of the road: receiving and sending.
+//! System calls of the data path: receiving and sending.
 //!
-//! They go straight to the kernel on Linux on x86-64 and ARM64: those of the C library ask each time whether their thread
-//! is to be cancelled, which no thread of Rust ever is, and leave an error where it has to be fetched from. Elsewhere they
-//! are those of the C library. What either of them returns is the count, or the error as a value.
+//! They go through the C library, so that socket stacks that interpose its functions (Onload, VMA) and sanitizers see
+//! them.
 
 use std::io;
-use std::os::fd::RawFd;
+use std::mem;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
 
 use super::address::RawAddress;
 
-#[cfg_attr(
-    all(
-        target_os = "linux",
-        target_pointer_width = "64",
-        any(target_arch = "x86_64", target_arch = "aarch64")
-    ),
-    path = "call/direct.rs"
-)]
-#[cfg_attr(
-    not(all(
-        target_os = "linux",
-        target_pointer_width = "64",
-        any(target_arch = "x86_64", target_arch = "aarch64")
-    )),
-    path = "call/by_libc.rs"
-)]
-mod kernel;
-#[cfg(test)]
-mod tests;
+/// Returns a header without address, payload and control data.
+pub(super) fn empty_header() -> libc::msghdr {
+    // SAFETY: null pointers and zero lengths are how the parts of a header are marked as absent.
+    unsafe { mem::zeroed() }
+}
 
 /// Receives one message; returns its length.
 ///
 /// # Safety
-/// `socket` is a socket of the caller's, or no descriptor at all. Nobody else uses the memory that `header` describes until
-/// this returns, and the kernel may write all of it.
+/// Until this returns, nothing else uses the memory that `header` describes, and the kernel may write all of it.
 pub(super) unsafe fn receive_message(
-    socket: RawFd,
+    socket: &UdpSocket,
     header: &mut libc::msghdr,
 ) -> io::Result<usize> {
-    // SAFETY: the caller's promise; `header` is borrowed until after the call.
-    outcome(unsafe { kernel::recvmsg(socket, header, 0) })
+    // SAFETY: guaranteed by the caller; `header` is borrowed until after the call.
+    count(unsafe { libc::recvmsg(socket.as_raw_fd(), header, 0) })
 }
 
-/// Receives up to `count` messages; returns how many.
+/// Receives up to `length` messages; returns their number.
 ///
 /// # Safety
-/// As [`receive_message`], for each of the `count` headers from `headers` on, which are initialised.
+/// As [`receive_message`], for each of the `length` headers from `headers` on, which are initialised.
 pub(super) unsafe fn receive_messages(
-    socket: RawFd,
+    socket: &UdpSocket,
     headers: *mut libc::mmsghdr,
-    count: libc::c_uint,
+    length: libc::c_uint,
 ) -> io::Result<usize> {
-    // SAFETY: the caller's promise.
-    outcome(unsafe { kernel::recvmmsg(socket, headers, count, 0) })
+    let no_timeout = std::ptr::null_mut();
+    // SAFETY: guaranteed by the caller.
+    let received = unsafe { libc::recvmmsg(socket.as_raw_fd(), headers, length, 0, no_timeout) };
+    count(received as isize)
 }
 
 /// Sends one message; returns its length.
 ///
 /// # Safety
-/// `socket` is a socket of the caller's, or no descriptor at all. Nobody writes to the memory that `header` describes until
-/// this returns.
-pub(super) unsafe fn send_message(socket: RawFd, header: &libc::msghdr) -> io::Result<usize> {
-    // SAFETY: the caller's promise; `header` is borrowed until after the call.
-    outcome(unsafe { kernel::sendmsg(socket, header, libc::MSG_NOSIGNAL) })
+/// Until this returns, nothing writes to the memory that `header` describes.
+pub(super) unsafe fn send_message(socket: &UdpSocket, header: &libc::msghdr) -> io::Result<usize> {
+    // SAFETY: guaranteed by the caller; `header` is borrowed until after the call.
+    count(unsafe { libc::sendmsg(socket.as_raw_fd(), header, libc::MSG_NOSIGNAL) })
 }
 
-/// Sends up to `count` messages; returns how many the kernel took, one at least.
+/// Sends up to `length` messages; returns how many the kernel accepted, at least one.
 ///
 /// # Safety
-/// As [`send_message`], for each of the `count` headers from `headers` on, which are initialised, and in which the kernel
-/// writes the lengths.
+/// As [`send_message`], for each of the `length` headers from `headers` on, which are initialised, and in which the
+/// kernel writes the lengths.
 pub(super) unsafe fn send_messages(
-    socket: RawFd,
+    socket: &UdpSocket,
     headers: *mut libc::mmsghdr,
-    count: libc::c_uint,
+    length: libc::c_uint,
 ) -> io::Result<usize> {
-    // SAFETY: the caller's promise.
-    outcome(unsafe { kernel::sendmmsg(socket, headers, count, libc::MSG_NOSIGNAL) })
+    // SAFETY: guaranteed by the caller.
+    let sent =
+        unsafe { libc::sendmmsg(socket.as_raw_fd(), headers, length, libc::MSG_NOSIGNAL as _) };
+    count(sent as isize)
 }
 
-/// Sends one datagram, to the peer that the socket is connected to if there is no `destination`; returns its length.
-///
-/// # Safety
-/// `socket` is a socket of the caller's, or no descriptor at all.
-pub(super) unsafe fn send_datagram(
-    socket: RawFd,
+/// Sends one datagram to `destination`, or to the connected peer; returns its length.
+pub(super) fn send_datagram(
+    socket: &UdpSocket,
     payload: &[u8],
     destination: Option<&(RawAddress, libc::socklen_t)>,
 ) -> io::Result<usize> {
-    let (address, length) = match destination {
+    let (address, address_length) = match destination {
         Some((address, length)) => (std::ptr::from_ref(address).cast(), *length),
         None => (std::ptr::null(), 0),
     };
-    // SAFETY: the caller's promise; payload and address are borrowed until after the call, and the kernel only reads them:
-    // of the address no more than `length` bytes, which `encode` gives along with it.
-    outcome(unsafe { kernel::sendto(socket, payload, libc::MSG_NOSIGNAL, address, length) })
+    // SAFETY: payload and address are borrowed until after the call, and the kernel only reads them: of the address at
+    // most `address_length` bytes, which `RawAddress::encode` returns along with it.
+    count(unsafe {
+        libc::sendto(
+            socket.as_raw_fd(),
+            payload.as_ptr().cast(),
+            payload.len(),
+            libc::MSG_NOSIGNAL,
+            address,
+            address_length,
+        )
+    })
 }
 
-/// A count as it is; what is less than zero is the number of an error, negated.
-fn outcome(returned: isize) -> io::Result<usize> {
-    usize::try_from(returned).map_err(|_| io::Error::from_raw_os_error(-(returned as i32)))
+/// Converts the return value of a call: a negative one means that `errno` holds the error.
+fn count(returned: isize) -> io::Result<usize> {
+    usize::try_from(returned).map_err(|_| io::Error::last_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn send_datagram_failing_returns_the_systems_error() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let peer = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let error = send_datagram(&socket, b"text", None).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EDESTADDRREQ));
+        socket.connect(peer.local_addr().unwrap()).unwrap();
+        let error = send_datagram(&socket, &[0; 65_508], None).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
+        assert_eq!(send_datagram(&socket, b"text", None).unwrap(), 4);
+    }
+
+    #[test]
+    fn receive_message_without_a_message_would_block() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let mut header = empty_header();
+        // SAFETY: the header describes no memory.
+        let error = unsafe { receive_message(&socket, &mut header) }.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
 }

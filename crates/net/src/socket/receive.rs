@@ -1,9 +1,8 @@
 //! Receiving from the kernel, one or many messages per call.
 
 use std::io;
-use std::mem::{self, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
 
 use super::address::{self, RawAddress};
 use super::call;
@@ -22,10 +21,7 @@ pub(super) fn receive_one(
     let Some(free) = batch.free_slots().next() else {
         return Ok(0);
     };
-    let mut slot = Slot::new();
-    let header = slot.header_for([free, &mut []], wants_control);
-    // SAFETY: `header` points into `slot` and `free`, which are exclusively borrowed until after the call.
-    let received = unsafe { receive_message(socket, &slot, header) }?;
+    let received = receive(socket, [free, &mut []], wants_control)?;
     batch.commit(received);
     Ok(1)
 }
@@ -37,21 +33,15 @@ pub(super) fn receive_parts(
     rest: &mut [u8],
     wants_control: bool,
 ) -> io::Result<Received> {
-    let mut slot = Slot::new();
-    let header = slot.header_for([head, rest], wants_control);
-    // SAFETY: `header` points into `slot`, `head` and `rest`, which are exclusively borrowed until after the call.
-    unsafe { receive_message(socket, &slot, header) }
+    receive(socket, [head, rest], wants_control)
 }
 
-/// # Safety
-/// `header` comes from `describe` of `slot`, and what it points to is exclusively borrowed.
-unsafe fn receive_message(
-    socket: &UdpSocket,
-    slot: &Slot,
-    mut header: libc::msghdr,
-) -> io::Result<Received> {
-    // SAFETY: the descriptor is open as long as `socket` is borrowed, and the caller guarantees the rest.
-    let length = unsafe { call::receive_message(socket.as_raw_fd(), &mut header) }?;
+/// Receives the next message into `parts`, one after the other.
+fn receive(socket: &UdpSocket, parts: [&mut [u8]; 2], wants_control: bool) -> io::Result<Received> {
+    let mut slot = Slot::new();
+    let mut header = slot.header_for(parts, wants_control);
+    // SAFETY: `header` points into `slot` and `parts`, which are exclusively borrowed until after the call.
+    let length = unsafe { call::receive_message(socket, &mut header) }?;
     // SAFETY: the call succeeded and `slot` is alive.
     Ok(unsafe { slot.read(&header, length) })
 }
@@ -72,11 +62,10 @@ pub(super) fn receive_many(
         });
         count += 1;
     }
-    // SAFETY: the descriptor is open as long as `socket` is borrowed. The first `count` headers are initialised and
+    // SAFETY: the first `count` headers are initialised and
     // point into `slots` and into the free slots of `batch`; neither moves, is freed or is accessed until after the
     // call.
-    let taken =
-        unsafe { call::receive_messages(socket.as_raw_fd(), headers.as_mut_ptr().cast(), count) }?;
+    let taken = unsafe { call::receive_messages(socket, headers.as_mut_ptr().cast(), count) }?;
     for (slot, header) in slots.iter().zip(&headers).take(taken) {
         // SAFETY: the kernel filled in the first `taken` headers, all initialised above, and `slots` is alive.
         let received = unsafe {
@@ -107,8 +96,7 @@ impl Slot {
     /// Returns a header for receiving into `parts`, one after the other. Valid as long as this slot and the parts are
     /// not moved.
     fn header_for(&mut self, parts: [&mut [u8]; 2], wants_control: bool) -> libc::msghdr {
-        // SAFETY: null pointers and zero lengths are what an absent part of a header looks like.
-        let mut header: libc::msghdr = unsafe { mem::zeroed() };
+        let mut header = call::empty_header();
         header.msg_name = (&raw mut self.address).cast();
         header.msg_namelen = address::CAPACITY;
         let [_, rest] = &parts;

@@ -1,9 +1,8 @@
 //! Sending, one or many messages per call.
 
 use std::io;
-use std::mem::{self, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
 
 use super::address::RawAddress;
 use super::call;
@@ -41,8 +40,7 @@ pub(super) fn send_one(
     let destination = addresses
         .explicit_destination(message)
         .map(|destination| RawAddress::encode(destination, addresses.local));
-    // SAFETY: the descriptor is open as long as `socket` is borrowed.
-    unsafe { call::send_datagram(socket.as_raw_fd(), message.payload, destination.as_ref()) }?;
+    call::send_datagram(socket, message.payload, destination.as_ref())?;
     Ok(())
 }
 
@@ -53,9 +51,9 @@ fn send_segmented(
 ) -> io::Result<()> {
     let mut slot = Slot::EMPTY;
     let header = slot.header_for(message, addresses);
-    // SAFETY: the descriptor is open as long as `socket` is borrowed. `header` points into `slot` and the payload,
+    // SAFETY: `header` points into `slot` and the payload,
     // which are borrowed until after the call; the kernel only reads them.
-    unsafe { call::send_message(socket.as_raw_fd(), &header) }?;
+    unsafe { call::send_message(socket, &header) }?;
     Ok(())
 }
 
@@ -83,9 +81,9 @@ pub(super) fn send_many(
         });
         count += 1;
     }
-    // SAFETY: the descriptor is open as long as `socket` is borrowed. The first `count` headers are initialised and
+    // SAFETY: the first `count` headers are initialised and
     // point into `slots`, which is not moved, and into payloads borrowed by `cursor`; all outlive the call.
-    unsafe { call::send_messages(socket.as_raw_fd(), headers.as_mut_ptr().cast(), count) }
+    unsafe { call::send_messages(socket, headers.as_mut_ptr().cast(), count) }
 }
 
 /// Memory that the header of one message points to. Initialised only as far as the message needs it.
@@ -104,8 +102,7 @@ impl Slot {
 
     /// Returns a header for `message`. Valid as long as this slot is not moved.
     fn header_for(&mut self, message: &Message<'_>, addresses: SocketAddresses) -> libc::msghdr {
-        // SAFETY: null pointers and zero lengths are what an absent part of a header looks like.
-        let mut header: libc::msghdr = unsafe { mem::zeroed() };
+        let mut header = call::empty_header();
         if let Some(destination) = addresses.explicit_destination(message) {
             let (raw, length) = RawAddress::encode(destination, addresses.local);
             header.msg_name = std::ptr::from_mut(self.address.write(raw)).cast();
