@@ -1,4 +1,4 @@
-//! What both appenders have in common: how a message becomes frames (`docs/spec/shared-memory.md §7.5, §8.2`).
+//! Framing of messages, shared by both appenders (docs/spec/shared-memory.md §7.5, §8.2).
 
 use taran_core::memory::Region;
 
@@ -7,39 +7,40 @@ use super::frame::{StreamIds, clear_length, commit, write_header};
 use crate::frame::{DATA_HEADER_LENGTH, DataHeader, FrameType};
 use crate::position::{FRAME_ALIGNMENT, align32};
 
-/// How far ahead of a frame memory is asked for, in bytes: what a line takes from afar, at the pace of small messages.
+/// Distance in bytes from a frame to the memory prefetched: covers the latency of a remote cache line at the rate of
+/// small messages.
 const PREFETCH_DISTANCE: i32 = 4096;
 
-/// Why nothing was appended.
+/// Reason why nothing was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// The term is full and the log turned to the next one: try again now.
-    #[error("the log turns to the next term, try again")]
+    /// The term is full and the log has rotated to the next one: retry immediately.
+    #[error("the log rotates to the next term, try again")]
     AdminAction,
-    /// The stream has reached its last position; a new publication is needed.
-    #[error("the stream has reached its last position")]
+    /// The stream has reached its maximum position; a new publication is needed.
+    #[error("the stream has reached its maximum position")]
     MaxPositionExceeded,
-    /// The message is longer than what may be appended in this way.
-    #[error("{length} bytes are longer than the {max} that are possible here")]
+    /// The message is longer than this operation allows.
+    #[error("message of {length} bytes is longer than the maximum of {max}")]
     TooLong {
         /// Bytes in the message.
         length: usize,
-        /// Most bytes possible.
+        /// Maximum number of bytes.
         max: i32,
     },
-    /// The tail counter does not hold a frame offset: another process broke the log.
+    /// The tail counter is not a frame offset: another process has corrupted the log.
     #[error("raw tail {0:#x} is corrupt")]
     CorruptTail(i64),
 }
 
-/// Called for each frame before it is published, to fill its reserved value: the payload and all fields of the header
-/// but the length are in place. It must not panic, as readers wait for the frame.
+/// Callback that supplies the reserved value of each frame before it is published. The payload and all header fields
+/// except the length are in place. It must not panic, because readers wait for the frame.
 pub type ReservedValueSupplier<'a> = Option<&'a mut dyn FnMut(LogFrame<'_>) -> i64>;
 
-/// Length of a message in parts.
+/// Returns the length of a message given in parts.
 ///
 /// # Errors
-/// It is longer than `max`.
+/// The message is longer than `max`.
 #[inline]
 pub(super) fn message_length(parts: &[&[u8]], max: i32) -> Result<i32, AppendError> {
     let length = parts
@@ -52,13 +53,14 @@ pub(super) fn message_length(parts: &[&[u8]], max: i32) -> Result<i32, AppendErr
     }
 }
 
-/// Bytes that the frame of a message takes in the term.
+/// Returns the number of bytes that a single-frame message occupies in the term.
 #[inline]
 pub(super) const fn framed_space(length: i32) -> i32 {
     align32(length + DATA_HEADER_LENGTH)
 }
 
-/// Bytes that the frames of a message take which is longer than `max_payload`, a multiple of 32.
+/// Returns the number of bytes that a message longer than `max_payload` occupies in the term as fragments.
+/// `max_payload` is a multiple of 32.
 #[inline]
 pub(super) const fn fragmented_space(length: i32, max_payload: i32) -> i32 {
     let rest = length % max_payload;
@@ -66,20 +68,21 @@ pub(super) const fn fragmented_space(length: i32, max_payload: i32) -> i32 {
     length / max_payload * (max_payload + DATA_HEADER_LENGTH) + last
 }
 
-/// ReservedRange in a term that was reserved for a message.
+/// Range of a term reserved for one message.
 #[derive(Debug)]
 pub(super) struct ReservedRange<'a> {
     pub(super) term: &'a Region,
     pub(super) ids: StreamIds,
     pub(super) term_id: i32,
     pub(super) offset: i32,
-    /// Old bytes may lie in it: readers must find no old frame between two fragments, and no old bytes behind a payload.
+    /// The range may hold stale bytes. The appender then clears the slot after each fragment, so that readers find no
+    /// stale frame there, and zeroes the alignment bytes after a payload.
     pub(super) clears_ahead: bool,
 }
 
 impl ReservedRange<'_> {
-    /// Writes and publishes a message of `length` bytes as one frame. Always inlined: the numbers of the header then stay
-    /// in registers on their way from the tail to the term.
+    /// Writes and publishes a message of `length` bytes as one frame. Always inlined, so that the header fields stay in
+    /// registers between the tail and the term.
     #[inline(always)]
     pub(super) fn write(&self, parts: &[&[u8]], length: i32, reserved: ReservedValueSupplier<'_>) {
         let frame_length = DATA_HEADER_LENGTH + length;
@@ -92,7 +95,7 @@ impl ReservedRange<'_> {
         self.end(self.offset, frame_length, reserved);
     }
 
-    /// Writes and publishes a message of `length` bytes as frames of `max_payload` bytes, first to last.
+    /// Writes and publishes a message of `length` bytes as fragments of `max_payload` bytes, in order.
     pub(super) fn write_fragments(
         &self,
         parts: &[&[u8]],
@@ -121,7 +124,7 @@ impl ReservedRange<'_> {
             if left > 0 && self.clears_ahead {
                 clear_length(self.term, next);
             }
-            // A new borrow for each frame.
+
             self.end(
                 offset,
                 frame_length,
@@ -146,17 +149,18 @@ impl ReservedRange<'_> {
         );
         let aligned = align32(frame_length);
         if self.clears_ahead && aligned != frame_length {
-            // What aligns the frame travels with it. There is a payload then, so that the header is not among these.
+            // The alignment bytes are sent with the frame. An unaligned frame has a payload, so the last 32 bytes do not
+            // overlap the header.
             let last = (offset + aligned - FRAME_ALIGNMENT) as usize;
             self.term.zero(last, FRAME_ALIGNMENT as usize);
         }
     }
 
-    /// The term was last used long ago, and perhaps cleaned on another core: messages that contiguous_end each other closely
-    /// would wait for each of its lines.
+    /// Prefetches memory ahead of the frame. The term was last used long ago, and perhaps cleaned on another core, so
+    /// closely spaced messages would otherwise stall on each cache line.
     #[inline]
     fn prefetch_ahead(&self, offset: i32, frame_length: i32) {
-        // Long messages are written in one go, which the processor foresees by itself.
+        // The hardware prefetcher covers the sequential writes of long messages.
         if frame_length <= PREFETCH_DISTANCE {
             self.term
                 .prefetch((offset + PREFETCH_DISTANCE) as usize, frame_length as usize);
@@ -181,9 +185,10 @@ pub(super) fn write_reserved_value(term: &Region, offset: i32, value: i64) {
     );
 }
 
-/// Parts of a message, and how much of the first one is taken.
+/// Cursor over the parts of a message.
 struct GatherCursor<'a> {
     parts: &'a [&'a [u8]],
+    /// Bytes of the first part already copied.
     taken: usize,
 }
 

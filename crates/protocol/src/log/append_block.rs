@@ -2,38 +2,39 @@ use super::insert::write_packet;
 use super::{AppendError, ExclusiveAppender};
 use crate::frame::{Frame, FrameType, InvalidFrame, ValidatedFrames};
 
-/// Why a block of frames was not appended.
+/// Reason why a block of frames was not appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
-    /// The stream has reached its last position.
+    /// The log does not accept more frames.
     #[error(transparent)]
     Append(#[from] AppendError),
-    /// The block does not fit what is left of the term.
-    #[error("block of {length} bytes is longer than the {remaining} left in the term")]
+    /// The block is longer than the rest of the term.
+    #[error("block of {length} bytes is longer than the {remaining} bytes left in the term")]
     TooLong {
         /// Bytes in the block.
         length: usize,
         /// Bytes left in the term.
         remaining: i32,
     },
-    /// The block is not made of whole frames.
+    /// The block does not consist of whole frames.
     #[error("not a block of whole data frames: {0}")]
     NotFrames(#[from] InvalidFrame),
-    /// The first frame is not a data frame for the place where it would go.
+    /// The header of the first frame does not match the position of the appender.
     #[error("{field} of the first frame is {found}, expected {expected}")]
     Misplaced {
-        /// Field of the header.
+        /// Header field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         found: i32,
-        /// The value needed.
+        /// Required value.
         expected: i32,
     },
 }
 
 impl ExclusiveAppender {
-    /// Appends a block of whole frames that were framed for this very place: a multiple of 32 bytes, the first frame
-    /// with the session, stream, term and offset of the next frame. Returns the stream position after it.
+    /// Appends a block of whole frames that were framed for the current position. Its length is a multiple of 32 bytes,
+    /// and the first frame has the session, stream, term and offset of the next frame. Returns the stream position after
+    /// the block.
     ///
     /// # Errors
     /// Nothing was appended, see [`BlockError`].
@@ -52,7 +53,7 @@ impl ExclusiveAppender {
         let space = self
             .reserve(frames.length_in_term())
             .map_err(BlockError::Append)?;
-        // As the receiver places a packet: everything behind the first length, then the length with release.
+        // As when the receiver inserts a packet: everything after the first length, then the length with release.
         write_packet(space.term, &frames);
         Ok(self.position())
     }

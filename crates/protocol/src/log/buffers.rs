@@ -10,14 +10,15 @@ use crate::position::{
     FRAME_ALIGNMENT, PARTITION_COUNT, RawTail, TermGeometry, partition_of_count,
 };
 
-/// A log: three terms and their metadata. A clone is another view of the same memory.
+/// A mapped log: three terms and their metadata. A clone is another view of the same memory.
+#[doc(alias = "LogBufferDescriptor")]
 #[derive(Clone, Debug)]
 pub struct LogBuffers {
     terms: [Region; PARTITION_COUNT],
     metadata: Shared<LogMetadata>,
     geometry: TermGeometry,
     ids: StreamIds,
-    // Kept as they are needed for each message.
+    // Cached because they are needed for each message.
     term_length: i32,
     max_payload_length: i32,
     max_message_length: i32,
@@ -27,10 +28,10 @@ pub struct LogBuffers {
 
 impl LogBuffers {
     /// Writes the metadata of a new log into zeroed memory of [`LogSpec::file_length`] bytes. A publication starts at
-    /// `start_position`; images have no tails and ignore it.
+    /// `start_position`. Images have no tails and ignore it.
     ///
     /// # Errors
-    /// The spec, the start position or the length of the region does not make a log.
+    /// The spec, the start position or the length of the region is invalid.
     pub fn create(region: &Region, spec: &LogSpec, start_position: i64) -> Result<Self, LogError> {
         let geometry = spec.check(region.len())?;
         let max = geometry.max_position();
@@ -51,8 +52,8 @@ impl LogBuffers {
         Ok(log)
     }
 
-    /// Opens a log that somebody else created. Everything that the arithmetic relies on is checked, and remembered, so
-    /// that a later change of the metadata does no harm.
+    /// Opens a log that another process created. All values that the arithmetic relies on are validated and copied, so
+    /// that later changes to the metadata have no effect.
     ///
     /// # Errors
     /// The metadata does not describe a log of this length.
@@ -87,7 +88,8 @@ impl LogBuffers {
         })
     }
 
-    /// Initial tails (`docs/spec/shared-memory.md §7.4`): the active partition at the start, each other one three terms before its turn.
+    /// Writes the initial tails: the active partition at the start position, each other one three terms before its next
+    /// use (docs/spec/shared-memory.md §7.4).
     fn start_tails(&self, start_position: i64) {
         let term_id = self.geometry.term_id(start_position);
         let count = self.geometry.term_count(term_id);
@@ -103,82 +105,82 @@ impl LogBuffers {
         self.metadata.active_term_count.store(count, Relaxed);
     }
 
-    /// Term length and initial term id.
+    /// Returns the term length and the initial term id.
     #[inline]
     #[must_use]
     pub fn geometry(&self) -> TermGeometry {
         self.geometry
     }
 
-    /// Bytes in a term.
+    /// Returns the length of a term in bytes.
     #[inline]
     #[must_use]
     pub fn term_length(&self) -> i32 {
         self.term_length
     }
 
-    /// The term in a partition, 0 to 2.
+    /// Returns the term in a partition, 0 to 2.
     #[inline]
     #[must_use]
     pub fn term(&self, partition: usize) -> &Region {
         &self.terms[partition]
     }
 
-    /// The term that holds a position. Any value gives a term.
+    /// Returns the term that holds a position. Any value yields a term.
     #[inline]
     #[must_use]
     pub fn term_at(&self, position: i64) -> &Region {
         &self.terms[self.geometry.partition(position)]
     }
 
-    /// Largest frame with its header, a multiple of 32.
+    /// Returns the maximum length of a frame including its header, a multiple of 32.
     #[inline]
     #[must_use]
     pub fn mtu(&self) -> i32 {
         self.max_payload_length + DATA_HEADER_LENGTH
     }
 
-    /// Longest message that fits one frame.
+    /// Returns the maximum length of a message in one frame.
     #[inline]
     #[must_use]
     pub fn max_payload_length(&self) -> i32 {
         self.max_payload_length
     }
 
-    /// Longest message.
+    /// Returns the maximum length of a message.
     #[inline]
     #[must_use]
     pub fn max_message_length(&self) -> i32 {
         self.max_message_length
     }
 
-    /// Session of the stream.
+    /// Returns the session id of the stream.
     #[inline]
     #[must_use]
     pub fn session_id(&self) -> i32 {
         self.ids.session_id
     }
 
-    /// Stream id.
+    /// Returns the stream id.
     #[inline]
     #[must_use]
     pub fn stream_id(&self) -> i32 {
         self.ids.stream_id
     }
 
-    /// What the log is for.
+    /// Returns the kind of the log.
     #[must_use]
     pub fn kind(&self) -> LogKind {
         self.kind
     }
 
-    /// Registration id of the publication, correlation id of the image.
+    /// Returns the registration id of the publication or the correlation id of the image.
     #[must_use]
     pub fn correlation_id(&self) -> i64 {
         self.correlation_id
     }
 
-    /// The raw metadata.
+    /// Returns the raw metadata.
     #[inline]
     #[must_use]
     pub fn metadata(&self) -> &LogMetadata {
@@ -190,21 +192,21 @@ impl LogBuffers {
         self.ids
     }
 
-    /// Terms since the first one. Acquire: pairs with the release or CAS of whoever rotated.
+    /// Returns the number of terms since the initial one. Acquire: pairs with the release or CAS of the rotation.
     #[inline]
     #[must_use]
     pub fn active_term_count(&self) -> i32 {
         self.metadata.active_term_count.load(Acquire)
     }
 
-    /// Raw tail of a partition, 0 to 2. Acquire: pairs with the fetch-add, release or CAS of appenders.
+    /// Returns the raw tail of a partition, 0 to 2. Acquire: pairs with the fetch-add, release or CAS of appenders.
     #[inline]
     #[must_use]
     pub fn raw_tail(&self, partition: usize) -> RawTail {
         RawTail(self.metadata.tails[partition].load(Acquire))
     }
 
-    /// Where the next frame will be published. Comes from shared memory: with a broken publisher it may be anything.
+    /// Returns the position of the next frame. It comes from shared memory, so a faulty publisher can make it any value.
     #[inline]
     #[must_use]
     pub fn producer_position(&self) -> i64 {
@@ -217,67 +219,70 @@ impl LogBuffers {
         self.geometry.position(tail.term_id(), offset)
     }
 
-    /// If the publisher stands at this position, and within a term: from the end of one it may go on by another one's tail.
+    /// Returns a snapshot of the tail if the publisher's position is `position` and lies inside a term. At the end of a
+    /// term returns `None`, because the next frame changes the tail of another partition.
     #[must_use]
     pub fn snapshot_if_drained(&self, position: i64) -> Option<TailSnapshot> {
         let partition = partition_of_count(self.active_term_count());
         let tail = self.raw_tail(partition);
         let is_within = tail.effective_offset(self.term_length()) < self.term_length();
-        let stands = is_within && self.position_of(tail) == position;
-        stands.then(|| TailSnapshot::new(self.metadata.clone(), partition, tail))
+        let is_drained = is_within && self.position_of(tail) == position;
+        is_drained.then(|| TailSnapshot::new(self.metadata.clone(), partition, tail))
     }
 
-    /// Turns to the next term after the one with this count and id (`docs/spec/shared-memory.md §7.6`). Any number of appenders and the
-    /// unblocker may try at once; true for the one that did it.
+    /// Rotates to the term after the one with this count and id. Appenders and the unblocker may call it concurrently.
+    /// Returns true for the call that changed the term count (docs/spec/shared-memory.md §7.6).
+    #[doc(alias = "rotateLog")]
     pub fn rotate(&self, term_count: i32, term_id: i32) -> bool {
         let next_count = term_count.wrapping_add(1);
         let next_id = term_id.wrapping_add(1);
         let tail = &self.metadata.tails[partition_of_count(next_count)];
         let expected_id = next_id.wrapping_sub(PARTITION_COUNT as i32);
         let mut raw = tail.load(Acquire);
-        // The tail changes at most a few times: whoever changes it to another term id ends the loop.
+        // The loop ends once any caller has changed the tail to another term id.
         while RawTail(raw).term_id() == expected_id {
             match tail.compare_exchange(raw, RawTail::new(next_id, 0).0, AcqRel, Acquire) {
                 Ok(_) => break,
                 Err(found) => raw = found,
             }
         }
-        // Release: pairs with the acquire in `active_term_count`; whoever sees the new count sees the tail above.
+        // Release: pairs with the acquire in `active_term_count`; a reader of the new count sees the tail above.
         self.metadata
             .active_term_count
             .compare_exchange(term_count, next_count, AcqRel, Acquire)
             .is_ok()
     }
 
-    /// True if somebody receives. Acquire: pairs with [`Self::set_connected`].
+    /// Returns true if the publication has a receiver or subscriber. Acquire: pairs with [`Self::set_connected`].
     #[inline]
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.metadata.is_connected.load(Acquire) == 1
     }
 
-    /// Tells publishers whether somebody receives.
+    /// Sets whether the publication has a receiver or subscriber.
     pub fn set_connected(&self, connected: bool) {
         self.metadata
             .is_connected
             .store(i32::from(connected), Release);
     }
 
-    /// Where the stream ends; `i64::MAX` while it goes on. Acquire: pairs with [`Self::set_end_of_stream_position`].
+    /// Returns the end of the stream, `i64::MAX` while it is open. Acquire: pairs with
+    /// [`Self::set_end_of_stream_position`].
     #[inline]
     #[must_use]
     pub fn end_of_stream_position(&self) -> i64 {
         self.metadata.end_of_stream_position.load(Acquire)
     }
 
-    /// Tells subscribers where the stream ends.
+    /// Sets the end of the stream.
     pub fn set_end_of_stream_position(&self, position: i64) {
         self.metadata
             .end_of_stream_position
             .store(position, Release);
     }
 
-    /// True if the publication was revoked. Acquire: pairs with [`Self::set_revoked`].
+    /// Returns true if the publication was revoked. Acquire: pairs with [`Self::set_revoked`].
     #[inline]
     #[must_use]
     pub fn is_revoked(&self) -> bool {
@@ -289,13 +294,13 @@ impl LogBuffers {
         self.metadata.is_revoked.store(1, Release);
     }
 
-    /// Transports of an image that were heard of lately. Acquire: pairs with [`Self::set_active_transport_count`].
+    /// Returns the number of active transports of an image. Acquire: pairs with [`Self::set_active_transport_count`].
     #[must_use]
     pub fn active_transport_count(&self) -> i32 {
         self.metadata.active_transport_count.load(Acquire)
     }
 
-    /// Tells subscribers how many transports of an image were heard of lately.
+    /// Sets the number of active transports of an image.
     pub fn set_active_transport_count(&self, count: i32) {
         self.metadata.active_transport_count.store(count, Release);
     }

@@ -8,18 +8,19 @@ use super::append::{ReservedRange, write_reserved_value};
 use super::frame::commit;
 use crate::frame::{DATA_HEADER_LENGTH, DataHeader, FrameHeader, FrameType};
 
-/// ReservedRange for one message in a log, to be filled in place. Readers wait for it, so commit soon. A claim that is dropped
-/// is aborted: readers skip its space.
+/// Space for one message in a log, to be filled in place. Readers wait for the claim, so commit it soon. Dropping a claim
+/// aborts it; readers then skip its space.
+#[doc(alias = "BufferClaim")]
 #[must_use = "a claim that is dropped is aborted"]
 pub struct FrameClaim<'a> {
-    // Dropped first, so that nobody has the payload any more when it is published.
+    // Dropped first, so that the exclusive access to the payload ends before the frame is published.
     payload: Claim<'a>,
     frame: AbortOnDrop<'a>,
     position: i64,
 }
 
 impl<'a> FrameClaim<'a> {
-    /// Begins the frame of a message of `length` bytes; `position` is the one after it.
+    /// Starts the frame of a message of `length` bytes. `position` is the stream position after it.
     #[inline]
     pub(super) fn begin(space: &ReservedRange<'a>, length: i32, position: i64) -> Self {
         let ReservedRange { term, offset, .. } = *space;
@@ -36,7 +37,7 @@ impl<'a> FrameClaim<'a> {
         }
     }
 
-    /// Stream position after the message.
+    /// Returns the stream position after the message.
     #[inline]
     #[must_use]
     pub fn position(&self) -> i64 {
@@ -49,7 +50,7 @@ impl<'a> FrameClaim<'a> {
         self.frame.write(offset_of!(FrameHeader, flags), &[flags]);
     }
 
-    /// Sets the type of the frame: with [`FrameType::PAD`] subscribers skip it.
+    /// Sets the type of the frame. Subscribers skip [`FrameType::PAD`].
     #[inline]
     pub fn set_frame_type(&mut self, frame_type: FrameType) {
         let bytes = frame_type.0.to_le_bytes();
@@ -78,7 +79,7 @@ impl<'a> FrameClaim<'a> {
         position
     }
 
-    /// Gives up; readers skip the space.
+    /// Aborts the claim: publishes it as padding, which readers skip.
     #[inline]
     pub fn abort(self) {}
 }
@@ -108,7 +109,7 @@ impl fmt::Debug for FrameClaim<'_> {
     }
 }
 
-/// A frame whose length is still negative. Dropped, it becomes padding.
+/// Guard of a frame whose length is still negative. Publishes it as padding when dropped.
 #[derive(Debug)]
 struct AbortOnDrop<'a> {
     term: &'a Region,

@@ -1,4 +1,4 @@
-//! Making used terms ready to be used again (`docs/spec/shared-memory.md §7.8`).
+//! Cleaning of used terms before their reuse (docs/spec/shared-memory.md §7.8).
 
 use taran_core::sync::Ordering;
 
@@ -6,12 +6,11 @@ use super::LogBuffers;
 use crate::position::FRAME_ALIGNMENT;
 
 impl LogBuffers {
-    /// Zeroes the log from one position towards another, but not beyond the end of the first one's term: one call is one
-    /// step. Returns how far the log is clean now, which is `from` if there is nothing to do. `to` is rounded down to a
-    /// frame offset.
+    /// Zeroes the log from `from` to `to`, at most to the end of the term that holds `from`. `to` is rounded down to a
+    /// frame offset. Returns the position up to which the log is clean: `from` if there was nothing to do.
     ///
-    /// What is cleaned lies behind all readers, by more than publishers may be ahead. The caller raises the publisher
-    /// limit after it, with release, so that a publisher which acquires the limit finds zeros.
+    /// Contract: all readers are beyond the range by more than a publisher may be ahead of them. The caller raises the
+    /// publisher limit afterwards, with release, so that a publisher which acquires the limit finds zeros.
     pub fn clean(&self, from: i64, to: i64) -> i64 {
         let geometry = self.geometry();
         let term_end = geometry
@@ -25,9 +24,9 @@ impl LogBuffers {
         let term = self.term_at(from_aligned);
         let offset = geometry.term_offset(from_aligned) as usize;
         let length = (to - from_aligned) as usize;
-        // The first length last: a reader that has fallen so far behind finds a frame or nothing, not half a frame.
+        // The first length is zeroed last: a reader that is this far behind finds a whole frame or none.
         term.zero(offset + 4, length - 4);
-        // Release: orders the zeros above before the empty length, for whoever acquires it.
+        // Release: orders the zeros above before the zero length for readers that acquire it.
         term.atomic_i32(offset).store(0, Ordering::Release);
         to
     }

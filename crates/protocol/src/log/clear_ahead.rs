@@ -1,10 +1,13 @@
-//! Making room in a log that has one writer: the receiver in that of an image, an exclusive appender in its own.
+//! Header-ahead clearing of logs that have a single writer: the receiver for an image, an exclusive appender for its own
+//! log.
 //!
-//! `docs/spec/shared-memory.md §7.8` zeroes whole terms ahead of the writer. Readers look where a frame ends, so it is enough that they find
-//! nothing there until the next one is placed: memory is then met once for each byte, not twice.
+//! Aeron zeroes whole terms ahead of the writer. Readers only inspect the length at the next frame boundary, so a single
+//! writer can instead zero that length before it publishes each frame. Each cache line of a reused term is then touched
+//! once per rotation and not twice (docs/spec/shared-memory.md §7.8).
 //!
-//! Of publishers only our own exclusive ones do so, and say it in the metadata: an official driver, which does not look
-//! there, cleans such a log as any other, and an official client says nothing, so that our driver cleans for it.
+//! The appender of our exclusive publications declares this in the log metadata, in a field that official logs leave
+//! zero. Official drivers ignore the field and clean these logs as usual; logs of official clients do not set it, so our
+//! driver cleans them.
 
 use taran_core::sync::Ordering;
 
@@ -12,14 +15,15 @@ use super::frame::clear_length;
 use super::{LogBuffers, LogKind};
 use crate::position::FRAME_ALIGNMENT;
 
-/// Most bytes that are zeroed in one go: as many as the longest message has, which takes milliseconds.
+/// Maximum number of bytes zeroed per call of [`LogBuffers::clear_range`]: the longest message, which takes milliseconds.
 const CLEAR_MAX: i64 = 16 << 20;
 
 impl LogBuffers {
-    /// Zeroes everything behind the slot at `from` up to and including the one at `to`, both frame offsets; where that is
-    /// more than 16 MiB, as much as that. Returns the position of the last one.
+    /// Zeroes the bytes from the end of the slot at `from` to the end of the slot at `to`, at most 16 MiB per call. Both
+    /// positions are frame offsets. Returns the position of the last slot zeroed.
     ///
-    /// Nobody may read there any more, or yet: whoever publishes a frame before them does so with release.
+    /// Contract: no reader accesses the range. Readers reach it only through a frame that the caller publishes afterwards,
+    /// with release.
     #[must_use]
     pub fn clear_range(&self, from: i64, to: i64) -> i64 {
         let geometry = self.geometry();
@@ -35,22 +39,22 @@ impl LogBuffers {
         last
     }
 
-    /// Whether its publisher, which is alone, empties the slot behind each frame: then nobody has to clean it, and what
-    /// lies beyond the tail may be old.
+    /// Returns true if the publisher is exclusive and clears the slot after each frame itself. Such a log needs no
+    /// cleaning, and the bytes beyond the tail may be stale.
     #[must_use]
     pub fn clears_ahead(&self) -> bool {
-        // Acquire: pairs with the release below, though all that follows is ordered by tail and frame lengths.
+        // Acquire: pairs with the release below. Accesses to the terms are ordered by the tail and the frame lengths.
         self.kind() == LogKind::Exclusive
             && self.metadata().clears_ahead.load(Ordering::Acquire) == 1
     }
 
-    /// Publisher: it empties the slot behind each frame before it reserves the space for it.
+    /// Publisher: declares that it clears the slot after a frame before it reserves space for that frame.
     pub(super) fn set_clears_ahead(&self) {
         self.metadata().clears_ahead.store(1, Ordering::Release);
     }
 
-    /// Empties the slot at a position, where the next frame will be looked for: also behind the last one that there can
-    /// be.
+    /// Zeroes the length in the slot at `position`, where readers look for the next frame. `position` may be the maximum
+    /// position of the stream.
     #[inline]
     pub fn clear_slot(&self, position: i64) {
         clear_length(

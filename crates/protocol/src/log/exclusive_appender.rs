@@ -5,11 +5,12 @@ use super::frame::{clear_length, write_padding};
 use super::{AppendError, FrameClaim, LogBuffers, LogError, ReservedValueSupplier};
 use crate::position::{FRAME_ALIGNMENT, RawTail, partition_of_count};
 
-/// Appends to a log that nobody else appends to (`docs/spec/shared-memory.md §8.3`). It knows where the log stands, so the tail counter is
-/// only written, for the driver to read; and it empties the slot behind what it appends, so that the driver need not
-/// clean the log (`vacate`).
+/// Appender of a log with a single writer. It tracks the tail itself and only writes the tail counter, which the driver
+/// reads. It clears the slot after each frame, so that the driver need not clean the log (`clear_ahead`).
 ///
-/// Input: the caller compares [`Self::position`] with the publisher limit (acquired), then appends.
+/// Contract: the caller compares [`Self::position`] with the publisher limit (loaded with acquire) before it appends
+/// (docs/spec/shared-memory.md §8.3).
+#[doc(alias = "ExclusiveTermAppender")]
 #[derive(Debug)]
 pub struct ExclusiveAppender {
     log: LogBuffers,
@@ -21,10 +22,10 @@ pub struct ExclusiveAppender {
 }
 
 impl ExclusiveAppender {
-    /// Continues where the log stands.
+    /// Returns an appender that continues at the tail of the log.
     ///
     /// # Errors
-    /// The tail of the log is not sound.
+    /// The tail of the log is invalid.
     pub fn new(log: LogBuffers) -> Result<Self, LogError> {
         let geometry = log.geometry();
         let term_count = log.active_term_count();
@@ -50,35 +51,35 @@ impl ExclusiveAppender {
         })
     }
 
-    /// The log.
+    /// Returns the log.
     #[inline]
     #[must_use]
     pub fn log(&self) -> &LogBuffers {
         &self.log
     }
 
-    /// Stream position of the next frame.
+    /// Returns the stream position of the next frame.
     #[inline]
     #[must_use]
     pub fn position(&self) -> i64 {
         self.term_begin + i64::from(self.term_offset)
     }
 
-    /// Term of the next frame; the one before it when the term is full.
+    /// Returns the term id of the next frame, or that of the previous term if that term is full.
     #[inline]
     #[must_use]
     pub fn term_id(&self) -> i32 {
         self.term_id
     }
 
-    /// Offset of the next frame in its term; the term length when the term is full.
+    /// Returns the offset of the next frame in its term, or the term length if the term is full.
     #[inline]
     #[must_use]
     pub fn term_offset(&self) -> i32 {
         self.term_offset
     }
 
-    /// Appends a message, in fragments if it does not fit one frame. Returns the stream position after it.
+    /// Appends a message, fragmented if it does not fit one frame. Returns the stream position after it.
     ///
     /// # Errors
     /// Nothing was appended, see [`AppendError`].
@@ -91,7 +92,7 @@ impl ExclusiveAppender {
         self.append_parts(&[message], reserved)
     }
 
-    /// As [`Self::append`], for a message in parts.
+    /// As [`Self::append`], for a message given in parts.
     ///
     /// # Errors
     /// Nothing was appended, see [`AppendError`].
@@ -126,7 +127,7 @@ impl ExclusiveAppender {
     /// Reserves a frame for a message of `length` bytes, to be filled in place.
     ///
     /// # Errors
-    /// Nothing was reserved, see [`AppendError`]. A claim is never fragmented.
+    /// Nothing was reserved, see [`AppendError`]. A claim cannot be fragmented.
     #[inline]
     pub fn claim(&mut self, length: usize) -> Result<FrameClaim<'_>, AppendError> {
         let max = self
@@ -146,7 +147,7 @@ impl ExclusiveAppender {
         ))
     }
 
-    /// Appends padding with a body of `length` bytes: readers skip it. Returns the stream position after it.
+    /// Appends padding with a body of `length` bytes, which readers skip. Returns the stream position after it.
     ///
     /// # Errors
     /// Nothing was appended, see [`AppendError`].
@@ -167,11 +168,11 @@ impl ExclusiveAppender {
         Ok(self.position())
     }
 
-    /// Moves the tail over `required` bytes, a multiple of 32.
+    /// Reserves `required` bytes, a multiple of 32.
     #[inline(always)]
     pub(super) fn reserve(&mut self, required: i32) -> Result<ReservedRange<'_>, AppendError> {
         let offset = self.term_offset;
-        // A term and what is required are at most 2^30 each.
+        // No overflow: the term length and `required` are at most 2^30 each.
         let end = offset + required;
         if end > self.log.term_length() {
             return Err(self.on_term_end(end));
@@ -188,7 +189,8 @@ impl ExclusiveAppender {
         })
     }
 
-    /// Empties the slot where readers look behind a frame that ends at `end`: if need be, in the next term.
+    /// Clears the slot that readers inspect after a frame that ends at `end`; at the end of the term, that is the first
+    /// slot of the next term.
     #[inline(always)]
     fn clear_next_slot(&self, end: i32) {
         let (partition, offset) = if end < self.log.term_length() {
@@ -199,7 +201,7 @@ impl ExclusiveAppender {
         clear_length(self.log.term(partition), offset);
     }
 
-    /// Tells the driver, before the frame is written, that there is one.
+    /// Publishes the tail to the driver before the frame is written.
     #[inline]
     fn store_tail(&self, end: i32) {
         // Release: pairs with the acquire in `LogBuffers::raw_tail` (driver).
@@ -207,6 +209,7 @@ impl ExclusiveAppender {
             .store(RawTail::new(self.term_id, end as u32).0, Ordering::Release);
     }
 
+    /// Pads the rest of the term and rotates. Returns the result for the caller.
     #[cold]
     #[inline(never)]
     fn on_term_end(&mut self, end: i32) -> AppendError {
@@ -230,7 +233,7 @@ impl ExclusiveAppender {
         }
     }
 
-    /// Turns from a full term to the next one.
+    /// Rotates from a full term to the next one.
     pub(super) fn rotate_term(&mut self) -> Result<(), AppendError> {
         let term_length = i64::from(self.log.term_length());
         if self.term_begin + term_length >= self.log.geometry().max_position() {

@@ -8,7 +8,7 @@ use crate::position::{align32, is_frame_offset};
 
 const HEADER: usize = DATA_HEADER_LENGTH as usize;
 
-/// A frame in a term whose length was checked: it holds its header and ends inside the term.
+/// A frame in a term with a validated length: at least its header, and ending inside the term.
 #[derive(Clone, Copy, Debug)]
 pub struct LogFrame<'a> {
     term: &'a Region,
@@ -26,28 +26,28 @@ impl<'a> LogFrame<'a> {
         }
     }
 
-    /// Where the frame starts in its term.
+    /// Returns the offset of the frame in its term.
     #[inline]
     #[must_use]
     pub fn offset(&self) -> i32 {
         self.offset as i32
     }
 
-    /// Bytes of header and payload, not aligned.
+    /// Returns the length of header and payload in bytes, not aligned.
     #[inline]
     #[must_use]
     pub fn length(&self) -> i32 {
         self.length as i32
     }
 
-    /// Bytes that the frame takes in the term.
+    /// Returns the number of bytes that the frame occupies in the term.
     #[inline]
     #[must_use]
     pub fn aligned_length(&self) -> i32 {
         align32(self.length())
     }
 
-    /// The header. Its length field is not to be trusted: use [`Self::length`].
+    /// Returns the header. Its length field is not validated: use [`Self::length`].
     #[inline]
     #[must_use]
     pub fn header(&self) -> &'a DataHeader {
@@ -57,28 +57,28 @@ impl<'a> LogFrame<'a> {
         }
     }
 
-    /// Flags of the frame, see [`DataHeader`].
+    /// Returns the flags of the frame, see [`DataHeader`].
     #[inline]
     #[must_use]
     pub fn flags(&self) -> u8 {
         self.header().header.flags
     }
 
-    /// True for padding, which has no payload to deliver.
+    /// Returns true if the frame is padding, which has no payload to deliver.
     #[inline]
     #[must_use]
     pub fn is_padding(&self) -> bool {
         self.header().header.frame_type() == FrameType::PAD
     }
 
-    /// The payload.
+    /// Returns the payload.
     #[inline]
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         self.term.bytes(self.offset + HEADER, self.length - HEADER)
     }
 
-    /// Header and payload.
+    /// Returns header and payload.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
@@ -86,25 +86,25 @@ impl<'a> LogFrame<'a> {
     }
 }
 
-/// The frame at `offset`, which is a frame offset in the term: `None` if none is committed there yet.
+/// Returns the frame at `offset`, which must be a frame offset in the term, or `None` if none is committed there.
 #[inline]
 pub(super) fn next_frame(term: &Region, offset: i32) -> Result<Option<LogFrame<'_>>, CorruptFrame> {
-    // Acquire: pairs with the release of the length by whoever committed the frame (`commit` and `insert`).
+    // Acquire: pairs with the release of the length when the frame was committed (`commit` and `insert`).
     let length = term.atomic_i32(offset as usize).load(Ordering::Acquire);
     if length <= 0 {
         return Ok(None);
     }
-    // Terms end on a multiple of 32, so what ends inside does so when aligned, too.
+    // Terms end on a multiple of 32, so a frame that ends inside also ends inside when aligned.
     if length < DATA_HEADER_LENGTH || length > term.len() as i32 - offset {
         return Err(CorruptFrame { offset, length });
     }
     Ok(Some(LogFrame::new(term, offset, length)))
 }
 
-/// The frame that starts at `offset`, for whoever was told that one does: `None` if none is committed there.
+/// Returns the frame at `offset`, an offset from an untrusted source, or `None` if none is committed there.
 ///
 /// # Errors
-/// The offset is none, or the frame does not end in the term.
+/// The offset is not a frame offset, or the frame does not end inside the term.
 pub fn frame_at(term: &Region, offset: i32) -> Result<Option<LogFrame<'_>>, CorruptFrame> {
     if !is_frame_offset(offset, term.len() as i32) {
         return Err(CorruptFrame { offset, length: 0 });
@@ -112,14 +112,14 @@ pub fn frame_at(term: &Region, offset: i32) -> Result<Option<LogFrame<'_>>, Corr
     next_frame(term, offset)
 }
 
-/// What every header of a stream has in common.
+/// Header fields common to all frames of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StreamIds {
     pub(super) session_id: i32,
     pub(super) stream_id: i32,
 }
 
-/// Writes the header of a frame that is being written: its length is negative until [`commit`].
+/// Starts a frame: writes its header with a negative length, which [`commit`] makes positive.
 #[inline]
 pub(super) fn write_header(
     term: &Region,
@@ -132,8 +132,8 @@ pub(super) fn write_header(
 ) {
     let at = offset as usize;
     term.atomic_i32(at).store(-length, Ordering::Relaxed);
-    // Nothing of the frame may be seen before the negative length: if the writer dies, the unblocker relies on it. On
-    // the reader's side nothing pairs with it, as nobody looks further while the length is negative.
+    // No byte of the frame may be visible before the negative length: the unblocker relies on it if the writer dies.
+    // Readers need no counterpart, because they do not read a frame with a negative length.
     fence(Ordering::Release);
     let header = DataHeader {
         header: FrameHeader::new(0, flags, frame_type),
@@ -146,10 +146,10 @@ pub(super) fn write_header(
     term.write(at + 4, &header.as_bytes()[4..]);
 }
 
-/// Empties a slot: nothing is found there until a frame is begun.
+/// Zeroes the length in a slot, so that it holds no frame until one is started.
 #[inline]
 pub(super) fn clear_length(term: &Region, offset: i32) {
-    // Relaxed: the frame that leads here is published after it, with release.
+    // Relaxed: the frame before this slot is published afterwards, with release.
     term.atomic_i32(offset as usize).store(0, Ordering::Relaxed);
 }
 

@@ -1,4 +1,5 @@
-//! What the receiver does with a term (`docs/spec/shared-memory.md §7.9`, `docs/spec/wire.md §5.4-5.5`): place packets, look for gaps, fill them.
+//! Receiver operations on a term: insert packets, find gaps, fill gaps (docs/spec/shared-memory.md §7.9,
+//! docs/spec/wire.md §5.4-5.5).
 
 use taran_core::memory::Region;
 use taran_core::sync::Ordering;
@@ -11,11 +12,12 @@ use crate::position::{FRAME_ALIGNMENT, is_frame_offset};
 
 const HEADER: usize = DATA_HEADER_LENGTH as usize;
 
-/// Bytes of a frame that share a line with its length, which is touched last, as readers watch it.
+/// Bytes of a frame in the cache line of its length. That line is written last, because readers poll it.
 const FIRST_LINE: usize = 64;
 
-/// Places a packet in the term that its term id belongs to. The first copy wins: false if there is something already,
-/// or if the packet is a heartbeat or was not walked for a term of this length.
+/// Inserts a packet into its term. Returns false if a frame is already there (the first copy wins), or if the packet is
+/// a heartbeat or was not validated for a term of this length.
+#[doc(alias = "TermRebuilder")]
 #[inline]
 pub fn insert(term: &Region, packet: &ValidatedFrames<'_>) -> bool {
     let room = term.len().saturating_sub(packet.term_offset() as usize);
@@ -29,7 +31,8 @@ pub fn insert(term: &Region, packet: &ValidatedFrames<'_>) -> bool {
     true
 }
 
-/// The same for a packet that was walked where it belongs: all but its first header was received into its place.
+/// Inserts a packet that was received directly into the term and validated there: publishes its first header, the only
+/// part not yet in place. Returns false as [`insert`] does.
 #[inline]
 pub fn insert_received(term: &Region, header: &DataHeader) -> bool {
     let offset = header.term_offset.get();
@@ -40,15 +43,15 @@ pub fn insert_received(term: &Region, header: &DataHeader) -> bool {
     true
 }
 
-/// Whether there is no frame. A negative length is none to readers either: it is left of a broken sender's frames, which
-/// lay over each other.
+/// Returns true if the slot holds no frame. Like readers, treats a negative length as none: overlapping frames of a
+/// faulty sender can leave one.
 #[inline]
 fn is_slot_empty(term: &Region, offset: i32) -> bool {
-    // Acquire: pairs with the release of `publish`, or with that of `fill_gap`, though only this thread writes here.
+    // Acquire: pairs with the release in `publish` and `fill_gap`, though only this thread writes here.
     term.atomic_i32(offset as usize).load(Ordering::Acquire) <= 0
 }
 
-/// Copies a packet of at least one frame into its place, and publishes its first frame last.
+/// Copies a packet of at least one frame into the term and publishes its first frame last.
 #[inline]
 pub(super) fn write_packet(term: &Region, packet: &ValidatedFrames<'_>) {
     let at = packet.term_offset() as usize;
@@ -61,14 +64,14 @@ pub(super) fn write_packet(term: &Region, packet: &ValidatedFrames<'_>) {
     publish(term, packet.term_offset(), packet.header());
 }
 
-/// Puts the first header in front of what is in place.
+/// Writes and publishes the first header of a packet whose other bytes are in place.
 #[inline]
 fn publish(term: &Region, offset: i32, header: &DataHeader) {
     term.write(offset as usize + 4, &header.as_bytes()[4..]);
     commit(term, offset, header.header.frame_length.get());
 }
 
-/// What is missing in a term.
+/// Missing range of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// First missing byte.
@@ -77,19 +80,19 @@ pub struct Gap {
     pub length: i32,
 }
 
-/// How far a term is complete.
+/// Result of a gap scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GapScan {
-    /// Offset after the last of the frames that contiguous_end each other without a gap.
+    /// End of the contiguous frames.
     pub offset: i32,
-    /// The gap there, if something is beyond it or the limit is.
+    /// The gap at `offset`, if a later frame or the limit lies beyond it.
     pub gap: Option<Gap>,
 }
 
-/// Walks the frames from `offset` to `limit`, as readers do. Returns where the last one ends that no gap comes before.
+/// Returns the end of the contiguous committed frames from `offset`, up to `limit`.
 ///
 /// # Errors
-/// The first frame is corrupt, or the offset is none.
+/// The first frame is corrupt, or `offset` is not a frame offset.
 #[inline]
 pub fn contiguous_end(term: &Region, offset: i32, limit: i32) -> Result<i32, CorruptFrame> {
     let mut reader = TermReader::new(term, offset, limit)?;
@@ -97,11 +100,12 @@ pub fn contiguous_end(term: &Region, offset: i32, limit: i32) -> Result<i32, Cor
     Ok(reader.offset)
 }
 
-/// Follows the frames from `offset` to `limit` and finds the first gap (`docs/spec/wire.md §5.5`). `limit` is the high water mark,
-/// or the end of the term if that is in a later term.
+/// Finds the first gap from `offset` to `limit`. `limit` is the high-water mark, or the end of the term if the mark lies
+/// in a later term (docs/spec/wire.md §5.5).
 ///
 /// # Errors
-/// The first frame is corrupt, or the offset is none.
+/// The first frame is corrupt, or `offset` is not a frame offset.
+#[doc(alias = "TermGapScanner")]
 #[inline]
 pub fn find_gap(term: &Region, offset: i32, limit: i32) -> Result<GapScan, CorruptFrame> {
     let limit = limit.min(term.len() as i32);
@@ -113,7 +117,7 @@ pub fn find_gap(term: &Region, offset: i32, limit: i32) -> Result<GapScan, Corru
         });
     }
     let mut end = begin + FRAME_ALIGNMENT;
-    // Acquire is not needed: only this thread places frames, and what is found is walked again before it is used.
+    // Relaxed: only this thread inserts frames, and the frames found are read again with acquire before they are used.
     while end < limit && term.atomic_i32(end as usize).load(Ordering::Relaxed) <= 0 {
         end += FRAME_ALIGNMENT;
     }
@@ -127,7 +131,8 @@ pub fn find_gap(term: &Region, offset: i32, limit: i32) -> Result<GapScan, Corru
     })
 }
 
-/// Fills a gap with padding, for streams that do not ask for lost frames again. False if something arrived in it.
+/// Fills a gap with padding, for unreliable streams. Returns false if a frame has arrived in it.
+#[doc(alias = "TermGapFiller")]
 #[must_use]
 pub fn fill_gap(log: &LogBuffers, term_id: i32, gap: Gap) -> bool {
     let geometry = log.geometry();

@@ -1,25 +1,28 @@
-//! Logs: three terms of frames and a page of metadata in one file (`docs/spec/shared-memory.md §7, §8`).
+//! Log buffers: three terms of frames and a page of metadata in one file (docs/spec/shared-memory.md §7, §8).
 //!
-//! [`LogBuffers`] is the log; it remembers the numbers that never change and that were checked when it was opened. The
-//! operations on it are small modules: publishers append ([`SharedAppender`], [`ExclusiveAppender`]), the sender scans
-//! ([`scan`], [`scan_run`]), the receiver inserts and looks for gaps ([`insert`], [`insert_received`], [`contiguous_end`],
-//! [`find_gap`], [`fill_gap`]),
-//! subscribers poll ([`poll`] and its variants), the conductor rotates, unblocks and cleans (methods of
-//! [`LogBuffers`]).
+//! [`LogBuffers`] is the log. It keeps copies of the constant metadata, validated when the log is opened. The operations
+//! are grouped by their caller:
 //!
-//! # What is trusted
+//! * publishers append: [`SharedAppender`], [`ExclusiveAppender`];
+//! * the sender scans: [`scan`], [`scan_run`];
+//! * the receiver inserts packets and finds gaps: [`insert`], [`insert_received`], [`contiguous_end`], [`find_gap`],
+//!   [`fill_gap`];
+//! * subscribers poll: [`poll`] and its variants;
+//! * the conductor rotates, unblocks and cleans: methods of [`LogBuffers`].
 //!
-//! Every process that maps the log can write anything anywhere in it. What is read from it is checked before it is
-//! used: a frame length must hold its header and end inside the term ([`CorruptFrame`] otherwise), tails are cut at the
-//! term's end and must be aligned, counts give a valid partition whatever they are.
+//! # Trust
 //!
-//! # What orders what
+//! Every process that maps the log can write any bytes to it, so every value is validated before use. A frame must be at
+//! least as long as its header and end inside the term ([`CorruptFrame`] otherwise). Tails are clamped to the end of the
+//! term and must be aligned. Any term count yields a valid partition.
 //!
-//! A frame is published by the release store of its positive length, the last write to it; it pairs with the acquire
-//! load of the length by readers, the sender, the unblocker. The tail counter only hands out space. The zeros which a
-//! publisher that shares its log finds in a recycled term are ordered by the release of the publisher limit (driver, after
-//! [`LogBuffers::clean`]) and its acquire (client, before it appends). The empty slot that readers find behind a frame
-//! of an image, or of our exclusive publications, is ordered by the release of that frame's length (`vacate`).
+//! # Memory ordering
+//!
+//! The release store of a positive frame length, the last write to a frame, publishes it. It pairs with the acquire load
+//! of the length by readers, the sender and the unblocker. The tail counter only allocates space. The zeros that a shared
+//! publisher relies on in a recycled term are ordered by the release of the publisher limit (driver, after
+//! [`LogBuffers::clean`]) and its acquire (client, before it appends). The zero length after a frame of an image, or of
+//! our exclusive publications, is ordered by the release of that frame's length (`clear_ahead`).
 
 mod append;
 mod append_block;

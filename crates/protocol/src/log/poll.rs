@@ -1,5 +1,5 @@
-//! Reading of committed frames by subscribers (`docs/spec/shared-memory.md §8.5`). Each call stays in one term; the caller turns offsets
-//! into positions and stores them.
+//! Reading of committed frames by subscribers. Each call stays within one term. The caller converts offsets to positions
+//! and stores them (docs/spec/shared-memory.md §8.5).
 
 use taran_core::memory::Region;
 
@@ -7,32 +7,35 @@ use super::term_reader::TermReader;
 use super::{CorruptFrame, LogFrame};
 use crate::frame::DataHeader;
 
-/// What a poll did.
+/// Result of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Polled {
-    /// Frames delivered; padding does not count.
+    /// Number of frames delivered, without padding.
     pub fragments: usize,
-    /// Offset after the last frame, delivered or padding.
+    /// Offset after the last frame consumed, padding included.
     pub offset: i32,
 }
 
-/// What a handler wants to happen with the frame it was given, and with the poll.
+/// Action that a handler requests for the current frame and the poll.
+#[doc(alias = "ControlledFragmentHandler")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Take the frame back, to deliver it again later, and stop.
+    /// Stop and do not consume this frame; the next poll delivers it again.
     Abort,
     /// Stop after this frame.
     Break,
-    /// Store the position after this frame now, and go on.
+    /// Store the position after this frame now and continue.
     Commit,
-    /// Go on.
+    /// Continue.
     Continue,
 }
 
-/// Delivers up to `fragment_limit` frames from `offset` on.
+/// Delivers up to `fragment_limit` frames, starting at `offset`.
 ///
 /// # Errors
-/// The first frame is corrupt, or the offset is none. Frames before a corrupt one are delivered: the next call meets it.
+/// The first frame is corrupt, or `offset` is not a frame offset. Frames before a corrupt one are delivered; the next
+/// call then fails.
+#[doc(alias = "TermReader")]
 #[inline]
 pub fn poll(
     term: &Region,
@@ -43,7 +46,7 @@ pub fn poll(
     poll_bounded(term, offset, term.len() as i32, fragment_limit, handler)
 }
 
-/// As [`poll`], but starts no frame at or beyond `limit_offset`.
+/// As [`poll`], but delivers no frame that starts at or beyond `limit_offset`.
 ///
 /// # Errors
 /// As [`poll`].
@@ -71,8 +74,8 @@ pub fn poll_bounded(
     })
 }
 
-/// As [`poll_bounded`], with a handler that steers. `commit` is called with the offset after the frame when the handler
-/// says [`Action::Commit`].
+/// As [`poll_bounded`], with a handler that controls the poll. Calls `commit` with the offset after the frame when the
+/// handler returns [`Action::Commit`].
 ///
 /// # Errors
 /// As [`poll`].
@@ -111,8 +114,8 @@ pub fn poll_controlled(
     })
 }
 
-/// Looks at frames without consuming them. Returns the offset of the last message boundary passed: after padding, and
-/// after frames that end a message.
+/// Reads frames without consuming them. Returns the offset of the last message boundary: after padding, or after a frame
+/// that ends a message.
 ///
 /// # Errors
 /// As [`poll`].
@@ -144,7 +147,7 @@ pub fn peek(
     Ok(boundary)
 }
 
-/// A run of committed frames that lie back to back.
+/// Contiguous committed frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     term: &'a Region,
@@ -154,28 +157,28 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Where the block starts in its term.
+    /// Returns the offset of the block in its term.
     #[inline]
     #[must_use]
     pub fn offset(&self) -> i32 {
         self.offset
     }
 
-    /// Bytes in the block, a multiple of 32.
+    /// Returns the length of the block in bytes, a multiple of 32.
     #[inline]
     #[must_use]
     pub fn length(&self) -> i32 {
         self.length
     }
 
-    /// Header of the first frame.
+    /// Returns the header of the first frame.
     #[inline]
     #[must_use]
     pub fn header(&self) -> &'a DataHeader {
         self.first.header()
     }
 
-    /// All bytes of the block.
+    /// Returns the bytes of the block.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
@@ -183,11 +186,12 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The committed frames from `offset` on, up to `byte_limit` bytes. Padding comes as a block of its own, however long;
-/// `None` if nothing is committed there or the first frame is longer than the limit.
+/// Returns the committed frames from `offset`, up to `byte_limit` bytes. Padding of any length is returned as a separate
+/// block. Returns `None` if nothing is committed there or if the first frame is longer than the limit.
 ///
 /// # Errors
 /// As [`poll`].
+#[doc(alias = "TermBlockScanner")]
 #[inline]
 pub fn poll_block(
     term: &Region,

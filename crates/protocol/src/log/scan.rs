@@ -1,4 +1,4 @@
-//! What the sender may put on the wire (`docs/spec/wire.md §3.4`): committed frames, cut into datagrams.
+//! Scan for committed frames that the sender can transmit, cut into datagrams (docs/spec/wire.md §3.4).
 
 use taran_core::memory::Region;
 use taran_core::sync::Ordering;
@@ -8,41 +8,41 @@ use super::{CorruptFrame, LogFrame};
 use crate::frame::DATA_HEADER_LENGTH;
 use crate::position::align32;
 
-/// What lies at the sender's offset.
+/// Result of a scan at the sender's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scan {
-    /// Nothing is committed.
+    /// No frame is committed.
     Empty,
-    /// The first frame is longer than the limit: back pressure, if the limit is the window.
+    /// The first frame is longer than the limit: back-pressure, if the limit is the flow control window.
     OverLimit,
-    /// One datagram, or a run of them.
+    /// One datagram, or a run of datagrams.
     Ready(SegmentRun),
 }
 
-/// Bytes to send that lie back to back, as datagrams of `segment` bytes of which only the last may be shorter.
+/// Contiguous bytes to send as datagrams of `segment` bytes; only the last may be shorter. Suits one GSO send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentRun {
     /// Bytes to send.
     pub length: i32,
-    /// Bytes in each datagram but the last.
+    /// Bytes in each datagram except the last.
     pub segment: i32,
-    /// Bytes that are skipped after those sent: the body of padding, of which only the header is sent.
+    /// Bytes to skip after those sent: the body of a padding frame, of which only the header is sent.
     pub padding: i32,
 }
 
 impl SegmentRun {
-    /// How far the sender's position moves once everything is sent.
+    /// Returns the number of bytes by which the sender's position advances once everything is sent.
     #[inline]
     #[must_use]
     pub fn advance(&self) -> i32 {
         self.length + self.padding
     }
 
-    /// How many datagrams it makes.
+    /// Returns the number of datagrams.
     #[inline]
     #[must_use]
     pub fn datagrams(&self) -> i32 {
-        // Not `div_ceil`, which is not there for signed integers.
+        // `div_ceil` is not stable for signed integers.
         (self.length + self.segment - 1) / self.segment
     }
 }
@@ -50,20 +50,21 @@ impl SegmentRun {
 /// Limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLimit {
-    /// Bytes in a datagram: the MTU.
+    /// Maximum bytes in a datagram: the MTU.
     pub datagram: i32,
-    /// Bytes that flow control lets through. Padding counts with its header only.
+    /// Bytes that flow control allows. Padding counts with its header only.
     pub window: i32,
-    /// Datagrams in a run.
+    /// Maximum datagrams in a run.
     pub datagrams: i32,
-    /// Bytes in a run, at least those of a datagram: the largest train that the network takes.
+    /// Maximum bytes in a run, at least one datagram: the largest GSO batch that the network accepts.
     pub bytes: i32,
 }
 
-/// One datagram: the committed frames from `offset` on that fit in `limit` bytes.
+/// Returns one datagram: the committed frames from `offset` that fit in `limit` bytes.
 ///
 /// # Errors
-/// The first frame is corrupt, or the offset is none.
+/// The first frame is corrupt, or `offset` is not a frame offset.
+#[doc(alias = "TermScanner")]
 #[inline]
 pub fn scan(term: &Region, offset: i32, limit: i32) -> Result<Scan, CorruptFrame> {
     let mut reader = TermReader::new(term, offset, term.len() as i32)?;
@@ -101,9 +102,9 @@ pub fn scan(term: &Region, offset: i32, limit: i32) -> Result<Scan, CorruptFrame
     }
 }
 
-/// A run of datagrams of equal length, for a network that cuts them itself. The first datagram decides the length: it
-/// takes what [`scan`] would take. The run ends with a datagram that is shorter, with padding, at the end of the term,
-/// or at a limit.
+/// Returns a run of datagrams of equal length, for a network that segments them itself (GSO). The first datagram, the
+/// one that [`scan`] returns, determines the length. The run ends after a shorter datagram, after padding, at the end of
+/// the term, or at a limit.
 ///
 /// # Errors
 /// As [`scan`].
@@ -139,24 +140,24 @@ pub fn scan_run(term: &Region, offset: i32, limit: &RunLimit) -> Result<Scan, Co
                     break;
                 }
             }
-            // A corrupt frame is met again as the first one.
+            // The next scan starts at the corrupt frame and reports it.
             Ok(Scan::Empty | Scan::OverLimit) | Err(_) => break,
         }
     }
     Ok(Scan::Ready(run))
 }
 
-/// How many of the datagrams behind the one at `offset` are full of messages as long as its first one: up to `max`, all
-/// of which would lie in the term. That they are the same length need not be waited for: where one ends is known before
-/// its length has come from memory.
+/// Returns the number of datagrams after the one at `offset` that consist of frames as long as its first frame, at most
+/// `max`. The caller ensures that `max` datagrams fit the term. Because all lengths are equal, the next offset is known
+/// before the length has been loaded, so the loads do not depend on each other.
 #[inline]
 fn equal_datagrams(term: &Region, offset: i32, segment: i32, max: i32) -> i32 {
     let length = |at: i32| {
-        // Acquire: pairs with the release of the length by whoever committed the frame.
+        // Acquire: pairs with the release of the length in `commit`.
         term.atomic_i32(at as usize).load(Ordering::Acquire)
     };
     let first = length(offset);
-    // It was checked before, but that is memory of a publisher's.
+    // Validated again: the publisher can change shared memory between two loads.
     if !(DATA_HEADER_LENGTH..=segment).contains(&first) || segment % align32(first) != 0 {
         return 0;
     }

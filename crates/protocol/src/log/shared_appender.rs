@@ -5,16 +5,17 @@ use super::frame::write_padding;
 use super::{AppendError, FrameClaim, LogBuffers, ReservedValueSupplier};
 use crate::position::{FRAME_ALIGNMENT, RawTail, partition_of_count};
 
-/// Appends to a log that any number of threads and processes append to at once (`docs/spec/shared-memory.md §8.2`).
+/// Appender of a log that any number of threads and processes write concurrently.
 ///
-/// Input: [`Self::tail`] says where the log stands. The caller compares its position with the publisher limit (which it
-/// has read with acquire before), then appends with that tail.
+/// Contract: the caller loads the publisher limit with acquire, reads [`Self::tail`], compares its position with the
+/// limit, and appends with that tail (docs/spec/shared-memory.md §8.2).
+#[doc(alias = "TermAppender")]
 #[derive(Clone, Debug)]
 pub struct SharedAppender {
     log: LogBuffers,
 }
 
-/// Where a log stands.
+/// Tail of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tail {
     term_count: i32,
@@ -22,7 +23,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Stream position of the next frame.
+    /// Returns the stream position of the next frame.
     #[inline]
     #[must_use]
     pub fn position(&self) -> i64 {
@@ -31,20 +32,20 @@ impl Tail {
 }
 
 impl SharedAppender {
-    /// An appender to this log.
+    /// Returns an appender of the log.
     #[must_use]
     pub fn new(log: LogBuffers) -> Self {
         Self { log }
     }
 
-    /// The log.
+    /// Returns the log.
     #[inline]
     #[must_use]
     pub fn log(&self) -> &LogBuffers {
         &self.log
     }
 
-    /// Where the log stands; `None` while it turns to the next term: try again now.
+    /// Returns the tail of the log, or `None` during rotation to the next term: retry immediately.
     #[inline]
     #[must_use]
     pub fn tail(&self) -> Option<Tail> {
@@ -62,7 +63,7 @@ impl SharedAppender {
         })
     }
 
-    /// Appends a message, in fragments if it does not fit one frame. Returns the stream position after it.
+    /// Appends a message, fragmented if it does not fit one frame. Returns the stream position after it.
     ///
     /// # Errors
     /// Nothing was appended, see [`AppendError`].
@@ -76,7 +77,7 @@ impl SharedAppender {
         self.append_parts(tail, &[message], reserved)
     }
 
-    /// As [`Self::append`], for a message in parts.
+    /// As [`Self::append`], for a message given in parts.
     ///
     /// # Errors
     /// Nothing was appended, see [`AppendError`].
@@ -113,7 +114,7 @@ impl SharedAppender {
     /// Reserves a frame for a message of `length` bytes, to be filled in place.
     ///
     /// # Errors
-    /// Nothing was reserved, see [`AppendError`]. A claim is never fragmented.
+    /// Nothing was reserved, see [`AppendError`]. A claim cannot be fragmented.
     #[inline]
     pub fn claim(&self, tail: Tail, length: usize) -> Result<FrameClaim<'_>, AppendError> {
         let max = self
@@ -128,12 +129,13 @@ impl SharedAppender {
         Ok(FrameClaim::begin(&space, length, position))
     }
 
-    /// Moves the tail over `space` bytes, a multiple of 32. They are the caller's then, who writes frames there.
+    /// Reserves `space` bytes, a multiple of 32, for the caller to write frames to. Returns the range and the stream
+    /// position after it.
     #[inline(always)]
     fn reserve(&self, tail: Tail, space: i32) -> Result<(ReservedRange<'_>, i64), AppendError> {
         let partition = partition_of_count(tail.term_count);
-        // Hands out disjoint space, which needs atomicity only. AcqRel chains this appender to those before it, so that
-        // the unblocker, which acquires the tail, sees at least the frames begun before those it finds claimed.
+        // Disjoint ranges need atomicity only. AcqRel orders this appender after the previous ones, so that the unblocker,
+        // which acquires the tail, sees at least the frames started before the ranges it finds claimed.
         let counter = &self.log.metadata().tails[partition];
         let raw = RawTail(counter.fetch_add(i64::from(space), Ordering::AcqRel));
         let end = raw.offset() + i64::from(space);
@@ -155,8 +157,8 @@ impl SharedAppender {
         ))
     }
 
-    /// The space went past the end of the term: the one appender whose space begins inside pads the rest, and all try to
-    /// turn to the next term.
+    /// Handles a reservation beyond the end of the term. The one appender whose range starts inside the term pads the rest;
+    /// all of them try to rotate.
     #[cold]
     #[inline(never)]
     fn on_term_end(&self, tail: Tail, raw: RawTail) -> AppendError {

@@ -7,23 +7,22 @@ use super::{LogError, LogMetadata};
 use crate::frame::{DATA_HEADER_LENGTH, DataHeader, FrameHeader, FrameType, MTU_MAX};
 use crate::position::{FRAME_ALIGNMENT, PARTITION_COUNT, TERM_LENGTH_MIN, TermGeometry};
 
-/// Bytes of metadata at the end of a log.
+/// Length of the metadata at the end of a log in bytes.
 pub const LOG_METADATA_LENGTH: usize = 4096;
-/// Smallest page size.
+/// Minimum page size.
 pub const PAGE_SIZE_MIN: i32 = 4096;
-/// Largest page size.
+/// Maximum page size.
 pub const PAGE_SIZE_MAX: i32 = 1024 * 1024 * 1024;
 
-/// Length of a log file in bytes: three terms and the metadata, rounded up to whole pages (`docs/spec/shared-memory.md §7.1`).
-///
-/// `page_size` is a power of two.
+/// Returns the length of a log file in bytes: three terms and the metadata, rounded up to whole pages. `page_size` is a
+/// power of two (docs/spec/shared-memory.md §7.1).
 #[must_use]
 pub const fn file_length(term_length: i32, page_size: i32) -> usize {
     let used = term_length as usize * PARTITION_COUNT + LOG_METADATA_LENGTH;
     used.next_multiple_of(page_size as usize)
 }
 
-/// What a log is for.
+/// Kind of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LogKind {
@@ -31,82 +30,82 @@ pub enum LogKind {
     Concurrent = 0,
     /// A publication with one writer.
     Exclusive = 1,
-    /// Received from the network.
+    /// An image received from the network.
     Image = 2,
 }
 
-/// Lengths of a kind of socket buffer in bytes: what the channel asks for, and what the system has.
+/// Lengths of a socket buffer in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketBufferLengths {
-    /// Of the socket; 0 for IPC.
+    /// Length for the socket; 0 for IPC.
     pub socket: i32,
-    /// The system's default.
+    /// System default.
     pub default: i32,
-    /// The system's maximum.
+    /// System maximum.
     pub max: i32,
 }
 
-/// Everything in a log's metadata that is written once (`docs/spec/shared-memory.md §7.2`).
+/// Constant part of the metadata of a log (docs/spec/shared-memory.md §7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSpec {
-    /// What the log is for.
+    /// Kind of the log.
     pub kind: LogKind,
-    /// Registration id of the publication, correlation id of the image.
+    /// Registration id of the publication or correlation id of the image.
     pub correlation_id: i64,
     /// Session of the stream.
     pub session_id: i32,
     /// Stream id.
     pub stream_id: i32,
-    /// Id of the first term.
+    /// Id of the initial term.
     pub initial_term_id: i32,
-    /// Bytes in a term, a power of two from 64 KiB to 1 GiB.
+    /// Term length in bytes, a power of two from 64 KiB to 1 GiB.
     pub term_length: i32,
-    /// The file length is a multiple of it; a power of two from 4096 to 1 GiB.
+    /// Page size, a power of two from 4096 to 1 GiB; the file length is a multiple of it.
     pub page_size: i32,
-    /// Largest frame with its header, a multiple of 32 from 64 to 65504.
+    /// Maximum frame length including the header, a multiple of 32 from 64 to 65504.
     pub mtu: i32,
-    /// Bytes a publisher may be ahead of its consumers; 0 for images.
+    /// Maximum bytes a publisher may be ahead of its consumers; 0 for images.
     pub publication_window: i32,
-    /// Bytes a receiver accepts ahead of its subscribers; 0 for publications.
+    /// Maximum bytes a receiver accepts ahead of its subscribers; 0 for publications.
     pub receiver_window: i32,
     /// SO_SNDBUF.
     pub send_buffer: SocketBufferLengths,
     /// SO_RCVBUF.
     pub receive_buffer: SocketBufferLengths,
-    /// Concurrent retransmissions; 0 for images.
+    /// Maximum concurrent retransmits; 0 for images.
     pub max_resend: i32,
     /// Entity tag of the channel; −1 if none, 0 for images.
     pub entity_tag: i64,
     /// Response correlation id of the channel; −1 if none, 0 for images.
     pub response_correlation_id: i64,
-    /// How long a drained publication stays; 0 for images.
+    /// Linger time of a drained publication; 0 for images.
     pub linger_timeout_ns: i64,
-    /// When an untethered subscriber that lags is let go.
+    /// Time an untethered subscriber may stay below the window before it is dropped.
     pub untethered_window_limit_timeout_ns: i64,
-    /// How long it lingers once let go.
+    /// Time an untethered subscriber lingers once dropped.
     pub untethered_linger_timeout_ns: i64,
-    /// When it may come back.
+    /// Time an untethered subscriber rests before it becomes active again.
     pub untethered_resting_timeout_ns: i64,
-    /// The channel has more than one receiver by nature.
+    /// The channel can have several receivers (multicast or multi-destination).
     pub is_group: bool,
     /// The channel is a response channel.
     pub is_response: bool,
-    /// Subscribers that were let go come back.
+    /// Images are created again after they became unavailable.
     pub is_rejoining: bool,
-    /// Lost frames are asked for again.
+    /// Lost frames are retransmitted.
     pub is_reliable: bool,
-    /// The file was made sparse.
+    /// The file was created sparse.
     pub is_sparse: bool,
-    /// Heartbeats tell the end of the stream.
+    /// Heartbeats signal the end of the stream.
     pub signals_end_of_stream: bool,
-    /// A spy counts as a receiver.
+    /// A spy alone makes the publication connected.
     pub spies_simulate_connection: bool,
-    /// Subscribers hold the stream back.
+    /// Subscribers are tethered: a slow one holds back the stream.
     pub is_tethered: bool,
 }
 
 impl LogSpec {
-    /// A spec with the fields that every log must have; the rest is zero, false, or −1 where that means none.
+    /// Returns a spec with the mandatory fields set. The others are zero, false, or −1 where that means none.
     #[must_use]
     pub fn new(
         kind: LogKind,
@@ -147,16 +146,17 @@ impl LogSpec {
         }
     }
 
-    /// Length of the log's file in bytes.
+    /// Returns the length of the log file in bytes.
     #[must_use]
     pub const fn file_length(&self) -> usize {
         file_length(self.term_length, self.page_size)
     }
 
-    /// Reads the spec of a log that somebody else created, to tell people about it. [`super::LogBuffers::open`] checks it.
+    /// Reads the spec of a log that another process created, without validation, for inspection tools.
+    /// [`super::LogBuffers::open`] validates it.
     ///
     /// # Errors
-    /// The region is too short for a log, or its metadata is not that of one.
+    /// The region is too short for a log, or its header length or kind is invalid.
     pub fn of(log: &Region) -> Result<Self, LogError> {
         let least = file_length(TERM_LENGTH_MIN, PAGE_SIZE_MIN);
         let wrong_length = LogError::FileLength {
@@ -173,7 +173,7 @@ impl LogSpec {
         Self::read(&metadata, &default_header)
     }
 
-    /// Checks what the arithmetic of the log relies on, for a file of `length` bytes.
+    /// Validates the values that the log arithmetic relies on, for a file of `length` bytes.
     pub(super) fn check(&self, length: usize) -> Result<TermGeometry, LogError> {
         let geometry = TermGeometry::new(self.initial_term_id, self.term_length)
             .map_err(|error| LogError::TermLength(error.0))?;
@@ -194,7 +194,7 @@ impl LogSpec {
         Ok(geometry)
     }
 
-    /// The template of frame headers.
+    /// Returns the frame header template.
     pub(super) fn default_header(&self) -> DataHeader {
         DataHeader {
             header: FrameHeader::new(0, DataHeader::UNFRAGMENTED, FrameType::DATA),
@@ -202,7 +202,7 @@ impl LogSpec {
         }
     }
 
-    /// Writes the metadata, but for the template of headers. Relaxed, as nobody is told of the log before.
+    /// Writes the metadata except the header template. Relaxed, because the log is announced later.
     pub(super) fn write(&self, to: &LogMetadata) {
         to.correlation_id.store(self.correlation_id, Relaxed);
         to.initial_term_id.store(self.initial_term_id, Relaxed);
@@ -242,7 +242,7 @@ impl LogSpec {
         to.untethered_linger_timeout_ns[1].store((linger >> 32) as i32, Relaxed);
     }
 
-    /// Reads back what [`Self::write`] writes. Sessions and streams are in the template of headers.
+    /// Reads the fields that [`Self::write`] writes. Session id and stream id are in the header template.
     fn read(from: &LogMetadata, default_header: &DataHeader) -> Result<Self, LogError> {
         let header_length = from.default_header_length.load(Relaxed);
         if header_length != DATA_HEADER_LENGTH {

@@ -1,4 +1,4 @@
-//! A publisher that stands, and how to see cheaply that it went on.
+//! Snapshot of a tail: a cheap test for whether a publisher has reserved more space.
 
 use taran_core::memory::{Shared, prefetch_value};
 use taran_core::sync::{AtomicI64, Ordering::Relaxed};
@@ -6,8 +6,9 @@ use taran_core::sync::{AtomicI64, Ordering::Relaxed};
 use super::LogMetadata;
 use crate::position::RawTail;
 
-/// A publisher that stands within a term changes one word before there is anything to be read: its tail. Whoever has seen all
-/// that is there need not look at anything else until then. [`LogBuffers::snapshot_if_drained`](super::LogBuffers::snapshot_if_drained) makes it.
+/// Value of the raw tail when a consumer has read everything. A publisher changes its tail before it writes a frame, so
+/// the consumer need not read anything else until the tail changes. Created by
+/// [`LogBuffers::snapshot_if_drained`](super::LogBuffers::snapshot_if_drained).
 #[derive(Debug)]
 pub struct TailSnapshot {
     metadata: Shared<LogMetadata>,
@@ -24,15 +25,15 @@ impl TailSnapshot {
         }
     }
 
-    /// It has not gone on.
+    /// Returns true if the tail has not changed since the snapshot.
     #[inline]
     #[must_use]
     pub fn is_current(&self) -> bool {
-        // What was written is read by whoever looks then, with an acquire of its own.
+        // Relaxed: a consumer that sees a change reads the frames with an acquire of its own.
         self.word().load(Relaxed) == self.tail.0
     }
 
-    /// Asks for the memory that [`lasts`](Self::is_current) reads.
+    /// Prefetches the cache line that [`is_current`](Self::is_current) reads.
     #[inline]
     pub fn prefetch(&self) {
         prefetch_value(self.word());

@@ -1,4 +1,4 @@
-//! The walk over the committed frames of a term, which all readers of logs share.
+//! Iteration over the committed frames of a term, shared by all readers.
 
 use taran_core::memory::Region;
 
@@ -6,15 +6,15 @@ use super::frame::next_frame;
 use super::{CorruptFrame, LogFrame};
 use crate::position::is_frame_offset;
 
-/// A reader that has read so many bytes in one go is behind: more is there …
+/// Bytes read in one poll after which the reader is assumed to have a backlog and starts to prefetch. A reader that keeps
+/// up must not prefetch: it would take the cache lines that the writer is about to write.
 const BACKLOG_MIN: i32 = 512;
-/// … and so far ahead memory is asked for. A reader that keeps up asks for nothing: it would take from the writer what that
-/// is about to write.
+/// Distance in bytes from the current frame to the memory prefetched.
 const PREFETCH_DISTANCE: i32 = 1024;
-/// How much of it at most: long messages are read in one go, which the processor foresees by itself.
+/// Maximum bytes prefetched per frame. The hardware prefetcher covers longer messages.
 const PREFETCH_MAX: i32 = 1024;
 
-/// Walks the committed frames of a term, each length checked.
+/// Iterator over the committed frames of a term. Validates each frame length.
 #[derive(Debug)]
 pub(super) struct TermReader<'a> {
     term: &'a Region,
@@ -24,7 +24,8 @@ pub(super) struct TermReader<'a> {
 }
 
 impl<'a> TermReader<'a> {
-    /// From `offset`, which may be the end of the term, to `limit`, which is cut at the end of the term.
+    /// Returns a reader from `offset`, which may be the end of the term, to `limit`, which is clamped to the end of the
+    /// term.
     #[inline]
     pub(super) fn new(term: &'a Region, offset: i32, limit: i32) -> Result<Self, CorruptFrame> {
         let length = term.len() as i32;
@@ -39,10 +40,10 @@ impl<'a> TermReader<'a> {
         })
     }
 
-    /// The next frame, if it starts before the limit and is committed. A corrupt frame is an error only when it is the
-    /// first one, so that what was read before it counts.
+    /// Returns the next frame if it starts before the limit and is committed. A corrupt frame is an error only if it is
+    /// the first one, so that the frames before it are still delivered.
     #[inline]
-    #[allow(clippy::should_implement_trait)] // an iterator of results would not end at an error
+    #[allow(clippy::should_implement_trait)] // an iterator of results would not stop at an error
     pub(super) fn next(&mut self) -> Result<Option<LogFrame<'a>>, CorruptFrame> {
         if self.offset >= self.limit {
             return Ok(None);
@@ -57,7 +58,7 @@ impl<'a> TermReader<'a> {
         }
     }
 
-    /// The same for who reads all of each frame: what lies ahead is asked for.
+    /// As [`next`](Self::next), for callers that read whole frames: prefetches ahead once there is a backlog.
     #[inline]
     pub(super) fn next_with_prefetch(&mut self) -> Result<Option<LogFrame<'a>>, CorruptFrame> {
         let next = self.next();

@@ -1,4 +1,4 @@
-//! Freeing a publication whose publisher died in the middle of an append (`docs/spec/shared-memory.md §8.4`).
+//! Unblocking of a publication whose publisher died during an append (docs/spec/shared-memory.md §8.4).
 
 use taran_core::memory::Region;
 use taran_core::sync::Ordering;
@@ -10,10 +10,12 @@ use crate::frame::{DATA_HEADER_LENGTH, DataHeader};
 use crate::position::{FRAME_ALIGNMENT, align32, is_frame_offset, partition_of_count};
 
 impl LogBuffers {
-    /// Pads over whatever a dead publisher left unfinished at `blocked_position`, where consumers have been stuck for
-    /// too long, or does the rotation that it left undone. True if something was done.
+    /// Pads over an unfinished claim at `blocked_position`, where consumers have been stuck for the unblock timeout, or
+    /// completes an unfinished rotation. Returns true if the log was changed.
     ///
-    /// Only the driver calls it, when it has good reason to think that nobody works there any more.
+    /// Called by the driver only, once the timeout indicates that the publisher is dead.
+    #[doc(alias = "LogBufferUnblocker")]
+    #[doc(alias = "TermUnblocker")]
     pub fn unblock(&self, blocked_position: i64) -> bool {
         let geometry = self.geometry();
         let offset = geometry.term_offset(blocked_position);
@@ -21,8 +23,8 @@ impl LogBuffers {
         let active_count = self.active_term_count();
         if offset == 0 && active_count == blocked_count.wrapping_sub(1) {
             let tail = self.raw_tail(partition_of_count(active_count));
-            // A term that is just full waits for nobody: whoever comes next turns to the next one. Only who came and died
-            // holds the others up.
+            // A term that is exactly full is not blocked: the next publisher rotates. A tail beyond the end of the term
+            // means that a publisher has overrun it and must rotate; if it died, the other publishers are blocked.
             let is_overrun = tail.offset() > i64::from(geometry.term_length());
             return is_overrun && self.rotate(active_count, tail.term_id());
         }
@@ -42,7 +44,7 @@ impl LogBuffers {
             None => false,
             Some(length) => {
                 write_padding(term, self.ids(), tail.term_id(), offset, length);
-                // The rest of the term was claimed by one who did not come to write, nor to rotate.
+                // The claim extended to the end of the term, so the rotation is missing too.
                 let to_the_end = offset + length == geometry.term_length();
                 if to_the_end {
                     self.rotate(blocked_count, tail.term_id());
@@ -52,8 +54,8 @@ impl LogBuffers {
         }
     }
 
-    /// The same where one publisher is alone and keeps the log vacant: what it has begun, if it went on behind that, else
-    /// everything up to the tail, where old frames may lie.
+    /// Returns the length to pad in a log that its exclusive publisher clears ahead: the started frame, if another frame
+    /// was started after it, else everything up to the tail, because stale frames may lie there.
     fn exclusive_blocked_range(&self, blocked_position: i64, tail_offset: i32) -> Option<i32> {
         let offset = self.geometry().term_offset(blocked_position);
         let to_tail = tail_offset - offset;
@@ -70,7 +72,7 @@ impl LogBuffers {
         Some(begun.unwrap_or(to_tail))
     }
 
-    /// Whether a frame of this round was begun there.
+    /// Returns true if a frame was started at `position` since the term was last reused.
     fn has_frame_header_at(&self, position: i64) -> bool {
         let (geometry, term) = (self.geometry(), self.term_at(position));
         let offset = geometry.term_offset(position);
@@ -87,33 +89,33 @@ impl LogBuffers {
     }
 }
 
-/// Length of the padding that covers what is unfinished at `offset`, if something is.
+/// Returns the length of the padding that covers the unfinished claim at `offset`, if there is one.
 fn blocked_range(term: &Region, offset: i32, tail_offset: i32) -> Option<i32> {
     // Acquire: pairs with the release in `commit`.
     let length = term.atomic_i32(offset as usize).load(Ordering::Acquire);
     if length != 0 {
-        // Begun and not committed. A length that no publisher writes is left alone.
+        // Started and not committed. A length that no publisher writes is left unchanged.
         let claimed = length.checked_neg()?;
         let sound = claimed >= DATA_HEADER_LENGTH && claimed <= term.len() as i32 - offset;
         return sound.then_some(claimed);
     }
-    // Claimed and not begun: up to the next frame that was begun.
+    // Claimed and not started: pad up to the next started frame.
     let mut end = offset + FRAME_ALIGNMENT;
     while end < tail_offset && term.atomic_i32(end as usize).load(Ordering::Acquire) == 0 {
         end += FRAME_ALIGNMENT;
     }
     let found_frame = end < tail_offset;
     let reached_end_of_term = end == term.len() as i32 && end == tail_offset;
-    // Back from there: a publisher that only was slow begins its frames from first to last, so one that has begun
-    // meanwhile is seen.
+    // Re-check from the end to the start: a slow publisher starts its frames from first to last, so a frame started
+    // during the scan is seen.
     ((found_frame || reached_end_of_term) && is_empty(term, offset, end)).then_some(end - offset)
 }
 
-/// True if no frame starts in a range, looking from its end back to its start.
+/// Returns true if no frame starts in the range. Checks from its end to its start.
 fn is_empty(term: &Region, begin: i32, end: i32) -> bool {
     let mut at = end - FRAME_ALIGNMENT;
     while at >= begin {
-        // Acquire: pairs with the release in `commit`; the order of the looks matters (see the callers).
+        // Acquire: pairs with the release in `commit`. The order of the loads matters (see the callers).
         if term.atomic_i32(at as usize).load(Ordering::Acquire) != 0 {
             return false;
         }
