@@ -149,8 +149,8 @@ impl ReservedRange<'_> {
         );
         let aligned = align32(frame_length);
         if self.clears_ahead && aligned != frame_length {
-            // The alignment bytes are sent with the frame. An unaligned frame has a payload, so the last 32 bytes do not
-            // overlap the header.
+            // The alignment bytes are sent with the frame. An unaligned frame has a payload, so the last 32 bytes do
+            // not overlap the header.
             let last = (offset + aligned - FRAME_ALIGNMENT) as usize;
             self.term.zero(last, FRAME_ALIGNMENT as usize);
         }

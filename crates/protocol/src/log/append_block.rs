@@ -33,8 +33,8 @@ pub enum BlockError {
 
 impl ExclusiveAppender {
     /// Appends a block of whole frames that were framed for the current position. Its length is a multiple of 32 bytes,
-    /// and the first frame has the session, stream, term and offset of the next frame. Returns the stream position after
-    /// the block.
+    /// and the first frame has the session, stream, term and offset of the next frame. Returns the stream position
+    /// after the block.
     ///
     /// # Errors
     /// Nothing was appended, see [`BlockError`].

@@ -206,7 +206,8 @@ impl LogBuffers {
         RawTail(self.metadata.tails[partition].load(Acquire))
     }
 
-    /// Returns the position of the next frame. It comes from shared memory, so a faulty publisher can make it any value.
+    /// Returns the position of the next frame. It comes from shared memory, so a faulty publisher can make it any
+    /// value.
     #[inline]
     #[must_use]
     pub fn producer_position(&self) -> i64 {

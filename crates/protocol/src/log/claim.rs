@@ -8,8 +8,8 @@ use super::append::{ReservedRange, write_reserved_value};
 use super::frame::commit;
 use crate::frame::{DATA_HEADER_LENGTH, DataHeader, FrameHeader, FrameType};
 
-/// Space for one message in a log, to be filled in place. Readers wait for the claim, so commit it soon. Dropping a claim
-/// aborts it; readers then skip its space.
+/// Space for one message in a log, to be filled in place. Readers wait for the claim, so commit it soon. Dropping a
+/// claim aborts it; readers then skip its space.
 #[doc(alias = "BufferClaim")]
 #[must_use = "a claim that is dropped is aborted"]
 pub struct FrameClaim<'a> {

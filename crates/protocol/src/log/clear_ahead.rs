@@ -1,13 +1,13 @@
-//! Header-ahead clearing of logs that have a single writer: the receiver for an image, an exclusive appender for its own
-//! log.
+//! Header-ahead clearing of logs that have a single writer: the receiver for an image, an exclusive appender for its
+//! own log.
 //!
-//! Aeron zeroes whole terms ahead of the writer. Readers only inspect the length at the next frame boundary, so a single
-//! writer can instead zero that length before it publishes each frame. Each cache line of a reused term is then touched
-//! once per rotation and not twice (docs/spec/shared-memory.md §7.8).
+//! Aeron zeroes whole terms ahead of the writer. Readers only inspect the length at the next frame boundary, so a
+//! single writer can instead zero that length before it publishes each frame. Each cache line of a reused term is then
+//! touched once per rotation and not twice (docs/spec/shared-memory.md §7.8).
 //!
 //! The appender of our exclusive publications declares this in the log metadata, in a field that official logs leave
-//! zero. Official drivers ignore the field and clean these logs as usual; logs of official clients do not set it, so our
-//! driver cleans them.
+//! zero. Official drivers ignore the field and clean these logs as usual; logs of official clients do not set it, so
+//! our driver cleans them.
 
 use taran_core::sync::Ordering;
 
@@ -15,15 +15,16 @@ use super::frame::clear_length;
 use super::{LogBuffers, LogKind};
 use crate::position::FRAME_ALIGNMENT;
 
-/// Maximum number of bytes zeroed per call of [`LogBuffers::clear_range`]: the longest message, which takes milliseconds.
+/// Maximum number of bytes zeroed per call of [`LogBuffers::clear_range`]: the longest message, which takes
+/// milliseconds.
 const CLEAR_MAX: i64 = 16 << 20;
 
 impl LogBuffers {
-    /// Zeroes the bytes from the end of the slot at `from` to the end of the slot at `to`, at most 16 MiB per call. Both
-    /// positions are frame offsets. Returns the position of the last slot zeroed.
+    /// Zeroes the bytes from the end of the slot at `from` to the end of the slot at `to`, at most 16 MiB per call.
+    /// Both positions are frame offsets. Returns the position of the last slot zeroed.
     ///
-    /// Contract: no reader accesses the range. Readers reach it only through a frame that the caller publishes afterwards,
-    /// with release.
+    /// Contract: no reader accesses the range. Readers reach it only through a frame that the caller publishes
+    /// afterwards, with release.
     #[must_use]
     pub fn clear_range(&self, from: i64, to: i64) -> i64 {
         let geometry = self.geometry();
@@ -53,8 +54,8 @@ impl LogBuffers {
         self.metadata().clears_ahead.store(1, Ordering::Release);
     }
 
-    /// Zeroes the length in the slot at `position`, where readers look for the next frame. `position` may be the maximum
-    /// position of the stream.
+    /// Zeroes the length in the slot at `position`, where readers look for the next frame. `position` may be the
+    /// maximum position of the stream.
     #[inline]
     pub fn clear_slot(&self, position: i64) {
         clear_length(

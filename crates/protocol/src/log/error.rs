@@ -43,8 +43,8 @@ pub enum LogError {
     },
 }
 
-/// A frame in a log with an invalid length: it was not written by a publisher that follows the protocol. Frames after it
-/// cannot be read.
+/// A frame in a log with an invalid length: it was not written by a publisher that follows the protocol. Frames after
+/// it cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("frame length {length} at offset {offset} of a term is corrupt")]
 pub struct CorruptFrame {

@@ -100,8 +100,8 @@ pub fn contiguous_end(term: &Region, offset: i32, limit: i32) -> Result<i32, Cor
     Ok(reader.offset)
 }
 
-/// Finds the first gap from `offset` to `limit`. `limit` is the high-water mark, or the end of the term if the mark lies
-/// in a later term (docs/spec/wire.md §5.5).
+/// Finds the first gap from `offset` to `limit`. `limit` is the high-water mark, or the end of the term if the mark
+/// lies in a later term (docs/spec/wire.md §5.5).
 ///
 /// # Errors
 /// The first frame is corrupt, or `offset` is not a frame offset.

@@ -65,8 +65,8 @@ overlay! {
         /// Low and high half of an unaligned 64-bit integer: time an untethered subscriber lingers once dropped.
         500 => untethered_linger_timeout_ns: [AtomicI32; 2],
         508 => padding_508: Padding<3584>,
-        /// Taran only, zero in official logs: 1 if the publisher clears the slot after each of its frames itself, so that
-        /// the driver need not clean the log.
+        /// Taran only, zero in official logs: 1 if the publisher clears the slot after each of its frames itself, so
+        /// that the driver need not clean the log.
         4092 => clears_ahead: AtomicI32,
     }
 }

@@ -1,7 +1,7 @@
 //! Log buffers: three terms of frames and a page of metadata in one file (docs/spec/shared-memory.md §7, §8).
 //!
-//! [`LogBuffers`] is the log. It keeps copies of the constant metadata, validated when the log is opened. The operations
-//! are grouped by their caller:
+//! [`LogBuffers`] is the log. It keeps copies of the constant metadata, validated when the log is opened. The
+//! operations are grouped by their caller:
 //!
 //! * publishers append: [`SharedAppender`], [`ExclusiveAppender`];
 //! * the sender scans: [`scan`], [`scan_run`];
@@ -12,15 +12,15 @@
 //!
 //! # Trust
 //!
-//! Every process that maps the log can write any bytes to it, so every value is validated before use. A frame must be at
-//! least as long as its header and end inside the term ([`CorruptFrame`] otherwise). Tails are clamped to the end of the
-//! term and must be aligned. Any term count yields a valid partition.
+//! Every process that maps the log can write any bytes to it, so every value is validated before use. A frame must be
+//! at least as long as its header and end inside the term ([`CorruptFrame`] otherwise). Tails are clamped to the end of
+//! the term and must be aligned. Any term count yields a valid partition.
 //!
 //! # Memory ordering
 //!
-//! The release store of a positive frame length, the last write to a frame, publishes it. It pairs with the acquire load
-//! of the length by readers, the sender and the unblocker. The tail counter only allocates space. The zeros that a shared
-//! publisher relies on in a recycled term are ordered by the release of the publisher limit (driver, after
+//! The release store of a positive frame length, the last write to a frame, publishes it. It pairs with the acquire
+//! load of the length by readers, the sender and the unblocker. The tail counter only allocates space. The zeros that a
+//! shared publisher relies on in a recycled term are ordered by the release of the publisher limit (driver, after
 //! [`LogBuffers::clean`]) and its acquire (client, before it appends). The zero length after a frame of an image, or of
 //! our exclusive publications, is ordered by the release of that frame's length (`clear_ahead`).
 

@@ -1,5 +1,5 @@
-//! Reading of committed frames by subscribers. Each call stays within one term. The caller converts offsets to positions
-//! and stores them (docs/spec/shared-memory.md §8.5).
+//! Reading of committed frames by subscribers. Each call stays within one term. The caller converts offsets to
+//! positions and stores them (docs/spec/shared-memory.md §8.5).
 
 use taran_core::memory::Region;
 
@@ -114,8 +114,8 @@ pub fn poll_controlled(
     })
 }
 
-/// Reads frames without consuming them. Returns the offset of the last message boundary: after padding, or after a frame
-/// that ends a message.
+/// Reads frames without consuming them. Returns the offset of the last message boundary: after padding, or after a
+/// frame that ends a message.
 ///
 /// # Errors
 /// As [`poll`].
@@ -186,8 +186,8 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Returns the committed frames from `offset`, up to `byte_limit` bytes. Padding of any length is returned as a separate
-/// block. Returns `None` if nothing is committed there or if the first frame is longer than the limit.
+/// Returns the committed frames from `offset`, up to `byte_limit` bytes. Padding of any length is returned as a
+/// separate block. Returns `None` if nothing is committed there or if the first frame is longer than the limit.
 ///
 /// # Errors
 /// As [`poll`].

@@ -103,8 +103,8 @@ pub fn scan(term: &Region, offset: i32, limit: i32) -> Result<Scan, CorruptFrame
 }
 
 /// Returns a run of datagrams of equal length, for a network that segments them itself (GSO). The first datagram, the
-/// one that [`scan`] returns, determines the length. The run ends after a shorter datagram, after padding, at the end of
-/// the term, or at a limit.
+/// one that [`scan`] returns, determines the length. The run ends after a shorter datagram, after padding, at the end
+/// of the term, or at a limit.
 ///
 /// # Errors
 /// As [`scan`].

@@ -134,8 +134,8 @@ impl SharedAppender {
     #[inline(always)]
     fn reserve(&self, tail: Tail, space: i32) -> Result<(ReservedRange<'_>, i64), AppendError> {
         let partition = partition_of_count(tail.term_count);
-        // Disjoint ranges need atomicity only. AcqRel orders this appender after the previous ones, so that the unblocker,
-        // which acquires the tail, sees at least the frames started before the ranges it finds claimed.
+        // Disjoint ranges need atomicity only. AcqRel orders this appender after the previous ones, so that the
+        // unblocker, which acquires the tail, sees at least the frames started before the ranges it finds claimed.
         let counter = &self.log.metadata().tails[partition];
         let raw = RawTail(counter.fetch_add(i64::from(space), Ordering::AcqRel));
         let end = raw.offset() + i64::from(space);
@@ -157,8 +157,8 @@ impl SharedAppender {
         ))
     }
 
-    /// Handles a reservation beyond the end of the term. The one appender whose range starts inside the term pads the rest;
-    /// all of them try to rotate.
+    /// Handles a reservation beyond the end of the term. The one appender whose range starts inside the term pads the
+    /// rest; all of them try to rotate.
     #[cold]
     #[inline(never)]
     fn on_term_end(&self, tail: Tail, raw: RawTail) -> AppendError {

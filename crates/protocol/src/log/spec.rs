@@ -90,7 +90,7 @@ pub struct LogSpec {
     pub is_group: bool,
     /// The channel is a response channel.
     pub is_response: bool,
-    /// Images are created again after they became unavailable.
+    /// Rejoin: images that became unavailable are taken again, and untethered subscribers become active after resting.
     pub is_rejoining: bool,
     /// Lost frames are retransmitted.
     pub is_reliable: bool,

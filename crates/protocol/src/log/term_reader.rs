@@ -6,8 +6,8 @@ use super::frame::next_frame;
 use super::{CorruptFrame, LogFrame};
 use crate::position::is_frame_offset;
 
-/// Bytes read in one poll after which the reader is assumed to have a backlog and starts to prefetch. A reader that keeps
-/// up must not prefetch: it would take the cache lines that the writer is about to write.
+/// Bytes read in one poll after which the reader is assumed to have a backlog and starts to prefetch. A reader that
+/// keeps up must not prefetch: it would take the cache lines that the writer is about to write.
 const BACKLOG_MIN: i32 = 512;
 /// Distance in bytes from the current frame to the memory prefetched.
 const PREFETCH_DISTANCE: i32 = 1024;

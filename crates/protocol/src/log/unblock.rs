@@ -54,8 +54,8 @@ impl LogBuffers {
         }
     }
 
-    /// Returns the length to pad in a log that its exclusive publisher clears ahead: the started frame, if another frame
-    /// was started after it, else everything up to the tail, because stale frames may lie there.
+    /// Returns the length to pad in a log that its exclusive publisher clears ahead: the started frame, if another
+    /// frame was started after it, else everything up to the tail, because stale frames may lie there.
     fn exclusive_blocked_range(&self, blocked_position: i64, tail_offset: i32) -> Option<i32> {
         let offset = self.geometry().term_offset(blocked_position);
         let to_tail = tail_offset - offset;

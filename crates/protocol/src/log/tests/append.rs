@@ -61,7 +61,7 @@ fn append_empty_message_writes_header_only() {
     assert_eq!(exclusive().append(b"", None), Ok(32));
 }
 
-/// Flags and payload lengths of all frames.
+/// Returns the flags and payload lengths of all frames.
 fn frames(log: &LogBuffers) -> Vec<(u8, usize)> {
     let mut frames = Vec::new();
     poll(log.term(0), 0, usize::MAX, |frame| {
@@ -227,7 +227,7 @@ fn append_with_stale_tail_leaves_log_intact() {
             i64::from(TERM_LENGTH * (term + 1)),
         );
     }
-    // Its partition is in use again, three terms later.
+    // The partition is reused three terms later.
     assert_eq!(
         shared.append(old, b"late", None),
         Ok(3 * i64::from(TERM_LENGTH) + 64)
@@ -355,7 +355,7 @@ fn exclusive_appender_rotates_and_resumes() {
         appender.append(&[2; 100], None),
         Ok(i64::from(TERM_LENGTH) + 160)
     );
-    // Another appender finds where this one left the log.
+    // A new appender continues at the tail of this one.
     let next = ExclusiveAppender::new(appender.log().clone()).unwrap();
     assert_eq!(
         (next.position(), next.term_id()),
@@ -433,7 +433,7 @@ fn append_block_copies_frames_unchanged() {
         refused(&|bad| bad.resize(70_000, 0)),
         BlockError::TooLong { .. }
     ));
-    // Padding of which only the header is there, as on the wire.
+    // Padding with its header only, as on the wire.
     assert!(matches!(
         refused(&|bad| bad[128] = 64),
         BlockError::NotFrames(_)

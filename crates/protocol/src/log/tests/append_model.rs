@@ -1,4 +1,4 @@
-//! Random work against a model: what goes in comes out, whole and in order, through several rotations.
+//! Random operations against a model: messages are polled whole and in order across several rotations.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Either appender behind one interface.
+/// Common interface of both appenders.
 enum Appender {
     Shared(SharedAppender),
     Exclusive(ExclusiveAppender),
@@ -69,8 +69,8 @@ impl Appender {
     }
 }
 
-/// Log, model and subscriber.
-struct World {
+/// Appender with its log, the model and a subscriber.
+struct ModelTest {
     appender: Appender,
     expected: VecDeque<Vec<u8>>,
     next_byte: u8,
@@ -79,7 +79,7 @@ struct World {
     partial: Vec<u8>,
 }
 
-impl World {
+impl ModelTest {
     fn new(appender: Appender, position: i64) -> Self {
         let (expected, partial) = (VecDeque::new(), Vec::new());
         Self {
@@ -100,7 +100,7 @@ impl World {
             .collect()
     }
 
-    /// Appends, turning to the next term as often as that says.
+    /// Appends a message given in parts, and retries once after a rotation.
     fn offer(&mut self, message: Vec<u8>, parts: &[usize]) {
         let mut rest = &message[..];
         let mut cut = Vec::new();
@@ -120,7 +120,7 @@ impl World {
 
     fn claim(&mut self, length: usize, commit: bool) {
         let message = self.message(length);
-        let mut again = 2;
+        let mut attempts = 2;
         let position = loop {
             match self.appender.claim(length) {
                 Ok(mut claim) if commit => {
@@ -130,8 +130,8 @@ impl World {
                 Ok(claim) => break claim.position(),
                 Err(error) => assert_eq!(error, AppendError::AdminAction),
             }
-            again -= 1;
-            assert!(again > 0, "a log turns once for an append");
+            attempts -= 1;
+            assert!(attempts > 0, "a log rotates at most once per append");
         };
         assert_eq!(position, self.appender.position());
         if commit {
@@ -162,7 +162,7 @@ impl World {
         })
         .unwrap();
         self.position += i64::from(polled.offset - offset);
-        // The driver cleans behind the subscriber, so that a partition is empty when it is used again.
+        // As the driver does, clean behind the subscriber, so that a partition is zero when it is reused.
         while self.clean < self.position && !log.clears_ahead() {
             let clean = log.clean(self.clean, self.position);
             if clean == self.clean {
@@ -221,7 +221,7 @@ proptest! {
         } else {
             Appender::Shared(SharedAppender::new(new_log(LogKind::Concurrent, position)))
         };
-        World::new(appender, position).run(steps);
+        ModelTest::new(appender, position).run(steps);
     }
 }
 

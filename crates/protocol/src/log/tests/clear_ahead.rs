@@ -1,22 +1,22 @@
-//! Logs that their writer keeps vacant, and what is left in them when it dies.
+//! Header-ahead clearing by single writers, and unblocking of such logs after the writer died.
 
 use super::*;
 use crate::position::RawTail;
 
-/// An exclusive appender at this position, in a log full of old frames.
+/// Returns an exclusive appender at `position` in a log full of stale frames.
 fn appender_at(position: i64) -> ExclusiveAppender {
     let log = new_log(LogKind::Exclusive, position);
     fill_with_old_frames(&log, position);
     ExclusiveAppender::new(log).unwrap()
 }
 
-/// Length in the slot at a position.
+/// Returns the length in the slot at a position.
 fn slot(log: &LogBuffers, position: i64) -> i32 {
     length_at(log.term_at(position), log.geometry().term_offset(position))
 }
 
-/// The space that a publisher took before it died: first it has emptied the slot behind it.
-fn die_at(appender: &ExclusiveAppender, end: i32) {
+/// Reserves space up to `end` as a publisher that then dies: clears the next slot, then moves the tail.
+fn reserve_and_die(appender: &ExclusiveAppender, end: i32) {
     let term_id = appender.term_id();
     appender
         .log()
@@ -84,10 +84,10 @@ fn exclusive_append_clears_next_slot() {
 #[test]
 fn exclusive_rotation_clears_first_slot_of_next_term() {
     let term_length = i64::from(TERM_LENGTH);
-    // The term ends with a frame, and with padding.
+    // The term ends with a frame, or with padding.
     for (start, length) in [(term_length - 64, 32), (term_length - 64, 100)] {
         let mut appender = appender_at(start);
-        let _turned = appender.append(&vec![1; length], None);
+        let _result = appender.append(&vec![1; length], None);
         assert_eq!(slot(appender.log(), term_length), 0, "{length}");
     }
 }
@@ -96,20 +96,20 @@ fn exclusive_rotation_clears_first_slot_of_next_term() {
 fn unblock_reserved_space_without_frame_pads_to_tail() {
     let appender = appender_at(0);
     let log = appender.log();
-    die_at(&appender, 256);
+    reserve_and_die(&appender, 256);
     assert!(log.unblock(0));
     assert_eq!((slot(log, 0), slot(log, 256)), (256, 0));
-    assert!(!log.unblock(256), "nothing was taken there");
+    assert!(!log.unblock(256), "nothing is reserved there");
 }
 
 #[test]
 fn unblock_started_frame_pads_to_tail() {
     let appender = appender_at(0);
     let log = appender.log();
-    // Of three fragments one was committed and one begun.
+    // Of three fragments, one is committed and one started.
     put(log.term(0), 0, &[1; 32]);
     put_length(log.term(0), 64, -64);
-    die_at(&appender, 192);
+    reserve_and_die(&appender, 192);
     assert!(!log.unblock(0), "it is committed");
     assert!(log.unblock(64));
     assert_eq!((slot(log, 64), slot(log, 192)), (128, 0));
@@ -158,7 +158,7 @@ fn unblock_at_term_end_rotates_to_empty_term() {
     let log = appender.log();
     let blocked = i64::from(TERM_LENGTH) - 96;
     log.clear_slot(blocked);
-    die_at(&appender, TERM_LENGTH + 64);
+    reserve_and_die(&appender, TERM_LENGTH + 64);
     assert!(log.unblock(blocked));
     assert_eq!(
         (slot(log, blocked), slot(log, i64::from(TERM_LENGTH))),
@@ -171,7 +171,7 @@ fn unblock_at_term_end_rotates_to_empty_term() {
 fn unblock_with_hostile_tail_does_nothing() {
     let appender = appender_at(64);
     for tail in [0, 32, 64, 65, 97] {
-        die_at(&appender, tail);
+        reserve_and_die(&appender, tail);
         assert!(!appender.log().unblock(64), "{tail}");
     }
 }

@@ -1,4 +1,4 @@
-//! Logs that another process fills with anything: no operation panics, hangs, or leaves its term.
+//! Logs filled with random values by another process: no operation panics, hangs or accesses memory outside its term.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::position::RawTail;
 
 const OFFSETS: i32 = TERM_LENGTH / 32;
 
-/// Numbers that are likely to hurt, and any others.
+/// Edge-case numbers and random ones.
 fn number() -> impl Strategy<Value = i32> {
     prop_oneof![
         4 => -70_000i32..70_000,

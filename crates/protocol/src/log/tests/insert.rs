@@ -3,7 +3,7 @@ use zerocopy::IntoBytes;
 use super::*;
 use crate::frame::{Frame, FrameHeader, ValidatedFrames};
 
-/// A packet of frames with these payload lengths, as the sender would send it; a last padding has only its header.
+/// Returns a packet of frames with these payload lengths as sent on the wire, optionally followed by a padding header.
 fn packet(mut offset: i32, payloads: &[usize], padding: Option<i32>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let header = |length, frame_type, offset| DataHeader {
@@ -127,7 +127,7 @@ fn find_gap_reports_gap_until_filled() {
             gap: None
         })
     );
-    // A high water mark inside padding, as a sender of 1.51 makes one believe.
+    // A high-water mark inside padding, as heartbeats of an Aeron 1.51 sender can cause.
     assert!(insert(
         term,
         &validated(&packet(128, &[], Some(TERM_LENGTH - 128)))

@@ -36,7 +36,7 @@ fn unblock_uncommitted_claim_becomes_padding() {
 fn unblock_claim_without_header_pads_to_next_frame() {
     let log = log();
     set_tail(&log, 0, 100, 256);
-    assert!(!log.unblock(0), "whoever claimed it may still come");
+    assert!(!log.unblock(0), "the claim may still be started");
     put_length(log.term(0), 160, -50);
     assert!(log.unblock(0));
     assert_eq!(padding_at(&log, 0, 0), Some(160));
@@ -75,7 +75,7 @@ fn unblock_unfinished_rotation_completes_it() {
         (log.active_term_count(), log.raw_tail(1)),
         (1, RawTail::new(101, 0))
     );
-    // Half done: the tail of the next term was set, the count not.
+    // Half done: the tail of the next term is set, the term count is not.
     set_tail(&log, 1, 101, TERM_LENGTH + 32);
     set_tail(&log, 2, 102, 0);
     assert!(log.unblock(2 * i64::from(TERM_LENGTH)));
@@ -137,7 +137,7 @@ fn clean_stops_at_term_end() {
         term_length,
         "not a whole frame"
     );
-    // Positions from a hostile counter.
+    // Positions that a hostile counter could hold.
     assert_eq!(log.clean(33, 95), 64);
     let _ = (
         log.clean(i64::MIN, i64::MAX),

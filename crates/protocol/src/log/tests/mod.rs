@@ -1,4 +1,4 @@
-//! Tests of the log, and what they share: a small log, and frames placed in it by hand.
+//! Tests of the log and their shared fixtures: a small log, and helpers that write frames to it.
 
 mod append;
 mod append_model;
@@ -41,7 +41,7 @@ fn log() -> LogBuffers {
     new_log(LogKind::Concurrent, 0)
 }
 
-/// What a log holds that has been round: an old frame in each slot but the one where the next one is looked for.
+/// Fills a log as after a full rotation: a stale frame in each slot except the one at `position`.
 fn fill_with_old_frames(log: &LogBuffers, position: i64) {
     for partition in 0..3 {
         for offset in (0..TERM_LENGTH).step_by(32) {
@@ -51,7 +51,7 @@ fn fill_with_old_frames(log: &LogBuffers, position: i64) {
     log.clear_slot(position);
 }
 
-/// A committed frame with this payload; returns the offset after it.
+/// Writes a committed frame with this payload. Returns the offset after it.
 fn put(term: &Region, offset: i32, payload: &[u8]) -> i32 {
     put_with_flags(term, offset, DataHeader::UNFRAGMENTED, payload)
 }
@@ -69,7 +69,7 @@ fn put_padding(term: &Region, offset: i32, length: i32) -> i32 {
     offset + length
 }
 
-/// A length as a hostile process would store it.
+/// Stores a frame length as a hostile process could.
 fn put_length(term: &Region, offset: i32, length: i32) {
     term.atomic_i32(offset as usize)
         .store(length, Ordering::Release);
@@ -79,7 +79,7 @@ fn length_at(term: &Region, offset: i32) -> i32 {
     term.atomic_i32(offset as usize).load(Ordering::Acquire)
 }
 
-/// Lengths that no publisher writes, for a frame at this offset.
+/// Returns invalid lengths for a frame at this offset.
 fn hostile_lengths(offset: i32) -> [i32; 5] {
     [1, 31, TERM_LENGTH - offset + 1, i32::MAX - 31, i32::MAX]
 }

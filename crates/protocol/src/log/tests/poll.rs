@@ -2,7 +2,7 @@ use std::cell::Cell;
 
 use super::*;
 
-/// Three frames: 64, 64 and 32 bytes long; then padding to 256, then a frame.
+/// Returns a log with three frames of 64, 64 and 32 bytes, padding up to 256, and another frame.
 fn filled() -> LogBuffers {
     let log = log();
     let term = log.term(0);

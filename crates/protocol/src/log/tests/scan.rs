@@ -71,7 +71,7 @@ fn scan_run_joins_datagrams_of_equal_length() {
     for index in 0..21 {
         put(term, index * 320, &[7; 288]);
     }
-    // Four frames to a datagram: five full ones, and one with the frame that is left.
+    // Four frames per datagram: five full datagrams and one with the remaining frame.
     assert_eq!(scan_run(term, 0, &limit(1 << 20)), ready(21 * 320, 1280, 0));
     assert_eq!(
         scan_run(
@@ -106,7 +106,7 @@ fn scan_run_joins_datagrams_of_equal_length() {
         ),
         ready(2560, 1280, 0)
     );
-    // The window cuts the last datagram short, as it would cut a single one.
+    // The window shortens the last datagram, as it would a single one.
     assert_eq!(scan_run(term, 0, &limit(3000)), ready(2880, 1280, 0));
     assert_eq!(scan_run(term, 0, &limit(700)), ready(640, 640, 0));
     assert_eq!(scan_run(term, 0, &limit(100)), Ok(Scan::OverLimit));
@@ -186,7 +186,7 @@ fn scan_with_hostile_frame_fails() {
 }
 
 proptest! {
-    /// A run is what single scans would send one after the other, as long as they are of equal length.
+    /// A run equals the datagrams of consecutive single scans, as long as these have equal length.
     #[test]
     fn scan_run_equals_sequence_of_scans(
         runs in proptest::collection::vec((prop_oneof![Just(288usize), Just(32), 0usize..1376], 1usize..100), 1..12),
@@ -204,7 +204,7 @@ proptest! {
             end = put(term, end, &vec![7; length]);
         }
         for &(index, is_padding) in &oddities {
-            // A message that was given up, or one that is being written.
+            // An aborted message, or an uncommitted one.
             let (at, length) = ends[index % ends.len()];
             let length = length as i32 + 32;
             if is_padding {

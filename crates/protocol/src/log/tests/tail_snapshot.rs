@@ -1,4 +1,4 @@
-//! A standstill ends with whatever a publisher does.
+//! A tail snapshot is outdated by every operation of a publisher.
 
 use super::*;
 
@@ -9,20 +9,20 @@ fn exclusive() -> ExclusiveAppender {
 #[test]
 fn snapshot_is_current_until_space_is_reserved() {
     let shared = SharedAppender::new(log());
-    let stands = shared.log().snapshot_if_drained(0).unwrap();
-    assert!(stands.is_current());
+    let snapshot = shared.log().snapshot_if_drained(0).unwrap();
+    assert!(snapshot.is_current());
     let claim = shared.claim(shared.tail().unwrap(), 8).unwrap();
-    assert!(!stands.is_current(), "nothing was committed yet");
+    assert!(!snapshot.is_current(), "nothing was committed yet");
     claim.commit();
     assert!(shared.log().snapshot_if_drained(0).is_none());
     assert!(shared.log().snapshot_if_drained(64).unwrap().is_current());
 
     let mut exclusive = exclusive();
     let log = exclusive.log().clone();
-    let stands = log.snapshot_if_drained(0).unwrap();
-    assert!(stands.is_current());
+    let snapshot = log.snapshot_if_drained(0).unwrap();
+    assert!(snapshot.is_current());
     exclusive.append(b"message", None).unwrap();
-    assert!(!stands.is_current());
+    assert!(!snapshot.is_current());
     assert!(log.snapshot_if_drained(64).unwrap().is_current());
 }
 
@@ -45,10 +45,10 @@ fn snapshot_at_term_end_is_none() {
 fn snapshot_is_outdated_after_padding_at_term_end() {
     let shared = SharedAppender::new(log());
     let append = || shared.append(shared.tail().unwrap(), &[1; 1000], None);
-    let (mut position, mut stands) = (0, shared.log().snapshot_if_drained(0).unwrap());
+    let (mut position, mut snapshot) = (0, shared.log().snapshot_if_drained(0).unwrap());
     while let Ok(end) = append() {
-        assert!(!stands.is_current());
-        (position, stands) = (end, shared.log().snapshot_if_drained(end).unwrap());
+        assert!(!snapshot.is_current());
+        (position, snapshot) = (end, shared.log().snapshot_if_drained(end).unwrap());
     }
-    assert!(position < i64::from(TERM_LENGTH) && !stands.is_current());
+    assert!(position < i64::from(TERM_LENGTH) && !snapshot.is_current());
 }
