@@ -1,46 +1,47 @@
-//! Positions in a stream: how a 64-bit position, a term id and an offset relate (`docs/spec/shared-memory.md §7.3`, `docs/spec/wire.md` notation).
+//! Positions in a stream: conversion between 64-bit positions, term ids and term offsets (docs/spec/shared-memory.md §7.3
+//! and the notation of docs/spec/wire.md).
 //!
 //! A log has three partitions of `term length` bytes each. Term ids count up from a random initial id and wrap at
 //! 32 bits; the position is the byte count since offset 0 of the initial term and never wraps.
 
-/// Every frame starts on a multiple of this many bytes.
+/// Alignment of frames in bytes.
 pub const FRAME_ALIGNMENT: i32 = 32;
-/// Smallest term a log may have, in bytes. Models of the lock-free parts explore tiny terms.
+/// Minimum term length in bytes. Loom models use tiny terms.
 pub const TERM_LENGTH_MIN: i32 = if cfg!(loom) { 128 } else { 64 * 1024 };
-/// Largest term a log may have, in bytes.
+/// Maximum term length in bytes.
 pub const TERM_LENGTH_MAX: i32 = 1024 * 1024 * 1024;
-/// Terms in one log.
+/// Number of terms in a log.
 pub const PARTITION_COUNT: usize = 3;
-/// No message is longer than this many bytes, however long the term.
+/// Maximum message length in bytes, for any term length.
 pub const MESSAGE_LENGTH_MAX: i32 = 16 * 1024 * 1024;
 
-/// Rounds a length up to the frame alignment. Lengths within 31 of `i32::MAX` wrap: check the range first.
+/// Rounds a length up to the frame alignment. Lengths within 31 of `i32::MAX` wrap, so the caller checks the range first.
 #[inline]
 #[must_use]
 pub const fn align32(length: i32) -> i32 {
     length.wrapping_add(FRAME_ALIGNMENT - 1) & !(FRAME_ALIGNMENT - 1)
 }
 
-/// True if `length` is a term length that the protocol allows: a power of two from 64 KiB to 1 GiB.
+/// Returns true if `length` is a valid term length: a power of two from 64 KiB to 1 GiB.
 #[inline]
 #[must_use]
 pub const fn is_term_length(length: i32) -> bool {
     length >= TERM_LENGTH_MIN && length <= TERM_LENGTH_MAX && length.count_ones() == 1
 }
 
-/// True if `offset` can be the start of a frame in a term of `term_length` bytes.
+/// Returns true if a frame can start at `offset` in a term of `term_length` bytes.
 #[inline]
 #[must_use]
 pub const fn is_frame_offset(offset: i32, term_length: i32) -> bool {
     offset >= 0 && offset < term_length && offset & (FRAME_ALIGNMENT - 1) == 0
 }
 
-/// A term length which is not a power of two from 64 KiB to 1 GiB.
+/// Term length that is not a power of two from 64 KiB to 1 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("term length {0} is not a power of two from 65536 to 1073741824")]
 pub struct InvalidTermLength(pub i32);
 
-/// The two numbers that tie positions to terms: the id of the first term and the binary logarithm of the term length.
+/// Initial term id and binary logarithm of the term length, which relate positions to terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TermGeometry {
     initial_term_id: i32,
@@ -48,7 +49,7 @@ pub struct TermGeometry {
 }
 
 impl TermGeometry {
-    /// Geometry of a log with terms of `term_length` bytes.
+    /// Returns the geometry of a log with terms of `term_length` bytes.
     ///
     /// # Errors
     /// The length is not a power of two from 64 KiB to 1 GiB.
@@ -63,37 +64,37 @@ impl TermGeometry {
         }
     }
 
-    /// Id of the term that holds position 0.
+    /// Returns the id of the term that holds position 0.
     #[inline]
     #[must_use]
     pub const fn initial_term_id(&self) -> i32 {
         self.initial_term_id
     }
 
-    /// Binary logarithm of the term length, 16 to 30.
+    /// Returns the binary logarithm of the term length, 16 to 30.
     #[inline]
     #[must_use]
     pub const fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// Bytes in a term.
+    /// Returns the term length in bytes.
     #[inline]
     #[must_use]
     pub const fn term_length(&self) -> i32 {
         1 << self.bits
     }
 
-    /// Terms between the initial term and `term_id`; negative if `term_id` is the earlier one.
+    /// Returns the number of terms from the initial term to `term_id`; negative if `term_id` is earlier.
     #[inline]
     #[must_use]
     pub const fn term_count(&self, term_id: i32) -> i32 {
         term_id.wrapping_sub(self.initial_term_id)
     }
 
-    /// Stream position of an offset in a term; negative if the term lies before the initial one. A stream that has used
-    /// up its 2^31 terms stands at the begin of the term behind the last, whose id has wrapped: that one counts as
-    /// later, and its offset 0 is [`max_position`](Self::max_position).
+    /// Returns the stream position of an offset in a term; negative if the term precedes the initial one. The term after
+    /// the last of the 2^31 terms, whose id has wrapped, counts as later: its offset 0 is
+    /// [`max_position`](Self::max_position).
     #[inline]
     #[must_use]
     pub const fn position(&self, term_id: i32, term_offset: i32) -> i64 {
@@ -105,42 +106,42 @@ impl TermGeometry {
         (count << self.bits) + term_offset as i64
     }
 
-    /// Id of the term that holds `position`.
+    /// Returns the id of the term that holds `position`.
     #[inline]
     #[must_use]
     pub const fn term_id(&self, position: i64) -> i32 {
         ((position >> self.bits) as i32).wrapping_add(self.initial_term_id)
     }
 
-    /// Offset of `position` in its term.
+    /// Returns the offset of `position` in its term.
     #[inline]
     #[must_use]
     pub const fn term_offset(&self, position: i64) -> i32 {
         (position & ((1 << self.bits) - 1)) as i32
     }
 
-    /// Index (0 to 2) of the partition that holds `position`. Any value gives a valid index.
+    /// Returns the index (0 to 2) of the partition that holds `position`. Any value yields a valid index.
     #[inline]
     #[must_use]
     pub const fn partition(&self, position: i64) -> usize {
         partition_of_count((position >> self.bits) as i32)
     }
 
-    /// Position of the start of the term that holds `position`.
+    /// Returns the start position of the term that holds `position`.
     #[inline]
     #[must_use]
     pub const fn term_begin(&self, position: i64) -> i64 {
         position & !((1 << self.bits) - 1)
     }
 
-    /// First position that the stream can not reach: 2^31 terms.
+    /// Returns the first position beyond the end of a stream: 2^31 terms.
     #[inline]
     #[must_use]
     pub const fn max_position(&self) -> i64 {
         1 << (self.bits + 31)
     }
 
-    /// Longest message that may be offered, in bytes: an eighth of the term, at most 16 MiB.
+    /// Returns the maximum message length in bytes: an eighth of the term, at most 16 MiB.
     #[inline]
     #[must_use]
     pub const fn max_message_length(&self) -> i32 {
@@ -153,41 +154,41 @@ impl TermGeometry {
     }
 }
 
-/// Index (0 to 2) of the partition of the `term_count`-th term. A count below zero never occurs in a sound log; it
-/// still gives a valid index, because the count may come from shared memory.
+/// Returns the index (0 to 2) of the partition of the `term_count`-th term. A negative count does not occur in a valid
+/// log, but still yields a valid index, because the count may come from shared memory.
 #[inline]
 #[must_use]
 pub const fn partition_of_count(term_count: i32) -> usize {
     (term_count as u32 % PARTITION_COUNT as u32) as usize
 }
 
-/// A raw tail counter: term id in the high half, unsigned byte offset in the low half (`docs/spec/shared-memory.md §7.4`).
+/// Raw tail counter: term id in the high half, unsigned byte offset in the low half (docs/spec/shared-memory.md §7.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawTail(pub i64);
 
 impl RawTail {
-    /// Packs a term id and an offset.
+    /// Returns a raw tail from a term id and an offset.
     #[inline]
     #[must_use]
     pub const fn new(term_id: i32, offset: u32) -> Self {
         Self(((term_id as i64) << 32) | offset as i64)
     }
 
-    /// Term id of the tail.
+    /// Returns the term id of the tail.
     #[inline]
     #[must_use]
     pub const fn term_id(self) -> i32 {
         (self.0 >> 32) as i32
     }
 
-    /// Offset as stored; it passes the term length while appenders fail over to the next term.
+    /// Returns the offset as stored. It exceeds the term length while appenders rotate to the next term.
     #[inline]
     #[must_use]
     pub const fn offset(self) -> i64 {
         self.0 & 0xFFFF_FFFF
     }
 
-    /// Offset, at most `term_length`.
+    /// Returns the offset, clamped to `term_length`.
     #[inline]
     #[must_use]
     pub const fn effective_offset(self, term_length: i32) -> i32 {

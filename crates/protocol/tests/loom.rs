@@ -1,10 +1,10 @@
-//! Appenders, readers, rotation and unblocking under every interleaving.
+//! Loom models of appenders, readers, rotation and unblocking.
 //!
 //! Run with `cargo xtask loom`. Terms are 128 bytes here, so that they fill up after a few frames. Loom reports a race
-//! when a reader gets to bytes that a publisher still writes.
+//! when a reader accesses bytes that a publisher is still writing.
 //!
-//! Whoever only looks runs in the thread that is started last: loom finds the interleavings of two threads by what the
-//! later one of its first schedule depends on, and misses some when that is the one that writes.
+//! Threads that only read are spawned last: loom derives the interleavings of two threads from the dependencies of the
+//! later one in its first schedule, and misses some if that thread writes.
 
 #![cfg(loom)]
 
@@ -36,7 +36,7 @@ fn log_with(kind: LogKind, term_length: i32, start_position: i64) -> LogBuffers 
     LogBuffers::create(&region, &spec, start_position).expect("a log")
 }
 
-/// Appends one message, however often the log turns.
+/// Appends one message, and retries after each rotation.
 fn append(appender: &SharedAppender, message: u8) -> i64 {
     loop {
         let Some(tail) = appender.tail() else {
@@ -50,7 +50,7 @@ fn append(appender: &SharedAppender, message: u8) -> i64 {
     }
 }
 
-/// All messages from `position` on, and where they end.
+/// Returns all messages from `position` and the position after them.
 fn messages(log: &LogBuffers, mut position: i64) -> (Vec<u8>, i64) {
     let mut messages = Vec::new();
     loop {
@@ -63,7 +63,7 @@ fn messages(log: &LogBuffers, mut position: i64) -> (Vec<u8>, i64) {
             assert!(payload.len() == 4 && payload.iter().all(|byte| *byte == payload[0]));
             messages.push(payload[0]);
         })
-        .expect("sound frames");
+        .expect("valid frames");
         if polled.offset == offset {
             return (messages, position);
         }
@@ -71,7 +71,7 @@ fn messages(log: &LogBuffers, mut position: i64) -> (Vec<u8>, i64) {
     }
 }
 
-/// A reader on a thread of its own that looks twice: what it saw, and how far it came.
+/// Spawns a reader that polls twice. Returns the messages it read and its final position.
 fn read_twice(log: &LogBuffers) -> thread::JoinHandle<(Vec<u8>, i64)> {
     let log = log.clone();
     thread::spawn(move || {
@@ -81,7 +81,7 @@ fn read_twice(log: &LogBuffers) -> thread::JoinHandle<(Vec<u8>, i64)> {
     })
 }
 
-/// Starts a publisher of one message for each number, and returns what they got.
+/// Publishes one message per number from concurrent threads. Returns the positions.
 fn publish_at_once<const N: usize>(log: &LogBuffers, numbers: [u8; N]) -> [i64; N] {
     let threads = numbers.map(|number| {
         let appender = SharedAppender::new(log.clone());
@@ -90,7 +90,7 @@ fn publish_at_once<const N: usize>(log: &LogBuffers, numbers: [u8; N]) -> [i64; 
     threads.map(|thread| thread.join().expect("no panic"))
 }
 
-/// Two publishers and one place left in the term: one of them turns the log, or both do.
+/// The term has space for one frame: one publisher rotates the log, or both do.
 #[test]
 fn two_publishers_at_term_end_rotate_once() {
     loom::model(|| {
@@ -106,7 +106,8 @@ fn two_publishers_at_term_end_rotate_once() {
     });
 }
 
-/// Half a place is left: whoever begins inside pads it, the other one begins outside, and both turn the log.
+/// The term has space for half a frame: the publisher whose range starts inside pads it, the other one starts beyond the
+/// end, and both rotate.
 #[test]
 fn two_publishers_at_term_end_pad_once() {
     loom::model(|| {
@@ -123,7 +124,7 @@ fn two_publishers_at_term_end_pad_once() {
     });
 }
 
-/// A reader sees nothing of a frame, or all of it, and frames in order.
+/// A reader sees a whole frame or nothing of it, and frames in order.
 #[test]
 fn reader_sees_committed_frames_in_order() {
     loom::model(|| {
@@ -132,7 +133,7 @@ fn reader_sees_committed_frames_in_order() {
         let publisher = thread::spawn(move || {
             append(&appender, 1);
             let tail = appender.tail().expect("no rotation");
-            let mut claim = appender.claim(tail, 4).expect("room");
+            let mut claim = appender.claim(tail, 4).expect("space");
             claim.copy_from_slice(&[2; 4]);
             claim.commit();
         });
@@ -145,8 +146,8 @@ fn reader_sees_committed_frames_in_order() {
     });
 }
 
-/// Starts a driver that looks where the publisher is.
-fn follow(log: &LogBuffers, start: i64) -> thread::JoinHandle<()> {
+/// Spawns a driver that reads the producer position twice.
+fn track_position(log: &LogBuffers, start: i64) -> thread::JoinHandle<()> {
     let log = log.clone();
     thread::spawn(move || {
         let mut last = start;
@@ -158,13 +159,13 @@ fn follow(log: &LogBuffers, start: i64) -> thread::JoinHandle<()> {
     })
 }
 
-/// The driver sees where an exclusive publisher is, while that turns the log.
+/// The driver reads the position of an exclusive publisher during rotation.
 #[test]
 fn producer_position_of_exclusive_publisher_is_monotonic() {
     loom::model(|| {
         let start = i64::from(TERM_LENGTH) - FRAME;
         let log = new_log(start);
-        let mut appender = ExclusiveAppender::new(log.clone()).expect("sound tails");
+        let mut appender = ExclusiveAppender::new(log.clone()).expect("valid tails");
         let publisher = thread::spawn(move || {
             assert_eq!(appender.append(&[1; 4], None), Ok(start + FRAME));
             assert_eq!(
@@ -173,7 +174,7 @@ fn producer_position_of_exclusive_publisher_is_monotonic() {
             );
             assert_eq!(appender.append(&[2; 4], None), Ok(start + 2 * FRAME));
         });
-        let driver = follow(&log, start);
+        let driver = track_position(&log, start);
         publisher.join().expect("no panic");
         driver.join().expect("no panic");
         assert_eq!(log.producer_position(), start + 2 * FRAME);
@@ -181,20 +182,20 @@ fn producer_position_of_exclusive_publisher_is_monotonic() {
     });
 }
 
-/// Starts a driver that unblocks.
+/// Spawns a driver that unblocks the log.
 fn unblock(log: &LogBuffers, position: i64) -> thread::JoinHandle<bool> {
     let log = log.clone();
     thread::spawn(move || log.unblock(position))
 }
 
-/// The driver pads over a claim whose publisher died, while another one publishes behind it.
+/// The driver pads over the claim of a dead publisher while another one publishes after it.
 #[test]
 fn unblock_dead_claim_pads_it() {
     loom::model(|| {
         let log = new_log(0);
         let appender = SharedAppender::new(log.clone());
         let tail = appender.tail().expect("no rotation");
-        std::mem::forget(appender.claim(tail, 4).expect("room"));
+        std::mem::forget(appender.claim(tail, 4).expect("space"));
         let publisher = {
             let appender = SharedAppender::new(log.clone());
             thread::spawn(move || append(&appender, 1))
@@ -206,8 +207,8 @@ fn unblock_dead_claim_pads_it() {
     });
 }
 
-/// The driver does the rotation that a dead publisher left undone, while another publisher does it, too. (Were that one
-/// to begin a frame as well, the driver could not tell it from a dead one: it waits long before it unblocks.)
+/// The driver completes the rotation of a dead publisher while another publisher rotates too. (If that one also started a
+/// frame, the driver could not distinguish it from a dead one; hence the long unblock timeout.)
 #[test]
 fn unblock_and_publisher_rotate_full_term_once() {
     loom::model(|| {
@@ -216,7 +217,7 @@ fn unblock_and_publisher_rotate_full_term_once() {
         let appender = SharedAppender::new(log.clone());
         append(&appender, 1);
         let publisher = thread::spawn(move || {
-            // One attempt: it turns the log, or it finds it turned.
+            // One attempt: it rotates the log or finds it rotated.
             let tail = appender.tail();
             let sent = tail.is_some_and(|tail| appender.append(tail, &[2; 4], None).is_ok());
             (appender, sent)
@@ -233,7 +234,7 @@ fn unblock_and_publisher_rotate_full_term_once() {
     });
 }
 
-/// The driver sees where shared publishers are, while one turns the log.
+/// The driver reads the position of a shared publisher during rotation.
 #[test]
 fn producer_position_of_shared_publisher_is_monotonic() {
     loom::model(|| {
@@ -243,14 +244,14 @@ fn producer_position_of_shared_publisher_is_monotonic() {
             let appender = SharedAppender::new(log.clone());
             thread::spawn(move || (append(&appender, 1), append(&appender, 2)))
         };
-        let driver = follow(&log, start);
+        let driver = track_position(&log, start);
         publisher.join().expect("no panic");
         driver.join().expect("no panic");
         assert_eq!(log.producer_position(), start + 2 * FRAME);
     });
 }
 
-/// A publisher comes into a term that was used before: it waits for the limit, and finds zeros.
+/// A publisher enters a used term: it waits for the limit and then finds zeros.
 #[test]
 fn cleaned_term_is_zero_once_limit_is_raised() {
     loom::model(|| {
@@ -281,14 +282,13 @@ fn cleaned_term_is_zero_once_limit_is_raised() {
     });
 }
 
-/// An exclusive publisher comes into a term that was used before and that nobody cleaned: a reader that follows meets its
-/// messages or nothing.
+/// An exclusive publisher enters a used term that was not cleaned: a reader sees its messages or nothing.
 #[test]
 fn exclusive_append_into_used_term_hides_old_frames() {
     loom::model(|| {
         let used = 3 * i64::from(TERM_LENGTH);
         let log = log_of(LogKind::Exclusive, 0);
-        let mut appender = ExclusiveAppender::new(log.clone()).expect("a sound tail");
+        let mut appender = ExclusiveAppender::new(log.clone()).expect("a valid tail");
         let mut append = move |message: u8| {
             while appender.append(&[message; 4], None).is_err() {}
             appender.position()
@@ -306,20 +306,20 @@ fn exclusive_append_into_used_term_hides_old_frames() {
     });
 }
 
-/// Terms in which there is room for a message in fragments: an eighth is more than a frame.
+/// Length of terms that hold a fragmented message: an eighth of it, the maximum message length, exceeds one frame.
 const WIDE: i32 = 512;
 
-/// The publisher of a log that went round once and is full of frames of message 1, so far into the next round.
+/// Returns the publisher of a log full of stale frames with message 1, `ahead` bytes beyond the first full rotation.
 fn publisher_of_used(ahead: i64) -> ExclusiveAppender {
     let log = log_with(LogKind::Exclusive, WIDE, 0);
-    let mut appender = ExclusiveAppender::new(log).expect("a sound tail");
+    let mut appender = ExclusiveAppender::new(log).expect("a valid tail");
     while appender.position() < 3 * i64::from(WIDE) + ahead {
         let _ = appender.append(&[1; 4], None);
     }
     appender
 }
 
-/// First bytes and lengths of the payloads that a reader finds from `position` on.
+/// Returns the first byte and the length of each payload from `position`.
 fn payloads(log: &LogBuffers, mut position: i64) -> Vec<(u8, usize)> {
     let mut payloads = Vec::new();
     loop {
@@ -327,7 +327,7 @@ fn payloads(log: &LogBuffers, mut position: i64) -> Vec<(u8, usize)> {
         let polled = poll(log.term_at(position), offset, 10, |frame| {
             payloads.push((frame.payload()[0], frame.payload().len()));
         })
-        .expect("sound frames");
+        .expect("valid frames");
         if polled.offset == offset {
             return payloads;
         }
@@ -335,8 +335,9 @@ fn payloads(log: &LogBuffers, mut position: i64) -> Vec<(u8, usize)> {
     }
 }
 
-/// Runs a publisher in a used log beside a reader, who finds nothing old: the start of what there is in the end.
-fn meets_nothing_old(
+/// Runs a publisher in a used log concurrently with a reader. Asserts that the reader sees a prefix of `expected`, and no
+/// stale frame.
+fn assert_hides_old_frames(
     ahead: i64,
     publish: impl Fn(&mut ExclusiveAppender) + Copy + Send + Sync + 'static,
     expected: &'static [(u8, usize)],
@@ -356,37 +357,37 @@ fn meets_nothing_old(
     });
 }
 
-/// A message in fragments comes into a used term.
+/// A fragmented message is appended to a used term.
 #[test]
 fn exclusive_fragments_into_used_term_hide_old_frames() {
     let fragments = |appender: &mut ExclusiveAppender| {
-        // The term before is full.
+        // The previous term is full.
         while appender.append(&[2; 36], None).is_err() {}
     };
-    meets_nothing_old(0, fragments, &[(2, 32), (2, 4)]);
+    assert_hides_old_frames(0, fragments, &[(2, 32), (2, 4)]);
 }
 
-/// A block of frames comes into a used term.
+/// A block of frames is appended to a used term.
 #[test]
 fn append_block_into_used_term_hides_old_frames() {
     let block = |appender: &mut ExclusiveAppender| {
         let block = datagram(appender.log(), appender.position(), 2);
-        appender.append_block(&block).expect("room");
+        appender.append_block(&block).expect("space");
     };
-    meets_nothing_old(0, block, &[(2, 4)]);
+    assert_hides_old_frames(0, block, &[(2, 4)]);
 }
 
-/// A message does not fit what is left of a term: the padding leads a reader into the next one, which was used, too.
+/// A message does not fit the rest of a term: the padding leads the reader into the next term, which was used too.
 #[test]
 fn exclusive_rotation_into_used_term_hides_old_frames() {
-    let trip = |appender: &mut ExclusiveAppender| {
+    let rotate = |appender: &mut ExclusiveAppender| {
         let result = appender.append(&[3; 36], None);
         assert_eq!(result, Err(AppendError::AdminAction));
     };
-    meets_nothing_old(i64::from(WIDE) - FRAME, trip, &[]);
+    assert_hides_old_frames(i64::from(WIDE) - FRAME, rotate, &[]);
 }
 
-/// An aborted claim becomes padding: a reader sees nothing of it, or passes over all of it.
+/// An aborted claim becomes padding: a reader sees nothing of it or skips all of it.
 #[test]
 fn aborted_claim_is_skipped() {
     loom::model(|| {
@@ -395,7 +396,7 @@ fn aborted_claim_is_skipped() {
             let appender = SharedAppender::new(log.clone());
             thread::spawn(move || {
                 let tail = appender.tail().expect("no rotation");
-                appender.claim(tail, 4).expect("room").abort();
+                appender.claim(tail, 4).expect("space").abort();
                 append(&appender, 1);
             })
         };
@@ -410,9 +411,9 @@ fn aborted_claim_is_skipped() {
     });
 }
 
-/// Somebody took room and died before he began a frame. The driver pads over it as soon as it sees a frame behind it, and
-/// never over the frames of those who live. (They are as quick as the model has them: whoever takes room and waits for
-/// the whole unblock timeout is taken for dead, too.)
+/// A publisher reserved space and died before it started a frame. The driver pads over the space once it sees a frame
+/// after it, and never over frames of live publishers. (In the model these are fast; a publisher that waits for the whole
+/// unblock timeout after a reservation is treated as dead too.)
 #[test]
 fn unblock_reserved_space_without_header_keeps_live_frames() {
     const SHORT: i64 = 32;
@@ -424,16 +425,16 @@ fn unblock_reserved_space_without_header_keeps_live_frames() {
             thread::spawn(move || {
                 for _ in 0..3 {
                     let tail = appender.tail().expect("no rotation");
-                    appender.append(tail, &[], None).expect("room");
+                    appender.append(tail, &[], None).expect("space");
                 }
             })
         };
         let driver = {
             let log = log.clone();
             thread::spawn(move || {
-                // All is taken; of the last frame alone it may not be known whether it was begun.
-                let all_taken = log.producer_position() == i64::from(TERM_LENGTH);
-                all_taken && log.unblock(0)
+                // All space is reserved; only the last frame may not have been started yet.
+                let all_reserved = log.producer_position() == i64::from(TERM_LENGTH);
+                all_reserved && log.unblock(0)
             })
         };
         publisher.join().expect("no panic");
@@ -441,8 +442,8 @@ fn unblock_reserved_space_without_header_keeps_live_frames() {
             assert!(log.unblock(0));
         }
         let mut frames = Vec::new();
-        poll(log.term(0), 0, 4, |frame| frames.push(frame.offset())).expect("sound frames");
-        assert_eq!(frames, [32, 64, 96], "what was written is there");
+        poll(log.term(0), 0, 4, |frame| frames.push(frame.offset())).expect("valid frames");
+        assert_eq!(frames, [32, 64, 96], "live frames are kept");
         assert_eq!(
             log.term(0).atomic_i32(0).load(Ordering::Acquire),
             SHORT as i32
@@ -450,7 +451,7 @@ fn unblock_reserved_space_without_header_keeps_live_frames() {
     });
 }
 
-/// A datagram with message `number` for the frame at a position.
+/// Returns a datagram with message `number` for the frame at `position`.
 fn datagram(log: &LogBuffers, position: i64, number: u8) -> Vec<u8> {
     let header = DataHeader {
         header: FrameHeader::new(36, DataHeader::UNFRAGMENTED, FrameType::DATA),
@@ -465,7 +466,7 @@ fn datagram(log: &LogBuffers, position: i64, number: u8) -> Vec<u8> {
     bytes
 }
 
-/// What the receiver does with a datagram.
+/// Inserts a datagram as the receiver does.
 fn receive(log: &LogBuffers, position: i64, number: u8) -> bool {
     let bytes = datagram(log, position, number);
     let Ok(Frame::Data(frame)) = Frame::parse(&bytes) else {
@@ -475,7 +476,7 @@ fn receive(log: &LogBuffers, position: i64, number: u8) -> bool {
     insert(log.term_at(position), &frames)
 }
 
-/// Datagrams come in any order and twice; a reader sees nothing of a frame, or all of it, and frames in order.
+/// Datagrams arrive out of order and duplicated; a reader sees a whole frame or nothing of it, and frames in order.
 #[test]
 fn inserted_packets_are_seen_whole_and_in_order() {
     loom::model(|| {
@@ -496,8 +497,8 @@ fn inserted_packets_are_seen_whole_and_in_order() {
     });
 }
 
-/// The receiver empties the slot behind what it inserts into a used term, and a reader follows: it meets what was
-/// inserted or nothing, never what was there before.
+/// The receiver clears the slot after each packet that it inserts into a used term: a reader sees the inserted frames or
+/// nothing, never a stale frame.
 #[test]
 fn insert_into_used_term_hides_old_frames() {
     const LOG: i64 = 3 * TERM_LENGTH as i64;

@@ -4,27 +4,28 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{FrameHeader, FrameType, InvalidFrame};
 use crate::position::{FRAME_ALIGNMENT, align32, is_frame_offset};
 
-/// Bytes in the header of a data or padding frame, on the wire and in a log.
+/// Length of the header of a data or padding frame in bytes, on the wire and in a log.
 pub const DATA_HEADER_LENGTH: i32 = 32;
 const HEADER: usize = DATA_HEADER_LENGTH as usize;
 
-/// Header of a DATA or PAD frame (`docs/spec/wire.md §1.3`), the same on the wire and in a term buffer.
+/// Header of a DATA or PAD frame, identical on the wire and in a term buffer (docs/spec/wire.md §1.3).
+#[doc(alias = "DataHeaderFlyweight")]
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct DataHeader {
-    /// Length, version, flags, type.
+    /// Length, version, flags and type.
     pub header: FrameHeader,
     /// Byte offset of the frame in its term, a multiple of 32.
     pub term_offset: I32,
-    /// Session of the stream.
+    /// Session id.
     pub session_id: I32,
     /// Stream id.
     pub stream_id: I32,
-    /// Term that holds the frame.
+    /// Term id of the frame.
     pub term_id: I32,
-    /// Opaque to the protocol: an application's value or a timestamp.
+    /// Application value or timestamp, opaque to the protocol.
     pub reserved_value: I64,
 }
 
@@ -33,19 +34,19 @@ super::layout!(DataHeader: 32 {
 });
 
 impl DataHeader {
-    /// First fragment of a message.
+    /// Flag: first fragment of a message.
     pub const BEGIN: u8 = 0x80;
-    /// Last fragment of a message.
+    /// Flag: last fragment of a message.
     pub const END: u8 = 0x40;
-    /// The whole message in one frame.
+    /// Flags of a message in a single frame.
     pub const UNFRAGMENTED: u8 = Self::BEGIN | Self::END;
-    /// End of stream; counts on heartbeats only.
+    /// Flag: end of stream; valid on heartbeats only.
     pub const EOS: u8 = 0x20;
-    /// The publication was revoked; counts on end-of-stream heartbeats only.
+    /// Flag: the publication was revoked; valid on end-of-stream heartbeats only.
     pub const REVOKED: u8 = 0x10;
 
-    /// A heartbeat at a position (`docs/spec/wire.md §3.5`). `flags` is [`Self::UNFRAGMENTED`], with [`Self::EOS`] and
-    /// [`Self::REVOKED`] as they apply.
+    /// Returns a heartbeat at a position. `flags` is [`Self::UNFRAGMENTED`], with [`Self::EOS`] and [`Self::REVOKED`] as
+    /// applicable (docs/spec/wire.md §3.5).
     #[must_use]
     pub const fn heartbeat(
         flags: u8,
@@ -65,11 +66,11 @@ impl DataHeader {
     }
 }
 
-/// A datagram that starts with a DATA or PAD frame; at least 32 bytes, a multiple of 32.
+/// Datagram that starts with a DATA or PAD frame. Its length is a multiple of 32 bytes, and at least 32.
 #[derive(Clone, Copy, Debug)]
 pub struct DataFrame<'a> {
     header: &'a DataHeader,
-    /// What comes behind it.
+    /// Bytes after the first header.
     body: &'a [u8],
 }
 
@@ -80,10 +81,10 @@ impl<'a> DataFrame<'a> {
         Self::aligned(header, &datagram[HEADER..])
     }
 
-    /// A datagram whose first header was received elsewhere than what comes behind it.
+    /// Parses a datagram whose first header was received into a separate buffer.
     ///
     /// # Errors
-    /// It is no data, or breaks a rule that [`Frame::parse`](super::Frame::parse) checks.
+    /// The datagram is not data, or violates a rule of [`Frame::parse`](super::Frame::parse).
     #[inline]
     pub fn from_parts(header: &'a DataHeader, body: &'a [u8]) -> Result<Self, InvalidFrame> {
         match super::first_type(&header.header, HEADER + body.len())? {
@@ -103,93 +104,93 @@ impl<'a> DataFrame<'a> {
         Ok(Self { header, body })
     }
 
-    /// Header of the first frame; it routes the whole datagram.
+    /// Returns the header of the first frame, which routes the whole datagram.
     #[inline]
     #[must_use]
     pub fn header(&self) -> &'a DataHeader {
         self.header
     }
 
-    /// All bytes behind the first header.
+    /// Returns all bytes after the first header.
     #[inline]
     #[must_use]
     pub fn body(&self) -> &'a [u8] {
         self.body
     }
 
-    /// Session of the stream.
+    /// Returns the session id.
     #[inline]
     #[must_use]
     pub fn session_id(&self) -> i32 {
         self.header.session_id.get()
     }
 
-    /// Stream id.
+    /// Returns the stream id.
     #[inline]
     #[must_use]
     pub fn stream_id(&self) -> i32 {
         self.header.stream_id.get()
     }
 
-    /// Term of the first frame.
+    /// Returns the term id of the first frame.
     #[inline]
     #[must_use]
     pub fn term_id(&self) -> i32 {
         self.header.term_id.get()
     }
 
-    /// Offset of the first frame in its term; not checked before [`Self::validate`].
+    /// Returns the offset of the first frame in its term, unchecked until [`Self::validate`].
     #[inline]
     #[must_use]
     pub fn term_offset(&self) -> i32 {
         self.header.term_offset.get()
     }
 
-    /// Flags of the first frame.
+    /// Returns the flags of the first frame.
     #[inline]
     #[must_use]
     pub fn flags(&self) -> u8 {
         self.header.header.flags
     }
 
-    /// True for a datagram that carries a position and nothing else: 32 bytes with a frame length of 0.
+    /// Returns true if the datagram is a heartbeat, which carries only a position: 32 bytes with a frame length of 0.
     #[inline]
     #[must_use]
     pub fn is_heartbeat(&self) -> bool {
         self.body.is_empty() && self.header.header.frame_length.get() == 0
     }
 
-    /// True for a heartbeat that says that the stream ends here.
+    /// Returns true if the datagram is an end-of-stream heartbeat.
     #[inline]
     #[must_use]
     pub fn is_end_of_stream(&self) -> bool {
         self.is_heartbeat() && self.flags() & DataHeader::EOS != 0
     }
 
-    /// True for an end-of-stream heartbeat of a revoked publication.
+    /// Returns true if the datagram is an end-of-stream heartbeat of a revoked publication.
     #[inline]
     #[must_use]
     pub fn is_revoked(&self) -> bool {
         self.is_end_of_stream() && self.flags() & DataHeader::REVOKED != 0
     }
 
-    /// Walks all frames of the packet (`docs/spec/wire.md §1.14` rule 7). Frames must be contiguous, inside one term, and end
-    /// where the datagram ends; only a last PAD may be longer than what is on the wire. Stricter than the rule in one
-    /// point: a frame shorter than its own header is refused, as no sender makes one and no reader could use it.
+    /// Validates all frames of the packet. Frames must be contiguous, lie inside one term, and end where the datagram
+    /// ends; only a final PAD may extend beyond it. Stricter than the rule in one point: a frame shorter than its header
+    /// is rejected, because no sender writes one and no reader could use it (docs/spec/wire.md §1.14 rule 7).
     ///
     /// # Errors
-    /// The packet must not be placed in a term of this length.
+    /// The packet must not be inserted into a term of this length.
     #[inline]
     pub fn validate(&self, term_length: i32) -> Result<ValidatedFrames<'a>, InvalidFrame> {
         self.validate_segments(term_length, HEADER + self.body.len())
     }
 
-    /// The same for datagrams of `stride` bytes (the last may be shorter) that lie back to back: no frame reaches from one
-    /// into the next.
+    /// As [`Self::validate`], for contiguous datagrams of `stride` bytes (the last may be shorter), as received in one GRO
+    /// batch. No frame may extend from one datagram into the next.
     ///
     /// # Errors
     ///
-    /// The packets must not be placed in a term of this length, or not as one.
+    /// The packets must not be inserted into a term of this length, or not as one.
     #[inline]
     pub fn validate_segments(
         &self,
@@ -232,12 +233,12 @@ impl<'a> DataFrame<'a> {
         while let Some(header) = next {
             let frame_length = header.header.frame_length.get();
             let frame_type = header.header.frame_type();
-            // The room left in the term bounds the length before it is aligned, so that nothing overflows.
-            let sound = frame_length >= DATA_HEADER_LENGTH
+            // The length is bounded by the rest of the term before it is aligned, so that nothing overflows.
+            let valid = frame_length >= DATA_HEADER_LENGTH
                 && frame_length <= term_length - expected
                 && header.term_offset.get() == expected
                 && (frame_type == FrameType::DATA || frame_type == FrameType::PAD);
-            if !sound {
+            if !valid {
                 return Err(InvalidFrame::DataLength {
                     length,
                     covered: at,
@@ -268,13 +269,13 @@ impl<'a> DataFrame<'a> {
         }
     }
 
-    /// What is left of a packet that was covered from the first frame on that is not there yet, as a packet of its own. Of
-    /// each frame before it, `is_there` is asked with its offset in the term.
+    /// Returns the rest of a validated packet, starting with the first frame for which `is_present` returns false.
+    /// `is_present` receives the term offset of each frame. Returns `None` if all frames are present.
     #[must_use]
-    pub fn skip_while(&self, mut is_there: impl FnMut(i32) -> bool) -> Option<Self> {
+    pub fn skip_while(&self, mut is_present: impl FnMut(i32) -> bool) -> Option<Self> {
         let mut at = 0;
         let mut header = self.header;
-        while is_there(header.term_offset.get()) {
+        while is_present(header.term_offset.get()) {
             let frame_length = header.header.frame_length.get();
             if frame_length < DATA_HEADER_LENGTH {
                 return None;
@@ -286,7 +287,7 @@ impl<'a> DataFrame<'a> {
         Some(Self { header, body })
     }
 
-    /// The header `at` bytes behind the start of the first one, if it is all there.
+    /// Returns the header `at` bytes after the start of the first one, if the datagram holds all of it.
     #[inline]
     fn header_at(&self, at: usize) -> Option<&'a DataHeader> {
         let rest = self.body.get(at.checked_sub(HEADER)?..)?;
@@ -296,7 +297,7 @@ impl<'a> DataFrame<'a> {
     }
 }
 
-/// A packet whose frames are known to fit the term: the only thing that can be inserted into one.
+/// Packet whose frames were validated for a term. Only such a packet can be inserted into the term.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidatedFrames<'a> {
     header: &'a DataHeader,
@@ -306,35 +307,36 @@ pub struct ValidatedFrames<'a> {
 }
 
 impl<'a> ValidatedFrames<'a> {
-    /// Header of the first frame.
+    /// Returns the header of the first frame.
     #[inline]
     #[must_use]
     pub fn header(&self) -> &'a DataHeader {
         self.header
     }
 
-    /// What comes behind it on the wire.
+    /// Returns the bytes on the wire after the first header.
     #[inline]
     #[must_use]
     pub fn body(&self) -> &'a [u8] {
         self.body
     }
 
-    /// Bytes on the wire.
+    /// Returns the number of bytes on the wire.
     #[inline]
     #[must_use]
     pub fn wire_length(&self) -> usize {
         HEADER + self.body.len()
     }
 
-    /// Offset of the first frame in its term.
+    /// Returns the offset of the first frame in its term.
     #[inline]
     #[must_use]
     pub fn term_offset(&self) -> i32 {
         self.term_offset
     }
 
-    /// Bytes that the packet covers in the term: aligned frames, padding in full; 0 for a heartbeat.
+    /// Returns the number of bytes that the packet covers in the term: aligned frames, with padding in full; 0 for a
+    /// heartbeat.
     #[inline]
     #[must_use]
     pub fn length_in_term(&self) -> i32 {

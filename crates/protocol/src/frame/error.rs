@@ -3,31 +3,32 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{FrameHeader, FrameType, InvalidFrame};
 
-/// Longest text in an error frame, in bytes.
+/// Maximum length of the text in an error frame, in bytes.
 pub const ERROR_TEXT_LENGTH_MAX: usize = 1023;
-/// Longest error frame, in bytes.
+/// Maximum length of an error frame, in bytes.
 pub const ERROR_FRAME_LENGTH_MAX: usize = HEADER + ERROR_TEXT_LENGTH_MAX;
 const HEADER: usize = size_of::<ErrorHeader>();
 
-/// Fixed part of an error frame (`docs/spec/wire.md §1.9`).
+/// Fixed part of an error frame (docs/spec/wire.md §1.9).
+#[doc(alias = "ErrorFlyweight")]
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct ErrorHeader {
-    /// Its length includes the text.
+    /// Frame header; its length includes the text.
     pub header: FrameHeader,
-    /// Session of the stream.
+    /// Session id.
     pub session_id: I32,
     /// Stream id.
     pub stream_id: I32,
-    /// The receiver that reports.
+    /// Id of the reporting receiver.
     pub receiver_id: I64,
-    /// Its group; counts only with the flag [`ErrorHeader::HAS_GROUP_TAG`].
+    /// Group tag of the receiver; valid only with the flag [`ErrorHeader::HAS_GROUP_TAG`].
     pub group_tag: I64,
-    /// See [`crate::error_code::ErrorCode`].
+    /// Error code, see [`crate::error_code::ErrorCode`].
     pub error_code: I32,
-    /// Bytes of text after the header.
+    /// Length in bytes of the text after the header.
     pub text_length: I32,
 }
 
@@ -37,16 +38,16 @@ super::layout!(ErrorHeader: 40 {
 });
 
 impl ErrorHeader {
-    /// The group tag is set.
+    /// Flag: the group tag is valid.
     pub const HAS_GROUP_TAG: u8 = 0x08;
 }
 
-/// An error frame that came in.
+/// Received error frame.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorFrame<'a> {
-    /// The fixed part.
+    /// Fixed part.
     pub header: &'a ErrorHeader,
-    /// The text, as sent.
+    /// Text as sent, not validated.
     pub text: &'a [u8],
 }
 
@@ -67,14 +68,14 @@ impl<'a> ErrorFrame<'a> {
         Ok(Self { header, text })
     }
 
-    /// The reporting receiver's group, if it told one.
+    /// Returns the group tag of the reporting receiver, if present.
     #[must_use]
     pub fn group_tag(&self) -> Option<i64> {
         (self.header.header.flags & ErrorHeader::HAS_GROUP_TAG != 0)
             .then(|| self.header.group_tag.get())
     }
 
-    /// Writes an error frame into `buffer` and returns its bytes. Text beyond 1023 bytes is cut off.
+    /// Writes an error frame into `buffer` and returns its bytes. Text beyond 1023 bytes is truncated.
     pub fn write<'b>(
         buffer: &'b mut [u8; ERROR_FRAME_LENGTH_MAX],
         session_id: i32,

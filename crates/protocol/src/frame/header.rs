@@ -1,26 +1,27 @@
 use zerocopy::little_endian::{I32, U16};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The eight bytes that start every frame (`docs/spec/wire.md §1.1`).
+/// Common header of every frame, eight bytes (docs/spec/wire.md §1.1).
+#[doc(alias = "HeaderFlyweight")]
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct FrameHeader {
-    /// Bytes of header and body, not aligned; 0 in a heartbeat; negative only inside a log.
+    /// Length of header and body in bytes, not aligned; 0 in a heartbeat; negative only inside a log.
     pub frame_length: I32,
     /// Always 0.
     pub version: u8,
-    /// Meaning depends on the type.
+    /// Flags, specific to the frame type.
     pub flags: u8,
-    /// See [`FrameType`].
+    /// Frame type, see [`FrameType`].
     pub frame_type: U16,
 }
 
 super::layout!(FrameHeader: 8 { 0 => frame_length, 4 => version, 5 => flags, 6 => frame_type });
 
 impl FrameHeader {
-    /// A header of the current version.
+    /// Returns a header of the current version.
     #[inline]
     #[must_use]
     pub const fn new(frame_length: i32, flags: u8, frame_type: FrameType) -> Self {
@@ -32,7 +33,7 @@ impl FrameHeader {
         }
     }
 
-    /// The type of the frame.
+    /// Returns the frame type.
     #[inline]
     #[must_use]
     pub const fn frame_type(&self) -> FrameType {
@@ -40,24 +41,24 @@ impl FrameHeader {
     }
 }
 
-/// Type of a frame (`docs/spec/wire.md §1.2`).
+/// Type of a frame (docs/spec/wire.md §1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FrameType(pub u16);
 
 impl FrameType {
-    /// Padding up to the end of a term, or over a gap.
+    /// Padding to the end of a term, or over a gap.
     pub const PAD: Self = Self(0);
-    /// A message, a fragment of one, or a heartbeat.
+    /// Message, fragment or heartbeat.
     pub const DATA: Self = Self(1);
-    /// Negative acknowledgement: a receiver misses bytes.
+    /// Negative acknowledgement: a receiver reports missing bytes.
     pub const NAK: Self = Self(2);
-    /// Status message: a receiver's position and window.
+    /// Status message: position and window of a receiver.
     pub const STATUS_MESSAGE: Self = Self(3);
     /// Error report of a receiver.
     pub const ERROR: Self = Self(4);
-    /// Description of a stream by its sender.
+    /// Stream parameters from the sender.
     pub const SETUP: Self = Self(5);
-    /// Round-trip measurement.
+    /// Round-trip time measurement.
     pub const RTTM: Self = Self(6);
     /// Name resolution between drivers.
     pub const RESOLUTION: Self = Self(7);
@@ -66,7 +67,7 @@ impl FrameType {
     /// Reserved for extensions, never sent.
     pub const EXTENSION: Self = Self(0xFFFF);
 
-    /// True for the types that a driver acts upon; all others are dropped.
+    /// Returns true if a driver handles frames of this type. All others are dropped.
     #[inline]
     #[must_use]
     pub const fn is_known(self) -> bool {

@@ -1,8 +1,9 @@
-//! Frames on the wire (`docs/spec/wire.md §1`). All integers are little-endian, no field is aligned by more than its offset says.
+//! Frames on the wire (docs/spec/wire.md §1). All integers are little-endian, and the structures have no alignment.
 //!
-//! Each frame type is a `zerocopy` structure with its offsets asserted at compile time. A frame to send is a structure
-//! literal and its `as_bytes()`; a datagram that came in goes through [`Frame::parse`], which refuses what the strict
-//! rules of `docs/spec/wire.md §1.14` refuse. Checks which need to know the stream (term length) are methods of the frame.
+//! Each frame type is a `zerocopy` structure with field offsets asserted at compile time. A frame to send is built as a
+//! structure literal and sent with `as_bytes()`. A received datagram is parsed by [`Frame::parse`], which enforces the
+//! strict rules for single frames. Checks that need the term length of the stream are methods of the frame types
+//! (docs/spec/wire.md §1.14).
 
 mod data;
 mod error;
@@ -25,42 +26,42 @@ pub use response_setup::ResponseSetup;
 pub use rttm::Rttm;
 pub use setup::Setup;
 pub use status_message::{StatusFrame, StatusMessage, StatusMessageWithTag};
-// The traits that give `as_bytes()` and the field types, so that users need no dependency of their own.
+// The traits behind `as_bytes()` and the field types, so that users need no dependency on `zerocopy`.
 pub use zerocopy::{
     FromBytes, IntoBytes,
     little_endian::{I32, I64, U16},
 };
 
-/// Largest payload of a UDP datagram, and largest MTU.
+/// Maximum MTU, which is also the maximum payload of a UDP datagram.
 pub const MTU_MAX: i32 = 65_504;
 
-/// One valid datagram.
+/// Valid datagram.
 #[derive(Clone, Copy, Debug)]
 pub enum Frame<'a> {
     /// One or more data or padding frames of one stream, or a heartbeat.
     Data(DataFrame<'a>),
-    /// A receiver misses a range of bytes.
+    /// Missing range reported by a receiver.
     Nak(&'a Nak),
-    /// A receiver's position and window.
+    /// Position and window of a receiver.
     StatusMessage(StatusFrame<'a>),
-    /// A receiver rejected the stream.
+    /// Error report of a receiver that rejected the stream.
     Error(ErrorFrame<'a>),
-    /// A sender describes its stream.
+    /// Stream parameters from the sender.
     Setup(&'a Setup),
-    /// A round-trip measurement, request or reply.
+    /// Round-trip time measurement, request or reply.
     Rttm(&'a Rttm),
     /// Names and addresses of drivers.
     Resolution(Resolutions<'a>),
-    /// A receiver asks the sender to set up its response stream.
+    /// Request to set up a response stream.
     ResponseSetup(&'a ResponseSetup),
 }
 
 impl<'a> Frame<'a> {
-    /// Recognises and checks a datagram by the strict first-frame rules (`docs/spec/wire.md §1.14` rules 1, 2 and 5). For data,
-    /// [`DataFrame::validate`] then checks the whole packet against the stream's term length.
+    /// Parses a datagram and enforces the strict first-frame rules. For data, [`DataFrame::validate`] then validates the
+    /// whole packet against the term length of the stream (docs/spec/wire.md §1.14 rules 1, 2 and 5).
     ///
     /// # Errors
-    /// The datagram breaks a rule: drop it and count it as invalid.
+    /// The datagram violates a rule. The caller drops it and counts it as invalid.
     #[inline]
     pub fn parse(datagram: &'a [u8]) -> Result<Self, InvalidFrame> {
         let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
@@ -97,7 +98,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What a datagram of `length` bytes says it is, if its first frame has a version and a length that can be.
+/// Returns the frame type of a datagram of `length` bytes, once version and frame length are validated.
 #[inline]
 fn first_type(header: &FrameHeader, length: usize) -> Result<FrameType, InvalidFrame> {
     if header.version != 0 {
@@ -113,7 +114,7 @@ fn first_type(header: &FrameHeader, length: usize) -> Result<FrameType, InvalidF
     Ok(header.frame_type())
 }
 
-/// The fixed part at the start of a datagram.
+/// Returns the fixed part at the start of a datagram.
 #[inline]
 fn fixed<T>(datagram: &[u8]) -> Result<&T, InvalidFrame>
 where

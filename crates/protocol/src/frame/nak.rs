@@ -4,23 +4,24 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{FrameHeader, FrameType, InvalidFrame};
 use crate::position::is_frame_offset;
 
-/// Negative acknowledgement (`docs/spec/wire.md §1.6`): a receiver misses a range of one term.
+/// Negative acknowledgement: a receiver reports a missing range of one term (docs/spec/wire.md §1.6).
+#[doc(alias = "NakFlyweight")]
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct Nak {
-    /// From [`Nak::header`].
+    /// Frame header from [`Nak::header`].
     pub header: FrameHeader,
-    /// Session of the stream.
+    /// Session id.
     pub session_id: I32,
     /// Stream id.
     pub stream_id: I32,
-    /// Term of the range.
+    /// Term id of the range.
     pub term_id: I32,
     /// Offset of the first missing byte.
     pub term_offset: I32,
-    /// Missing bytes. 0 is to be ignored.
+    /// Number of missing bytes. A NAK with 0 is ignored.
     pub length: I32,
 }
 
@@ -29,16 +30,16 @@ super::layout!(Nak: 28 {
 });
 
 impl Nak {
-    /// Header of a NAK.
+    /// Returns the header of a NAK.
     #[must_use]
     pub const fn header() -> FrameHeader {
         FrameHeader::new(size_of::<Self>() as i32, 0, FrameType::NAK)
     }
 
-    /// `docs/spec/wire.md §1.14` rule 4, with the term length of the publication.
+    /// Validates the range against the term length of the publication (docs/spec/wire.md §1.14 rule 4).
     ///
     /// # Errors
-    /// The range is not in the term.
+    /// The range is not inside the term.
     #[inline]
     pub fn check(&self, term_length: i32) -> Result<(), InvalidFrame> {
         let (term_offset, length) = (self.term_offset.get(), self.length.get());

@@ -5,29 +5,30 @@ use zerocopy::IntoBytes;
 use super::{FrameHeader, FrameType, InvalidFrame};
 
 const HEADER: usize = 8;
-/// Type, flags, port, age.
+/// Bytes of type, flags, port and age.
 const ENTRY_FIXED: usize = 8;
 const NAME_LENGTH_MAX: usize = 512;
 const TYPE_IPV4: u8 = 1;
 const TYPE_IPV6: u8 = 2;
 const SELF: u8 = 0x80;
 
-/// A name resolution datagram (`docs/spec/wire.md §1.8`): an iterator over its entries. Entries end at the first bad one.
+/// Iterator over the entries of a name resolution datagram. Ends after the first invalid entry (docs/spec/wire.md §1.8).
+#[doc(alias = "ResolutionEntryFlyweight")]
 #[derive(Clone, Copy, Debug)]
 pub struct Resolutions<'a> {
     rest: &'a [u8],
 }
 
-/// One driver that somebody knows.
+/// Name and address of one driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolutionEntry<'a> {
-    /// The entry describes the sender of the datagram.
+    /// True if the entry describes the sender of the datagram.
     pub is_self: bool,
-    /// Where its resolver listens.
+    /// Address of the driver's name resolver.
     pub address: SocketAddr,
-    /// Milliseconds since it was last heard of.
+    /// Milliseconds since the sender last received an update for the driver.
     pub age_ms: i32,
-    /// Its name, ASCII, 1 to 512 bytes.
+    /// Driver name, ASCII, 1 to 512 bytes.
     pub name: &'a [u8],
 }
 
@@ -45,8 +46,8 @@ impl<'a> Resolutions<'a> {
         })
     }
 
-    /// Takes the entry at the start of what is left (`docs/spec/wire.md §1.14` rule 6).
-    fn take(&mut self) -> Result<ResolutionEntry<'a>, InvalidFrame> {
+    /// Parses the next entry (docs/spec/wire.md §1.14 rule 6).
+    fn parse_entry(&mut self) -> Result<ResolutionEntry<'a>, InvalidFrame> {
         let rest = self.rest;
         let short = |needed| InvalidFrame::TooShort {
             length: rest.len(),
@@ -97,7 +98,7 @@ impl<'a> Iterator for Resolutions<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let entry = self.take();
+        let entry = self.parse_entry();
         if entry.is_err() {
             self.rest = &[];
         }
@@ -105,8 +106,9 @@ impl<'a> Iterator for Resolutions<'a> {
     }
 }
 
-/// Writes a resolution datagram into `buffer`: as many entries as fit, in order. Returns its bytes and how many entries
-/// are in it. An entry without a name or with one beyond 512 bytes ends the datagram like one that does not fit.
+/// Writes a name resolution datagram into `buffer`, with as many entries as fit, in order. Returns its bytes and the
+/// number of entries. An entry with an empty name or one longer than 512 bytes ends the datagram like one that does not
+/// fit.
 pub fn write_resolution<'b, 'n>(
     buffer: &'b mut [u8],
     entries: impl IntoIterator<Item = ResolutionEntry<'n>>,

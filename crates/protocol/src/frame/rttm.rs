@@ -3,23 +3,24 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{FrameHeader, FrameType};
 
-/// Round-trip measurement (`docs/spec/wire.md §1.7`).
+/// Round-trip time measurement (docs/spec/wire.md §1.7).
+#[doc(alias = "RttMeasurementFlyweight")]
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct Rttm {
-    /// From [`Rttm::header`].
+    /// Frame header from [`Rttm::header`].
     pub header: FrameHeader,
-    /// Session of the stream.
+    /// Session id.
     pub session_id: I32,
     /// Stream id.
     pub stream_id: I32,
-    /// Nanoseconds on the clock of whoever asked; opaque to the peer.
+    /// Time of the request in nanoseconds on the requester's clock; opaque to the peer.
     pub echo_timestamp: I64,
-    /// Nanoseconds between receiving the request and sending the reply.
+    /// Nanoseconds from reception of the request to the reply.
     pub reception_delta: I64,
-    /// The receiver meant or answering; 0 for any.
+    /// Receiver id of the addressee or the replier; 0 addresses any receiver.
     pub receiver_id: I64,
 }
 
@@ -28,23 +29,23 @@ super::layout!(Rttm: 40 {
 });
 
 impl Rttm {
-    /// Asks for a reply; a reply does not have it.
+    /// Flag of a request; a reply does not set it.
     pub const REPLY: u8 = 0x80;
 
-    /// Header of a measurement.
+    /// Returns the header of a measurement frame.
     #[must_use]
     pub const fn header(flags: u8) -> FrameHeader {
         FrameHeader::new(size_of::<Self>() as i32, flags, FrameType::RTTM)
     }
 
-    /// True if the peer asks for a reply.
+    /// Returns true if the frame is a request.
     #[inline]
     #[must_use]
     pub const fn asks_for_reply(&self) -> bool {
         self.header.flags & Self::REPLY != 0
     }
 
-    /// The answer to this request, in the name of `receiver_id`.
+    /// Returns the reply of `receiver_id` to this request.
     #[must_use]
     pub fn reply(&self, receiver_id: i64) -> Self {
         Self {

@@ -4,29 +4,30 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{FrameHeader, FrameType, InvalidFrame, MTU_MAX};
 use crate::position::{FRAME_ALIGNMENT, is_frame_offset, is_term_length};
 
-/// SETUP (`docs/spec/wire.md §1.4`): what a receiver must know to join a stream.
+/// SETUP frame: the parameters a receiver needs to join a stream (docs/spec/wire.md §1.4).
+#[doc(alias = "SetupFlyweight")]
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct Setup {
-    /// From [`Setup::header`].
+    /// Frame header from [`Setup::header`].
     pub header: FrameHeader,
     /// Offset of the sender's position in its term.
     pub term_offset: I32,
-    /// Session of the stream.
+    /// Session id.
     pub session_id: I32,
     /// Stream id.
     pub stream_id: I32,
-    /// Term of position 0.
+    /// Term id of position 0.
     pub initial_term_id: I32,
-    /// Term of the sender's position.
+    /// Term id of the sender's position.
     pub active_term_id: I32,
-    /// Bytes in a term.
+    /// Term length in bytes.
     pub term_length: I32,
-    /// Largest datagram that the sender makes, in bytes.
+    /// Maximum datagram length of the sender, in bytes.
     pub mtu: I32,
-    /// Multicast time to live; 0 when not set.
+    /// Multicast time to live; 0 if not set.
     pub ttl: I32,
 }
 
@@ -36,18 +37,18 @@ super::layout!(Setup: 40 {
 });
 
 impl Setup {
-    /// The sender wants to be answered with a response setup.
+    /// Flag: requests a response setup from the receiver.
     pub const SEND_RESPONSE_SETUP: u8 = 0x80;
-    /// The publication has more than one receiver by nature (multicast, multi-destination).
+    /// Flag: the publication can have several receivers (multicast or multi-destination).
     pub const GROUP: u8 = 0x40;
 
-    /// Header of a SETUP.
+    /// Returns the header of a SETUP.
     #[must_use]
     pub const fn header(flags: u8) -> FrameHeader {
         FrameHeader::new(size_of::<Self>() as i32, flags, FrameType::SETUP)
     }
 
-    /// `docs/spec/wire.md §1.14` rule 2.
+    /// Validates the fields (docs/spec/wire.md §1.14 rule 2).
     pub(super) fn check(&self) -> Result<(), InvalidFrame> {
         let (term_length, term_offset, mtu) = (
             self.term_length.get(),
@@ -63,7 +64,7 @@ impl Setup {
                 term_length,
             });
         }
-        // A frame of one alignment is a header and nothing else: no log has such an MTU.
+        // An MTU of 32 bytes leaves no payload, and no log has it.
         if !(FRAME_ALIGNMENT + 1..=MTU_MAX).contains(&mtu) || mtu % FRAME_ALIGNMENT != 0 {
             return Err(InvalidFrame::Mtu(mtu));
         }

@@ -4,15 +4,16 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{FrameHeader, FrameType, InvalidFrame};
 use crate::position::{TERM_LENGTH_MAX, is_frame_offset};
 
-/// Status message (`docs/spec/wire.md §1.5`): where a receiver is, and how much more it accepts.
+/// Status message: consumption position and window of a receiver (docs/spec/wire.md §1.5).
+#[doc(alias = "StatusMessageFlyweight")]
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct StatusMessage {
-    /// From [`StatusMessage::header`] or [`StatusMessageWithTag::header`].
+    /// Frame header from [`StatusMessage::header`] or [`StatusMessageWithTag::header`].
     pub header: FrameHeader,
-    /// Session of the stream.
+    /// Session id.
     pub session_id: I32,
     /// Stream id.
     pub stream_id: I32,
@@ -22,7 +23,7 @@ pub struct StatusMessage {
     pub consumption_term_offset: I32,
     /// Bytes accepted beyond the consumption position.
     pub receiver_window: I32,
-    /// Unique for each receiving endpoint.
+    /// Receiver id, unique per receive endpoint.
     pub receiver_id: I64,
 }
 
@@ -31,50 +32,51 @@ super::layout!(StatusMessage: 36 {
     24 => receiver_window, 28 => receiver_id,
 });
 
-/// A status message of a receiver that belongs to a group.
+/// Status message with a group tag.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct StatusMessageWithTag {
-    /// The message.
+    /// Status message.
     pub message: StatusMessage,
-    /// The receiver's group.
+    /// Group tag of the receiver.
     pub group_tag: I64,
 }
 
 super::layout!(StatusMessageWithTag: 44 { 0 => message, 36 => group_tag });
 
 impl StatusMessage {
-    /// Asks the sender for a SETUP; position and window are all zero.
+    /// Flag: requests a SETUP from the sender; position and window are zero.
     pub const SEND_SETUP: u8 = 0x80;
-    /// The receiver has everything, or leaves.
+    /// Flag: the receiver has received the whole stream, or closes.
     pub const EOS: u8 = 0x40;
 
-    /// Header of a status message without a group tag.
+    /// Returns the header of a status message without a group tag.
     #[must_use]
     pub const fn header(flags: u8) -> FrameHeader {
         FrameHeader::new(size_of::<Self>() as i32, flags, FrameType::STATUS_MESSAGE)
     }
 
-    /// True if the receiver asks for a SETUP.
+    /// Returns true if the receiver requests a SETUP.
     #[inline]
     #[must_use]
     pub const fn asks_for_setup(&self) -> bool {
         self.header.flags & Self::SEND_SETUP != 0
     }
 
-    /// True if the receiver has everything, or leaves.
+    /// Returns true if the receiver has received the whole stream, or closes.
     #[inline]
     #[must_use]
     pub const fn is_end_of_stream(&self) -> bool {
         self.header.flags & Self::EOS != 0
     }
 
-    /// `docs/spec/wire.md §1.14` rule 3, with the term length of the publication, or `None` if the stream is unknown.
+    /// Validates offset and window against the term length of the publication; `None` means that the stream is unknown
+    /// (docs/spec/wire.md §1.14 rule 3).
     ///
     /// # Errors
-    /// The offset is not in the term or the window is not in half of it.
+    /// The offset is not inside the term, or the window is larger than half a term.
     #[inline]
     pub fn check(&self, term_length: Option<i32>) -> Result<(), InvalidFrame> {
         let term_length = term_length.unwrap_or(TERM_LENGTH_MAX);
@@ -97,20 +99,20 @@ impl StatusMessage {
 }
 
 impl StatusMessageWithTag {
-    /// Header of a status message with a group tag.
+    /// Returns the header of a status message with a group tag.
     #[must_use]
     pub const fn header(flags: u8) -> FrameHeader {
         FrameHeader::new(size_of::<Self>() as i32, flags, FrameType::STATUS_MESSAGE)
     }
 }
 
-/// A status message that came in, with its application specific feedback.
+/// Received status message with its application-specific feedback.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusFrame<'a> {
-    /// The fixed part.
+    /// Fixed part.
     pub message: &'a StatusMessage,
-    /// What follows it, as far as the frame length reaches: nothing, or eight bytes of group tag. Other lengths are not
-    /// an error; they carry no tag.
+    /// Bytes after the fixed part, up to the frame length: none, or a group tag of eight bytes. Other lengths are valid
+    /// and carry no tag.
     pub feedback: &'a [u8],
 }
 
@@ -125,7 +127,7 @@ impl<'a> StatusFrame<'a> {
         Ok(Self { message, feedback })
     }
 
-    /// The receiver's group, if it told one.
+    /// Returns the group tag, if present.
     #[inline]
     #[must_use]
     pub fn group_tag(&self) -> Option<i64> {

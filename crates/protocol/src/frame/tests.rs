@@ -1,4 +1,4 @@
-//! The worked examples of `docs/spec/wire.md §9`, byte by byte, and the rules of `docs/spec/wire.md §1.14`, one by one.
+//! Tests of the worked examples, byte by byte (docs/spec/wire.md §9), and of each validation rule (docs/spec/wire.md §1.14).
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ const STREAM: i32 = 1001;
 const RECEIVER: i64 = 0x1122_3344_5566_7788;
 const TERM_LENGTH: i32 = 65_536;
 
-/// Bytes of a hexadecimal dump; anything but digits separates.
+/// Parses a hexadecimal dump; other characters are separators.
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text
         .chars()
@@ -538,7 +538,7 @@ fn parse_enforces_first_frame_rules() {
             InvalidFrame::UnknownType(kind)
         );
     }
-    // Each type cut short by one byte, and with a frame length beyond the datagram.
+    // Each type truncated by one byte, and with a frame length beyond the datagram.
     for (kind, header) in [
         (2u8, 28usize),
         (3, 36),
@@ -586,7 +586,7 @@ fn validate_inconsistent_packet_is_rejected() {
     let set = |at: usize, value: i32| {
         move |bytes: &mut Vec<u8>| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes())
     };
-    // First frame's offset: not aligned, negative, beyond the term.
+    // Offset of the first frame: not aligned, negative, beyond the term.
     for offset in [1, -32, TERM_LENGTH] {
         assert!(matches!(
             refused(&set(8, offset)),
@@ -600,7 +600,7 @@ fn validate_inconsistent_packet_is_rejected() {
             "{length}"
         );
     }
-    // Second frame: not where it should be, too long for the term, of another type.
+    // Second frame: at the wrong offset, too long for the term, of another type.
     assert_eq!(
         refused(&set(72, 65_440)),
         InvalidFrame::DataLength {
@@ -624,7 +624,7 @@ fn validate_inconsistent_packet_is_rejected() {
             covered: 64
         }
     );
-    // A DATA frame cut off, and bytes after padding.
+    // A truncated DATA frame, and bytes after padding.
     assert!(matches!(
         refused(&|bytes| bytes[70] = 1),
         InvalidFrame::DataLength { .. }
