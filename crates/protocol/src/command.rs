@@ -1,8 +1,8 @@
-//! Commands of a client to the driver, as records of the to-driver ring buffer (`docs/spec/shared-memory.md §9.1`).
+//! Commands from clients to the driver, as records of the to-driver ring buffer (docs/spec/shared-memory.md §9.1).
 
 pub use crate::message::{DecodeError as CommandError, Malformed};
 
-/// Wraps [`crate::message::messages!`]: every command starts with the same two ids.
+/// Wraps [`crate::message::messages!`] and adds the two ids that every command starts with.
 macro_rules! commands {
     (
         $(
@@ -13,14 +13,15 @@ macro_rules! commands {
         )+
     ) => {
         crate::message::messages! {
-            /// A command of a client to the driver.
+            /// Command from a client to the driver.
+            #[doc(alias = "ControlProtocolEvents")]
             pub enum Command {
                 $(
                     $(#[$doc])*
                     $id $variant $([at least $least])? {
-                        /// The client; some senders leave it unset.
+                        /// Client id; some clients leave it unset.
                         client_id: i64,
-                        /// Ties the responses to the command; becomes the registration id of what an add makes.
+                        /// Correlates the responses with the command. Becomes the registration id of an added resource.
                         correlation_id: i64,
                         $( $(#[$field_doc])* $([$unused])? $field: $type ),*
                     }
@@ -29,7 +30,7 @@ macro_rules! commands {
         }
 
         impl Command<'_> {
-            /// The client.
+            /// Returns the client id.
             #[must_use]
             pub const fn client_id(&self) -> i64 {
                 match *self {
@@ -37,7 +38,7 @@ macro_rules! commands {
                 }
             }
 
-            /// Ties the responses to the command.
+            /// Returns the correlation id.
             #[must_use]
             pub const fn correlation_id(&self) -> i64 {
                 match *self {
@@ -49,126 +50,126 @@ macro_rules! commands {
 }
 
 commands! {
-    /// Add a publication, shared with others of the same channel and stream.
+    /// Adds a publication, shared by all clients that add the same channel and stream.
     0x01 AddPublication {
         /// Stream id.
         stream_id: i32,
         /// Channel URI.
         channel: &'a str,
     }
-    /// Remove a publication of either kind.
+    /// Removes a shared or exclusive publication.
     0x02 RemovePublication {
-        /// The publication.
+        /// Registration id of the publication.
         registration_id: i64,
-        /// End it at once, instead of letting it drain.
+        /// Revokes the publication: ends it at once instead of draining it.
         revoke: bool,
     }
-    /// Add a publication with one writer.
+    /// Adds an exclusive publication, which has a single writer.
     0x03 AddExclusivePublication {
         /// Stream id.
         stream_id: i32,
         /// Channel URI.
         channel: &'a str,
     }
-    /// Add a subscription.
+    /// Adds a subscription.
     0x04 AddSubscription {
         /// Stream id.
         [unused] stream_id: i32,
         /// Channel URI.
         channel: &'a str,
     }
-    /// Remove a subscription.
+    /// Removes a subscription.
     0x05 RemoveSubscription {
-        /// The subscription.
+        /// Registration id of the subscription.
         registration_id: i64,
     }
-    /// The client lives. Clients write their heartbeat counter instead.
+    /// Keepalive of a client. Current clients update their heartbeat counter instead.
     0x06 ClientKeepalive {}
-    /// Add a destination to a publication under manual control.
+    /// Adds a destination to a publication with manual control mode.
     0x07 AddDestination {
-        /// The publication.
+        /// Registration id of the publication.
         registration_id: i64,
         /// URI of the destination.
         channel: &'a str,
     }
-    /// Remove a destination from a publication by its URI.
+    /// Removes a destination from a publication by its URI.
     0x08 RemoveDestination {
-        /// The publication.
+        /// Registration id of the publication.
         registration_id: i64,
         /// URI of the destination.
         channel: &'a str,
     }
-    /// Allocate a counter that lives as long as the client.
+    /// Allocates a counter with the lifetime of the client.
     0x09 AddCounter {
-        /// Type of the counter.
+        /// Type id of the counter.
         counter_type_id: i32,
-        /// Key, may be empty.
+        /// Key; may be empty.
         key: &'a [u8],
-        /// Label, may be empty.
+        /// Label; may be empty.
         label: &'a str,
     }
-    /// Free a counter.
+    /// Frees a counter.
     0x0A RemoveCounter {
-        /// The counter.
+        /// Registration id of the counter.
         registration_id: i64,
     }
-    /// The client closes; its resources are freed. The correlation id is −1.
+    /// Closes the client and frees its resources. The correlation id is −1.
     0x0B ClientClose {}
-    /// Add a destination to a subscription under manual control.
+    /// Adds a destination to a subscription with manual control mode.
     0x0C AddReceiveDestination {
-        /// The subscription.
+        /// Registration id of the subscription.
         registration_id: i64,
         /// URI of the destination.
         channel: &'a str,
     }
-    /// Remove a destination from a subscription.
+    /// Removes a destination from a subscription.
     0x0D RemoveReceiveDestination {
-        /// The subscription.
+        /// Registration id of the subscription.
         registration_id: i64,
         /// URI of the destination.
         channel: &'a str,
     }
-    /// Ask the driver to terminate. Neither id needs to mean anything.
+    /// Requests termination of the driver. Both ids are ignored.
     0x0E TerminateDriver {
-        /// For the driver's validator.
+        /// Token for the termination validator of the driver.
         token: &'a [u8],
     }
-    /// Allocate a counter that outlives the client, or find it.
+    /// Allocates a counter that outlives the client, or finds the existing one.
     0x0F AddStaticCounter {
-        /// Identifies the counter, together with its type.
+        /// Identifies the counter together with its type id.
         registration_id: i64,
-        /// Type of the counter.
+        /// Type id of the counter.
         counter_type_id: i32,
-        /// Key, may be empty.
+        /// Key; may be empty.
         key: &'a [u8],
-        /// Label, may be empty.
+        /// Label; may be empty.
         label: &'a str,
     }
-    /// Reject an image. Some senders leave both ids unset.
+    /// Rejects an image. Some clients leave both ids unset.
     0x10 RejectImage [at least 40] {
         /// Correlation id of the image.
         image_id: i64,
-        /// Position at which it is rejected.
+        /// Position of the rejection.
         position: i64,
-        /// Text for the publication, ASCII; the driver allows 1023 bytes.
+        /// Reason reported to the publication, ASCII; at most 1023 bytes are accepted by the driver.
         reason: &'a [u8],
     }
-    /// Remove a destination from a publication by its registration id.
+    /// Removes a destination from a publication by its registration id.
     0x11 RemoveDestinationById {
-        /// The publication.
+        /// Registration id of the publication.
         registration_id: i64,
-        /// The destination: correlation id of the command that added it.
+        /// Registration id of the destination: the correlation id of the command that added it.
         destination_id: i64,
     }
-    /// Ask for a session id that no publication of the stream uses.
+    /// Requests a session id that no publication of the stream uses.
     0x12 NextAvailableSessionId {
         /// Stream id.
         stream_id: i32,
     }
 }
 
-/// Client id and correlation id of a command, also of one that can not be decoded: enough to answer it. `None` if the
-/// record is too short for them.
+/// Returns client id and correlation id of a command, even if it cannot be decoded, so that the driver can respond.
+/// Returns `None` if the record is too short for them.
 #[must_use]
 pub fn ids(bytes: &[u8]) -> Option<(i64, i64)> {
     let (client_id, rest) = bytes.split_first_chunk()?;

@@ -8,7 +8,7 @@ fn encoded(command: &Command<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Little-endian fields one after the other: `q` 64 bits, `d` 32 bits, `s` bytes as they are.
+/// Concatenates little-endian fields: `q` 64 bits, `d` 32 bits, `s` raw bytes.
 macro_rules! bytes {
     ($($kind:ident $value:expr),* $(,)?) => {{
         let mut out: Vec<u8> = Vec::new();
@@ -171,13 +171,13 @@ fn type_ids_match_specification() {
 
 #[test]
 fn decode_layouts_of_other_clients_succeeds() {
-    // A legacy removal has no flags.
+    // The removal command of older clients has no flags.
     let legacy = bytes!(q 3, q 4, q 8);
     assert!(matches!(
         Command::decode(0x02, &legacy),
         Ok(Command::RemovePublication { revoke: false, .. })
     ));
-    // Java's rejection ends right after the reason, C's has bytes to spare and unset ids.
+    // The rejection of the Java client ends after the reason; that of the C client has spare bytes and unset ids.
     let java = bytes!(q 0, q 0, q 8, q 96, d 0);
     assert_eq!(java.len(), 36);
     assert!(matches!(
@@ -189,7 +189,7 @@ fn decode_layouts_of_other_clients_succeeds() {
         Command::decode(0x10, &c),
         Ok(Command::RejectImage { reason: b"no", .. })
     ));
-    // Java reserves four spare bytes in counter commands.
+    // The Java client adds four spare bytes to counter commands.
     let counter = bytes!(q 3, q 4, d 1000, d 1, s b"k\0\0\0", d 1, s b"l", d 0);
     assert!(matches!(
         Command::decode(0x09, &counter),
@@ -231,7 +231,7 @@ fn decode_with_invalid_length_fails() {
         reason(0x01, &huge),
         ("channel", too_short(24, i32::MAX as usize, 33))
     );
-    // The C driver checks only the fixed part of these three.
+    // The C driver validates only the fixed part of these three.
     let label = bytes!(q 3, q 4, d 1, d 4, s b"key.", d 5, s b"labe");
     assert_eq!(reason(0x09, &label), ("label", too_short(32, 5, 36)));
     let key = bytes!(q 3, q 4, q 8, d 1, d 64, s b"key.");
@@ -271,7 +271,7 @@ proptest! {
         let bytes = encoded(&command);
         prop_assert_eq!(bytes.len(), 28 + key.len().next_multiple_of(4) + label.len());
         prop_assert_eq!(Command::decode(0x09, &bytes), Ok(command));
-        // Cut anywhere, it is refused.
+        // Decoding fails for every truncation.
         for cut in 0..bytes.len() {
             prop_assert!(Command::decode(0x09, &bytes[..cut]).is_err());
         }

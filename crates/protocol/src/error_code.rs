@@ -1,22 +1,22 @@
-//! Error codes of driver responses and error frames (`docs/spec/shared-memory.md §9.3`), declared once.
+//! Error codes of driver responses and error frames, declared once (docs/spec/shared-memory.md §9.3).
 
 macro_rules! error_codes {
     ($($(#[$doc:meta])* $code:literal $variant:ident $name:literal $meaning:literal)+) => {
-        /// What went wrong with a command, or why an image was rejected.
+        /// Error code of a failed command or a rejected image.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(i32)]
         #[non_exhaustive]
         pub enum ErrorCode {
-            /// A code this version does not know.
+            /// A code unknown to this version.
             Unknown = -1,
             $($(#[$doc])* $variant = $code,)+
         }
 
         impl ErrorCode {
-            /// Every known code, in numeric order.
+            /// All known codes, in numeric order.
             pub const ALL: &[ErrorCode] = &[$(ErrorCode::$variant),+];
 
-            /// The error with this code, or [`ErrorCode::Unknown`].
+            /// Returns the error with this code, or [`ErrorCode::Unknown`].
             #[must_use]
             pub const fn from_code(code: i32) -> Self {
                 match code {
@@ -25,7 +25,7 @@ macro_rules! error_codes {
                 }
             }
 
-            /// Name of the code in the specification.
+            /// Returns the name of the code in the specification.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -34,7 +34,7 @@ macro_rules! error_codes {
                 }
             }
 
-            /// What the official C driver calls the code in the records of its error log.
+            /// Returns the description of the code in error log records of the official C driver.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self {
@@ -47,31 +47,31 @@ macro_rules! error_codes {
 }
 
 error_codes! {
-    /// Not used.
+    /// Unused.
     0 Unused "UNUSED" "generic error, see message"
-    /// Bad URI, wrong destination.
+    /// The channel URI or the destination is invalid.
     1 InvalidChannel "INVALID_CHANNEL" "invalid channel"
-    /// No subscription has this registration id.
+    /// No subscription has the registration id.
     2 UnknownSubscription "UNKNOWN_SUBSCRIPTION" "unknown subscription"
-    /// No publication has this registration id.
+    /// No publication has the registration id.
     3 UnknownPublication "UNKNOWN_PUBLICATION" "unknown publication"
-    /// The channel of a resource failed; the correlation id field carries the status counter id.
+    /// The channel endpoint of a resource failed. The correlation id field of the response carries the status counter id.
     4 ChannelEndpointError "CHANNEL_ENDPOINT_ERROR" "channel endpoint error"
-    /// No counter has this registration id.
+    /// No counter has the registration id.
     5 UnknownCounter "UNKNOWN_COUNTER" "unknown counter"
-    /// The driver does not know the type of the command.
+    /// The type id of the command is unknown to the driver.
     6 UnknownCommandTypeId "UNKNOWN_COMMAND_TYPE_ID" "unknown command type id"
-    /// The command is too short for its type, or its lengths do not add up.
+    /// The command is too short for its type, or a field is invalid.
     7 MalformedCommand "MALFORMED_COMMAND" "malformed command"
-    /// Known, but not supported by this driver.
+    /// The command is not supported by the driver.
     8 NotSupported "NOT_SUPPORTED" "not supported"
-    /// A host name could not be resolved.
+    /// A host name cannot be resolved.
     9 UnknownHost "UNKNOWN_HOST" "unknown host"
-    /// The resource is about to close: try again.
+    /// The resource is closing: retry.
     10 ResourceTemporarilyUnavailable "RESOURCE_TEMPORARILY_UNAVAILABLE" "resource temporarily unavailable"
-    /// Anything else, most parameter validation included.
+    /// Any other error, including most parameter validation.
     11 GenericError "GENERIC_ERROR" "generic error, see message"
-    /// No space for a log.
+    /// The storage has no space for a log.
     12 StorageSpace "STORAGE_SPACE" "insufficient storage space"
     /// A subscriber rejected the image.
     13 ImageRejected "IMAGE_REJECTED" "image rejected"
@@ -80,14 +80,14 @@ error_codes! {
 }
 
 impl ErrorCode {
-    /// The number on the wire.
+    /// Returns the numeric code.
     #[must_use]
     pub const fn code(self) -> i32 {
         self as i32
     }
 
-    /// A record of the distinct error log: the code and its meaning in a line as the official C driver writes it, which
-    /// is what its users look for, then `text`.
+    /// Returns a record for the distinct error log: a line with code and description in the format of the official C
+    /// driver, for users who search for it, followed by `text`.
     #[must_use]
     pub fn record(self, text: &str) -> String {
         format!("(-{}) {}\n{text}", self.code(), self.meaning())

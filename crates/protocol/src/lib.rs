@@ -1,4 +1,4 @@
-//! Layouts, positions, channel URIs and vocabularies of the Aeron protocol.
+//! Aeron protocol: memory and wire layouts, positions, channel URIs, options, counters, commands and events.
 
 #![forbid(unsafe_code)]
 

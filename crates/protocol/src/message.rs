@@ -1,52 +1,52 @@
-//! How commands and responses are laid out: fields one after the other, each on a multiple of four bytes, text and
-//! bytes behind a 32-bit length. [`messages!`] makes an enum, its decoder and its encoder from one table.
+//! Encoding of commands and responses: consecutive fields, each aligned to four bytes, with text and bytes prefixed by a
+//! 32-bit length. [`messages!`] generates an enum, its decoder and its encoder from one table.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Why a message could not be decoded.
+/// Reason why a message cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// No message has this type id.
+    /// The type id is unknown.
     #[error("unknown message type id {0:#06x}")]
     Unknown(i32),
-    /// The message is too short for its type, or its lengths do not add up.
+    /// The message is too short for its type, or a field is invalid.
     #[error("malformed message of type id {type_id:#06x}: {field}: {reason}")]
     Malformed {
         /// Type id of the record.
         type_id: i32,
-        /// The field that could not be read.
+        /// Name of the invalid field.
         field: &'static str,
-        /// What is wrong with it.
+        /// Reason.
         reason: Malformed,
     },
 }
 
-/// What is wrong with a field.
+/// Reason why a field is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// The message ends before the field does.
+    /// The message ends before the end of the field.
     #[error("{needed} bytes needed from offset {offset} of a message of {length}")]
     TooShort {
-        /// Where the field, or its text, starts.
+        /// Offset of the field or of its content.
         offset: usize,
-        /// Bytes that it takes.
+        /// Bytes needed.
         needed: usize,
         /// Bytes in the message.
         length: usize,
     },
-    /// A length is negative.
+    /// The length is negative.
     #[error("negative length {0}")]
     NegativeLength(i32),
-    /// Text is not UTF-8 (and so not ASCII either).
+    /// The text is not valid UTF-8 (and so not ASCII).
     #[error("text is not UTF-8")]
     NotText,
-    /// An address is neither IPv4 nor IPv6.
+    /// The address type is neither IPv4 nor IPv6.
     #[error("unknown address type {0}")]
     AddressType(i16),
 }
 
-/// The bytes of a message and how far they are read.
+/// Cursor over the bytes of a message.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Skips to the next field: each starts on a multiple of four.
+    /// Advances to the next multiple of four bytes, where the next field starts.
     fn align(&mut self) {
         self.at = self.at.next_multiple_of(4);
     }
@@ -89,11 +89,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A field of a message.
+/// Type of a message field.
 pub(crate) trait Field<'a>: Sized {
     fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed>;
     fn write(&self, out: &mut Vec<u8>);
-    /// For people; one line whatever a peer wrote.
+    /// Formats the value for people, on one line for any content.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
@@ -164,7 +164,7 @@ impl<'a> Field<'a> for &'a str {
     }
 }
 
-/// Bit 0 of a 64-bit word of flags. Older peers end the message before it: that means no flags.
+/// Bit 0 of a 64-bit flags word. Messages of older peers end before it, which means no flags.
 impl<'a> Field<'a> for bool {
     fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         reader.align();
@@ -184,7 +184,7 @@ impl<'a> Field<'a> for bool {
     }
 }
 
-/// 16-bit type (1 IPv4, 2 IPv6), 16-bit port, 16 bytes of address padded with zeros.
+/// 16-bit type (1 IPv4, 2 IPv6), 16-bit port, 16 bytes of address, zero-padded.
 impl<'a> Field<'a> for SocketAddr {
     fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         reader.align();
@@ -222,10 +222,10 @@ impl<'a> Field<'a> for SocketAddr {
     }
 }
 
-/// Declares an enum of messages from a table: type id, name, fields in order.
+/// Declares an enum of messages from a table of type id, name and ordered fields.
 ///
-/// `[unused]` before a field stands for eight bytes that nobody reads (−1 when written); `[at least N]` before the
-/// fields makes the encoder add zeros up to N bytes, for peers that check the length too strictly.
+/// `[unused]` before a field denotes eight bytes that are ignored when read and −1 when written. `[at least N]` before the
+/// fields makes the encoder append zeros up to N bytes, for peers with a too strict length check.
 macro_rules! messages {
     (
         $(#[$enum_doc:meta])*
@@ -248,10 +248,10 @@ macro_rules! messages {
         }
 
         impl<'a> $enum<'a> {
-            /// Every type id, in the order of the table.
+            /// All type ids, in the order of the table.
             pub const TYPE_IDS: &'static [i32] = &[$($id),+];
 
-            /// Type id of the record that carries the message.
+            /// Returns the type id of the record that carries the message.
             #[must_use]
             pub const fn type_id(&self) -> i32 {
                 match self {
@@ -259,11 +259,11 @@ macro_rules! messages {
                 }
             }
 
-            /// Decodes the payload of a record. Bytes after the last field are ignored, as some peers send more than
-            /// they use.
+            /// Decodes the payload of a record. Bytes after the last field are ignored, because some peers send unused
+            /// bytes.
             ///
             /// # Errors
-            /// The type id is not known, or the payload is not sound. No length is trusted.
+            /// The type id is unknown, or the payload is malformed. Every length is validated.
             pub fn decode(type_id: i32, bytes: &'a [u8]) -> Result<Self, $crate::message::DecodeError> {
                 let mut reader = $crate::message::Reader::new(bytes);
                 let reader = &mut reader;
@@ -282,7 +282,7 @@ macro_rules! messages {
                 }
             }
 
-            /// Encodes the payload into `out`, replacing what is there, and returns the type id.
+            /// Encodes the payload into `out`, replacing its content, and returns the type id.
             pub fn encode(&self, out: &mut Vec<u8>) -> i32 {
                 use $crate::message::Field;
                 out.clear();
@@ -301,7 +301,7 @@ macro_rules! messages {
             }
         }
 
-        /// The fields as `name=value`, in one line.
+        /// Formats the fields as `name=value` on one line.
         impl std::fmt::Display for $enum<'_> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 match self {
@@ -321,7 +321,7 @@ macro_rules! messages {
             }
         }
     };
-    (@read $what:ident $type_id:ident $field:ident $reader:ident $type:ty) => {
+    (@read $column:ident $type_id:ident $field:ident $reader:ident $type:ty) => {
         <$type as $crate::message::Field>::read($reader).map_err(|reason| {
             $crate::message::DecodeError::Malformed { type_id: $type_id, field: stringify!($field), reason }
         })?

@@ -1,148 +1,149 @@
-//! Responses of the driver to its clients, as records of the to-clients broadcast buffer (`docs/spec/shared-memory.md §9.2`). Every client
-//! sees every response and picks its own by the ids.
+//! Responses from the driver to clients, as records of the to-clients broadcast buffer. Every client reads every response
+//! and selects its own by id (docs/spec/shared-memory.md §9.2).
 
 use std::net::SocketAddr;
 
 pub use crate::message::{DecodeError as ResponseError, Malformed};
 
 crate::message::messages! {
-    /// A response of the driver.
+    /// Response from the driver to clients.
     pub enum Response {
-        /// A command failed.
+        /// Failure of a command.
         0x0F01 Error {
-            /// The command; for [`crate::error_code::ErrorCode::ChannelEndpointError`] the id of a status counter.
+            /// Correlation id of the command; for [`crate::error_code::ErrorCode::ChannelEndpointError`] the id of a status
+            /// counter.
             correlation_id: i64,
-            /// See [`crate::error_code::ErrorCode`].
+            /// Error code, see [`crate::error_code::ErrorCode`].
             error_code: i32,
-            /// Text for people, as sent.
+            /// Error message, not validated.
             message: &'a [u8],
         }
-        /// A subscription has a new image.
+        /// New image of a subscription.
         0x0F02 AvailableImage {
-            /// The image.
+            /// Correlation id of the image.
             image_id: i64,
-            /// Session of the stream.
+            /// Session id.
             session_id: i32,
             /// Stream id.
             stream_id: i32,
-            /// The subscription.
+            /// Registration id of the subscription.
             subscription_id: i64,
-            /// Counter that holds the subscriber's position.
+            /// Id of the subscriber position counter.
             position_counter_id: i32,
-            /// Path of the log.
+            /// Path of the log file.
             log_name: &'a str,
-            /// Who sends: `aeron:ipc`, or address and port.
+            /// Source of the stream: `aeron:ipc`, or address and port.
             source_identity: &'a str,
         }
-        /// A shared publication is ready.
+        /// Completion of an added shared publication.
         0x0F03 PublicationReady {
-            /// The command.
+            /// Correlation id of the command.
             correlation_id: i64,
-            /// The publication; an earlier command's id if it was there already.
+            /// Registration id of the publication; that of an earlier command if the publication already existed.
             registration_id: i64,
-            /// Session of the stream.
+            /// Session id.
             session_id: i32,
             /// Stream id.
             stream_id: i32,
-            /// Counter that holds the publication's limit.
+            /// Id of the publisher limit counter.
             limit_counter_id: i32,
-            /// Counter that holds the channel's status; −1 for IPC.
+            /// Id of the channel status counter; −1 for IPC.
             status_counter_id: i32,
-            /// Path of the log.
+            /// Path of the log file.
             log_name: &'a str,
         }
-        /// A command was done and has no other result.
+        /// Completion of a command without a result.
         0x0F04 OperationSuccess {
-            /// The command.
+            /// Correlation id of the command.
             correlation_id: i64,
         }
-        /// A subscription lost an image.
+        /// Loss of an image of a subscription.
         0x0F05 UnavailableImage {
-            /// The image.
+            /// Correlation id of the image.
             image_id: i64,
-            /// The subscription.
+            /// Registration id of the subscription.
             subscription_id: i64,
             /// Stream id.
             stream_id: i32,
             /// Channel of the subscription.
             channel: &'a str,
         }
-        /// An exclusive publication is ready.
+        /// Completion of an added exclusive publication.
         0x0F06 ExclusivePublicationReady {
-            /// The command.
+            /// Correlation id of the command.
             correlation_id: i64,
-            /// The publication.
+            /// Registration id of the publication.
             registration_id: i64,
-            /// Session of the stream.
+            /// Session id.
             session_id: i32,
             /// Stream id.
             stream_id: i32,
-            /// Counter that holds the publication's limit.
+            /// Id of the publisher limit counter.
             limit_counter_id: i32,
-            /// Counter that holds the channel's status; −1 for IPC.
+            /// Id of the channel status counter; −1 for IPC.
             status_counter_id: i32,
-            /// Path of the log.
+            /// Path of the log file.
             log_name: &'a str,
         }
-        /// A subscription is ready.
+        /// Completion of an added subscription.
         0x0F07 SubscriptionReady {
-            /// The command.
+            /// Correlation id of the command.
             correlation_id: i64,
-            /// Counter that holds the channel's status; −1 for IPC and spies.
+            /// Id of the channel status counter; −1 for IPC and spies.
             status_counter_id: i32,
         }
-        /// A counter was allocated.
+        /// Completion of an added counter.
         0x0F08 CounterReady {
-            /// The command.
+            /// Correlation id of the command.
             correlation_id: i64,
-            /// The counter.
+            /// Id of the counter.
             counter_id: i32,
         }
-        /// A counter is about to be freed.
+        /// Announcement that a counter is about to be freed.
         0x0F09 UnavailableCounter {
             /// Registration id of the counter.
             registration_id: i64,
-            /// The counter.
+            /// Id of the counter.
             counter_id: i32,
         }
-        /// The driver gave up on a client.
+        /// Expiry of a client whose keepalive timed out.
         0x0F0A ClientTimeout {
-            /// The client.
+            /// Client id.
             client_id: i64,
         }
-        /// A static counter was allocated, or found.
+        /// Completion of an added static counter, new or existing.
         0x0F0B StaticCounter {
-            /// The command.
+            /// Correlation id of the command.
             correlation_id: i64,
-            /// The counter.
+            /// Id of the counter.
             counter_id: i32,
         }
-        /// A receiver reported an error about a publication.
+        /// Error about a publication reported by a receiver.
         0x0F0C PublicationError [at least 72] {
-            /// The publication.
+            /// Registration id of the publication.
             registration_id: i64,
-            /// The destination the report came from; −1 if none.
+            /// Registration id of the destination that the report came from; −1 if none.
             destination_id: i64,
-            /// Session of the stream.
+            /// Session id.
             session_id: i32,
             /// Stream id.
             stream_id: i32,
-            /// The receiver; −1 for IPC.
+            /// Receiver id; −1 for IPC.
             receiver_id: i64,
-            /// The receiver's group; −1 if none.
+            /// Group tag of the receiver; −1 if none.
             group_tag: i64,
-            /// Where the report came from.
+            /// Source address of the report.
             source: SocketAddr,
-            /// See [`crate::error_code::ErrorCode`].
+            /// Error code, see [`crate::error_code::ErrorCode`].
             error_code: i32,
-            /// Text for people, as sent.
+            /// Error message, not validated.
             message: &'a [u8],
         }
-        /// A session id that no publication of the stream uses.
+        /// Session id that no publication of the stream uses.
         0x0F0D NextAvailableSessionId {
-            /// The command.
+            /// Correlation id of the command.
             correlation_id: i64,
-            /// The session id.
+            /// Session id.
             session_id: i32,
         }
     }

@@ -1,48 +1,48 @@
 use super::Version;
 
-/// Why a file is no `cnc.dat` that can be used. Each says what was found and what would be right.
+/// Reason why a `cnc.dat` cannot be used. Each message names the value found and the values allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CncError {
-    /// The file ends before its sections do: its driver is still making it, or died meanwhile.
+    /// The file is shorter than its sections: the driver is still creating it, or died while doing so.
     #[error("{length} bytes, at least {needed} are needed")]
     TooShort {
-        /// Bytes in the file.
+        /// Length of the file.
         length: usize,
-        /// Bytes that it must have.
+        /// Minimum length.
         needed: usize,
     },
-    /// There is no version yet: its driver is still making it, or died meanwhile.
+    /// The version is not set yet: the driver is still creating the file, or died while doing so.
     #[error("not finished: there is no version yet")]
     NotReady,
-    /// Another version of the layout.
+    /// The layout version is not supported.
     #[error("version {found}, expected {expected}")]
     Version {
         /// Version of the file.
         found: Version,
-        /// Version of this program.
+        /// Version supported.
         expected: Version,
     },
-    /// A length or a time in the header is negative.
+    /// A length or timeout in the header is negative.
     #[error("{field} is {value}")]
     Negative {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: i64,
     },
-    /// Lengths of files are multiples of the page size, which is a power of two.
+    /// The page size is not a power of two.
     #[error("page size is {0}, must be a power of two")]
     PageSize(i32),
-    /// A section starts or ends where none can.
-    #[error("the length of the section before the {section}, or its own, can not be")]
+    /// A section is misaligned, because its length or that of a previous section is invalid.
+    #[error("misaligned section {section}: its length, or that of a previous section, is invalid")]
     Damaged {
-        /// The section.
+        /// Name of the section.
         section: &'static str,
     },
 }
 
 impl CncError {
-    /// True when trying again later may help: a driver that makes the file may not have come so far yet.
+    /// Returns true if a retry may succeed, because a driver may still be creating the file.
     #[must_use]
     pub const fn is_not_ready(&self) -> bool {
         matches!(self, Self::TooShort { .. } | Self::NotReady)

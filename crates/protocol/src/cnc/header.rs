@@ -5,42 +5,44 @@ use taran_core::sync::{AtomicI32, AtomicI64};
 
 use super::{CncError, CncSpec};
 
-/// Bytes before the first section.
+/// Length of the header, which precedes the first section, in bytes.
 pub const CNC_HEADER_LENGTH: usize = 128;
 
 overlay! {
-    /// The first 128 bytes of the file (`docs/spec/shared-memory.md §2.1`). All but the version are written before it and never change.
+    /// Header of the CnC file. All fields except the version are written before it and never change
+    /// (docs/spec/shared-memory.md §2.1).
+    #[doc(alias = "CncFileDescriptor")]
     pub struct CncHeader: 128 {
-        /// Written last; 0 until then.
+        /// Layout version, written last; 0 until then.
         0 => version: AtomicI32,
-        /// Bytes of the command ring, trailer included.
+        /// Length of the to-driver ring buffer, including its trailer.
         4 => to_driver_length: AtomicI32,
-        /// Bytes of the response broadcast, trailer included.
+        /// Length of the to-clients broadcast buffer, including its trailer.
         8 => to_clients_length: AtomicI32,
-        /// Bytes of the counters' descriptions.
+        /// Length of the counters metadata buffer.
         12 => counters_metadata_length: AtomicI32,
-        /// Bytes of the counters' values.
+        /// Length of the counters values buffer.
         16 => counters_values_length: AtomicI32,
-        /// Bytes of the error log.
+        /// Length of the error log buffer.
         20 => error_log_length: AtomicI32,
-        /// How long the driver waits for a sign of life of a client.
+        /// Client liveness timeout: maximum age of a client's heartbeat.
         24 => client_liveness_timeout_ns: AtomicI64,
-        /// When the driver started, milliseconds since the epoch.
+        /// Start time of the driver in milliseconds since the epoch.
         32 => start_timestamp_ms: AtomicI64,
         /// Process id of the driver.
         40 => driver_pid: AtomicI64,
-        /// Lengths of files are multiples of it; 0 of older drivers means 4096.
+        /// File page size; 0, as older drivers write, means 4096.
         48 => page_size: AtomicI32,
         52 => padding_52: Padding<76>,
     }
 }
 
-/// Page size of drivers that do not say it.
+/// Page size of drivers that leave the field 0.
 const LEGACY_PAGE_SIZE: i32 = 4096;
 
 impl CncHeader {
     pub(super) fn write(&self, spec: &CncSpec) {
-        // The file length fits an i32, and no length is longer (`CncSpec::check`).
+        // Every section is shorter than the file, whose length fits an i32.
         self.to_driver_length
             .store(spec.to_driver_length as i32, Relaxed);
         self.to_clients_length

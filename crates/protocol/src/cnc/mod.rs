@@ -1,8 +1,8 @@
-//! `cnc.dat`, the file in which clients and driver meet (`docs/spec/shared-memory.md §2`): a header, then the command ring, the response
-//! broadcast, the counters and the error log.
+//! Command-and-control file `cnc.dat`, shared by the driver and its clients: a header, then the to-driver ring buffer, the
+//! to-clients broadcast buffer, the counters and the error log (docs/spec/shared-memory.md §2).
 //!
-//! The driver fills a new file with [`Cnc::create`], starts what lives in its sections, and makes it public with
-//! [`Cnc::publish`]. Everyone else uses [`Cnc::open`], which believes nothing that it has not checked.
+//! The driver initialises a new file with [`Cnc::create`], initialises the structures in its sections, and publishes it
+//! with [`Cnc::publish`]. All other processes use [`Cnc::open`], which validates every value.
 
 mod error;
 mod header;
@@ -20,33 +20,34 @@ use taran_core::sync::Ordering::{Acquire, Relaxed, Release};
 /// Name of the file in the Aeron directory.
 pub const CNC_FILE_NAME: &str = "cnc.dat";
 
-/// Version of the layout: 0.2.0.
+/// Layout version: 0.2.0.
 pub const CNC_VERSION: Version = Version::new(0, 2, 0);
 
-/// A semantic version, packed into 32 bits: major, minor, patch, a byte each.
+/// Semantic version packed into 32 bits: one byte each for major, minor and patch.
+#[doc(alias = "SemanticVersion")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub i32);
 
 impl Version {
-    /// Packs a version; each part is at most 255.
+    /// Returns a packed version.
     #[must_use]
     pub const fn new(major: u8, minor: u8, patch: u8) -> Self {
         Self(((major as i32) << 16) | ((minor as i32) << 8) | patch as i32)
     }
 
-    /// Changes when old programs can not go on.
+    /// Returns the major version, which changes with incompatible changes.
     #[must_use]
     pub const fn major(self) -> u8 {
         (self.0 >> 16) as u8
     }
 
-    /// Changes when something is added.
+    /// Returns the minor version, which changes with additions.
     #[must_use]
     pub const fn minor(self) -> u8 {
         (self.0 >> 8) as u8
     }
 
-    /// Changes when something is mended.
+    /// Returns the patch version, which changes with fixes.
     #[must_use]
     pub const fn patch(self) -> u8 {
         self.0 as u8
@@ -59,40 +60,40 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// A mapped `cnc.dat`, cut into its sections. A clone is another view of the same memory.
+/// Mapped `cnc.dat`, split into its sections. A clone is another view of the same memory.
 #[derive(Clone, Debug)]
 pub struct Cnc {
-    /// The header.
+    /// Header.
     pub header: Shared<CncHeader>,
-    /// Many-to-one ring of commands, with its trailer.
+    /// Many-to-one ring buffer of commands, with its trailer.
     pub to_driver: Region,
-    /// Broadcast of responses, with its trailer.
+    /// Broadcast buffer of responses, with its trailer.
     pub to_clients: Region,
-    /// Descriptions of counters.
+    /// Counters metadata.
     pub counters_metadata: Region,
-    /// Values of counters.
+    /// Counters values.
     pub counters_values: Region,
-    /// Distinct errors of the driver.
+    /// Distinct error log.
     pub error_log: Region,
     spec: CncSpec,
 }
 
 impl Cnc {
-    /// Fills the header of a new file of [`CncSpec::file_length`] zero bytes, all but the version: until
-    /// [`Self::publish`] the file counts as unfinished.
+    /// Writes the header of a new file of [`CncSpec::file_length`] zero bytes, except the version. The file is not ready
+    /// until [`Self::publish`].
     ///
     /// # Errors
-    /// The lengths do not make a file, or the region is shorter.
+    /// The lengths are invalid, or the region is too short.
     pub fn create(region: &Region, spec: &CncSpec) -> Result<Self, CncError> {
         let cnc = Self::split(region, spec)?;
         cnc.header.write(spec);
         Ok(cnc)
     }
 
-    /// Opens a file that somebody else made.
+    /// Opens a file that another process created.
     ///
     /// # Errors
-    /// [`CncError::NotReady`] and [`CncError::TooShort`] can pass while a driver starts; the others can not.
+    /// [`CncError::NotReady`] and [`CncError::TooShort`] are transient while a driver starts; the others are permanent.
     pub fn open(region: &Region) -> Result<Self, CncError> {
         if region.len() < CNC_HEADER_LENGTH {
             return Err(CncError::TooShort {
@@ -103,7 +104,7 @@ impl Cnc {
         let header = region
             .overlay::<CncHeader>(0)
             .map_err(|_| CncError::Damaged { section: "header" })?;
-        // Acquire: pairs with the release in `publish`; the rest of the header is complete.
+        // Acquire: pairs with the release in `publish`, so the rest of the header is complete.
         let found = Version(header.version.load(Acquire));
         if found.0 == 0 {
             return Err(CncError::NotReady);
@@ -117,13 +118,13 @@ impl Cnc {
         Self::split(region, &header.read()?)
     }
 
-    /// Makes the file public. The last step of its creation.
+    /// Publishes the file. This is the last step of its creation.
     pub fn publish(&self) {
-        // Release: who acquires the version sees everything that was stored before.
+        // Release: a reader that acquires the version sees all previous stores.
         self.header.version.store(CNC_VERSION.0, Release);
     }
 
-    /// True once [`Self::publish`] was called.
+    /// Returns true once [`Self::publish`] was called.
     #[must_use]
     pub fn is_published(&self) -> bool {
         self.header.version.load(Relaxed) != 0
@@ -139,11 +140,11 @@ impl Cnc {
         }
         let mut start = CNC_HEADER_LENGTH;
         let mut section = |length: usize, section: &'static str| {
-            let cut = region
+            let part = region
                 .sub(start, length)
                 .map_err(|_| CncError::Damaged { section });
             start += length;
-            cut
+            part
         };
         Ok(Self {
             to_driver: section(spec.to_driver_length, "to-driver buffer")?,
@@ -158,16 +159,16 @@ impl Cnc {
         })
     }
 
-    /// The header's numbers as they were when the file was opened.
+    /// Returns the header values as of when the file was opened.
     #[must_use]
     pub fn spec(&self) -> &CncSpec {
         &self.spec
     }
 
-    /// How long the driver waits for a sign of life of a client.
+    /// Returns the client liveness timeout: the maximum age of a client's heartbeat.
     #[must_use]
     pub fn client_liveness_timeout(&self) -> Duration {
-        // Checked when the header was read.
+        // Validated when the header was read.
         Duration::from_nanos(self.spec.client_liveness_timeout_ns.unsigned_abs())
     }
 }

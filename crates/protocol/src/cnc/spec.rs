@@ -1,30 +1,31 @@
 use super::header::CNC_HEADER_LENGTH;
 
-/// The numbers in the header of a `cnc.dat`. Lengths are bytes; those of the two buffers include their trailers.
+/// Values in the header of a `cnc.dat`. Lengths are in bytes; those of the two message buffers include their trailers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CncSpec {
-    /// Command ring: a power of two and 768.
+    /// Length of the to-driver ring buffer: a power of two plus 768.
     pub to_driver_length: usize,
-    /// Response broadcast: a power of two and 128.
+    /// Length of the to-clients broadcast buffer: a power of two plus 128.
     pub to_clients_length: usize,
-    /// Descriptions of counters: four times the values.
+    /// Length of the counters metadata buffer: four times that of the values.
     pub counters_metadata_length: usize,
-    /// Values of counters.
+    /// Length of the counters values buffer.
     pub counters_values_length: usize,
-    /// Error log.
+    /// Length of the error log buffer.
     pub error_log_length: usize,
-    /// How long the driver waits for a sign of life of a client.
+    /// Client liveness timeout: maximum age of a client's heartbeat.
     pub client_liveness_timeout_ns: i64,
-    /// When the driver started, milliseconds since the epoch.
+    /// Start time of the driver in milliseconds since the epoch.
     pub start_timestamp_ms: i64,
     /// Process id of the driver.
     pub driver_pid: i64,
-    /// The length of the file is a multiple of it; a power of two.
+    /// File page size, a power of two; the file length is a multiple of it.
     pub page_size: i32,
 }
 
 impl Default for CncSpec {
-    /// The default lengths of the protocol (`docs/spec/shared-memory.md §2.2`); 10 s liveness, pages of 4096 bytes.
+    /// Returns the default lengths of the protocol, a liveness timeout of 10 s and pages of 4096 bytes
+    /// (docs/spec/shared-memory.md §2.2).
     fn default() -> Self {
         Self {
             to_driver_length: (1 << 20) + 768,
@@ -41,7 +42,7 @@ impl Default for CncSpec {
 }
 
 impl CncSpec {
-    /// Bytes of all sections. No sum of five lengths of 31 bits overflows 64.
+    /// Returns the total length of all sections. The sum of five 31-bit lengths cannot overflow 64 bits.
     pub(super) fn sections_length(&self) -> usize {
         self.to_driver_length
             + self.to_clients_length
@@ -50,7 +51,7 @@ impl CncSpec {
             + self.error_log_length
     }
 
-    /// Bytes of the file: the header and the sections, rounded up to whole pages. The protocol wants it to fit 31
+    /// Returns the length of the file: header and sections, rounded up to whole pages. The protocol requires it to fit 31
     /// bits.
     #[must_use]
     pub fn file_length(&self) -> usize {

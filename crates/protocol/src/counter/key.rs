@@ -1,16 +1,16 @@
-//! The keys of counters: encoding, and decoding that trusts nothing (docs/spec/shared-memory.md §5.8 to 5.10).
+//! Encoding and validated decoding of counter keys (docs/spec/shared-memory.md §5.8 to 5.10).
 
 use std::borrow::Cow;
 use std::ops::Deref;
 
-/// Bytes a counter's metadata record has for its key.
+/// Length of the key field in a counter's metadata record.
 pub const KEY_LENGTH: usize = 112;
 
 const STREAM_CHANNEL_OFFSET: usize = 20;
 const CHANNEL_OFFSET: usize = 4;
 const SOCKET_ADDRESS_OFFSET: usize = 8;
 
-/// An encoded key: the bytes to hand to the allocation of a counter.
+/// Encoded key for the allocation of a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     bytes: [u8; KEY_LENGTH],
@@ -25,7 +25,7 @@ impl Key {
         }
     }
 
-    /// Appends what fits, and says how much that was.
+    /// Appends as many bytes as fit and returns their number.
     fn push(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(KEY_LENGTH - self.length);
         self.bytes[self.length..][..taken].copy_from_slice(&bytes[..taken]);
@@ -33,13 +33,13 @@ impl Key {
         taken
     }
 
-    /// Appends an i32 length and as much of the text as fits; characters outside ASCII become `?`.
+    /// Appends an i32 length and as much of the text as fits. Non-ASCII characters become `?`.
     fn push_text(&mut self, text: &str) {
         let length_offset = self.length;
         self.push(&[0; 4]);
         let ascii: Vec<u8> = ascii(text).take(KEY_LENGTH).collect();
         let taken = self.push(&ascii);
-        // A key is 112 bytes, so the length fits.
+        // The length is at most 112.
         self.bytes[length_offset..][..4].copy_from_slice(&(taken as i32).to_le_bytes());
     }
 }
@@ -52,7 +52,7 @@ impl Deref for Key {
     }
 }
 
-/// Key of the counters of a stream (types 1, 2, 3, 4, 5, 9, 10, 12, 13, 17, 19, 20).
+/// Key of a stream counter (types 1, 2, 3, 4, 5, 9, 10, 12, 13, 17, 19, 20).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamKey<'a> {
     /// Registration id of the publication, image or subscription.
@@ -61,12 +61,12 @@ pub struct StreamKey<'a> {
     pub session_id: i32,
     /// Stream id.
     pub stream_id: i32,
-    /// The channel; at most 92 bytes of it are kept.
+    /// Channel, truncated to 92 bytes.
     pub channel: Cow<'a, str>,
 }
 
 impl<'a> StreamKey<'a> {
-    /// The key's bytes, the channel cut to what fits.
+    /// Returns the encoded key, with the channel truncated to fit.
     #[must_use]
     pub fn encode(&self) -> Key {
         let mut key = Key::new();
@@ -77,7 +77,7 @@ impl<'a> StreamKey<'a> {
         key
     }
 
-    /// Reads a key from the (up to) 112 bytes of a metadata record; `None` if its lengths make no sense.
+    /// Decodes a key from the (up to) 112 bytes of a metadata record. Returns `None` if a length is invalid.
     #[must_use]
     pub fn decode(key: &'a [u8]) -> Option<Self> {
         Some(StreamKey {
@@ -89,15 +89,15 @@ impl<'a> StreamKey<'a> {
     }
 }
 
-/// Key of the counters of a channel (types 6, 7, 18).
+/// Key of a channel counter (types 6, 7, 18).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelKey<'a> {
-    /// The channel; at most 108 bytes of it are kept.
+    /// Channel, truncated to 108 bytes.
     pub channel: Cow<'a, str>,
 }
 
 impl<'a> ChannelKey<'a> {
-    /// The key's bytes, the channel cut to what fits.
+    /// Returns the encoded key, with the channel truncated to fit.
     #[must_use]
     pub fn encode(&self) -> Key {
         let mut key = Key::new();
@@ -105,7 +105,7 @@ impl<'a> ChannelKey<'a> {
         key
     }
 
-    /// Reads a key from the (up to) 112 bytes of a metadata record; `None` if its length makes no sense.
+    /// Decodes a key from the (up to) 112 bytes of a metadata record. Returns `None` if a length is invalid.
     #[must_use]
     pub fn decode(key: &'a [u8]) -> Option<Self> {
         Some(ChannelKey {
@@ -114,17 +114,17 @@ impl<'a> ChannelKey<'a> {
     }
 }
 
-/// Key of a local socket address (type 14).
+/// Key of a local socket address counter (type 14).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketKey<'a> {
-    /// Counter id of the channel's status indicator.
+    /// Id of the channel status counter.
     pub channel_status_id: i32,
-    /// The address, `ip:port` or `[ip6]:port`.
+    /// Address, `ip:port` or `[ip6]:port`.
     pub address: Cow<'a, str>,
 }
 
 impl<'a> SocketKey<'a> {
-    /// The key's bytes.
+    /// Returns the encoded key.
     #[must_use]
     pub fn encode(&self) -> Key {
         let mut key = Key::new();
@@ -133,7 +133,7 @@ impl<'a> SocketKey<'a> {
         key
     }
 
-    /// Reads a key from the (up to) 112 bytes of a metadata record; `None` if its length makes no sense.
+    /// Decodes a key from the (up to) 112 bytes of a metadata record. Returns `None` if a length is invalid.
     #[must_use]
     pub fn decode(key: &'a [u8]) -> Option<Self> {
         Some(SocketKey {
@@ -143,21 +143,21 @@ impl<'a> SocketKey<'a> {
     }
 }
 
-/// Key of a client's heartbeat (type 11).
+/// Key of a client heartbeat counter (type 11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatKey {
-    /// The client's id.
+    /// Client id.
     pub client_id: i64,
 }
 
 impl HeartbeatKey {
-    /// The key's bytes.
+    /// Returns the encoded key.
     #[must_use]
     pub fn encode(self) -> [u8; 8] {
         self.client_id.to_le_bytes()
     }
 
-    /// Reads a key from the bytes of a metadata record.
+    /// Decodes a key from the bytes of a metadata record. Returns `None` if they are too short.
     #[must_use]
     pub fn decode(key: &[u8]) -> Option<Self> {
         Some(HeartbeatKey {
@@ -166,7 +166,7 @@ impl HeartbeatKey {
     }
 }
 
-/// The characters as ASCII bytes, those outside as `?`, as Java clients print them.
+/// Returns the characters as ASCII bytes, with `?` for non-ASCII ones, as Java clients encode them.
 pub(super) fn ascii(text: &str) -> impl Iterator<Item = u8> + '_ {
     text.chars()
         .map(|c| if c.is_ascii() { c as u8 } else { b'?' })
@@ -182,7 +182,7 @@ fn read_i64(key: &[u8], offset: usize) -> Option<i64> {
     Some(i64::from_le_bytes(*bytes))
 }
 
-/// Reads a text whose length is stored as an i32. What lies behind it in the record is not looked at.
+/// Reads a text whose length is stored as an i32. The bytes after it are ignored.
 fn read_text(key: &[u8], length_offset: usize, offset: usize) -> Option<Cow<'_, str>> {
     let length = usize::try_from(read_i32(key, length_offset)?).ok()?;
     let end = offset.checked_add(length)?;

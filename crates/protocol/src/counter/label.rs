@@ -1,30 +1,30 @@
-//! The labels of counters that are no system counters (docs/spec/shared-memory.md §5.7 to 5.10).
+//! Labels of all counters except system counters (docs/spec/shared-memory.md §5.7 to 5.10).
 
 use super::key::ascii;
 use super::type_id;
 
-/// Bytes a counter's metadata record has for its label; longer labels are cut.
+/// Length of the label field in a counter's metadata record. Longer labels are truncated.
 pub const LABEL_LENGTH: usize = 380;
 
-/// Longest name a client may give itself.
+/// Maximum length of a client name.
 pub const CLIENT_NAME_MAX_LENGTH: usize = 100;
 
-/// A counter with a stream key: its type id and the name its label starts with.
+/// Kind of stream counter: its type id and the name that starts its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamCounter {
-    /// The type id.
+    /// Type id.
     pub type_id: i32,
-    /// The name in the label.
+    /// Name at the start of the label.
     pub name: &'static str,
 }
 
-/// The publisher's position of a shared publication.
+/// Publisher position of a shared publication.
 pub const CONCURRENT_PUBLISHER_POSITION: StreamCounter = StreamCounter {
     type_id: type_id::PUBLISHER_POSITION,
     name: "pub-pos (concurrent)",
 };
 
-/// The publisher's position of an exclusive publication.
+/// Publisher position of an exclusive publication.
 pub const EXCLUSIVE_PUBLISHER_POSITION: StreamCounter = StreamCounter {
     type_id: type_id::PUBLISHER_POSITION,
     name: "pub-pos (exclusive)",
@@ -56,7 +56,7 @@ stream_counters! {
     FLOW_CONTROL_RECEIVERS = FLOW_CONTROL_RECEIVERS "fc-receivers";
 }
 
-/// `<name>: <registration id> <session id> <stream id> <channel>`
+/// Returns the label of a stream counter: `<name>: <registration id> <session id> <stream id> <channel>`.
 #[must_use]
 pub fn stream_label(
     counter: StreamCounter,
@@ -71,7 +71,7 @@ pub fn stream_label(
     ))
 }
 
-/// The label of a subscriber's position: a stream label with ` @<join position>` behind it.
+/// Returns the label of a subscriber position: a stream label followed by ` @<join position>`.
 #[must_use]
 pub fn subscriber_position_label(
     registration_id: i64,
@@ -86,8 +86,9 @@ pub fn subscriber_position_label(
     ))
 }
 
-/// `<name>: <channel>`, and once it is bound a blank and the bound address (empty for a subscription that owns no
-/// socket of its own; the blank stays). Names: `snd-channel`, `rcv-channel`, `mdc-num-dest`.
+/// Returns the label of a channel counter: `<name>: <channel>`, followed by a space and the bound address once it is
+/// known. The address is empty, and the space kept, for a subscription without a socket. Names: `snd-channel`,
+/// `rcv-channel`, `mdc-num-dest`.
 #[must_use]
 pub fn channel_label(name: &str, channel: &str, bound_address: Option<&str>) -> String {
     match bound_address {
@@ -96,27 +97,28 @@ pub fn channel_label(name: &str, channel: &str, bound_address: Option<&str>) -> 
     }
 }
 
-/// `<name>: <channel status id> <address>`. Names: `snd-local-sockaddr`, `rcv-local-sockaddr`.
+/// Returns the label of a local socket address counter: `<name>: <channel status id> <address>`. Names:
+/// `snd-local-sockaddr`, `rcv-local-sockaddr`.
 #[must_use]
 pub fn socket_label(name: &str, channel_status_id: i32, address: &str) -> String {
     truncate_label(&format!("{name}: {channel_status_id} {address}"))
 }
 
-/// `client-heartbeat: id=<client id>`: what the driver writes.
+/// Returns the label that the driver writes for a client heartbeat: `client-heartbeat: id=<client id>`.
 #[must_use]
 pub fn heartbeat_label(client_id: i64) -> String {
     format!("client-heartbeat: id={client_id}")
 }
 
-/// ` name=<client name> version=<x.y.z> commit=<sha>`: what the client appends to the label of its heartbeat. The name
-/// is cut at [`CLIENT_NAME_MAX_LENGTH`].
+/// Returns the suffix that the client appends to the label of its heartbeat:
+/// ` name=<client name> version=<x.y.z> commit=<sha>`. The name is truncated to [`CLIENT_NAME_MAX_LENGTH`].
 #[must_use]
 pub fn heartbeat_label_suffix(client_name: &str, version: &str, commit: &str) -> String {
     let name: String = client_name.chars().take(CLIENT_NAME_MAX_LENGTH).collect();
     truncate_label(&format!(" name={name} version={version} commit={commit}"))
 }
 
-/// The label as ASCII, cut to the length of the metadata record.
+/// Returns the label as ASCII, truncated to the length of the metadata record.
 fn truncate_label(label: &str) -> String {
     ascii(label).take(LABEL_LENGTH).map(char::from).collect()
 }

@@ -1,40 +1,40 @@
-//! The system counters as metrics: name, kind and unit by the conventions of OpenMetrics.
+//! System counters as metrics: name, kind and unit by OpenMetrics conventions.
 
 use super::SystemCounter;
 
-/// How a metric behaves.
+/// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// It only grows.
+    /// Monotonically increasing value.
     Counter,
-    /// It goes up and down.
+    /// Value that can increase and decrease.
     Gauge,
 }
 
-/// What a metric is measured in, and how the counter's value is turned into that.
+/// Unit of a metric, which determines the conversion of the counter value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricUnit {
-    /// It is a plain number.
+    /// No unit.
     None,
     /// Bytes.
     Bytes,
-    /// Seconds; the counter has nanoseconds.
+    /// Seconds; the counter value is in nanoseconds.
     Seconds,
 }
 
-/// A system counter as a metric.
+/// Metric of a system counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Name, unit included, without prefix and without the `_total` of counters.
+    /// Name including the unit, without prefix and without the suffix `_total` of counters.
     pub name: &'static str,
-    /// How it behaves.
+    /// Kind.
     pub kind: MetricKind,
-    /// What it is measured in.
+    /// Unit.
     pub unit: MetricUnit,
 }
 
 impl SystemCounter {
-    /// The metric that this counter makes.
+    /// Returns the metric of the counter.
     #[must_use]
     pub fn metric(self) -> Metric {
         use SystemCounter as C;

@@ -1,7 +1,8 @@
-//! The vocabulary of counters: the system counters, type ids, and the texts and keys of the rest (docs/spec/shared-memory.md §5.6 to 5.10).
+//! Counters: the system counters, type ids, and the labels and keys of all others (docs/spec/shared-memory.md §5.6 to
+//! 5.10).
 //!
-//! Keys and labels are what readers in other processes find counters by, so their bytes are part of the contract.
-//! Decoders take the 112 bytes of a foreign process and trust none of them.
+//! Readers in other processes find counters by key and label, so their bytes are part of the contract. Decoders validate
+//! all of the 112 key bytes, which come from another process.
 
 mod key;
 mod label;
@@ -18,17 +19,17 @@ pub use label::{
 pub use metric::{Metric, MetricKind, MetricUnit};
 pub use system::{LabelSuffix, SystemCounter, SystemLabels};
 
-/// The value of a channel status counter (types 6, 7, 14).
+/// Values of a channel status counter (types 6, 7, 14).
 pub mod channel_status {
-    /// The channel is being set up.
+    /// The channel is being initialised.
     pub const INITIALIZING: i64 = 0;
-    /// The channel failed and will not recover.
+    /// The channel failed permanently.
     pub const ERRORED: i64 = -1;
-    /// The channel is in use.
+    /// The channel is active.
     pub const ACTIVE: i64 = 1;
-    /// The channel is being closed.
+    /// The channel is closing.
     pub const CLOSING: i64 = 2;
 }
 
-/// The counter id that says "there is no such counter", for example the status indicator of an IPC channel.
+/// Counter id that means none, for example for the status of an IPC channel.
 pub const NULL_COUNTER_ID: i32 = -1;

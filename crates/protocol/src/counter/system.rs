@@ -1,11 +1,11 @@
-//! The system counters, declared once: id, label, and what the driver appends to the label (docs/spec/shared-memory.md §5.6).
+//! System counters, declared once: id, label and label suffix (docs/spec/shared-memory.md §5.6).
 
 use crate::uri::value::format_duration_ns;
 
-/// What the driver appends to the label of a system counter.
+/// Suffix that the driver appends to the label of a system counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelSuffix {
-    /// Nothing.
+    /// No suffix.
     None,
     /// `: version=<x.y.z> commit=<sha>`
     Version,
@@ -13,47 +13,48 @@ pub enum LabelSuffix {
     DriverName,
     /// `: <THREADING_MODE>`
     ThreadingMode,
-    /// `: threshold=<duration> <THREADING_MODE>`, with the threshold of this agent.
+    /// `: threshold=<duration> <THREADING_MODE>`, with the duty cycle threshold of the agent.
     CycleThreshold(CycleAgent),
-    /// `: threshold=<duration>`, with the threshold of the name resolver.
+    /// `: threshold=<duration>`, with the name resolver threshold.
     ResolverThreshold,
 }
 
-/// The agent whose duty cycle a counter watches.
+/// Agent whose duty cycle a counter measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CycleAgent {
-    /// The conductor.
+    /// Conductor.
     Conductor,
-    /// The sender.
+    /// Sender.
     Sender,
-    /// The receiver.
+    /// Receiver.
     Receiver,
 }
 
-/// What the suffixes of the labels are made from.
+/// Values used in label suffixes.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemLabels<'a> {
-    /// The driver's version, `x.y.z`.
+    /// Version of the driver, `x.y.z`.
     pub version: &'a str,
-    /// The commit the driver was built from.
+    /// Commit that the driver was built from.
     pub commit: &'a str,
-    /// The name of this driver in the name resolver, if it has one.
+    /// Name of the driver in the name resolver, if set.
     pub driver_name: Option<&'a str>,
     /// `DEDICATED`, `SHARED`, `SHARED_NETWORK` or `INVOKER`.
     pub threading_mode: &'a str,
-    /// Duty cycles of the conductor longer than this are counted, in nanoseconds.
+    /// Duration in nanoseconds above which duty cycles of the conductor are counted.
     pub conductor_threshold_ns: i64,
-    /// Likewise for the sender.
+    /// As above, for the sender.
     pub sender_threshold_ns: i64,
-    /// Likewise for the receiver.
+    /// As above, for the receiver.
     pub receiver_threshold_ns: i64,
-    /// Name resolutions longer than this are counted, in nanoseconds.
+    /// Duration in nanoseconds above which name resolutions are counted.
     pub resolver_threshold_ns: i64,
 }
 
 macro_rules! system_counters {
     ($($variant:ident = $id:literal, $label:literal, $suffix:expr;)*) => {
-        /// A counter with a fixed id that every driver has. Its type id is 0, its key and its counter id are this id.
+        /// Counter with a fixed id, present in every driver. Its type id is 0; its key is the counter id.
+        #[doc(alias = "SystemCounterDescriptor")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(i32)]
         pub enum SystemCounter {
@@ -61,16 +62,16 @@ macro_rules! system_counters {
         }
 
         impl SystemCounter {
-            /// All system counters in the order of their ids, which is the order of their allocation.
+            /// All system counters, ordered by id, which is their allocation order.
             pub const ALL: [SystemCounter; 46] = [$(SystemCounter::$variant,)*];
 
-            /// The label without its suffix.
+            /// Returns the label without its suffix.
             #[must_use]
             pub fn base_label(self) -> &'static str {
                 match self { $(SystemCounter::$variant => $label,)* }
             }
 
-            /// What the driver appends to the label.
+            /// Returns the label suffix.
             #[must_use]
             pub fn suffix(self) -> LabelSuffix {
                 match self { $(SystemCounter::$variant => $suffix,)* }
@@ -134,25 +135,25 @@ system_counters! {
 }
 
 impl SystemCounter {
-    /// The counter with this id.
+    /// Returns the counter with this id.
     #[must_use]
     pub fn from_id(id: i32) -> Option<Self> {
         Self::ALL.get(usize::try_from(id).ok()?).copied()
     }
 
-    /// The counter id, which is also its key and its registration id.
+    /// Returns the counter id, which is also its key and registration id.
     #[must_use]
     pub fn id(self) -> i32 {
         self as i32
     }
 
-    /// The bytes of the key.
+    /// Returns the bytes of the key.
     #[must_use]
     pub fn key(self) -> [u8; 4] {
         self.id().to_le_bytes()
     }
 
-    /// The whole label, suffix included.
+    /// Returns the label including its suffix.
     #[must_use]
     pub fn label(self, from: &SystemLabels<'_>) -> String {
         let base = self.base_label();

@@ -1,4 +1,5 @@
-//! The events that a driver can log: one declaration each, and the text that says which are wanted (docs/spec/uri-and-configuration.md §6).
+//! Events of the driver's event log, declared once, and the parser for event selections
+//! (docs/spec/uri-and-configuration.md §6).
 //!
 //! ```
 //! use taran_protocol::event::{EventCode, EventSet};

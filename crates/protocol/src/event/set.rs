@@ -1,21 +1,21 @@
-//! Which events are wanted.
+//! Sets of enabled events.
 
 use std::fmt;
 
 use super::table::{EventCode, EventSpec, Group};
 
-/// Some of the events.
+/// Set of events.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventSet(u64);
 
-/// A name or number that no event has.
+/// Unknown event name or number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown event code: {0}")]
 pub struct UnknownEvent(pub String);
 
 type EventFilter = fn(&EventSpec) -> bool;
 
-/// The masks that the C driver took before events had names: which bits mean which events.
+/// Bits of the numeric masks that earlier C drivers accepted, and the events they select.
 const LEGACY_MASKS: &[(u64, EventFilter)] = &[
     (0x1, |spec| spec.group == Group::CommandsIn),
     (0x2, |spec| spec.group == Group::CommandsOut),
@@ -25,18 +25,18 @@ const LEGACY_MASKS: &[(u64, EventFilter)] = &[
         spec.code == EventCode::UntetheredSubscriptionStateChange
     }),
 ];
-/// An old mask from here on means everything.
+/// Legacy masks from this value on select all events.
 const LEGACY_MASK_ALL: u64 = 0xFFFF;
 
 impl EventSet {
-    /// None.
+    /// The empty set.
     pub const NONE: EventSet = EventSet(0);
 
-    /// Reads a list, separated by commas: names, numbers, `all`, `admin` (all but the frames), or an old mask
-    /// (`0x` and hexadecimal digits).
+    /// Parses a comma-separated list of names, numbers, `all`, `admin` (all except frames), or a legacy mask (`0x` and
+    /// hexadecimal digits).
     ///
     /// # Errors
-    /// A part means nothing.
+    /// A part is not a known event.
     pub fn parse(text: &str) -> Result<Self, UnknownEvent> {
         let parts = text.split(',').map(str::trim);
         parts
@@ -58,10 +58,10 @@ impl EventSet {
         match text {
             "all" => return Ok(Self::of(|_| true)),
             "admin" => return Ok(Self::of(|spec| spec.group != Group::Frames)),
-            // Older and other names of the official drivers.
+            // Alternative names in the official drivers.
             "SEND_NAK_MESSAGE" => return Ok(EventCode::NakSent.into()),
             "GENERIC_MESSAGE" => return Ok(EventCode::TextData.into()),
-            // Events about extensions of the C driver, which cannot be loaded here.
+            // Events of loadable extensions of the C driver, which are not supported.
             "ADD_DYNAMIC_DISSECTOR" | "DYNAMIC_DISSECTOR_EVENT" | "61" | "62" => {
                 return Ok(Self::NONE);
             }
@@ -80,26 +80,26 @@ impl EventSet {
         specs.fold(Self::NONE, |set, spec| set.with(spec.code.into()))
     }
 
-    /// True if the event is one of them.
+    /// Returns true if the set contains the event.
     #[inline]
     #[must_use]
     pub fn contains(self, code: EventCode) -> bool {
         self.0 & (1 << code.number()) != 0
     }
 
-    /// True if there is none.
+    /// Returns true if the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// These and those.
+    /// Returns the union with `others`.
     #[must_use]
     pub fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// These, but not those.
+    /// Returns the set without `others`.
     #[must_use]
     pub fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)

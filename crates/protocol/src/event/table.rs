@@ -1,64 +1,65 @@
-//! The events, one row each (docs/spec/uri-and-configuration.md §6).
+//! Table of events, one row each (docs/spec/uri-and-configuration.md §6).
 //!
-//! A row is: variant, number, name, group, fields. Numbers and names are those of the official drivers.
+//! A row consists of variant, number, name, group and fields. Numbers and names are those of the official drivers.
 
-/// What an event belongs to.
+/// Group of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Frames on the wire: too many for `admin`.
+    /// Frames on the wire; too frequent for the selection `admin`.
     Frames,
-    /// Commands of clients.
+    /// Commands from clients.
     CommandsIn,
-    /// Answers to clients.
+    /// Responses to clients.
     CommandsOut,
-    /// What the driver does by itself.
+    /// Internal events of the driver.
     Internal,
 }
 
-/// What a field of an event is.
+/// Type of an event field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// A 32-bit number.
+    /// 32-bit integer.
     Int,
-    /// A 64-bit number.
+    /// 64-bit integer.
     Long,
-    /// An address and a port.
+    /// IP address and port.
     Address,
-    /// A text.
+    /// Text.
     Text,
-    /// A command as it stood in the ring: its type and its bytes.
+    /// Command record: type id and bytes.
     Command,
-    /// An answer as it went into the broadcast buffer: its type and its bytes.
+    /// Response record: type id and bytes.
     Response,
-    /// The beginning of a datagram.
+    /// Leading bytes of a datagram.
     Frame,
 }
 
-/// A field of an event.
+/// Field of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// What it is.
+    /// Type.
     pub kind: FieldKind,
 }
 
-/// The declaration of an event.
+/// Declaration of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct EventSpec {
-    /// Which one it is.
+    /// Event code.
     pub code: EventCode,
-    /// Its name in options and lines.
+    /// Name in options and log lines.
     pub name: &'static str,
-    /// What it belongs to.
+    /// Group.
     pub group: Group,
-    /// What is told of it, in order.
+    /// Fields in record order.
     pub fields: &'static [Field],
 }
 
 macro_rules! events {
     ($($variant:ident = $number:literal $name:literal $group:ident [$($field:ident: $kind:ident),*];)*) => {
-        /// An event of a driver.
+        /// Event of a driver.
+        #[doc(alias = "DriverEventCode")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum EventCode {
@@ -66,7 +67,7 @@ macro_rules! events {
         }
 
         impl EventCode {
-            /// The declarations of all events, by number.
+            /// Declarations of all events, ordered by number.
             pub const ALL: &'static [EventSpec] = &[
                 $(EventSpec {
                     code: EventCode::$variant,
@@ -126,7 +127,7 @@ events! {
     TextData = 51 "TEXT_DATA" Internal [text: Text];
     NameResolutionLookup = 52 "NAME_RESOLUTION_LOOKUP" Internal
         [resolver: Text, duration_ns: Long, name: Text, is_re_lookup: Int, resolved_name: Text];
-    // Declared by the official drivers, and logged by neither; so here.
+    // Declared by the official drivers, but logged by none of them, nor by this driver.
     NameResolutionHostName = 53 "NAME_RESOLUTION_HOST_NAME" Internal [duration_ns: Long, host_name: Text];
     NakSent = 54 "NAK_SENT" Internal
         [address: Address, session_id: Int, stream_id: Int, term_id: Int, term_offset: Int, length: Int];
@@ -143,13 +144,13 @@ events! {
 }
 
 impl EventCode {
-    /// The number of the official drivers, below 64.
+    /// Returns the event number of the official drivers, below 64.
     #[must_use]
     pub fn number(self) -> u8 {
         self as u8
     }
 
-    /// The event with this number.
+    /// Returns the event with this number.
     #[must_use]
     pub fn from_number(number: i32) -> Option<Self> {
         let specs = Self::ALL.iter();
@@ -158,7 +159,7 @@ impl EventCode {
             .find(|code| i32::from(code.number()) == number)
     }
 
-    /// The event of a command from a client, by the type of its record; some have none.
+    /// Returns the event of a client command by its type id. Some commands have none.
     #[must_use]
     pub fn of_command(type_id: i32) -> Option<Self> {
         Some(match type_id {
@@ -182,7 +183,7 @@ impl EventCode {
         })
     }
 
-    /// The event of a response to clients, by the type of its record; some have none.
+    /// Returns the event of a response to clients by its type id. Some responses have none.
     #[must_use]
     pub fn of_response(type_id: i32) -> Option<Self> {
         Some(match type_id {
@@ -200,11 +201,11 @@ impl EventCode {
         })
     }
 
-    /// The declaration.
+    /// Returns the declaration.
     #[must_use]
     pub fn spec(self) -> &'static EventSpec {
         let index = Self::ALL.binary_search_by_key(&self, |spec| spec.code);
-        // Rows stand in the order of their numbers, as a test says, so every event is found.
+        // A test ensures that the rows are sorted by number, so every event is found.
         &Self::ALL[index.unwrap_or(0)]
     }
 }

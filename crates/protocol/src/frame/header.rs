@@ -62,7 +62,7 @@ impl FrameType {
     pub const RTTM: Self = Self(6);
     /// Name resolution between drivers.
     pub const RESOLUTION: Self = Self(7);
-    /// Request for a response stream.
+    /// Session id of a response stream, sent to the requester.
     pub const RESPONSE_SETUP: Self = Self(11);
     /// Reserved for extensions, never sent.
     pub const EXTENSION: Self = Self(0xFFFF);

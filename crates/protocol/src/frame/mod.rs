@@ -52,7 +52,7 @@ pub enum Frame<'a> {
     Rttm(&'a Rttm),
     /// Names and addresses of drivers.
     Resolution(Resolutions<'a>),
-    /// Request to set up a response stream.
+    /// Session id of a response stream, sent to the requester.
     ResponseSetup(&'a ResponseSetup),
 }
 

@@ -37,7 +37,7 @@ super::layout!(Setup: 40 {
 });
 
 impl Setup {
-    /// Flag: requests a response setup from the receiver.
+    /// Flag: requests a response setup frame from the receiver.
     pub const SEND_RESPONSE_SETUP: u8 = 0x80;
     /// Flag: the publication can have several receivers (multicast or multi-destination).
     pub const GROUP: u8 = 0x40;
