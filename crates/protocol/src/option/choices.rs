@@ -1,4 +1,4 @@
-//! Options whose value is one of a few words.
+//! Values of options that accept a fixed set of texts.
 
 use super::kind::Choice;
 
@@ -77,10 +77,10 @@ pub(super) const UNICAST_FLOW_CONTROL: &[Choice] = &[choice_with_aliases(
     ],
 )];
 
-/// The class of the official Java driver, by its name alone.
+/// Classes of the official Java driver, accepted by name only.
 pub(super) const UNICAST_STRATEGY: &[Choice] = &[choice("io.aeron.driver.UnicastFlowControl")];
 
-/// The same for groups.
+/// As above, for multicast and multi-destination publications.
 pub(super) const MULTICAST_STRATEGY: &[Choice] = &[
     choice("io.aeron.driver.MaxMulticastFlowControl"),
     choice("io.aeron.driver.MinMulticastFlowControl"),
@@ -115,7 +115,7 @@ pub(super) const MULTICAST_FLOW_CONTROL: &[Choice] = &[
 pub(super) const FALLBACK_LOGGER: &[Choice] =
     &[choice("stderr"), choice("stdout"), choice("no_op")];
 
-/// Names of Java's generators.
+/// Names of Java random number generators.
 pub(super) const RANDOM: &[Choice] = &[choice_with_aliases(
     "NativePRNGNonBlocking",
     &[
@@ -127,21 +127,21 @@ pub(super) const RANDOM: &[Choice] = &[choice_with_aliases(
     ],
 )];
 
-/// How the agents of a driver share threads.
+/// Threading mode: how the agents of a driver share threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ThreadingMode {
-    /// Conductor, sender and receiver each on their own.
+    /// Conductor, sender and receiver each run on their own thread.
     Dedicated,
-    /// The conductor on its own; sender and receiver together.
+    /// The conductor runs on its own thread; sender and receiver share one.
     SharedNetwork,
-    /// All on one.
+    /// All agents share one thread.
     Shared,
-    /// On none: the program that embeds the driver runs them.
+    /// No threads: the program that embeds the driver invokes the agents.
     Invoker,
 }
 
 impl ThreadingMode {
-    /// The text of the option and of counter labels.
+    /// Returns the text used in the option and in counter labels.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -152,7 +152,7 @@ impl ThreadingMode {
         }
     }
 
-    /// The mode with this text.
+    /// Returns the mode with this text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [

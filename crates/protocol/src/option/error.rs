@@ -1,32 +1,31 @@
-//! What can be wrong with an option.
+//! Errors of option values.
 
 use std::fmt;
 
 use super::layers::Source;
 use super::spec::OptionSpec;
 
-/// Why a value was refused.
+/// Reason why a value is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The text is no value of this kind.
+    /// The text is malformed.
     Malformed,
-    /// The value lies outside its range.
+    /// The value is out of range.
     OutOfRange,
-    /// The option has its default only, for this reason.
+    /// The option accepts only its default, for this reason.
     Fixed(&'static str),
 }
 
-/// A value that an option cannot have. The text says which option, what it was set to and where, what it needs, and
-/// what to do.
+/// Invalid value of an option. The message names the option, the value and its source, the valid values, and the remedy.
 #[derive(Clone, Debug)]
 pub struct OptionError {
-    /// The option.
+    /// Option.
     pub option: &'static OptionSpec,
-    /// The text it was set to.
+    /// Invalid text.
     pub value: String,
-    /// Where that text came from.
+    /// Source of the text.
     pub source: Source,
-    /// What is wrong with it.
+    /// Reason.
     pub problem: Problem,
 }
 
@@ -59,7 +58,7 @@ impl fmt::Display for OptionError {
                 write!(f, " is out of range: needs {}", option.kind.requirement())?
             }
             Problem::Fixed(reason) => {
-                return write!(f, " cannot be: {reason}; remove it {default}");
+                return write!(f, " is not supported: {reason}; remove it {default}");
             }
         }
         write!(f, "; change it, or remove it {default}")
@@ -68,7 +67,7 @@ impl fmt::Display for OptionError {
 
 impl std::error::Error for OptionError {}
 
-/// Everything that is wrong with the options of one source.
+/// All invalid values of one source.
 #[derive(Clone, Debug)]
 pub struct OptionErrors(pub Vec<OptionError>);
 

@@ -1,4 +1,4 @@
-//! Kinds of options: how a text is read, which range it has, how a value is written.
+//! Kinds of options: parsing, ranges and formatting of values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,98 +10,98 @@ use crate::uri::value::{
     Requirement, format_duration_ns, format_size, parse_duration_ns, parse_i64, parse_size,
 };
 
-/// The shape a size must have besides its range.
+/// Additional constraint on a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Any number of bytes.
     Any,
     /// A power of two.
     PowerOfTwo,
-    /// A power of two and this many bytes more: a ring buffer and its trailer.
+    /// A power of two plus this number of bytes: a message buffer and its trailer.
     PowerOfTwoAnd(i64),
-    /// A multiple of this.
+    /// A multiple of this number.
     MultipleOf(i64),
 }
 
-/// One of the texts an option can have.
+/// Valid text of an option.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// The text.
+    /// Text.
     pub name: &'static str,
-    /// Other texts that mean the same: names of functions and classes of the official drivers.
+    /// Equivalent texts: names of functions and classes of the official drivers.
     pub aliases: &'static [&'static str],
 }
 
-/// What an option's value is.
+/// Kind of an option value.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// `true` or `false`; also `1`, `on`, `0`, `off`.
     Bool,
-    /// A number of bytes.
+    /// A size in bytes.
     Size {
-        /// Least value.
+        /// Minimum.
         min: i64,
-        /// Greatest value.
+        /// Maximum.
         max: i64,
-        /// Shape.
+        /// Additional constraint.
         form: Form,
     },
-    /// A duration in nanoseconds. What is less than the least value counts as it.
+    /// A duration in nanoseconds. Lower values are raised to the minimum.
     Duration {
-        /// Least value in nanoseconds.
+        /// Minimum in nanoseconds.
         min: i64,
     },
-    /// A plain number of milliseconds.
+    /// A number of milliseconds without a unit.
     Millis,
-    /// A number.
+    /// An integer.
     Int {
-        /// Least value.
+        /// Minimum.
         min: i64,
-        /// Greatest value.
+        /// Maximum.
         max: i64,
     },
     /// Any text.
     Text {
-        /// Greatest length in bytes.
+        /// Maximum length in bytes.
         max: usize,
     },
-    /// One of some texts.
+    /// One of a fixed set of texts.
     Choice(&'static [Choice]),
     /// The name of an idle strategy.
     Idle,
     /// `low high`, two port numbers.
     Ports,
-    /// The number of a core, −1 for none, or `auto`.
+    /// A core number, −1 for none, or `auto`.
     Affinity,
-    /// Which events to log.
+    /// A selection of events.
     Events,
 }
 
-/// The core a thread is bound to.
+/// Core that a thread is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Affinity {
-    /// None in particular.
+    /// No binding.
     None,
-    /// One of its own, provided that the process may use more cores than it has threads to bind; else none.
+    /// A core not used by another bound thread, if the process may use more cores than it binds threads; otherwise none.
     Auto,
-    /// This one.
+    /// The core with this number.
     Core(usize),
 }
 
-/// A value that was read from a text.
+/// Parsed value of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// There is none.
+    /// No value.
     Unset,
     /// A boolean.
     Bool(bool),
-    /// A number, size, or duration in nanoseconds.
+    /// An integer, a size, or a duration in nanoseconds.
     Int(i64),
     /// A text.
     Text(String),
     /// A choice.
     Choice(&'static str),
-    /// Ports, from and to.
+    /// A port range, inclusive.
     Ports(u16, u16),
     /// A core.
     Affinity(Affinity),
@@ -110,7 +110,7 @@ pub enum Value {
 const MAX_CORE: i64 = 1023;
 
 impl Kind {
-    /// Reads a text.
+    /// Parses a text.
     pub(super) fn parse(&self, text: &str) -> Result<Value, InvalidValue> {
         match *self {
             Kind::Bool => match text {
@@ -153,7 +153,7 @@ impl Kind {
         }
     }
 
-    /// What a value must be, in words that fit behind "needs".
+    /// Returns a description of the valid values that completes a sentence after "needs".
     #[must_use]
     pub fn requirement(&self) -> Cow<'static, str> {
         match *self {
@@ -191,7 +191,7 @@ impl Kind {
         }
     }
 
-    /// Writes a value as a text that reads back as that value; empty for no value.
+    /// Formats a value as a text that parses to the same value; empty for no value.
     #[must_use]
     pub fn format(&self, value: &Value) -> String {
         match (self, value) {
@@ -237,7 +237,7 @@ impl fmt::Display for Affinity {
     }
 }
 
-/// Why a text is no value of a kind.
+/// Reason why a text is not a value of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InvalidValue {
     Malformed,

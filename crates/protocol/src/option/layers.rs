@@ -1,29 +1,29 @@
-//! Where values come from, weakest first.
+//! Sources of option values, weakest first.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::profile::Profile;
 
-/// Where a value came from.
+/// Source of an option value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Nobody said anything.
+    /// Default of the option.
     Default,
-    /// The profile.
+    /// Profile.
     Profile(Profile),
-    /// An environment variable.
+    /// Environment variable.
     Environment,
-    /// A property file.
+    /// Property file.
     File(PathBuf),
     /// `-D` on the command line.
     CommandLine,
-    /// The program that embeds the driver or the client.
+    /// Code of the program that embeds the driver or client.
     Code,
 }
 
 impl Source {
-    /// A value is replaced only by one of at least this strength.
+    /// Returns the precedence. A value is replaced only by one of at least equal precedence.
     pub(super) fn strength(&self) -> u8 {
         match self {
             Source::Default => 0,

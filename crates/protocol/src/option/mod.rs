@@ -1,4 +1,5 @@
-//! The options of driver and client: one declaration each, and the layers their values come from (docs/spec/uri-and-configuration.md §2, §3).
+//! Options of driver and client, declared once, and the sources of their values (docs/spec/uri-and-configuration.md §2,
+//! §3).
 //!
 //! ```
 //! use taran_protocol::option::{OptionSet, Source};
@@ -10,12 +11,12 @@
 //! # Ok::<(), taran_protocol::option::OptionErrors>(())
 //! ```
 //!
-//! A value is replaced by one from a stronger source, in whatever order they are applied: defaults, the profile, the
-//! environment, property files, `-D` on the command line, code. The official `aeronmd` lets files win over `-D`; here the
-//! nearer word counts.
+//! Sources in ascending precedence are: defaults, the profile, the environment, property files, `-D` on the command line,
+//! code. The order in which they are applied does not matter. In the official `aeronmd`, files override `-D`; here `-D`
+//! overrides files.
 //!
-//! A text that cannot be read or is out of range is an error, never replaced in silence. An option for which there is
-//! nothing to choose here (Java classes, functions of C libraries) takes its default and nothing else.
+//! A text that is malformed or out of range is an error and never replaced silently. An option that is not configurable
+//! here (Java classes, functions of C libraries) accepts only its default.
 
 mod choices;
 mod error;

@@ -1,17 +1,17 @@
-//! Names: how properties and variables correspond, and which known name an unknown one was meant to be.
+//! Option names: correspondence of properties and variables, and suggestions for unknown names.
 
 use super::layers::Source;
 use super::spec::OptionSpec;
 use super::table::OptionId;
 
-/// A name of this project's or Aeron's that means nothing.
+/// Unknown option name with an Aeron or Taran prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownOption {
-    /// The name as it was given.
+    /// Name as given.
     pub name: String,
-    /// Where it was given.
+    /// Source of the name.
     pub source: Source,
-    /// The known name nearest to it, if one is near.
+    /// Most similar known name, if one is similar enough.
     pub nearest: Option<&'static str>,
 }
 
@@ -25,14 +25,14 @@ impl std::fmt::Display for UnknownOption {
     }
 }
 
-/// Most edits between a name and what it was meant to be.
+/// Maximum edit distance between an unknown name and a suggestion.
 const MAX_EDITS: usize = 3;
-/// An environment serves many programs, so there a name must be this near to count as a mistake.
+/// As above for environment variables, which are shared by many programs.
 const MAX_EDITS_IN_ENVIRONMENT: usize = 2;
-/// A short name is near to many others.
+/// Minimum length of environment variables for suggestions, because short names are similar to many others.
 const MIN_LENGTH_IN_ENVIRONMENT: usize = 14;
 
-/// What belongs to other components, tools and builds; the driver does not know their names.
+/// Prefixes of variables that belong to other components, tools and builds.
 const FOREIGN_PREFIXES: &[&str] = &[
     "AERON_AGENT_",
     "AERON_ARCHIVE_",
@@ -58,7 +58,7 @@ const FOREIGN_PREFIXES: &[&str] = &[
     "TARAN_TEST_",
 ];
 
-/// A byte of a name in the form in which names are compared: that of environment variables.
+/// Returns a byte of a name in the form used for comparison, that of environment variables.
 fn normalize(byte: u8) -> u8 {
     if byte == b'.' {
         b'_'
@@ -67,7 +67,7 @@ fn normalize(byte: u8) -> u8 {
     }
 }
 
-/// Whether two names are the same one, as a property or as a variable.
+/// Returns true if two names are equal, as a property or as a variable.
 pub(super) fn is_same_name(a: &str, b: &str) -> bool {
     a.len() == b.len() && has_prefix(a, b)
 }
@@ -81,27 +81,27 @@ fn has_prefix(name: &str, prefix: &str) -> bool {
             .all(|(a, b)| normalize(*a) == normalize(*b))
 }
 
-/// The option with this name: a property, its variable, or the variable that belongs to the property by the rule
-/// (upper case, `.` becomes `_`) even if the official variable is another one.
+/// Returns the option with this name: a property, its official variable, or the variable derived from the property (upper
+/// case, `.` becomes `_`).
 pub(super) fn find(name: &str) -> Option<&'static OptionSpec> {
     OptionId::ALL
         .iter()
         .find(|spec| is_same_name(spec.variable, name) || is_same_name(spec.property, name))
 }
 
-/// The option with this name, that of its property or of its environment variable.
+/// Returns the option with this property or environment variable name.
 #[must_use]
 pub fn find_option(name: &str) -> Option<&'static OptionSpec> {
     find(name)
 }
 
-/// The property whose name is nearest to one that no option has, if one is near.
+/// Returns the property name most similar to an unknown name, if one is similar enough.
 #[must_use]
 pub fn nearest_option(name: &str) -> Option<&'static str> {
     nearest(name, MAX_EDITS, |spec| spec.property)
 }
 
-/// What `name_of` makes of the option for which that is nearest to `name`, at max_edits `max_edits` edits away.
+/// Returns the `name_of` an option that is most similar to `name`, within `max_edits` edits.
 fn nearest(
     name: &str,
     max_edits: usize,
@@ -115,7 +115,7 @@ fn nearest(
         .map(|(_, known)| known)
 }
 
-/// Whether an unknown name concerns this program at all.
+/// Returns true if an unknown name has an Aeron or Taran prefix and belongs to no other component.
 fn is_in_namespace(name: &str) -> bool {
     (has_prefix(name, "AERON_") || has_prefix(name, "TARAN_"))
         && !FOREIGN_PREFIXES
@@ -123,7 +123,7 @@ fn is_in_namespace(name: &str) -> bool {
             .any(|prefix| has_prefix(name, prefix))
 }
 
-/// Reports a name that [`find`] does not know; `None` if it is none of our business.
+/// Returns a report for a name that [`find`] does not know, or `None` if the name belongs to another program.
 pub(super) fn unknown(name: &str, source: &Source) -> Option<UnknownOption> {
     if !is_in_namespace(name) {
         return None;
@@ -144,10 +144,11 @@ pub(super) fn unknown(name: &str, source: &Source) -> Option<UnknownOption> {
     })
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that make one name the other, if at max_edits [`MAX_EDITS`] do.
+/// Returns the edit distance of two names (insertions, deletions, replacements and swaps of adjacent bytes), if it is at
+/// most [`MAX_EDITS`].
 ///
-/// A file may hold thousands of names that nobody knows, and each is compared with all that there are: only the cells
-/// within that many edits of the diagonal are looked at, and no further than the first row in which all have more.
+/// A file may hold thousands of unknown names, each of which is compared with all options. Only cells within
+/// [`MAX_EDITS`] of the diagonal are computed, up to the first row in which all cells exceed it.
 fn distance(a: &str, b: &str) -> Option<usize> {
     const WIDTH: usize = 2 * MAX_EDITS + 1;
     const FAR: usize = MAX_EDITS + 1;
@@ -155,7 +156,7 @@ fn distance(a: &str, b: &str) -> Option<usize> {
     if a.len().abs_diff(b.len()) > MAX_EDITS {
         return None;
     }
-    // In row `i`, the cell of the first `j` bytes of `b` is at `j + MAX_EDITS - i`.
+    // In row `i`, the cell for the first `j` bytes of `b` is at index `j + MAX_EDITS - i`.
     let mut before_last = [FAR; WIDTH];
     let mut last: [usize; WIDTH] = std::array::from_fn(|at| match at.checked_sub(MAX_EDITS) {
         Some(j) => j,
@@ -192,7 +193,7 @@ fn distance(a: &str, b: &str) -> Option<usize> {
         }
         before_last = std::mem::replace(&mut last, row);
     }
-    // The lengths differ by so little that the last cell is among them.
+    // The lengths differ by at most `MAX_EDITS`, so the last cell is inside the band.
     let edits = last[b.len() + MAX_EDITS - a.len()];
     (edits <= MAX_EDITS).then_some(edits)
 }
@@ -226,8 +227,8 @@ mod tests {
         }
     }
 
-    /// The definition, cell by cell.
-    fn whole_distance(a: &[u8], b: &[u8]) -> usize {
+    /// Reference implementation that computes all cells.
+    fn full_distance(a: &[u8], b: &[u8]) -> usize {
         let mut cells = vec![vec![0; b.len() + 1]; a.len() + 1];
         for i in 0..=a.len() {
             for j in 0..=b.len() {
@@ -252,7 +253,7 @@ mod tests {
 
     #[test]
     fn distance_within_band_equals_full_table() {
-        // All words of up to five letters, each of two kinds: all candidates to lose the diagonal and to find it again.
+        // All words of up to five letters from a two-letter alphabet, which cover all deviations from the diagonal.
         let words: Vec<String> = (0..=5)
             .flat_map(|length| {
                 (0..1 << length).map(move |bits: u32| {
@@ -264,7 +265,7 @@ mod tests {
             .collect();
         for a in &words {
             for b in &words {
-                let whole = whole_distance(a.as_bytes(), b.as_bytes());
+                let whole = full_distance(a.as_bytes(), b.as_bytes());
                 let near = (whole <= MAX_EDITS).then_some(whole);
                 assert_eq!(distance(a, b), near, "{a} {b}");
             }

@@ -1,18 +1,18 @@
-//! Profiles: sets of ordinary options under one name, each of which can be overridden.
+//! Profiles: named sets of option values, each of which can be overridden.
 
 use std::fmt;
 
 use super::table::OptionId;
 
-/// A set of options for a purpose.
+/// Named set of option values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// Low latency while messages flow, an idle machine while they do not.
+    /// Low latency under load, low CPU usage when idle.
     #[default]
     Balanced,
-    /// Spins and binds threads to cores, whatever that costs.
+    /// Lowest latency: agents spin and are bound to cores.
     LowLatency,
-    /// One thread, small buffers, long parks.
+    /// Lowest resource usage: one thread, small buffers, long parks.
     LowFootprint,
 }
 
@@ -26,7 +26,7 @@ impl Profile {
         Profile::LowFootprint,
     ];
 
-    /// The text of the option `taran.profile`.
+    /// Returns the text of the option `taran.profile`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Profile {
         }
     }
 
-    /// The profile with this text.
+    /// Returns the profile with this text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL
@@ -44,7 +44,7 @@ impl Profile {
             .find(|profile| profile.as_str() == text)
     }
 
-    /// The options this profile sets.
+    /// Returns the options that the profile sets.
     #[must_use]
     pub fn options(self) -> &'static [(OptionId, &'static str)] {
         use OptionId as O;

@@ -1,45 +1,44 @@
-//! Property files and `-D` (docs/spec/uri-and-configuration.md §5.1).
+//! Parsing of property files and `-D` arguments (docs/spec/uri-and-configuration.md §5.1).
 
-/// Longest line, and longest property whose value goes on over several lines, in bytes.
+/// Maximum length in bytes of a line, and of a property whose value is continued over several lines.
 pub const MAX_LINE_LENGTH: usize = 2047;
 
-/// A property file that cannot be read.
+/// Reason why a property file cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PropertiesError {
-    /// A line without `=` or `:`, or without a name.
-    #[error("line {line}: '{text}' is no property, must be name=value")]
+    /// A line has no `=` or `:`, or no name.
+    #[error("line {line}: '{text}' is not a property, must be name=value")]
     Malformed {
-        /// Number of the line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// The line.
+        /// Text of the line.
         text: String,
     },
-    /// A line, or a property over several lines, that is too long.
+    /// A line, or a property over several lines, is too long.
     #[error("line {line}: longer than {MAX_LINE_LENGTH} bytes")]
     TooLong {
-        /// Number of the line, from 1.
+        /// Line number, from 1.
         line: usize,
     },
     /// The last line ends in a backslash.
-    #[error("line {line}: goes on with a backslash, but nothing follows")]
+    #[error("line {line}: ends in a backslash, but no line follows")]
     Unfinished {
-        /// Number of the line, from 1.
+        /// Line number, from 1.
         line: usize,
     },
 }
 
-/// A name and its value.
+/// Name and value.
 pub type Define = (String, String);
 
-/// Reads the text of a property file: its names and values in order. An empty value takes the option back to its
-/// default.
+/// Parses the text of a property file into names and values, in order. An empty value resets the option to its default.
 ///
-/// `name=value` or `name:value`; blanks around the name and before the value are dropped, behind the value they count;
-/// lines that start with `#` or `!` are comments; a backslash at the end continues the value on the next line. Unlike
-/// the official driver, the last line need not end with a line break.
+/// A line is `name=value` or `name:value`. Blanks around the name and before the value are dropped; blanks after the value
+/// are part of it. Lines that start with `#` or `!` are comments. A backslash at the end of a line continues the value on
+/// the next line. Unlike in the official driver, the last line need not end with a line break.
 ///
 /// # Errors
-/// [`PropertiesError`] for the first line that does not fit.
+/// [`PropertiesError`] for the first invalid line.
 pub fn parse_properties(text: &str) -> Result<Vec<Define>, PropertiesError> {
     let mut defines = Vec::new();
     let mut open: Option<(Define, usize)> = None;
@@ -81,7 +80,7 @@ pub fn parse_properties(text: &str) -> Result<Vec<Define>, PropertiesError> {
     }
 }
 
-/// Reads what stands behind `-D`: `name=value` or `name:value`.
+/// Parses the text after `-D`: `name=value` or `name:value`.
 #[must_use]
 pub fn parse_define(text: &str) -> Option<Define> {
     split(text).map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -89,7 +88,7 @@ pub fn parse_define(text: &str) -> Option<Define> {
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// The first `=` or `:` separates.
+/// Splits at the first `=` or `:`.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (name, value) = text.split_once(['=', ':'])?;
     let name = name.trim_matches(BLANKS);

@@ -1,4 +1,4 @@
-//! The values of all options, and where each came from.
+//! Values of all options and their sources.
 
 use super::error::{OptionError, OptionErrors, Problem};
 use super::kind::{InvalidValue, Value};
@@ -8,7 +8,7 @@ use super::profile::Profile;
 use super::spec::{OptionSpec, Scope, Status, options_of};
 use super::table::OptionId;
 
-/// The values of all options of a driver or a client.
+/// Values of all options of a driver or client.
 #[derive(Clone, Debug)]
 pub struct OptionSet {
     scope: Scope,
@@ -19,33 +19,33 @@ pub struct OptionSet {
 #[derive(Clone, Debug)]
 struct Entry {
     value: Value,
-    /// Where the value came from.
+    /// Source of the value.
     source: Source,
-    /// Whether the value is the profile's or the default, and changes with the profile.
+    /// True if the value is the default or that of the profile, so that it changes with the profile.
     fallback: bool,
-    /// Sources weaker than this have no say.
+    /// Precedence of the value: weaker sources do not replace it.
     strength: u8,
 }
 
-/// An option, its value as text, and where that came from.
+/// Option with its value as text and the source of the value.
 #[derive(Clone, Debug)]
 pub struct Explained<'a> {
-    /// The declaration.
+    /// Declaration.
     pub option: &'static OptionSpec,
-    /// The value, empty if there is none.
+    /// Value; empty if unset.
     pub value: String,
-    /// Where it came from.
+    /// Source of the value.
     pub source: &'a Source,
 }
 
 impl OptionSet {
-    /// The options of a media driver, with the values of the default profile.
+    /// Returns the options of a media driver, with the values of the default profile.
     #[must_use]
     pub fn driver() -> Self {
         Self::new(Scope::Driver)
     }
 
-    /// The options of a client, with their defaults.
+    /// Returns the options of a client, with their defaults.
     #[must_use]
     pub fn client() -> Self {
         Self::new(Scope::Client)
@@ -63,16 +63,16 @@ impl OptionSet {
         }
     }
 
-    /// Takes over names and values from one source. Names may be properties or variables; from the environment only
-    /// variables are taken, so that `std::env::vars()` can be passed as it is. Options of other components, and those
-    /// that only the other of driver and client reads, are passed over.
+    /// Applies names and values from one source. Names may be properties or variables; from the environment only variables
+    /// are accepted, so that `std::env::vars()` can be passed unfiltered. Options of other components and options outside
+    /// the scope of this set are ignored.
     ///
-    /// An empty value takes an option back to the profile's value or the default. Of names that are given repeatedly the
-    /// last counts. Returned are the names that look like mistakes; from the environment only those that are nearly
-    /// certain to be.
+    /// An empty value resets an option to the value of the profile or the default. If a name is repeated, the last value
+    /// applies. Returns the unknown names that are likely typing mistakes; for the environment, only those that are almost
+    /// certain.
     ///
     /// # Errors
-    /// One error for each value that was refused. The other values have been taken over.
+    /// One error per invalid value. The valid values are applied.
     pub fn apply<N: AsRef<str>, V: AsRef<str>>(
         &mut self,
         source: &Source,
@@ -104,12 +104,11 @@ impl OptionSet {
         }
     }
 
-    /// Sets one option to a text; an empty text takes it back to the profile's value or the default.
-    ///
-    /// Nothing happens if the present value comes from a stronger source.
+    /// Sets one option from a text. An empty text resets it to the value of the profile or the default. Has no effect if
+    /// the current value comes from a stronger source.
     ///
     /// # Errors
-    /// The text is no value of the option, out of its range, or it is an option that has its default only.
+    /// The text is malformed or out of range, or the option accepts only its default.
     pub fn set(&mut self, id: OptionId, text: &str, source: &Source) -> Result<(), OptionError> {
         let spec = id.spec();
         let entry = if text.is_empty() {
@@ -128,19 +127,19 @@ impl OptionSet {
                 fallback: false,
             }
         };
-        let present = &mut self.entries[id as usize];
-        if entry.strength < present.strength {
+        let current = &mut self.entries[id as usize];
+        if entry.strength < current.strength {
             return Ok(());
         }
-        *present = entry;
+        *current = entry;
         if id == OptionId::Profile {
             self.apply_profile();
         }
         Ok(())
     }
 
-    /// Lets `aeron.debug.timeout`, if it is set, replace the timeouts after which clients and drivers count as dead: for a
-    /// process in which a debugger stops time. Returns the options that it changed, with what they were before.
+    /// Replaces the liveness timeouts of clients and drivers by `aeron.debug.timeout`, if that is set, for a process under
+    /// a debugger. Returns the changed options with their previous values.
     pub fn use_debug_timeout(&mut self) -> Vec<(OptionId, String)> {
         let Some(timeout_ns) = self.debug_timeout_ns() else {
             return Vec::new();
@@ -148,7 +147,7 @@ impl OptionSet {
         let replaced = [
             (OptionId::DriverTimeout, timeout_ns / 1_000_000),
             (OptionId::ClientLivenessTimeout, timeout_ns),
-            // Which has to be longer than that of clients.
+            // Must be longer than the client liveness timeout.
             (
                 OptionId::PublicationUnblockTimeout,
                 timeout_ns.saturating_add(timeout_ns / 2),
@@ -182,31 +181,31 @@ impl OptionSet {
         spec.scope == self.scope || spec.scope == Scope::Both
     }
 
-    /// The value of an option.
+    /// Returns the value of an option.
     #[must_use]
     pub fn value(&self, id: OptionId) -> &Value {
         &self.entries[id as usize].value
     }
 
-    /// Where the value of an option came from.
+    /// Returns the source of the value of an option.
     #[must_use]
     pub fn source(&self, id: OptionId) -> &Source {
         &self.entries[id as usize].source
     }
 
-    /// The value of an option as a text that can be read again; empty if there is none.
+    /// Returns the value of an option as a text that can be parsed again; empty if unset.
     #[must_use]
     pub fn text(&self, id: OptionId) -> String {
         id.spec().kind.format(self.value(id))
     }
 
-    /// The profile in force.
+    /// Returns the active profile.
     #[must_use]
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// All options with their values and sources, in the order of the documentation.
+    /// Returns all options with their values and sources, in documentation order.
     pub fn explain(&self) -> impl Iterator<Item = Explained<'_>> {
         options_of(self.scope).map(|option| Explained {
             option,
@@ -224,13 +223,13 @@ impl OptionSet {
 }
 
 impl Entry {
-    /// What holds when no source says anything.
+    /// Returns the value that applies if no source sets the option: that of the profile or the default.
     fn fallback(spec: &OptionSpec, profile: Profile, strength: u8) -> Self {
         let from_profile = profile
             .options()
             .iter()
             .find(|(id, _)| *id == spec.id)
-            // A test reads the options of every profile, so they are never refused.
+            // A test parses the options of every profile, so this never fails.
             .and_then(|(_, text)| read(spec, text).ok());
         let (value, source) = match from_profile {
             Some(value) => (value, Source::Profile(profile)),
@@ -248,7 +247,7 @@ impl Entry {
 fn read(spec: &OptionSpec, text: &str) -> Result<Value, Problem> {
     let value = spec.kind.parse(text);
     if let Status::Fixed(reason) = spec.status {
-        // What is no value at all is called that.
+        // A malformed text is reported as such.
         return match value {
             Ok(value) if value == spec.default_value() => Ok(value),
             Ok(_) | Err(InvalidValue::OutOfRange) => Err(Problem::Fixed(reason)),

@@ -1,66 +1,66 @@
-//! The declaration of one option.
+//! Declaration of an option.
 
 use super::kind::{Kind, Value};
 use super::table::OptionId;
 
-/// Who reads an option.
+/// Programs that read an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The media driver.
+    /// Media driver.
     Driver,
-    /// A client.
+    /// Client.
     Client,
-    /// Both.
+    /// Media driver and client.
     Both,
 }
 
-/// Whether an option does what it says.
+/// Status of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It does.
+    /// The option is supported.
     Supported,
-    /// The option is known, and any value but its default is an error, for this reason.
+    /// The option is known, but any value except its default is an error, for this reason.
     Fixed(&'static str),
 }
 
-/// Everything known about an option.
+/// Declaration of an option.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
-    /// Which one it is.
+    /// Identifier.
     pub id: OptionId,
-    /// Who reads it.
+    /// Programs that read the option.
     pub scope: Scope,
-    /// The name in property files and behind `-D`.
+    /// Name in property files and after `-D`.
     pub property: &'static str,
-    /// The environment variable.
+    /// Environment variable.
     pub variable: &'static str,
-    /// Form and range of its value.
+    /// Type and range of the value.
     pub kind: Kind,
-    /// The text of its default; empty = unset.
+    /// Text of the default; empty means unset.
     pub default: &'static str,
-    /// Whether it does what it says.
+    /// Status.
     pub status: Status,
-    /// One line of help.
+    /// Help text, one line.
     pub help: &'static str,
 }
 
 impl OptionSpec {
-    /// The default as a value.
+    /// Returns the default as a value.
     pub(super) fn default_value(&self) -> Value {
         if self.default.is_empty() {
             return Value::Unset;
         }
-        // A test reads the default of every option, so the text is never refused.
+        // A test parses the default of every option, so this never fails.
         self.kind.parse(self.default).unwrap_or(Value::Unset)
     }
 }
 
-/// The options a media driver reads, in the order of the documentation.
+/// Returns the options of a media driver, in documentation order.
 pub fn driver_options() -> impl Iterator<Item = &'static OptionSpec> {
     options_of(Scope::Driver)
 }
 
-/// The options a client reads, in the order of the documentation.
+/// Returns the options of a client, in documentation order.
 pub fn client_options() -> impl Iterator<Item = &'static OptionSpec> {
     options_of(Scope::Client)
 }

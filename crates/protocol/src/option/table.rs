@@ -1,7 +1,7 @@
-//! The options, one row each (docs/spec/uri-and-configuration.md §2, §3).
+//! Table of options, one row each (docs/spec/uri-and-configuration.md §2, §3).
 //!
-//! A row is: variant and getter, who reads it, kind, property and variable, default, status, help. A property without an
-//! official name (options of the C driver only) has the one that its variable belongs to.
+//! A row consists of variant, getter, scope, kind, property, environment variable, default, status and help. For options
+//! that only the C driver has, and only as a variable, the property name is derived from the variable.
 
 use super::choices::{
     CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL, MULTICAST_STRATEGY,
@@ -18,16 +18,16 @@ const G: i64 = 1024 * M;
 const UNLIMITED: i64 = i64::MAX;
 const INT_MAX: i64 = i32::MAX as i64;
 const INT_MIN: i64 = i32::MIN as i64;
-/// A duration that must not be zero: the least one.
+/// Minimum of durations that must not be zero.
 const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
 const NAME_LENGTH: usize = 4095;
 
-const FEEDBACK: &str = "application specific feedback has become the group tag, set aeron.receiver.group.tag and the tagged \
-     flow control";
-const LIBRARIES: &str = "no other libraries are loaded into this driver; a program that embeds the driver hands its own \
-     parts in by DriverContext";
-const CLASSES: &str = "Java classes cannot run in this driver; a program that embeds the driver hands its own parts in by \
+const FEEDBACK: &str = "application-specific feedback was replaced by the group tag: use aeron.receiver.group.tag and tagged flow \
+     control";
+const LIBRARIES: &str = "no other libraries are loaded into this driver; a program that embeds the driver supplies its own \
+     implementations in DriverContext";
+const CLASSES: &str = "Java classes cannot run in this driver; a program that embeds the driver supplies its own implementations in \
      DriverContext";
 
 macro_rules! kind {
@@ -92,8 +92,8 @@ macro_rules! kind {
     };
 }
 
-// Where a value of another shape could only come from a row whose kind and getter disagree, which a test excludes,
-// getters return something neutral.
+// A value of another type would mean that kind and getter of a row disagree, which a test excludes. The getters then
+// return a neutral value.
 macro_rules! getter {
     ($getter:ident $variant:ident $help:literal bool) => {
         #[doc = $help]
@@ -192,14 +192,14 @@ macro_rules! getter {
 macro_rules! options {
     ($($variant:ident $getter:ident: $scope:ident $kind:ident $(($($range:expr),*))?
         $property:literal $variable:literal = $default:literal $(, fixed $reason:expr)?, $help:literal;)*) => {
-        /// An option.
+        /// Identifier of an option.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum OptionId {
             $(#[doc = concat!("`", $property, "`: ", $help)] $variant,)*
         }
 
         impl OptionId {
-            /// The declarations of all options.
+            /// Declarations of all options.
             pub const ALL: &'static [OptionSpec] = &[
                 $(OptionSpec {
                     id: OptionId::$variant,
@@ -223,7 +223,7 @@ macro_rules! options {
 }
 
 impl OptionId {
-    /// The declaration of this option.
+    /// Returns the declaration of the option.
     #[must_use]
     pub fn spec(self) -> &'static OptionSpec {
         &Self::ALL[self as usize]
@@ -232,297 +232,297 @@ impl OptionId {
 
 options! {
     Profile profile_name: Driver choice(PROFILE) "taran.profile" "TARAN_PROFILE" = "balanced",
-        "set of options to start from";
+        "preset of option values; every other option overrides it";
 
     // Directory and files (§2.2)
     Dir dir: Both text "aeron.dir" "AERON_DIR" = "",
-        "directory of the driver; unset means /dev/shm/aeron-USER";
+        "Aeron directory; unset means /dev/shm/aeron-USER";
     DirWarnIfExists dir_warn_if_exists: Driver bool "aeron.dir.warn.if.exists" "AERON_DIR_WARN_IF_EXISTS" = "false",
-        "whether to warn when the directory exists at start";
+        "warn if the Aeron directory exists at start";
     DirDeleteOnStart dir_delete_on_start: Driver bool "aeron.dir.delete.on.start" "AERON_DIR_DELETE_ON_START" = "false",
-        "whether to delete an existing directory at start, whoever uses it";
+        "delete an existing Aeron directory at start, even if a driver or client uses it";
     DirDeleteOnShutdown dir_delete_on_shutdown: Driver bool "aeron.dir.delete.on.shutdown" "AERON_DIR_DELETE_ON_SHUTDOWN" = "false",
-        "whether to delete the directory at close";
+        "delete the Aeron directory at shutdown";
     DriverTimeout driver_timeout_ms: Both millis "aeron.driver.timeout" "AERON_DRIVER_TIMEOUT" = "10000",
-        "age of a driver's heartbeat after which it counts as dead";
+        "heartbeat age above which a driver is considered dead";
     PrintConfiguration print_configuration: Driver bool "aeron.print.configuration" "AERON_PRINT_CONFIGURATION" = "false",
-        "whether to print all values at start";
+        "print all option values at start";
     EnableExperimentalFeatures enable_experimental_features: Both bool "aeron.enable.experimental.features" "AERON_ENABLE_EXPERIMENTAL_FEATURES" = "false",
-        "gate for experimental features, of which there are none";
+        "enable experimental features; there are none";
     FilePageSize file_page_size: Driver size(4 * K, G, Form::PowerOfTwo) "aeron.file.page.size" "AERON_FILE_PAGE_SIZE" = "4k",
-        "alignment of file lengths";
+        "page size to which file lengths are rounded up";
     PerformStorageChecks perform_storage_checks: Driver bool "aeron.perform.storage.checks" "AERON_PERFORM_STORAGE_CHECKS" = "true",
-        "whether a log is refused when the space for its full length is missing";
+        "reject a log if the storage has no space for its full length";
     LowFileStoreWarningThreshold low_file_store_warning_threshold: Driver size(0, UNLIMITED) "aeron.low.file.store.warning.threshold" "AERON_LOW_FILE_STORE_WARNING_THRESHOLD" = "160m",
-        "usable space at or below which a warning goes to the error log";
+        "usable storage space at or below which a warning is written to the error log";
 
     // Buffers (§2.3)
     ConductorBufferLength conductor_buffer_length: Driver size(M + 768, INT_MAX, Form::PowerOfTwoAnd(768)) "aeron.conductor.buffer.length" "AERON_CONDUCTOR_BUFFER_LENGTH" = "1049344",
-        "ring buffer of commands to the driver, trailer included";
+        "length of the to-driver command ring buffer, including its trailer";
     ClientsBufferLength clients_buffer_length: Driver size(M + 128, INT_MAX, Form::PowerOfTwoAnd(128)) "aeron.clients.buffer.length" "AERON_CLIENTS_BUFFER_LENGTH" = "1048704",
-        "broadcast buffer of responses to the clients, trailer included";
+        "length of the to-clients broadcast buffer, including its trailer";
     CountersBufferLength counters_buffer_length: Driver size(M, 500 * M) "aeron.counters.buffer.length" "AERON_COUNTERS_BUFFER_LENGTH" = "8m",
-        "values of the counters, 128 bytes each; their descriptions take four times as much";
+        "length of the counter values buffer, 128 bytes per counter; the metadata buffer is four times as long";
     ErrorBufferLength error_buffer_length: Driver size(4 * M, INT_MAX) "aeron.error.buffer.length" "AERON_ERROR_BUFFER_LENGTH" = "4m",
-        "distinct error log";
+        "length of the distinct error log";
     LossReportBufferLength loss_report_buffer_length: Driver size(K, INT_MAX) "aeron.loss.report.buffer.length" "AERON_LOSS_REPORT_BUFFER_LENGTH" = "1m",
-        "loss report";
+        "length of the loss report";
     TermBufferLength term_buffer_length: Driver size(64 * K, G, Form::PowerOfTwo) "aeron.term.buffer.length" "AERON_TERM_BUFFER_LENGTH" = "16m",
-        "one of the three term buffers of a udp publication";
+        "length of each of the three term buffers of a UDP publication";
     IpcTermBufferLength ipc_term_buffer_length: Driver size(64 * K, G, Form::PowerOfTwo) "aeron.ipc.term.buffer.length" "AERON_IPC_TERM_BUFFER_LENGTH" = "64m",
-        "one of the three term buffers of an ipc publication";
+        "length of each of the three term buffers of an IPC publication";
     TermBufferSparseFile term_buffer_sparse_file: Driver bool "aeron.term.buffer.sparse.file" "AERON_TERM_BUFFER_SPARSE_FILE" = "true",
-        "whether the pages of a log are left to be touched when they are first used";
+        "create log files sparse: pages are touched at first use, not at creation";
 
     // Publication (§2.4)
     MtuLength mtu_length: Driver size(64, 65504, Form::MultipleOf(32)) "aeron.mtu.length" "AERON_MTU_LENGTH" = "1408",
-        "largest frame and datagram payload of udp publications";
+        "maximum frame length and datagram payload of UDP publications";
     IpcMtuLength ipc_mtu_length: Driver size(64, 65504, Form::MultipleOf(32)) "aeron.ipc.mtu.length" "AERON_IPC_MTU_LENGTH" = "1408",
-        "largest frame of ipc publications";
+        "maximum frame length of IPC publications";
     PublicationTermWindowLength publication_term_window_length: Driver size(0, G) "aeron.publication.term.window.length" "AERON_PUBLICATION_TERM_WINDOW_LENGTH" = "0",
-        "how far a udp publisher may run ahead; 0 means half a term, which is the most";
+        "maximum bytes a UDP publisher may be ahead of its consumers; 0 means half a term, the upper limit";
     IpcPublicationTermWindowLength ipc_publication_term_window_length: Driver size(0, G) "aeron.ipc.publication.term.window.length" "AERON_IPC_PUBLICATION_TERM_WINDOW_LENGTH" = "0",
-        "how far an ipc publisher may run ahead; 0 means half a term, which is the most";
+        "maximum bytes an IPC publisher may be ahead of its consumers; 0 means half a term, the upper limit";
     PublicationLingerTimeout publication_linger_timeout_ns: Driver duration(US) "aeron.publication.linger.timeout" "AERON_PUBLICATION_LINGER_TIMEOUT" = "5s",
-        "how long a drained publication stays to answer late requests for retransmission";
+        "time a drained publication lingers to serve late retransmit requests";
     PublicationUnblockTimeout publication_unblock_timeout_ns: Driver duration(US) "aeron.publication.unblock.timeout" "AERON_PUBLICATION_UNBLOCK_TIMEOUT" = "15s",
-        "frames claimed but not committed are padded after this";
+        "time after which a claimed but uncommitted frame is unblocked with padding";
     PublicationConnectionTimeout publication_connection_timeout_ns: Driver duration(US) "aeron.publication.connection.timeout" "AERON_PUBLICATION_CONNECTION_TIMEOUT" = "5s",
-        "a publication without status messages for this long is not connected";
+        "time without status messages after which a publication is no longer connected";
     SpiesSimulateConnection spies_simulate_connection: Driver bool "aeron.spies.simulate.connection" "AERON_SPIES_SIMULATE_CONNECTION" = "false",
-        "whether spies alone make a publication connected";
+        "spies alone make a publication connected";
     ReservedSessionIdLow publication_reserved_session_id_low: Driver int(INT_MIN, INT_MAX) "aeron.publication.reserved.session.id.low" "AERON_PUBLICATION_RESERVED_SESSION_ID_LOW" = "-1",
-        "least session id that is never generated";
+        "lowest session id of the reserved range, which is never generated";
     ReservedSessionIdHigh publication_reserved_session_id_high: Driver int(INT_MIN, INT_MAX) "aeron.publication.reserved.session.id.high" "AERON_PUBLICATION_RESERVED_SESSION_ID_HIGH" = "1000",
-        "greatest session id that is never generated";
+        "highest session id of the reserved range, which is never generated";
     MaxResend max_resend: Driver int(1, 256) "aeron.max.resend" "AERON_MAX_RESEND" = "16",
-        "concurrent retransmits of a publication to many receivers";
+        "maximum concurrent retransmits of a publication to multiple receivers";
     RetransmitUnicastDelay retransmit_unicast_delay_ns: Driver duration(0) "aeron.retransmit.unicast.delay" "AERON_RETRANSMIT_UNICAST_DELAY" = "0",
-        "delay before a retransmit";
+        "delay before a requested retransmit";
     RetransmitUnicastLinger retransmit_unicast_linger_ns: Driver duration(US) "aeron.retransmit.unicast.linger" "AERON_RETRANSMIT_UNICAST_LINGER" = "10ms",
-        "repeated requests for a retransmit are ignored for this long";
+        "time during which repeated requests for the same retransmit are ignored";
 
     // Network and sockets (§2.5)
     SocketReceiveBuffer socket_so_rcvbuf: Driver size(0, INT_MAX) "aeron.socket.so_rcvbuf" "AERON_SOCKET_SO_RCVBUF" = "128k",
-        "SO_RCVBUF; 0 leaves the operating system's; if nobody sets it, it grows with the windows of a socket's streams";
+        "SO_RCVBUF of sockets; 0 keeps the system default; if not set explicitly, it grows with the receiver windows of the socket's streams";
     SocketSendBuffer socket_so_sndbuf: Driver size(0, INT_MAX) "aeron.socket.so_sndbuf" "AERON_SOCKET_SO_SNDBUF" = "0",
-        "SO_SNDBUF; 0 leaves the operating system's";
+        "SO_SNDBUF of sockets; 0 keeps the system default";
     SocketMulticastTtl socket_multicast_ttl: Driver int(0, 255) "aeron.socket.multicast.ttl" "AERON_SOCKET_MULTICAST_TTL" = "0",
-        "hops of multicast datagrams; 0 leaves the operating system's";
+        "time to live of multicast datagrams; 0 keeps the system default";
     SendToStatusPollRatio send_to_status_poll_ratio: Driver int(1, 255) "aeron.send.to.status.poll.ratio" "AERON_SEND_TO_STATUS_POLL_RATIO" = "6",
-        "data sends for each poll of the sender's sockets";
+        "sender duty cycles per poll of its control sockets, while data is sent";
     SenderWildcardPortRange sender_wildcard_port_range: Driver ports "aeron.sender.wildcard.port.range" "AERON_SENDER_WILDCARD_PORT_RANGE" = "0 0",
-        "ports for publications with a control address of port 0";
+        "port range for publications whose control address has port 0";
     ReceiverWildcardPortRange receiver_wildcard_port_range: Driver ports "aeron.receiver.wildcard.port.range" "AERON_RECEIVER_WILDCARD_PORT_RANGE" = "0 0",
-        "ports for subscriptions with an endpoint of port 0";
+        "port range for subscriptions whose endpoint has port 0";
     DriverConnect driver_connect: Driver bool "aeron.driver.connect" "AERON_DRIVER_CONNECT" = "true",
-        "whether sockets that send to one peer are connected to it";
+        "connect sockets that send to a single peer";
     ReceiverIoVectorCapacity receiver_io_vector_capacity: Driver int(1, 16) "aeron.receiver.io.vector.capacity" "AERON_RECEIVER_IO_VECTOR_CAPACITY" = "4",
-        "datagrams for each receive call";
+        "maximum datagrams per receive call";
     SenderIoVectorCapacity sender_io_vector_capacity: Driver int(1, 16) "aeron.sender.io.vector.capacity" "AERON_SENDER_IO_VECTOR_CAPACITY" = "4",
-        "datagrams for each send call";
+        "maximum datagrams per send call";
     MaxMessagesPerSend network_publication_max_messages_per_send: Driver int(1, 16) "aeron.network.publication.max.messages.per.send" "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND" = "4",
-        "datagrams taken from one publication in a duty cycle";
+        "maximum datagrams sent for one publication per duty cycle";
     TransportBindings udp_channel_transport_bindings: Driver text "aeron.udp.channel.transport.bindings.media" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" = "default", fixed LIBRARIES,
-        "implementation of the sockets";
+        "socket implementation";
     ConductorTransportBindings conductor_udp_channel_transport_bindings: Driver text "aeron.conductor.udp.channel.transport.bindings.media" "AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" = "default", fixed LIBRARIES,
-        "implementation of the conductor's sockets";
+        "socket implementation of the conductor";
     OutgoingInterceptors udp_channel_outgoing_interceptors: Driver text "aeron.udp.channel.outgoing.interceptors" "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS" = "",
-        "what outgoing datagrams pass through: loss, fixed-loss, multi-gap-loss";
+        "interceptors of outgoing datagrams: loss, fixed-loss, multi-gap-loss";
     IncomingInterceptors udp_channel_incoming_interceptors: Driver text "aeron.udp.channel.incoming.interceptors" "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS" = "",
-        "what incoming datagrams pass through: loss, fixed-loss, multi-gap-loss";
+        "interceptors of incoming datagrams: loss, fixed-loss, multi-gap-loss";
     LossArgs transport_bindings_loss_args: Driver text "aeron.udp.channel.transport.bindings.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS" = "",
-        "arguments of the interceptor loss";
+        "arguments of the loss interceptor";
     FixedLossArgs transport_bindings_fixed_loss_args: Driver text "aeron.udp.channel.transport.bindings.fixed.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS" = "",
-        "arguments of the interceptor fixed-loss";
+        "arguments of the fixed-loss interceptor";
     MultiGapLossArgs transport_bindings_multi_gap_loss_args: Driver text "aeron.udp.channel.transport.bindings.multi.gap.loss.args" "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS" = "",
-        "arguments of the interceptor multi-gap-loss";
+        "arguments of the multi-gap-loss interceptor";
     SendChannelEndpointSupplier send_channel_endpoint_supplier: Driver text "aeron.SendChannelEndpoint.supplier" "AERON_SENDCHANNELENDPOINT_SUPPLIER" = "io.aeron.driver.DefaultSendChannelEndpointSupplier", fixed CLASSES,
-        "implementation of send endpoints";
+        "send channel endpoint implementation";
     ReceiveChannelEndpointSupplier receive_channel_endpoint_supplier: Driver text "aeron.ReceiveChannelEndpoint.supplier" "AERON_RECEIVECHANNELENDPOINT_SUPPLIER" = "io.aeron.driver.DefaultReceiveChannelEndpointSupplier", fixed CLASSES,
-        "implementation of receive endpoints";
+        "receive channel endpoint implementation";
 
     // Receiver, congestion control, loss (§2.6)
     InitialWindowLength rcv_initial_window_length: Driver size(256, INT_MAX) "aeron.rcv.initial.window.length" "AERON_RCV_INITIAL_WINDOW_LENGTH" = "128k",
-        "receiver window, at most SO_RCVBUF and half a term";
+        "initial receiver window, at most SO_RCVBUF and half a term";
     StatusMessageTimeout rcv_status_message_timeout_ns: Driver duration(US) "aeron.rcv.status.message.timeout" "AERON_RCV_STATUS_MESSAGE_TIMEOUT" = "200ms",
-        "most time between two status messages";
+        "maximum interval between status messages";
     ImageLivenessTimeout image_liveness_timeout_ns: Driver duration(US) "aeron.image.liveness.timeout" "AERON_IMAGE_LIVENESS_TIMEOUT" = "10s",
-        "an image that is silent for this long is gone";
+        "time without data or heartbeats after which an image becomes unavailable";
     ReliableStream reliable_stream: Driver bool "aeron.reliable.stream" "AERON_RELIABLE_STREAM" = "true",
-        "whether lost frames are asked for again";
+        "retransmit lost frames; false fills gaps with padding";
     RejoinStream rejoin_stream: Driver bool "aeron.rejoin.stream" "AERON_REJOIN_STREAM" = "true",
-        "whether images are taken again after they went away";
+        "accept a stream again after its image became unavailable";
     TetherSubscriptions tether_subscriptions: Driver bool "aeron.tether.subscriptions" "AERON_TETHER_SUBSCRIPTIONS" = "true",
-        "false: slow subscribers are dropped rather than holding back their streams";
+        "tether subscribers; false drops a slow subscriber instead of letting it hold back the stream";
     ReceiverGroupConsideration receiver_group_consideration: Driver choice(GROUP) "aeron.receiver.group.consideration" "AERON_RECEIVER_GROUP_CONSIDERATION" = "infer",
-        "whether receivers count themselves to a group";
+        "whether receivers consider themselves part of a group, which affects NAK delays";
     ReceiverGroupTag receiver_group_tag: Driver optional_int(i64::MIN, i64::MAX) "aeron.receiver.group.tag" "AERON_RECEIVER_GROUP_TAG" = "",
         "group tag sent in status messages";
     CongestionControlSupplier congestion_control_supplier: Driver choice(CONGESTION_CONTROL) "aeron.CongestionControl.supplier" "AERON_CONGESTIONCONTROL_SUPPLIER" = "default",
-        "congestion control of images whose channel names none";
+        "congestion control of images; default follows the channel's cc, which is static if unset";
     CubicMeasureRtt cubic_measure_rtt: Driver bool "aeron.CubicCongestionControl.measureRtt" "AERON_CUBICCONGESTIONCONTROL_MEASURERTT" = "false",
-        "whether CUBIC measures the round trip";
+        "measure the round-trip time in CUBIC congestion control";
     CubicInitialRtt cubic_initial_rtt_ns: Driver duration(0) "aeron.CubicCongestionControl.initialRtt" "AERON_CUBICCONGESTIONCONTROL_INITIALRTT" = "100us",
-        "round trip CUBIC starts with";
+        "initial round-trip time of CUBIC congestion control";
     CubicTcpMode cubic_tcp_mode: Driver bool "aeron.CubicCongestionControl.tcpMode" "AERON_CUBICCONGESTIONCONTROL_TCPMODE" = "false",
-        "whether CUBIC behaves as TCP does";
+        "TCP-friendly mode of CUBIC congestion control";
     NakUnicastDelay nak_unicast_delay_ns: Driver duration(US) "aeron.nak.unicast.delay" "AERON_NAK_UNICAST_DELAY" = "1us",
-        "delay before a lost frame is asked for";
+        "delay before the first NAK for a gap on unicast channels";
     NakUnicastRetryDelayRatio nak_unicast_retry_delay_ratio: Driver int(1, UNLIMITED) "aeron.nak.unicast.retry.delay.ratio" "AERON_NAK_UNICAST_RETRY_DELAY_RATIO" = "100",
-        "delay before it is asked for again, as a multiple of the first delay";
+        "delay before a repeated NAK, as a multiple of the NAK delay";
     NakMulticastGroupSize nak_multicast_group_size: Driver int(1, INT_MAX) "aeron.nak.multicast.group.size" "AERON_NAK_MULTICAST_GROUP_SIZE" = "10",
-        "receivers that share the asking";
+        "assumed number of receivers in a multicast group, for NAK suppression";
     NakMulticastMaxBackoff nak_multicast_max_backoff_ns: Driver duration(US) "aeron.nak.multicast.max.backoff" "AERON_NAK_MULTICAST_MAX_BACKOFF" = "10ms",
-        "most time a receiver waits for others to ask";
+        "maximum NAK backoff on multicast channels";
     StreamSessionLimit stream_session_limit: Driver int(1, INT_MAX) "aeron.driver.stream.session.limit" "AERON_DRIVER_STREAM_SESSION_LIMIT" = "2147483647",
-        "images for each stream of an endpoint";
+        "maximum number of sessions per stream of an endpoint";
 
     // Flow control (§2.7)
     UnicastFlowControlSupplier unicast_flow_control_supplier: Driver choice(UNICAST_FLOW_CONTROL) "aeron.unicast.FlowControl.supplier" "AERON_UNICAST_FLOWCONTROL_SUPPLIER" = "unicast_max",
-        "flow control of publications to one receiver";
+        "flow control supplier of unicast publications";
     MulticastFlowControlSupplier multicast_flow_control_supplier: Driver choice(MULTICAST_FLOW_CONTROL) "aeron.multicast.FlowControl.supplier" "AERON_MULTICAST_FLOWCONTROL_SUPPLIER" = "multicast_max",
-        "flow control of publications to many receivers whose channel names none";
+        "flow control supplier of publications to multiple receivers whose channel does not set fc";
     UnicastFlowControlStrategy unicast_flow_control_strategy: Driver choice(UNICAST_STRATEGY) "aeron.unicast.flow.control.strategy" "AERON_UNICAST_FLOW_CONTROL_STRATEGY" = "io.aeron.driver.UnicastFlowControl",
-        "class of the flow control of publications to one receiver";
+        "flow control class of unicast publications";
     MulticastFlowControlStrategy multicast_flow_control_strategy: Driver choice(MULTICAST_STRATEGY) "aeron.multicast.flow.control.strategy" "AERON_MULTICAST_FLOW_CONTROL_STRATEGY" = "io.aeron.driver.MaxMulticastFlowControl",
-        "class of the flow control of publications to many receivers";
+        "flow control class of publications to multiple receivers";
     FlowControlReceiverTimeout flow_control_receiver_timeout_ns: Driver duration(0) "aeron.flow.control.receiver.timeout" "AERON_FLOW_CONTROL_RECEIVER_TIMEOUT" = "5s",
-        "a silent receiver of a group is forgotten after this";
+        "time without status messages after which flow control removes a receiver";
     FlowControlGroupTag flow_control_group_tag: Driver int(i64::MIN, i64::MAX) "aeron.flow.control.group.tag" "AERON_FLOW_CONTROL_GROUP_TAG" = "-1",
-        "tag of the receivers that count in the tagged flow control";
+        "group tag of the receivers that tagged flow control considers";
     FlowControlGroupMinSize flow_control_group_min_size: Driver int(0, INT_MAX) "aeron.flow.control.group.min.size" "AERON_FLOW_CONTROL_GROUP_MIN_SIZE" = "0",
-        "receivers needed for a publication to a group to be connected";
+        "minimum number of receivers for a publication with group flow control to be connected";
     UnicastWindowMultiple unicast_flow_control_rrwm: Driver int(1, INT_MAX) "aeron.unicast.flow.control.rrwm" "AERON_UNICAST_FLOW_CONTROL_RRWM" = "16",
-        "retransmits to one receiver reach back at most this many receiver windows";
+        "maximum retransmit range of unicast publications, in receiver windows";
     MulticastWindowMultiple multicast_flow_control_rrwm: Driver int(1, INT_MAX) "aeron.multicast.flow.control.rrwm" "AERON_MULTICAST_FLOW_CONTROL_RRWM" = "4",
-        "retransmits to many receivers reach back at most this many receiver windows";
+        "maximum retransmit range of publications to multiple receivers, in receiver windows";
     PreferredFlowControlAsf preferred_flow_control_asf: Driver text "aeron.PreferredMulticastFlowControl.asf" "AERON_PREFERREDMULTICASTFLOWCONTROL_ASF" = "", fixed FEEDBACK,
-        "deprecated, use the tagged flow control";
+        "deprecated: use tagged flow control";
     ApplicationSpecificFeedback application_specific_feedback: Driver text "aeron.flow.control.sm.applicationSpecificFeedback" "AERON_FLOW_CONTROL_SM_APPLICATIONSPECIFICFEEDBACK" = "", fixed FEEDBACK,
-        "deprecated, use the group tag";
+        "deprecated: use the group tag";
 
     // Liveness, timers, resources (§2.8)
     TimerInterval timer_interval_ns: Driver duration(US) "aeron.timer.interval" "AERON_TIMER_INTERVAL" = "1s",
-        "how often the conductor looks at timeouts";
+        "interval at which the conductor checks timeouts";
     ClientLivenessTimeout client_liveness_timeout_ns: Driver duration(US) "aeron.client.liveness.timeout" "AERON_CLIENT_LIVENESS_TIMEOUT" = "10s",
-        "a client without heartbeat for this long is closed";
+        "time without a heartbeat after which a client is closed";
     CountersFreeToReuseTimeout counters_free_to_reuse_timeout_ns: Driver duration(0) "aeron.counters.free.to.reuse.timeout" "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT" = "1s",
-        "how long the id of a freed counter is not used again";
+        "time before the id of a freed counter is reused";
     UntetheredWindowLimitTimeout untethered_window_limit_timeout_ns: Driver duration(0) "aeron.untethered.window.limit.timeout" "AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT" = "5s",
-        "how long an untethered subscriber may be below the window";
+        "time an untethered subscriber may stay below the window before it is dropped";
     UntetheredLingerTimeout untethered_linger_timeout_ns: Driver optional_duration(0) "aeron.untethered.linger.timeout" "AERON_UNTETHERED_LINGER_TIMEOUT" = "",
-        "how long it then lingers; unset means the window limit timeout";
+        "time a dropped untethered subscriber lingers; unset means the window limit timeout";
     UntetheredRestingTimeout untethered_resting_timeout_ns: Driver duration(0) "aeron.untethered.resting.timeout" "AERON_UNTETHERED_RESTING_TIMEOUT" = "10s",
-        "how long it rests before it is active again";
+        "time an untethered subscriber rests before it becomes active again";
     ResourceFreeLimit driver_resource_free_limit: Driver int(1, INT_MAX) "aeron.driver.resource.free.limit" "AERON_DRIVER_RESOURCE_FREE_LIMIT" = "10",
-        "files freed in a duty cycle of the conductor";
+        "maximum files freed per conductor duty cycle";
     ConductorCycleThreshold conductor_cycle_threshold_ns: Driver duration(0) "aeron.driver.conductor.cycle.threshold" "AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD" = "100ms",
-        "longer duty cycles of the conductor are counted";
+        "duration above which conductor duty cycles are counted";
     SenderCycleThreshold sender_cycle_threshold_ns: Driver duration(0) "aeron.driver.sender.cycle.threshold" "AERON_DRIVER_SENDER_CYCLE_THRESHOLD" = "100ms",
-        "longer duty cycles of the sender are counted";
+        "duration above which sender duty cycles are counted";
     ReceiverCycleThreshold receiver_cycle_threshold_ns: Driver duration(0) "aeron.driver.receiver.cycle.threshold" "AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD" = "100ms",
-        "longer duty cycles of the receiver are counted";
+        "duration above which receiver duty cycles are counted";
     NameResolverThreshold name_resolver_threshold_ns: Driver duration(0) "aeron.name.resolver.threshold" "AERON_DRIVER_NAME_RESOLVER_THRESHOLD" = "5s",
-        "slower resolutions of names are counted";
+        "duration above which name resolutions are counted";
 
     // Name resolution (§2.9)
     ResolverName resolver_name: Driver text "aeron.driver.resolver.name" "AERON_DRIVER_RESOLVER_NAME" = "",
-        "this driver's name";
+        "name of this driver for name resolution between drivers";
     ResolverInterface resolver_interface: Driver text "aeron.driver.resolver.interface" "AERON_DRIVER_RESOLVER_INTERFACE" = "",
-        "address at which drivers exchange names";
+        "local address for name resolution between drivers";
     ResolverBootstrapNeighbor resolver_bootstrap_neighbor: Driver text "aeron.driver.resolver.bootstrap.neighbor" "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR" = "",
-        "addresses of drivers to start from";
+        "addresses of the initial neighbors for name resolution between drivers";
     NameResolverSupplier name_resolver_supplier: Driver choice(NAME_RESOLVER) "aeron.name.resolver.supplier" "AERON_NAME_RESOLVER_SUPPLIER" = "default",
-        "how names are resolved before the operating system is asked";
+        "name resolver used before the system resolver";
     NameResolverInitArgs name_resolver_init_args: Driver text "aeron.name.resolver.init.args" "AERON_NAME_RESOLVER_INIT_ARGS" = "",
-        "arguments of the supplier";
+        "arguments of the name resolver";
     NameResolverCsvTable name_resolver_csv_lookup_table_args: Driver text "aeron.name.resolver.csv.lookup.table.args" "AERON_NAME_RESOLVER_CSV_LOOKUP_TABLE_ARGS" = "",
-        "no driver reads it";
+        "ignored; the official drivers do not read it either";
     ResolverNeighborTimeout resolver_neighbor_timeout_ns: Driver duration(MS) "aeron.driver.resolver.neighbor.timeout" "AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT" = "10s",
-        "a silent neighbour is forgotten after this";
+        "time without an update after which a neighbor is removed";
     ResolverSelfInterval resolver_self_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.self.resolution.interval" "AERON_DRIVER_RESOLVER_SELF_RESOLUTION_INTERVAL" = "1s",
-        "how often the driver announces itself";
+        "interval at which the driver announces its own name";
     ResolverNeighborInterval resolver_neighbor_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.neighbor.resolution.interval" "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL" = "2s",
-        "how often it passes its neighbours on";
+        "interval at which the driver announces its known neighbors";
     ResolverBootstrapInterval resolver_bootstrap_neighbor_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.bootstrap.neighbor.resolution.interval" "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL" = "10s",
-        "how often it resolves the drivers to start from";
+        "interval at which the bootstrap neighbors are resolved again";
     ReresolutionCheckInterval reresolution_check_interval_ns: Driver duration(0) "aeron.driver.reresolution.check.interval" "AERON_DRIVER_RERESOLUTION_CHECK_INTERVAL" = "1s",
-        "how often the names of silent peers are resolved again; 0 means never";
+        "interval at which host names of silent peers are resolved again; 0 disables it";
 
     // Threading and idling (§2.10)
     ThreadingMode threading_mode_name: Driver choice(THREADING_MODE) "aeron.threading.mode" "AERON_THREADING_MODE" = "DEDICATED",
-        "which agents share a thread";
+        "threading mode: which agents share a thread";
     ConductorIdleStrategy conductor_idle_strategy: Driver idle "aeron.conductor.idle.strategy" "AERON_CONDUCTOR_IDLE_STRATEGY" = "backoff",
-        "what the conductor's thread does when there is no work";
+        "idle strategy of the conductor thread";
     ConductorIdleStrategyInitArgs conductor_idle_strategy_init_args: Driver text "aeron.conductor.idle.strategy.init.args" "AERON_CONDUCTOR_IDLE_STRATEGY_INIT_ARGS" = "",
-        "arguments of that strategy";
+        "arguments of the conductor idle strategy";
     SenderIdleStrategy sender_idle_strategy: Driver idle "aeron.sender.idle.strategy" "AERON_SENDER_IDLE_STRATEGY" = "backoff",
-        "what the sender's thread does when there is no work";
+        "idle strategy of the sender thread";
     SenderIdleStrategyInitArgs sender_idle_strategy_init_args: Driver text "aeron.sender.idle.strategy.init.args" "AERON_SENDER_IDLE_STRATEGY_INIT_ARGS" = "",
-        "arguments of that strategy";
+        "arguments of the sender idle strategy";
     ReceiverIdleStrategy receiver_idle_strategy: Driver idle "aeron.receiver.idle.strategy" "AERON_RECEIVER_IDLE_STRATEGY" = "backoff",
-        "what the receiver's thread does when there is no work";
+        "idle strategy of the receiver thread";
     ReceiverIdleStrategyInitArgs receiver_idle_strategy_init_args: Driver text "aeron.receiver.idle.strategy.init.args" "AERON_RECEIVER_IDLE_STRATEGY_INIT_ARGS" = "",
-        "arguments of that strategy";
+        "arguments of the receiver idle strategy";
     SharedNetworkIdleStrategy sharednetwork_idle_strategy: Driver idle "aeron.sharednetwork.idle.strategy" "AERON_SHAREDNETWORK_IDLE_STRATEGY" = "backoff",
-        "what the thread of sender and receiver does when there is no work";
+        "idle strategy of the thread shared by sender and receiver (SHARED_NETWORK)";
     SharedNetworkIdleStrategyInitArgs sharednetwork_idle_strategy_init_args: Driver text "aeron.sharednetwork.idle.strategy.init.args" "AERON_SHAREDNETWORK_IDLE_STRATEGY_INIT_ARGS" = "",
-        "arguments of that strategy";
+        "arguments of the shared network idle strategy";
     SharedIdleStrategy shared_idle_strategy: Driver idle "aeron.shared.idle.strategy" "AERON_SHARED_IDLE_STRATEGY" = "backoff",
-        "what the thread of all agents does when there is no work";
+        "idle strategy of the thread shared by all agents (SHARED)";
     SharedIdleStrategyInitArgs shared_idle_strategy_init_args: Driver text "aeron.shared.idle.strategy.init.args" "AERON_SHARED_IDLE_STRATEGY_INIT_ARGS" = "",
-        "arguments of that strategy";
+        "arguments of the shared idle strategy";
     AsyncExecutorEnabled async_executor_enabled: Driver bool "aeron.driver.async.executor.enabled" "AERON_DRIVER_ASYNC_EXECUTOR_ENABLED" = "true",
-        "whether names are resolved and endpoints opened on a thread of their own";
+        "resolve names and open endpoints on a separate thread";
     AsyncExecutorIdleStrategy async_executor_idle_strategy: Driver idle "aeron.driver.async.executor.idle.strategy" "AERON_DRIVER_ASYNC_EXECUTOR_IDLE_STRATEGY" = "sleep-ms",
-        "what that thread does when there is no work";
+        "idle strategy of the async executor thread";
     AsyncExecutorIdleStrategyInitArgs async_executor_idle_strategy_init_args: Driver text "aeron.driver.async.executor.idle.strategy.init.args" "AERON_DRIVER_ASYNC_EXECUTOR_IDLE_STRATEGY_INIT_ARGS" = "",
-        "arguments of that strategy";
+        "arguments of the async executor idle strategy";
     ConductorCpuAffinity conductor_cpu_affinity: Driver affinity "aeron.conductor.cpu.affinity" "AERON_CONDUCTOR_CPU_AFFINITY" = "-1",
-        "core of the conductor's thread, or of the thread of all agents";
+        "core of the conductor thread, or of the thread shared by all agents";
     SenderCpuAffinity sender_cpu_affinity: Driver affinity "aeron.sender.cpu.affinity" "AERON_SENDER_CPU_AFFINITY" = "-1",
-        "core of the sender's thread, or of the thread of sender and receiver";
+        "core of the sender thread, or of the thread shared by sender and receiver";
     ReceiverCpuAffinity receiver_cpu_affinity: Driver affinity "aeron.receiver.cpu.affinity" "AERON_RECEIVER_CPU_AFFINITY" = "-1",
-        "core of the receiver's thread";
+        "core of the receiver thread";
     AgentOnStartFunction agent_on_start_function: Driver text "aeron.agent.on.start.function" "AERON_AGENT_ON_START_FUNCTION" = "", fixed LIBRARIES,
-        "function called on each thread when it starts";
+        "function called on each agent thread at start";
     UseWindowsHighResTimer use_windows_high_res_timer: Driver bool "aeron.use.windows.high.res.timer" "AERON_USE_WINDOWS_HIGH_RES_TIMER" = "false",
-        "has an effect on Windows only";
+        "high-resolution timer; has an effect on Windows only";
 
     // Termination, extension, diagnostics (§2.12)
     TerminationValidator termination_validator: Driver choice(TERMINATION_VALIDATOR) "aeron.driver.termination.validator" "AERON_DRIVER_TERMINATION_VALIDATOR" = "deny",
-        "whether the driver can be stopped by a command";
+        "whether a client command may terminate the driver";
     DynamicLibraries driver_dynamic_libraries: Driver text "aeron.driver.dynamic.libraries" "AERON_DRIVER_DYNAMIC_LIBRARIES" = "", fixed LIBRARIES,
-        "libraries to load";
+        "dynamic libraries to load";
     FallbackLogger fallback_logger: Both choice(FALLBACK_LOGGER) "aeron.fallback.logger" "AERON_FALLBACK_LOGGER" = "stderr",
-        "where errors go when the error log cannot be used";
+        "destination of errors when the error log is unavailable";
     DebugTimeout debug_timeout_ns: Both optional_duration(0) "aeron.debug.timeout" "AERON_DEBUG_TIMEOUT" = "",
-        "replaces the timeouts of clients and drivers while a debugger is attached";
+        "liveness timeout of clients and drivers while a debugger is attached";
     SecureRandomAlgorithm secure_random_algorithm: Both choice(RANDOM) "aeron.secure.random.algorithm" "AERON_SECURE_RANDOM_ALGORITHM" = "NativePRNGNonBlocking",
-        "random generator of Java; whatever it says, chance comes from the operating system here";
+        "Java random number generator; ignored, random numbers come from the operating system";
     EventLog event_log: Driver events "aeron.event.log" "AERON_EVENT_LOG" = "",
-        "events to log: names, numbers, all, admin";
+        "events to log: names, numbers, all or admin, separated by commas";
     EventLogDisable event_log_disable: Driver events "aeron.event.log.disable" "AERON_EVENT_LOG_DISABLE" = "",
-        "events to take out again";
+        "events to exclude from the log";
     EventLogFilename event_log_filename: Driver text "aeron.event.log.filename" "AERON_EVENT_LOG_FILENAME" = "",
-        "file to append events to";
+        "file to which events are appended; unset means standard output";
     EventLogReader event_log_reader: Driver text "aeron.event.log.reader.classname" "AERON_EVENT_LOG_READER_CLASSNAME" = "io.aeron.agent.EventLogReaderAgent", fixed CLASSES,
-        "class that reads the events";
+        "event log reader class";
     EventBufferLength event_buffer_length: Driver size(64 * K, G, Form::PowerOfTwo) "aeron.event.buffer.length" "AERON_EVENT_BUFFER_LENGTH" = "8m",
-        "bytes of events that may wait to be written";
+        "length of the event buffer between the agents and the log writer";
 
     // Client (§3)
     ClientName client_name: Client text(100) "aeron.client.name" "AERON_CLIENT_NAME" = "",
-        "name shown in the label of the client's heartbeat";
+        "client name, shown in the label of its heartbeat counter";
     ClientIdleSleepDuration client_idle_sleep_duration_ns: Client duration(0) "aeron.client.idle.sleep.duration" "AERON_CLIENT_IDLE_SLEEP_DURATION" = "16ms",
-        "how long the client's conductor sleeps between two duty cycles";
+        "sleep time of the client conductor between duty cycles";
     ClientResourceLingerDuration client_resource_linger_duration_ns: Client duration(0) "aeron.client.resource.linger.duration" "AERON_CLIENT_RESOURCE_LINGER_DURATION" = "3s",
-        "how long logs that are no longer used stay mapped, to be unmapped by the client's conductor";
+        "time unused log buffers stay mapped before the client conductor unmaps them";
     ClientCloseLingerDuration client_close_linger_duration_ns: Both duration(0) "aeron.client.close.linger.duration" "AERON_CLIENT_CLOSE_LINGER_DURATION" = "0",
-        "how long a closing client waits before it tells the driver, for threads that have claims to commit";
+        "time a closing client waits before it notifies the driver, so that other threads can commit their claims";
     PreTouchMappedMemory pre_touch_mapped_memory: Client bool "aeron.pre.touch.mapped.memory" "AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY" = "false",
-        "whether all pages of a log are touched when it is mapped";
+        "touch all pages of a log when it is mapped";
 }
 
 #[cfg(test)]

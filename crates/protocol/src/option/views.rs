@@ -1,4 +1,4 @@
-//! Options read together: idle strategies with their arguments, and the defaults of channels.
+//! Views that combine several options: idle strategies with their arguments, and the defaults of channels.
 
 use taran_core::idle::{IdleError, IdleSpec};
 
@@ -10,41 +10,41 @@ use crate::uri::{
     SubscriptionDefaults, Untethered,
 };
 
-/// A thread that idles.
+/// Thread that an idle strategy applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdleRole {
-    /// The conductor's.
+    /// Conductor.
     Conductor,
-    /// The sender's.
+    /// Sender.
     Sender,
-    /// The receiver's.
+    /// Receiver.
     Receiver,
-    /// That of sender and receiver.
+    /// Thread shared by sender and receiver.
     SharedNetwork,
-    /// That of all agents.
+    /// Thread shared by all agents.
     Shared,
-    /// That of the executor of blocking work.
+    /// Executor of blocking work.
     AsyncExecutor,
 }
 
 impl OptionSet {
-    /// Which agents share a thread.
+    /// Returns the threading mode.
     #[must_use]
     pub fn threading_mode(&self) -> ThreadingMode {
-        // The option takes no other text than those of the modes.
+        // The option accepts only the texts of the modes.
         ThreadingMode::parse(self.threading_mode_name()).unwrap_or(ThreadingMode::Dedicated)
     }
 
-    /// Whether a command may stop the driver.
+    /// Returns true if a client command may terminate the driver.
     #[must_use]
     pub fn termination_allowed(&self) -> bool {
         self.termination_validator() == "allow"
     }
 
-    /// The idle strategy of a thread, its arguments read.
+    /// Returns the idle strategy of a thread, with its arguments parsed.
     ///
     /// # Errors
-    /// The arguments do not fit the strategy.
+    /// The arguments are invalid for the strategy.
     pub fn idle(&self, role: IdleRole) -> Result<IdleSpec, IdleError> {
         let (name, args) = match role {
             IdleRole::Conductor => (
@@ -75,15 +75,15 @@ impl OptionSet {
         IdleSpec::parse(name.unwrap_or("backoff"), args)
     }
 
-    /// Which events are logged.
+    /// Returns the set of events to log.
     #[must_use]
     pub fn events(&self) -> EventSet {
-        // Both options take nothing else than what can be read.
+        // Both options accept only valid selections.
         let read = |text: Option<&str>| EventSet::parse(text.unwrap_or("")).unwrap_or_default();
         read(self.event_log()).without(read(self.event_log_disable()))
     }
 
-    /// What publications have where their channels say nothing.
+    /// Returns the defaults of publication parameters that a channel does not set.
     #[must_use]
     pub fn publication_defaults(&self) -> PublicationDefaults {
         PublicationDefaults {
@@ -109,7 +109,7 @@ impl OptionSet {
         }
     }
 
-    /// The congestion control of all images, whatever their channels say; `None` leaves it to them.
+    /// Returns the congestion control forced for all images, or `None` if their channels determine it.
     #[must_use]
     pub fn congestion_control(&self) -> Option<CongestionControl> {
         match self.congestion_control_supplier() {
@@ -119,7 +119,7 @@ impl OptionSet {
         }
     }
 
-    /// A supplier that was chosen counts more than a strategy.
+    /// Returns the default multicast strategy. The supplier option takes precedence over the strategy class option.
     fn multicast_strategy(&self) -> FlowControlStrategy {
         let supplier = self.multicast_flow_control_supplier();
         match (supplier, self.multicast_flow_control_strategy()) {
@@ -134,7 +134,7 @@ impl OptionSet {
         }
     }
 
-    /// What subscriptions have where their channels say nothing.
+    /// Returns the defaults of subscription parameters that a channel does not set.
     #[must_use]
     pub fn subscription_defaults(&self) -> SubscriptionDefaults {
         SubscriptionDefaults {
@@ -162,7 +162,7 @@ impl OptionSet {
     }
 }
 
-/// The ranges of these options lie within 32 bits.
+/// Converts a value of an option whose range fits 32 bits.
 fn int32(n: i64) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }
