@@ -1,26 +1,26 @@
-//! A driver that is not there, is dead, is another one's, or is there twice.
+//! A driver that is absent, dead, of another version, or started twice.
 
 use std::time::Duration;
 
 use taran::{CloseReason, ConnectError, Lost, OfferError, PollError, Version};
 
-use crate::attach::{connect, connect_within, refuse, wait_until};
+use crate::attach::{connect, connect_within, connect_error, wait_until};
 use crate::process::{Directory, Driver, Process, forge, run, taran};
 use crate::texts::assert_says;
 
-/// A driver has this long to show itself.
-const BRIEF: Duration = Duration::from_millis(300);
-/// One that lives has this long between two signs of life, of which it gives one a second.
-const PATIENT: Duration = Duration::from_secs(3);
+/// Driver timeout of clients that are expected to fail.
+const SHORT_TIMEOUT: Duration = Duration::from_millis(300);
+/// Driver timeout of clients of a running driver, which sends a heartbeat every second.
+const LONG_TIMEOUT: Duration = Duration::from_secs(3);
 
 fn text(directory: &Directory) -> String {
     directory.path().display().to_string()
 }
 
 #[test]
-fn no_driver_is_running() {
+fn connect_without_driver_fails() {
     let directory = Directory::new("absent");
-    let error = refuse(directory.path(), BRIEF);
+    let error = connect_error(directory.path(), SHORT_TIMEOUT);
     assert!(matches!(error, ConnectError::NoDriver { .. }), "{error:?}");
     assert_says(
         &error,
@@ -56,27 +56,27 @@ fn no_driver_is_running() {
             .assert_stderr("taran driver")
             .assert_stderr("AERON_DIR");
     }
-    assert!(!directory.path().exists(), "nothing was made by looking");
+    assert!(!directory.path().exists(), "the tools create no files");
 }
 
 #[test]
-fn a_driver_was_killed() {
+fn killed_driver_is_reported_as_lost() {
     let directory = Directory::new("killed");
     let driver = Driver::start(directory.path(), &[]);
     let pid = driver.pid().to_string();
-    let client = connect_within(directory.path(), PATIENT).unwrap();
+    let client = connect_within(directory.path(), LONG_TIMEOUT).unwrap();
     let channel = "aeron:ipc?term-length=64k";
     let mut subscription = client.add_subscription(channel, 10).unwrap();
     let publication = client.add_publication(channel, 10).unwrap();
     wait_until("connected", || publication.offer(b"before").is_ok());
     driver.stop("KILL");
 
-    // Whoever was attached is told by whatever is called next.
+    // Every call on an attached client returns the loss of the driver.
     let lost = wait_lost(|| subscription.poll(|_, _| {}, 10));
     let Lost::DriverTimeout { age, timeout } = lost else {
         panic!("{lost:?}")
     };
-    assert!(age > timeout && timeout == PATIENT, "{lost:?}");
+    assert!(age > timeout && timeout == LONG_TIMEOUT, "{lost:?}");
     assert_says(
         &lost,
         &["3s", "aeron.driver.timeout", "killed", "connect again"],
@@ -85,12 +85,12 @@ fn a_driver_was_killed() {
         publication.offer(b"after"),
         Err(OfferError::DriverLost(lost))
     );
-    let refused = client.add_publication("aeron:ipc", 11).unwrap_err();
-    assert_eq!(refused, lost.into());
+    let rejected = client.add_publication("aeron:ipc", 11).unwrap_err();
+    assert_eq!(rejected, lost.into());
     assert_eq!(client.close_reason(), Some(CloseReason::Lost(lost)));
 
-    // Whoever comes later finds what is left of it.
-    let error = refuse(directory.path(), BRIEF);
+    // A new client reports the dead driver.
+    let error = connect_error(directory.path(), SHORT_TIMEOUT);
     assert!(
         matches!(error, ConnectError::DriverDied { .. }),
         "{error:?}"
@@ -109,11 +109,11 @@ fn a_driver_was_killed() {
         .env("AERON_DIR", directory.path())
         .env("AERON_DRIVER_TIMEOUT", "300"));
     stat.assert_code(1)
-        .assert_stderr("last sign of life")
+        .assert_stderr("last heartbeat")
         .assert_stderr(&pid)
         .assert_stderr("taran driver");
 
-    // For the next driver a heartbeat of just now may still be that of a living one; it says how to go on.
+    // The next driver cannot tell a recent heartbeat from that of a live driver; its error says how to proceed.
     let hasty = run(taran(&["driver"])
         .env("AERON_DIR", directory.path())
         .env("AERON_DRIVER_TIMEOUT", "3600000"));
@@ -130,22 +130,22 @@ fn a_driver_was_killed() {
     next.stop("TERM").assert_code(15).assert_silent();
 }
 
-/// Polls until the driver counts as lost.
+/// Polls until the driver is reported as lost.
 fn wait_lost(mut poll: impl FnMut() -> Result<usize, PollError>) -> Lost {
     let mut lost = None;
-    wait_until("the driver is given up", || match poll() {
+    wait_until("the loss of the driver", || match poll() {
         Ok(_) => false,
         Err(PollError::DriverLost(why)) => {
             lost = Some(why);
             true
         }
-        Err(PollError::Closed) => panic!("nobody closed it"),
+        Err(PollError::Closed) => panic!("the subscription was not closed"),
     });
     lost.unwrap()
 }
 
 #[test]
-fn a_driver_has_shut_down() {
+fn stopped_driver_is_reported_as_lost() {
     let directory = Directory::new("stopped");
     let driver = Driver::start(directory.path(), &[]);
     let client = connect(directory.path());
@@ -154,7 +154,7 @@ fn a_driver_has_shut_down() {
     let lost = wait_lost(|| subscription.poll(|_, _| {}, 10));
     assert_eq!(lost, Lost::DriverShutdown);
     assert_says(&lost, &["shut down", "start it again", "connect again"]);
-    let error = refuse(directory.path(), BRIEF);
+    let error = connect_error(directory.path(), SHORT_TIMEOUT);
     assert!(
         matches!(error, ConnectError::DriverStopped { .. }),
         "{error:?}"
@@ -171,12 +171,12 @@ fn a_driver_has_shut_down() {
 }
 
 #[test]
-fn a_driver_of_another_version() {
+fn cnc_of_another_version_is_rejected() {
     let directory = Directory::new("version");
     let (region, _cnc) = forge(directory.path(), i64::MAX);
     region.write(0, &Version::new(1, 2, 3).0.to_le_bytes());
     let cnc = directory.path().join("cnc.dat").display().to_string();
-    let error = refuse(directory.path(), BRIEF);
+    let error = connect_error(directory.path(), SHORT_TIMEOUT);
     assert!(matches!(error, ConnectError::Version { .. }), "{error:?}");
     assert_says(&error, &[&cnc, "1.2.3", "0.2.0", "Aeron 1.51"]);
     let driver = run(taran(&["driver"]).env("AERON_DIR", directory.path()));
@@ -199,10 +199,10 @@ fn a_driver_of_another_version() {
 }
 
 #[test]
-fn a_file_that_is_no_drivers() {
+fn invalid_cnc_file_is_rejected() {
     let directory = Directory::new("garbage");
     let cnc = directory.path().join("cnc.dat").display().to_string();
-    // In the order of the fields: a version, lengths of five sections, and so on.
+    // In the order of the header's fields: a version, the lengths of five sections, and so on.
     let contradictory = [&[0, 2, 0, 0], &[0xff; 200][..]].concat();
     type Expected = fn(&ConnectError) -> bool;
     let cases: [(&[u8], Expected, &str); 5] = [
@@ -235,14 +235,14 @@ fn a_file_that_is_no_drivers() {
     for (content, is_expected, remedy) in cases {
         std::fs::create_dir_all(directory.path()).unwrap();
         std::fs::write(&cnc, content).unwrap();
-        let error = refuse(directory.path(), BRIEF);
+        let error = connect_error(directory.path(), SHORT_TIMEOUT);
         assert!(is_expected(&error), "{error:?}");
         assert_says(&error, &[&cnc, remedy]);
     }
 }
 
 #[test]
-fn a_second_driver_harms_nobody() {
+fn second_driver_is_rejected_without_harm() {
     let directory = Directory::new("second");
     let first = Driver::start(directory.path(), &[]);
     let client = connect(directory.path());
@@ -269,7 +269,7 @@ fn a_second_driver_harms_nobody() {
 }
 
 #[test]
-fn drivers_that_start_at_once() {
+fn drivers_started_at_once_leave_one_running() {
     for _ in 0..5 {
         let directory = Directory::new("at-once");
         let mut starting: Vec<Process> = (0..3)
@@ -288,7 +288,7 @@ fn drivers_that_start_at_once() {
                 .assert_stderr("active media driver")
                 .assert_stderr(&text(&directory));
         }
-        // Its files are still there, and it serves.
+        // The files of the remaining driver exist, and it serves clients.
         let mut subscription = client.add_subscription("aeron:ipc", 10).unwrap();
         let publication = client.add_publication("aeron:ipc", 10).unwrap();
         wait_until("connected", || publication.offer(b"served").is_ok());

@@ -1,4 +1,4 @@
-//! Clients of a driver, addresses with a port, and waiting.
+//! Clients, socket addresses, and waiting.
 
 use std::net::SocketAddrV4;
 use std::path::Path;
@@ -9,14 +9,14 @@ use taran::{Client, ConnectError, Context};
 
 use crate::own_address::own_address;
 
-/// How long anything may take before a test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(60);
-const STEP: Duration = Duration::from_millis(1);
+/// Time limit for any operation of a test.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A client of the driver in `directory`.
+/// Connects a client to the driver in `directory`.
 #[track_caller]
 pub(crate) fn connect(directory: &Path) -> Client {
-    match connect_within(directory, PATIENCE) {
+    match connect_within(directory, TIMEOUT) {
         Ok(client) => client,
         Err(error) => panic!("{error}"),
     }
@@ -30,26 +30,26 @@ pub(crate) fn connect_within(directory: &Path, timeout: Duration) -> Result<Clie
         .connect()
 }
 
-/// Why there is no client, when `timeout` is all the time that a driver has to show itself.
+/// Returns the error of a client that cannot connect within `timeout`.
 #[track_caller]
-pub(crate) fn refuse(directory: &Path, timeout: Duration) -> ConnectError {
+pub(crate) fn connect_error(directory: &Path, timeout: Duration) -> ConnectError {
     match connect_within(directory, timeout) {
         Ok(_) => panic!("connected to {}", directory.display()),
         Err(error) => error,
     }
 }
 
-/// Waits until it is so.
+/// Waits until the condition is true.
 #[track_caller]
-pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        thread::sleep(STEP);
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "timed out waiting for: {what}");
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Waits until there is something.
+/// Waits until `get` returns a value.
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut get: impl FnMut() -> Option<T>) -> T {
     let mut got = None;
@@ -57,10 +57,10 @@ pub(crate) fn wait_for<T>(what: &str, mut get: impl FnMut() -> Option<T>) -> T {
         got = get();
         got.is_some()
     });
-    got.expect("waited until it was there")
+    got.expect("the wait has ended")
 }
 
-/// An address of its own with a port, below those that the system gives to sockets that name none.
+/// Returns an address that is unique to this test, with a port below the ephemeral port range.
 pub(crate) fn own_socket_address() -> SocketAddrV4 {
     const PORT: u16 = 9_458;
     SocketAddrV4::new(own_address(), PORT)

@@ -1,6 +1,8 @@
-//! The whole table of channels that are accepted or refused (docs/spec/uri-and-configuration.md §1.14, docs/uri-decisions.md), against a real driver.
+//! The complete table of accepted and rejected channels (docs/spec/uri-and-configuration.md §1.14,
+//! docs/uri-decisions.md), with a real driver.
 //!
-//! A refused line leaves nothing behind, so all of those share a driver; an accepted one, and those that need what others
+//! A rejected channel leaves no resources, so all of them share one driver. Accepted channels, and those that depend on
+//! earlier ones, get a driver of their own.
 //! have made, get one of their own.
 
 use taran::{
@@ -12,17 +14,17 @@ use taran_protocol::uri::vectors::{self, Vector};
 use crate::attach::{connect, wait_until};
 use crate::ports::free_port;
 use crate::process::{Directory, Driver};
-use crate::texts::{assert_refused, assert_says};
+use crate::texts::{assert_rejected, assert_says};
 
-/// What was added stays until it is dropped.
-#[expect(dead_code, reason = "kept, not used")]
+/// A registered resource, held until it is dropped.
+#[expect(dead_code, reason = "held, not used")]
 enum Added {
     Publication(Publication),
     Exclusive(ExclusivePublication),
     Subscription(Subscription),
 }
 
-/// A driver that starts quickly.
+/// Starts a driver with small buffers, so that startup is quick.
 fn driver(directory: &Directory) -> Driver {
     let options = [
         "aeron.counters.buffer.length=1m",
@@ -49,7 +51,7 @@ fn add(client: &Client, vector: &Vector, channel: &str) -> Result<Added, AddErro
 }
 
 fn check(vector: &Vector, channel: &str, result: Result<Added, AddError>) -> Option<Added> {
-    let refused = match result {
+    let rejected = match result {
         Ok(added) => {
             assert!(
                 vector.refused.is_none(),
@@ -57,15 +59,15 @@ fn check(vector: &Vector, channel: &str, result: Result<Added, AddError>) -> Opt
             );
             return Some(added);
         }
-        Err(AddError::Registration(refused)) => refused,
+        Err(AddError::Registration(rejected)) => rejected,
         Err(other) => panic!("{vector:?}: {other}"),
     };
-    check_refusal(vector, channel, &refused);
+    check_rejection(vector, channel, &rejected);
     None
 }
 
-fn check_refusal(vector: &Vector, channel: &str, refused: &RegistrationError) {
-    let RegistrationError { code, text, .. } = refused;
+fn check_rejection(vector: &Vector, channel: &str, rejected: &RegistrationError) {
+    let RegistrationError { code, text, .. } = rejected;
     assert!(
         text.contains(channel),
         "{vector:?}: {text} does not quote {channel}"
@@ -73,10 +75,10 @@ fn check_refusal(vector: &Vector, channel: &str, refused: &RegistrationError) {
     assert_eq!(Some(*code), vector.refused, "{vector:?}: {text}");
 }
 
-/// Lines that belong together: each begins with one that starts from nothing.
-fn sequences(is_wanted: fn(&Vector) -> bool) -> Vec<Vec<Vector>> {
+/// Returns the rows in sequences: a row that depends on its predecessor is in the same sequence.
+fn sequences(selects: fn(&Vector) -> bool) -> Vec<Vec<Vector>> {
     let mut sequences: Vec<Vec<Vector>> = Vec::new();
-    for vector in vectors::all().into_iter().filter(is_wanted) {
+    for vector in vectors::all().into_iter().filter(selects) {
         if vector.continues {
             sequences.last_mut().unwrap().push(vector);
         } else {
@@ -92,9 +94,9 @@ fn counters(client: &Client) -> usize {
     count
 }
 
-/// Runs the lines; those that start from nothing and leave nothing on one driver.
-fn run(name: &str, is_wanted: fn(&Vector) -> bool) {
-    let (refused, others): (Vec<_>, Vec<_>) = sequences(is_wanted).into_iter().partition(|lines| {
+/// Runs the selected rows. Independent rejected rows share one driver.
+fn run(name: &str, selects: fn(&Vector) -> bool) {
+    let (rejected, others): (Vec<_>, Vec<_>) = sequences(selects).into_iter().partition(|lines| {
         let first = &lines[0];
         lines.len() == 1 && first.refused.is_some()
     });
@@ -105,11 +107,11 @@ fn run(name: &str, is_wanted: fn(&Vector) -> bool) {
         .add_counter(1_000, b"", "the client is known")
         .unwrap();
     let before = counters(&client);
-    for vector in refused.iter().flatten() {
+    for vector in rejected.iter().flatten() {
         let channel = vector.channel(free_port(), 7);
         check(vector, &channel, add(&client, vector, &channel));
     }
-    wait_until("nothing is left of what was refused", || {
+    wait_until("the resources of rejected channels are released", || {
         counters(&client) == before
     });
     drop(first_counter);
@@ -131,23 +133,23 @@ fn run(name: &str, is_wanted: fn(&Vector) -> bool) {
 }
 
 #[test]
-fn publications() {
+fn channel_table_of_publications_holds() {
     run("table-publications", |vector| {
         vector.role == Role::Publication
     });
 }
 
 #[test]
-fn subscriptions() {
+fn channel_table_of_subscriptions_holds() {
     run("table-subscriptions", |vector| {
         vector.role == Role::Subscription
     });
 }
 
-/// Of a publication under manual control.
+/// Send destinations_without_manual_control_are_rejected of a publication with manual control.
 #[test]
-fn destinations_to_send_to() {
-    let directory = Directory::new("table-send-destinations");
+fn channel_table_of_send_destinations_holds() {
+    let directory = Directory::new("table-send-destinations_without_manual_control_are_rejected");
     let driver = driver(&directory);
     let client = connect(directory.path());
     let manual = "aeron:udp?control-mode=manual";
@@ -159,9 +161,9 @@ fn destinations_to_send_to() {
         let channel = vector.channel(free_port(), 7);
         match (publication.add_destination(&channel), vector.refused) {
             (Ok(_), None) => {}
-            (Err(AddError::Registration(refused)), Some(code)) => {
-                assert_eq!(refused.code, code, "{vector:?}: {}", refused.text);
-                assert!(refused.text.contains(&channel), "{}", refused.text);
+            (Err(AddError::Registration(rejected)), Some(code)) => {
+                assert_eq!(rejected.code, code, "{vector:?}: {}", rejected.text);
+                assert!(rejected.text.contains(&channel), "{}", rejected.text);
             }
             (result, _) => panic!("{vector:?}: {result:?}"),
         }
@@ -169,10 +171,10 @@ fn destinations_to_send_to() {
     driver.stop("TERM").assert_code(15).assert_silent();
 }
 
-/// Destinations need `control-mode=manual`: without, they are refused, and the text says why.
+/// Destinations require `control-mode=manual`; the error text says so.
 #[test]
-fn destinations() {
-    let directory = Directory::new("table-destinations");
+fn destinations_without_manual_control_are_rejected() {
+    let directory = Directory::new("table-destinations_without_manual_control_are_rejected");
     let driver = driver(&directory);
     let client = connect(directory.path());
     let own = format!("aeron:udp?endpoint=localhost:{}", free_port());
@@ -185,27 +187,27 @@ fn destinations() {
         match vector.role {
             Role::SendDestination => {
                 let added = publication.add_destination(&channel);
-                // What is no destination at all may be told first.
+                // For an invalid destination, another error may be reported first.
                 if vector.refused.is_none() {
-                    assert_refused(added, ErrorCode::GenericError, &says);
+                    assert_rejected(added, ErrorCode::GenericError, &says);
                 } else {
                     assert!(added.is_err(), "{vector:?}");
                 }
             }
             Role::ReceiveDestination if vector.refused.is_none() => {
                 let added = plain.add_destination(&channel);
-                assert_refused(added, ErrorCode::InvalidChannel, &says);
+                assert_rejected(added, ErrorCode::InvalidChannel, &says);
                 let subscription = client.add_subscription(manual, 10).unwrap();
                 subscription.add_destination(&channel).unwrap();
                 subscription.remove_destination(&channel).unwrap();
             }
             Role::ReceiveDestination => {
                 let subscription = client.add_subscription(manual, 10).unwrap();
-                let refused = subscription.add_destination(&channel).unwrap_err();
-                let AddError::Registration(refused) = refused else {
-                    panic!("{vector:?}: {refused}");
+                let rejected = subscription.add_destination(&channel).unwrap_err();
+                let AddError::Registration(rejected) = rejected else {
+                    panic!("{vector:?}: {rejected}");
                 };
-                assert_eq!(Some(refused.code), vector.refused, "{vector:?}: {refused}");
+                assert_eq!(Some(rejected.code), vector.refused, "{vector:?}: {rejected}");
             }
             Role::Publication | Role::Subscription => {}
         }
@@ -213,20 +215,20 @@ fn destinations() {
     driver.stop("TERM").assert_code(15).assert_silent();
 }
 
-/// What no driver would take never reaches it.
+/// A channel that exceeds the limit of the command is rejected by the client.
 #[test]
-fn a_channel_that_is_too_long() {
+fn too_long_channel_is_rejected_by_the_client() {
     let directory = Directory::new("too-long-a-channel");
     let driver = driver(&directory);
     let client = connect(directory.path());
     let long = |length: usize| format!("aeron:ipc?alias={}", "x".repeat(length - 16));
     for length in [4_096, 1_000_000] {
-        let refused = client.add_publication(long(length), 10).unwrap_err();
+        let rejected = client.add_publication(long(length), 10).unwrap_err();
         assert!(
-            matches!(refused, AddError::TooLong { max: 4_095, .. }),
-            "{refused:?}"
+            matches!(rejected, AddError::TooLong { max: 4_095, .. }),
+            "{rejected:?}"
         );
-        assert_says(&refused, &["channel", &length.to_string(), "at most 4095"]);
+        assert_says(&rejected, &["channel", &length.to_string(), "at most 4095"]);
     }
     let publication = client.add_publication(long(4_095), 10).unwrap();
     assert_eq!(publication.channel().len(), 4_095);

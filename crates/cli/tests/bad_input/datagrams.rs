@@ -1,4 +1,5 @@
-//! Truncated and garbage datagrams raise counter 14 and nothing else; the streams they pretend to belong to go on.
+//! Truncated and malformed datagrams increment the invalid-packets counter (14) and have no other effect; the streams
+//! that they name continue.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -13,8 +14,8 @@ use crate::garbage::Stream;
 use crate::own_address::own_address;
 use crate::process::{Directory, Driver, run, taran};
 
-/// They move by themselves, or count every byte that comes in.
-const RESTLESS: [SystemCounter; 15] = [
+/// Counters that change by themselves, or with every received byte.
+const VOLATILE: [SystemCounter; 15] = [
     SystemCounter::BytesSent,
     SystemCounter::BytesReceived,
     SystemCounter::HeartbeatsSent,
@@ -32,10 +33,10 @@ const RESTLESS: [SystemCounter; 15] = [
     SystemCounter::NameResolverTimeThresholdExceeded,
 ];
 
-/// How many datagrams are under way at once: a few fit every socket buffer.
+/// Number of datagrams in flight; small enough for any socket buffer.
 const BATCH: usize = 16;
 
-/// What must not change.
+/// State that must not change.
 #[derive(Debug, PartialEq, Eq)]
 struct Snapshot {
     system: BTreeMap<&'static str, i64>,
@@ -47,13 +48,13 @@ impl Snapshot {
         let counters = client.counters();
         let system = SystemCounter::ALL
             .into_iter()
-            .filter(|counter| !RESTLESS.contains(counter) && !besides.contains(counter))
+            .filter(|counter| !VOLATILE.contains(counter) && !besides.contains(counter))
             .map(|counter| (counter.base_label(), counters.value(counter.id()).unwrap()))
             .collect();
         let mut others = Vec::new();
         counters.for_each(|meta| {
             let label = meta.label.to_string();
-            // A client tells its name when it gets to it.
+            // The label of a client's heartbeat counter gains the client's name later.
             let (label, _) = label.split_once(" name=").unwrap_or((&label, ""));
             others.push((meta.type_id, label.to_owned()));
         });
@@ -68,8 +69,8 @@ fn invalid(client: &Client) -> i64 {
         .unwrap()
 }
 
-/// Sends them, and waits until each has raised the counter by one.
-fn raise(client: &Client, garbage: &[Vec<u8>], send: impl Fn(&[u8])) {
+/// Sends the datagrams, and waits until each has incremented the counter by one.
+fn send_invalid(client: &Client, garbage: &[Vec<u8>], send: impl Fn(&[u8])) {
     let mut expected = invalid(client);
     for batch in garbage.chunks(BATCH) {
         batch.iter().for_each(|datagram| send(datagram));
@@ -81,7 +82,7 @@ fn raise(client: &Client, garbage: &[Vec<u8>], send: impl Fn(&[u8])) {
     }
 }
 
-/// Random bytes that cannot be taken for a frame of the present version.
+/// Returns random datagrams whose version is not that of a valid frame.
 fn noise() -> Vec<Vec<u8>> {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = move || {
@@ -117,7 +118,7 @@ fn assert_no_errors(directory: &Directory) {
 }
 
 #[test]
-fn at_the_port_of_a_subscription() {
+fn malformed_datagrams_at_a_subscription_are_only_counted() {
     let directory = Directory::new("garbage-received");
     let driver = Driver::start(directory.path(), &[]);
     let client = connect(directory.path());
@@ -128,10 +129,10 @@ fn at_the_port_of_a_subscription() {
     wait_until("offered", || publication.offer(b"before").is_ok());
     wait_until("received", || subscription.poll(|_, _| {}, 1) == Ok(1));
 
-    let stranger = UdpSocket::bind((own_address(), 0)).unwrap();
+    let attacker = UdpSocket::bind((own_address(), 0)).unwrap();
     let stream = stream_of(&publication);
     let garbage = [
-        stream.anywhere(),
+        stream.invalid_anywhere(),
         stream.data_garbage(),
         stream.setups_before_the_start(),
         noise(),
@@ -139,14 +140,14 @@ fn at_the_port_of_a_subscription() {
     .concat();
     let besides = [SystemCounter::StatusMessagesReceived];
     let before = Snapshot::of(&client, &besides);
-    raise(&client, &garbage, |datagram| {
-        stranger.send_to(datagram, endpoint).unwrap();
+    send_invalid(&client, &garbage, |datagram| {
+        attacker.send_to(datagram, endpoint).unwrap();
     });
     assert_eq!(Snapshot::of(&client, &besides), before);
     assert_eq!(subscription.image_count(), 1);
     assert_no_errors(&directory);
 
-    // The stream goes on, and nothing of it was touched.
+    // The stream continues, and its data is intact.
     for number in 0..100_u32 {
         let message = number.to_le_bytes();
         wait_until("offered", || publication.offer(&message).is_ok());
@@ -158,14 +159,14 @@ fn at_the_port_of_a_subscription() {
 }
 
 #[test]
-fn at_the_socket_of_a_publication() {
-    // Connected to its receiver, it hears that one only; else everybody.
+fn malformed_datagrams_at_a_publication_are_only_counted() {
+    // A connected socket receives only from its peer, an unconnected one from everywhere.
     for connect_sockets in ["true", "false"] {
         let directory = Directory::new("garbage-sent");
         let option = format!("aeron.driver.connect={connect_sockets}");
         let driver = Driver::start(directory.path(), &[&option]);
         let client = connect(directory.path());
-        // The receiver is this test.
+        // The test is the receiver.
         let receiver = UdpSocket::bind(own_socket_address()).unwrap();
         receiver.set_nonblocking(true).unwrap();
         let endpoint = receiver.local_addr().unwrap();
@@ -175,15 +176,15 @@ fn at_the_socket_of_a_publication() {
         let sender = wait_for("a SETUP", || {
             received(&receiver, |frame| matches!(frame, Frame::Setup(_)))
         });
-        let said = Cell::new(0);
-        let say = |message: StatusMessage| {
+        let sent = Cell::new(0);
+        let send_status = |message: StatusMessage| {
             receiver.send_to(message.as_bytes(), sender).unwrap();
-            said.set(said.get() + 1);
+            sent.set(sent.get() + 1);
         };
         let mut position = 0;
         let mut offer = |message: &[u8]| {
             wait_until("offered", || {
-                say(stream.status(position, 4_096, 0));
+                send_status(stream.status(position, 4_096, 0));
                 publication.offer(message).is_ok()
             });
             wait_for("sent", || {
@@ -196,29 +197,29 @@ fn at_the_socket_of_a_publication() {
         };
         offer(b"before");
 
-        let heard = || {
+        let received_count = || {
             let counter = SystemCounter::StatusMessagesReceived.id();
             client.counters().value(counter)
         };
-        wait_until("all status messages are taken", || {
-            heard() == Some(said.get())
+        wait_until("all status messages are processed", || {
+            received_count() == Some(sent.get())
         });
 
-        let garbage = [stream.anywhere(), stream.feedback_garbage(), noise()].concat();
-        // A NAK counts as one before it is looked at, as with the official drivers.
+        let garbage = [stream.invalid_anywhere(), stream.feedback_garbage(), noise()].concat();
+        // A NAK is counted before it is validated, as in the official drivers.
         let besides = [SystemCounter::NaksReceived];
         let naks = || client.counters().value(SystemCounter::NaksReceived.id());
         let mut expected_naks = naks().unwrap();
         let naks_in_garbage = stream.bad_naks() as i64;
         let before = Snapshot::of(&client, &besides);
-        raise(&client, &garbage, |datagram| {
+        send_invalid(&client, &garbage, |datagram| {
             receiver.send_to(datagram, sender).unwrap();
         });
         expected_naks += naks_in_garbage;
         if connect_sockets == "false" {
-            let stranger = UdpSocket::bind((own_address(), 0)).unwrap();
-            raise(&client, &garbage, |datagram| {
-                stranger.send_to(datagram, sender).unwrap();
+            let attacker = UdpSocket::bind((own_address(), 0)).unwrap();
+            send_invalid(&client, &garbage, |datagram| {
+                attacker.send_to(datagram, sender).unwrap();
             });
             expected_naks += naks_in_garbage;
         }
@@ -232,12 +233,12 @@ fn at_the_socket_of_a_publication() {
     }
 }
 
-/// Where the next frame of the kind looked for came from; others are passed over.
-fn received(socket: &UdpSocket, is_it: impl Fn(&Frame<'_>) -> bool) -> Option<SocketAddr> {
+/// Returns the source of the next frame that matches; other frames are discarded.
+fn received(socket: &UdpSocket, matches: impl Fn(&Frame<'_>) -> bool) -> Option<SocketAddr> {
     let mut buffer = [0; 65_536];
     while let Ok((length, source)) = socket.recv_from(&mut buffer) {
         if let Ok(frame) = Frame::parse(&buffer[..length])
-            && is_it(&frame)
+            && matches(&frame)
         {
             return Some(source);
         }

@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use taran::ConnectError;
 
-use crate::attach::refuse;
+use crate::attach::connect_error;
 use crate::mounts::{in_own_mounts, mount_memory, run as system};
 use crate::own_namespaces::skipped;
 use crate::process::{Directory, Driver, run, taran};
 use crate::texts::assert_says;
 
-const BRIEF: Duration = Duration::from_millis(100);
-/// The user nobody.
+const SHORT_TIMEOUT: Duration = Duration::from_millis(100);
+/// Id of the user `nobody`.
 const NOBODY: u32 = 65_534;
 
-/// A driver does not start in `directory`, and says this.
+/// Checks that no driver starts in `directory`, and the text of its error.
 #[track_caller]
 fn assert_no_driver(directory: &Path, says: &[&str]) {
     let outcome = run(taran(&["driver"]).env("AERON_DIR", directory));
@@ -28,13 +28,13 @@ fn assert_no_driver(directory: &Path, says: &[&str]) {
 }
 
 #[test]
-fn a_path_that_leads_through_a_file() {
+fn path_through_a_file_is_rejected() {
     let directory = Directory::new("through-a-file");
     let file = directory.file("file", "");
     for path in [file.clone(), file.join("driver")] {
         let name = path.display().to_string();
         assert_no_driver(&path, &[&name, "aeron.dir must name a directory"]);
-        let error = refuse(&path, BRIEF);
+        let error = connect_error(&path, SHORT_TIMEOUT);
         assert!(
             matches!(error, ConnectError::NotReadable { .. }),
             "{error:?}"
@@ -55,8 +55,8 @@ fn a_path_that_leads_through_a_file() {
 }
 
 #[test]
-fn a_file_system_that_is_read_only() {
-    in_own_mounts("directories::a_file_system_that_is_read_only", || {
+fn read_only_file_system_is_rejected() {
+    in_own_mounts("directories::read_only_file_system_is_rejected", || {
         mount_memory("/dev/shm", "size=1m");
         std::fs::create_dir("/dev/shm/old").unwrap();
         std::fs::write("/dev/shm/old/cnc.dat", [0; 4096]).unwrap();
@@ -79,11 +79,11 @@ fn a_file_system_that_is_read_only() {
 }
 
 #[test]
-fn a_directory_of_another_user() {
-    if !can_be_nobody() {
+fn directory_of_another_user_is_rejected() {
+    if !can_run_as_nobody() {
         skipped(
-            "directories::a_directory_of_another_user",
-            "only root can be somebody else, and nobody must be able to run taran",
+            "directories::directory_of_another_user_is_rejected",
+            "requires root, and the user nobody must be able to run taran",
         );
         return;
     };
@@ -110,7 +110,7 @@ fn a_directory_of_another_user() {
     let outcome = run(command.env("AERON_DIR", directory.path()).uid(NOBODY));
     outcome.assert_code(1);
     assert_says(&outcome.stderr, &[&name, "permission denied", "aeron.dir"]);
-    // A client as nobody: the benchmark is one.
+    // A client as the user nobody: the benchmark.
     let mut command = taran(&["bench", "echo", "--aeron-dir", &name, "--duration", "1s"]);
     command
         .args(["--output", "/dev/null"])
@@ -125,7 +125,7 @@ fn a_directory_of_another_user() {
     driver.stop("TERM").assert_code(15).assert_silent();
 }
 
-fn can_be_nobody() -> bool {
+fn can_run_as_nobody() -> bool {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     let mut version = taran(&["version"]);
     is_root

@@ -1,4 +1,4 @@
-//! A flood at one port: streams on other ports, and the honest ones on the same, go on.
+//! Datagram floods at one port do not stop streams on other ports, nor valid ones on the same port.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use crate::attach::{connect, own_socket_address, wait_until};
 use crate::own_address::own_address;
 use crate::process::{Directory, Driver};
 
-/// Messages that have to get through while the flood lasts, of each stream.
+/// Messages that each stream has to deliver during the flood.
 const MESSAGES: u32 = 500;
 
-/// The driver may find so many datagrams invalid, which are one in seven of the flood, from one message to the next of a
-/// stream on other ports. However slow the machine is: what it does not handle does not count.
-const PATIENCE_ELSEWHERE: i64 = 20_000;
+/// Maximum number of datagrams rejected as invalid (one in seven of the flood) between two messages of a stream on
+/// other ports. Counting processed datagrams makes the limit independent of the machine's speed.
+const LIMIT_ELSEWHERE: i64 = 20_000;
 
-/// The same for the stream at the flooded ports. The system throws away what a full socket does not hold, messages and the
-/// heartbeats that tell of their loss ten times a second alike, so that some tries may be needed.
-const PATIENCE_AT_FLOOD: i64 = 200_000;
+/// The same for the stream at the flooded ports. When the socket buffer is full, the kernel drops messages and the
+/// heartbeats (ten per second) that reveal their loss, so several retransmissions may be needed.
+const LIMIT_AT_FLOOD: i64 = 200_000;
 
-/// A flood of fewer datagrams is none.
-const FLOOD: u64 = 2_000;
+/// Datagrams sent before the test counts as flooded.
+const MIN_FLOOD: u64 = 2_000;
 
-/// What is sent to a port in one turn; never the same again, so that nothing is known from the turn before. Sessions and
-/// receivers are new, terms are further and further away.
-fn flood_of(session_id: i32, term_id: i32, turn: i32) -> [Vec<u8>; 7] {
+/// Returns the datagrams of one round of the flood. They differ between rounds: session and receiver ids are new, term
+/// ids increase.
+fn flood_of(session_id: i32, term_id: i32, round: i32) -> [Vec<u8>; 7] {
     let stream_id = 10;
-    let stranger = session_id.wrapping_add(turn.wrapping_mul(0x9E37_79B1_u32.cast_signed()));
-    let far = term_id.wrapping_add(1_000).wrapping_add(turn);
-    // Every other time what was sent is asked for, in vain or not.
-    let wanted = if turn % 2 == 0 { term_id } else { far };
+    let other_session = session_id.wrapping_add(round.wrapping_mul(0x9E37_79B1_u32.cast_signed()));
+    let far = term_id.wrapping_add(1_000).wrapping_add(round);
+    // Every other NAK requests data that was sent.
+    let nak_term = if round % 2 == 0 { term_id } else { far };
     let status = StatusMessage {
         header: StatusMessage::header(0),
         session_id: session_id.into(),
@@ -42,13 +42,13 @@ fn flood_of(session_id: i32, term_id: i32, turn: i32) -> [Vec<u8>; 7] {
         consumption_term_id: term_id.into(),
         consumption_term_offset: 0.into(),
         receiver_window: 0.into(),
-        receiver_id: (4_711 + i64::from(turn)).into(),
+        receiver_id: (4_711 + i64::from(round)).into(),
     };
     let nak = Nak {
         header: Nak::header(),
         session_id: session_id.into(),
         stream_id: stream_id.into(),
-        term_id: wanted.into(),
+        term_id: nak_term.into(),
         term_offset: 0.into(),
         length: 65_536.into(),
     };
@@ -56,14 +56,14 @@ fn flood_of(session_id: i32, term_id: i32, turn: i32) -> [Vec<u8>; 7] {
         header: Rttm::header(Rttm::REPLY),
         session_id: session_id.into(),
         stream_id: stream_id.into(),
-        echo_timestamp: i64::from(turn).into(),
+        echo_timestamp: i64::from(round).into(),
         reception_delta: 0.into(),
-        receiver_id: i64::from(turn).into(),
+        receiver_id: i64::from(round).into(),
     };
     let setup = Setup {
         header: Setup::header(0),
         term_offset: 0.into(),
-        session_id: stranger.into(),
+        session_id: other_session.into(),
         stream_id: (stream_id + 1).into(),
         initial_term_id: 1.into(),
         active_term_id: 1.into(),
@@ -78,23 +78,23 @@ fn flood_of(session_id: i32, term_id: i32, turn: i32) -> [Vec<u8>; 7] {
         rttm.as_bytes().to_vec(),
         setup.as_bytes().to_vec(),
         heartbeat(session_id).as_bytes().to_vec(),
-        heartbeat(stranger).as_bytes().to_vec(),
+        heartbeat(other_session).as_bytes().to_vec(),
         vec![0xFF; 1_400],
     ]
 }
 
-/// Carries messages, each of which has to be the next one. The most datagrams that were `invalid` from one to the next.
-fn carry(
+/// Sends messages and checks that they arrive in order. Returns the maximum increase of `invalid` between two messages.
+fn exchange(
     publication: &Publication,
     subscription: &mut Subscription,
-    patience: i64,
+    limit: i64,
     invalid: impl Fn() -> i64,
 ) -> i64 {
     let (mut written, mut read) = (0_u32, 0_u32);
-    let (mut last, mut most) = (invalid(), 0);
+    let (mut last, mut max) = (invalid(), 0);
     while read < MESSAGES {
         let before = (read, invalid());
-        wait_until("a message, or more of the flood, is there", || {
+        wait_until("a message, or more of the flood", || {
             if written < MESSAGES && publication.offer(&written.to_le_bytes()).is_ok() {
                 written += 1;
             }
@@ -109,19 +109,19 @@ fn carry(
             (read, invalid()) != before
         });
         let since = invalid() - last;
-        assert!(since < patience, "message {read} of {written}: {since}");
-        most = most.max(since);
+        assert!(since < limit, "message {read} of {written}: {since}");
+        max = max.max(since);
         if read > before.0 {
             last = invalid();
         }
     }
-    most
+    max
 }
 
 #[test]
-fn at_the_ports_of_one_stream_stop_neither_it_nor_others() {
+fn flooded_ports_do_not_stop_any_stream() {
     let directory = Directory::new("floods");
-    // Open to everybody.
+    // Unconnected sockets receive from everywhere.
     let options = ["aeron.driver.connect=false", "aeron.threading.mode=SHARED"];
     let driver = Driver::start(directory.path(), &options);
     let client = connect(directory.path());
@@ -146,17 +146,17 @@ fn at_the_ports_of_one_stream_stop_neither_it_nor_others() {
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicU64::new(0)),
     );
-    let stranger = {
+    let attacker = {
         let (is_over, sent) = (Arc::clone(&is_over), Arc::clone(&sent));
         let socket = UdpSocket::bind((own_address(), 0)).unwrap();
         thread::spawn(move || {
-            for turn in 1.. {
+            for round in 1.. {
                 if is_over.load(Ordering::Relaxed) {
                     return;
                 }
-                for datagram in flood_of(session_id, term_id, turn) {
+                for datagram in flood_of(session_id, term_id, round) {
                     for port in ports {
-                        // What the system does not take is not sent.
+                        // Datagrams that the kernel rejects are not counted.
                         if socket.send_to(&datagram, port).is_ok() {
                             sent.fetch_add(1, Ordering::Relaxed);
                         }
@@ -165,25 +165,25 @@ fn at_the_ports_of_one_stream_stop_neither_it_nor_others() {
             }
         })
     };
-    wait_until("the flood is there", || {
-        sent.load(Ordering::Relaxed) > FLOOD
+    wait_until("the flood", || {
+        sent.load(Ordering::Relaxed) > MIN_FLOOD
     });
     let invalid = || {
         let value = client.counters().value(SystemCounter::InvalidPackets.id());
         value.unwrap()
     };
-    for ((publication, subscription), patience) in [
-        (&mut elsewhere, PATIENCE_ELSEWHERE),
-        (&mut at_flood, PATIENCE_AT_FLOOD),
+    for ((publication, subscription), limit) in [
+        (&mut elsewhere, LIMIT_ELSEWHERE),
+        (&mut at_flood, LIMIT_AT_FLOOD),
     ] {
-        let most = carry(publication, subscription, patience, invalid);
-        println!("at most {most} invalid datagrams from one message to the next");
+        let max = exchange(publication, subscription, limit, invalid);
+        println!("at most {max} invalid datagrams from one message to the next");
     }
     is_over.store(true, Ordering::Relaxed);
-    stranger.join().unwrap();
+    attacker.join().unwrap();
     assert!(
         invalid() > 100,
-        "{} invalid datagrams: they went elsewhere",
+        "{} invalid datagrams: the flood did not reach the driver",
         invalid()
     );
     driver.stop("TERM").assert_code(15).assert_silent();

@@ -1,11 +1,11 @@
-//! Datagrams that no driver sends: cut off, of other versions and types, with lengths, offsets and fields that cannot be.
+//! Malformed datagrams: truncated, of other versions and types, with invalid lengths, offsets and fields.
 
 use taran_protocol::frame::{
     DataHeader, ERROR_FRAME_LENGTH_MAX, ErrorFrame, FrameHeader, FrameType, IntoBytes, Nak,
     ResponseSetup, Rttm, Setup, StatusMessage,
 };
 
-/// The stream that the garbage pretends to belong to.
+/// The stream that the datagrams claim to belong to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     pub(crate) session_id: i32,
@@ -18,8 +18,8 @@ const TYPES: [u16; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 11];
 const UNKNOWN_TYPES: [u16; 9] = [8, 9, 10, 12, 0x7f, 0xff, 0x100, 0x8001, 0xffff];
 
 impl Stream {
-    /// Garbage on every socket, whoever listens there.
-    pub(crate) fn anywhere(&self) -> Vec<Vec<u8>> {
+    /// Returns datagrams that every socket has to reject.
+    pub(crate) fn invalid_anywhere(&self) -> Vec<Vec<u8>> {
         let mut all = vec![Vec::new()];
         all.extend((1..32).map(|length| vec![0; length]));
         all.extend((1..100).map(|length| vec![0xff; length]));
@@ -36,7 +36,7 @@ impl Stream {
             }
         }
         for kind in TYPES {
-            // A header and no more.
+            // Only a frame header.
             all.push(FrameHeader::new(8, 0, FrameType(kind)).as_bytes().to_vec());
             all.push(
                 FrameHeader::new(0, 0xff, FrameType(kind))
@@ -64,17 +64,17 @@ impl Stream {
         all
     }
 
-    /// Data that does not fit the log of the stream.
+    /// Returns data frames that do not fit the log of the stream.
     pub(crate) fn data_garbage(&self) -> Vec<Vec<u8>> {
         let good = self.data(0, &[64]);
         let mut all = Vec::new();
         for offset in [1, 8, 31, 33, -1, -32, i32::MIN, i32::MAX, self.term_length] {
             all.push(changed(&good, 8, &offset.to_le_bytes()));
-            // A heartbeat there.
+            // A heartbeat at the same offset.
             let at = changed(&good, 8, &offset.to_le_bytes());
             all.push(changed(&at[..32], 0, &[0; 4]));
         }
-        // Over the end of the term, and lengths that lie.
+        // Beyond the end of the term, and inconsistent lengths.
         all.push(self.data(self.term_length - 32, &[64]));
         for length in [1, 31, 33, 65, 96, 65_536, self.term_length + 32, i32::MAX] {
             let mut lying = changed(&good, 0, &length.to_le_bytes());
@@ -83,7 +83,7 @@ impl Stream {
             }
             all.push(lying);
         }
-        // Cut off, trailing bytes, and second frames that do not follow on.
+        // Truncated, with trailing bytes, and with second frames that are not contiguous.
         let two = self.data(0, &[64, 64]);
         all.push(two[..96].to_vec());
         all.push([&good[..], &[0; 32]].concat());
@@ -102,7 +102,7 @@ impl Stream {
         all
     }
 
-    /// What receivers do not say.
+    /// Returns invalid status messages and NAKs.
     pub(crate) fn feedback_garbage(&self) -> Vec<Vec<u8>> {
         let status = self.status(0, 4_096, 0).as_bytes().to_vec();
         let nak = self.nak(0, 64).as_bytes().to_vec();
@@ -131,7 +131,8 @@ impl Stream {
         all
     }
 
-    /// How many datagrams of [`feedback_garbage`](Self::feedback_garbage) are whole NAKs that ask for what is not there.
+    /// Returns the number of datagrams of [`feedback_garbage`](Self::feedback_garbage) that are complete NAKs with an
+    /// invalid range.
     pub(crate) fn bad_naks(&self) -> usize {
         let whole = size_of::<Nak>();
         let kind = self.nak(0, 64).as_bytes()[6..8].to_vec();
@@ -142,7 +143,7 @@ impl Stream {
         naks.count()
     }
 
-    /// What a receiver says.
+    /// Returns a valid status message.
     pub(crate) fn status(&self, offset: i32, window: i32, flags: u8) -> StatusMessage {
         StatusMessage {
             header: StatusMessage::header(flags),
@@ -180,7 +181,7 @@ impl Stream {
         }
     }
 
-    /// Streams that cannot be: of the session there is, and of one that there is not.
+    /// Returns invalid SETUPs, for the existing session and for another one.
     fn setups(&self) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for session_id in [self.session_id, self.session_id ^ 1] {
@@ -219,7 +220,7 @@ impl Stream {
         all
     }
 
-    /// A stream whose present term lies before its first: told by whoever knows terms, the receive side.
+    /// Returns SETUPs whose active term precedes the initial one. Only the receive side can detect this.
     pub(crate) fn setups_before_the_start(&self) -> Vec<Vec<u8>> {
         [1, 2, i32::MAX]
             .into_iter()
@@ -239,7 +240,7 @@ impl Stream {
         ErrorFrame::write(&mut buffer, session_id, stream_id, 4_711, None, 13, b"no").to_vec()
     }
 
-    /// Frames of these lengths, one behind the other.
+    /// Returns a datagram with frames of these lengths.
     fn data(&self, offset: i32, lengths: &[i32]) -> Vec<u8> {
         let mut datagram = Vec::new();
         for length in lengths {
@@ -259,7 +260,7 @@ impl Stream {
         datagram
     }
 
-    /// Well-formed frames of all types but data.
+    /// Returns well-formed frames of all types except data.
     fn control(&self) -> Vec<Vec<u8>> {
         let (session_id, stream_id) = (self.session_id.into(), self.stream_id.into());
         let rttm = Rttm {
@@ -293,7 +294,7 @@ impl Stream {
     }
 }
 
-/// With other bytes at an offset.
+/// Returns a copy of the datagram with other bytes at an offset.
 fn changed(datagram: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut changed = datagram.to_vec();
     changed[at..at + bytes.len()].copy_from_slice(bytes);

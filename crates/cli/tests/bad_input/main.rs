@@ -1,8 +1,8 @@
-//! What can be wrong, from the chair of whoever has to find out what it is: the driver is not there, the directory is not
-//! right, memory is short, a channel cannot be, a port is taken, a peer sends garbage. Each gets a typed error with a text
-//! that names the thing, its value, the value that is needed and what to do. Real drivers, real clients, real files.
+//! Errors from a user's point of view: absent drivers, unusable directories, lack of memory, invalid channels, occupied
+//! ports, malformed datagrams. Each yields a typed error whose text names the object, its value, the required value and
+//! the remedy. The tests use real drivers, clients and files.
 
-#![expect(clippy::unwrap_used, reason = "a test says by a panic what went wrong")]
+#![expect(clippy::unwrap_used, reason = "tests report failures by panics")]
 
 #[allow(dead_code, reason = "shared with the tests of the command")]
 #[path = "../command/process.rs"]

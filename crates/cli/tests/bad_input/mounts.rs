@@ -1,15 +1,15 @@
-//! Tests that need file systems of their own run in a mount namespace, where nobody else sees what they mount.
+//! Mount namespaces for tests that need their own file systems; other processes do not see their mounts.
 
 use std::process::{Command, Stdio};
 
 use crate::own_namespaces::{Flags, inside};
 
-/// Runs the body of a test where it may mount what it likes; see [`inside`]. `test` is the path of the test.
+/// Runs the body of a test in its own mount namespace; see [`inside`]. `test` is the path of the test.
 pub(crate) fn in_own_mounts(test: &str, body: impl FnOnce()) {
-    inside(test, ways_in, body);
+    inside(test, unshare_flags, body);
 }
 
-/// Mounts memory of this size (as mount has it: `64m`) over a directory.
+/// Mounts a tmpfs over a directory, with options as for `mount`, such as `size=64m`.
 pub(crate) fn mount_memory(directory: &str, options: &str) {
     let options = format!("mode=777,{options}");
     run(&["mount", "-t", "tmpfs", "-o", &options, "tmpfs", directory]);
@@ -24,9 +24,9 @@ pub(crate) fn run(command: &[&str]) {
     assert!(output.status.success(), "{command:?}: {output:?}");
 }
 
-/// How to come to mounts of one's own: as root simply so, else as root of a user namespace.
-fn ways_in() -> Result<Flags, String> {
-    let ways: [Flags; 2] = [&["-m"], &["-r", "-m"]];
+/// Returns the `unshare` flags for a mount namespace: directly as root, otherwise within a user namespace.
+fn unshare_flags() -> Result<Flags, String> {
+    let candidates: [Flags; 2] = [&["-m"], &["-r", "-m"]];
     let works = |flags: &Flags| {
         Command::new("unshare")
             .args(*flags)
@@ -35,6 +35,6 @@ fn ways_in() -> Result<Flags, String> {
             .status()
             .is_ok_and(|status| status.success())
     };
-    let found = ways.into_iter().find(works);
+    let found = candidates.into_iter().find(works);
     found.ok_or_else(|| "mount namespaces cannot be made here (unshare -m)".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Host names that nobody knows, or that take their time.
+//! Unknown host names and slow name resolution.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -12,10 +12,10 @@ use crate::mounts::{in_own_mounts, run};
 use crate::own_address::own_address;
 use crate::own_namespaces::skipped;
 use crate::process::{Directory, Driver};
-use crate::texts::{assert_refused, refusal};
+use crate::texts::{assert_rejected, rejection};
 
 #[test]
-fn an_unknown_host() {
+fn unknown_host_is_rejected() {
     let directory = Directory::new("unknown-host");
     let driver = Driver::start(directory.path(), &[]);
     let client = connect(directory.path());
@@ -27,24 +27,24 @@ fn an_unknown_host() {
         "nosuch.invalid",
         "getent hosts nosuch.invalid",
     ];
-    assert_refused(
+    assert_rejected(
         client.add_publication(channel, 10),
         ErrorCode::UnknownHost,
         &says,
     );
-    assert_refused(
+    assert_rejected(
         client.add_exclusive_publication(channel, 10),
         ErrorCode::UnknownHost,
         &says,
     );
-    assert_refused(
+    assert_rejected(
         client.add_subscription(channel, 10),
         ErrorCode::UnknownHost,
         &says,
     );
     let channel = "aeron:udp?endpoint=localhost:40123|interface=nosuch.invalid";
     let says = [channel, "unknown host", "interface", "nosuch.invalid"];
-    assert_refused(
+    assert_rejected(
         client.add_publication(channel, 10),
         ErrorCode::UnknownHost,
         &says,
@@ -52,39 +52,39 @@ fn an_unknown_host() {
     driver.stop("TERM").assert_code(15).assert_silent();
 }
 
-/// Answers when the test says so.
+/// A resolver that responds when the test tells it to.
 #[derive(Clone, Debug, Default)]
-struct Slow(Arc<Mutex<Questions>>);
+struct ControlledResolver(Arc<Mutex<Lookups>>);
 
 #[derive(Debug, Default)]
-struct Questions {
-    asked: Vec<(u64, String)>,
-    answers: VecDeque<(u64, Result<Vec<IpAddr>, String>)>,
+struct Lookups {
+    started: Vec<(u64, String)>,
+    results: VecDeque<(u64, Result<Vec<IpAddr>, String>)>,
 }
 
-impl NameResolver for Slow {
+impl NameResolver for ControlledResolver {
     fn start(&mut self, ticket: u64, host: &str) {
-        self.0.lock().unwrap().asked.push((ticket, host.to_owned()));
+        self.0.lock().unwrap().started.push((ticket, host.to_owned()));
     }
 
     fn poll(&mut self) -> Option<(u64, Result<Vec<IpAddr>, String>)> {
-        self.0.lock().unwrap().answers.pop_front()
+        self.0.lock().unwrap().results.pop_front()
     }
 }
 
-impl Slow {
-    fn answer(&self, answer: Result<Vec<IpAddr>, String>) {
-        let mut questions = self.0.lock().unwrap();
-        let (ticket, _) = questions.asked.remove(0);
-        questions.answers.push_back((ticket, answer));
+impl ControlledResolver {
+    fn complete(&self, result: Result<Vec<IpAddr>, String>) {
+        let mut lookups = self.0.lock().unwrap();
+        let (ticket, _) = lookups.started.remove(0);
+        lookups.results.push_back((ticket, result));
     }
 }
 
-/// A name holds up its own client for five seconds at most. Other clients come and go meanwhile, which takes no time worth
-/// mentioning; where it takes that long all the same, the machine is too busy for an answer, and it is tried again.
+/// A slow lookup delays only its own client, for at most five seconds. The work of another client normally takes far
+/// less. On a very busy machine the lookup may time out first; then the test tries again.
 const ATTEMPTS: usize = 10;
 
-/// All that another client may want.
+/// Does everything that another client may need.
 fn work_meanwhile(directory: &Directory) {
     let client = connect(directory.path());
     let mut subscription = client.add_subscription("aeron:ipc", 10).unwrap();
@@ -94,17 +94,17 @@ fn work_meanwhile(directory: &Directory) {
 }
 
 #[test]
-fn a_slow_name_delays_nobody_else() {
+fn slow_lookup_delays_no_other_client() {
     let directory = Directory::new("slow-name");
-    let resolver = Slow::default();
+    let resolver = ControlledResolver::default();
     let context = DriverContext::new().aeron_dir(directory.path());
     let driver = MediaDriver::launch(context.resolver(resolver.clone())).unwrap();
     let client = connect(directory.path());
     let channel = "aeron:udp?endpoint=slow.example:0";
     let add = || {
         let pending = client.async_add_subscription(channel, 10).unwrap();
-        wait_until("the name is asked for", || {
-            !resolver.0.lock().unwrap().asked.is_empty()
+        wait_until("the lookup", || {
+            !resolver.0.lock().unwrap().started.is_empty()
         });
         pending
     };
@@ -112,7 +112,7 @@ fn a_slow_name_delays_nobody_else() {
         let mut pending = add();
         work_meanwhile(&directory);
         let is_waiting = pending.poll().is_none();
-        resolver.answer(Ok(vec![Ipv4Addr::LOCALHOST.into()]));
+        resolver.complete(Ok(vec![Ipv4Addr::LOCALHOST.into()]));
         if is_waiting {
             pending.wait().unwrap();
         }
@@ -121,16 +121,16 @@ fn a_slow_name_delays_nobody_else() {
     assert!(was_waiting);
 
     let pending = add();
-    resolver.answer(Err("no such name".to_owned()));
+    resolver.complete(Err("no such name".to_owned()));
     let says = [channel, "slow.example", "no such name"];
-    assert_refused(pending.wait(), ErrorCode::UnknownHost, &says);
+    assert_rejected(pending.wait(), ErrorCode::UnknownHost, &says);
     driver.close().unwrap();
 }
 
-/// The same with the system's resolver, which asks a server that is slow: this test.
+/// The same with the system's resolver and a slow name server, which is the test.
 #[test]
-fn a_slow_name_server_delays_nobody_else() {
-    let test = "names::a_slow_name_server_delays_nobody_else";
+fn slow_name_server_delays_no_other_client() {
+    let test = "names::slow_name_server_delays_no_other_client";
     in_own_mounts(test, || {
         let address = own_address();
         let Ok(server) = UdpSocket::bind((address, 53)) else {
@@ -154,14 +154,14 @@ fn a_slow_name_server_delays_nobody_else() {
                 return false;
             }
             answer(&server, question);
-            let refused = wait_for("the answer", || {
-                // It asks for each kind of address, and each possible meaning of the name.
+            let rejected = wait_for("the answer", || {
+                // The resolver asks for each address family and each search domain.
                 received(&server)
                     .into_iter()
                     .for_each(|question| answer(&server, question));
-                pending.poll().map(refusal)
+                pending.poll().map(rejection)
             });
-            assert_eq!(refused.code, ErrorCode::UnknownHost, "{refused}");
+            assert_eq!(rejected.code, ErrorCode::UnknownHost, "{rejected}");
             true
         });
         assert!(was_waiting);
@@ -177,7 +177,7 @@ fn received(server: &UdpSocket) -> Option<Question> {
     Some((from, buffer[..length].to_vec()))
 }
 
-/// There is no such name.
+/// Responds that the name does not exist.
 fn answer(server: &UdpSocket, (from, mut question): Question) {
     question[2] |= 0x80;
     question[3] = 0x83;

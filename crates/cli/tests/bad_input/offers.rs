@@ -1,4 +1,4 @@
-//! Messages that are too long, and publications that are closed.
+//! Messages that are too long, and closed publications.
 
 use taran::{Client, ExclusivePublication, OfferError, Publication};
 
@@ -6,7 +6,7 @@ use crate::attach::{connect, own_socket_address, wait_until};
 use crate::process::{Directory, Driver};
 use crate::texts::assert_says;
 
-/// An eighth of the term, and what fits a datagram of the default mtu.
+/// An eighth of the term length, and the maximum payload of a datagram with the default MTU.
 const LONGEST_MESSAGE: usize = 8_192;
 const LONGEST_CLAIM: usize = 1_376;
 
@@ -41,7 +41,7 @@ fn assert_too_long<T>(result: Result<T, OfferError>, length: usize, max: usize) 
     }
 }
 
-fn refuse_all(publication: &Publication, exclusive: &mut ExclusivePublication) {
+fn assert_all_too_long(publication: &Publication, exclusive: &mut ExclusivePublication) {
     let long = vec![7; LONGEST_MESSAGE + 1];
     let parts: [&[u8]; 2] = [&long[..5_000], &long[..5_000]];
     let (length, claim) = (LONGEST_MESSAGE + 1, LONGEST_CLAIM + 1);
@@ -69,7 +69,7 @@ fn publications(client: &Client, channel: &str) -> (Publication, ExclusivePublic
 }
 
 #[test]
-fn a_message_that_is_too_long() {
+fn too_long_message_is_rejected() {
     let directory = Directory::new("long-message");
     let driver = Driver::start(directory.path(), &[]);
     let client = connect(directory.path());
@@ -82,16 +82,16 @@ fn a_message_that_is_too_long() {
             ),
             (LONGEST_MESSAGE, LONGEST_CLAIM)
         );
-        // Whether anybody listens makes no difference: no waiting will help.
-        refuse_all(&publication, &mut exclusive);
+        // The error does not depend on the connection: waiting cannot help.
+        assert_all_too_long(&publication, &mut exclusive);
         let mut subscription = client.add_subscription(&channel, 10).unwrap();
         wait_until("connected", || {
             publication.is_connected()
                 && exclusive.is_connected()
                 && subscription.image_count() == 2
         });
-        refuse_all(&publication, &mut exclusive);
-        // The longest that can be is taken, and arrives: nothing of the others is in the stream.
+        assert_all_too_long(&publication, &mut exclusive);
+        // A message of the maximum length is accepted and received; rejected messages left nothing in the stream.
         let longest = vec![8; LONGEST_MESSAGE];
         wait_until("offered", || publication.offer(&longest).is_ok());
         wait_until("offered", || exclusive.offer(&longest).is_ok());
@@ -107,7 +107,7 @@ fn a_message_that_is_too_long() {
             polled.unwrap();
             bytes == 2 * LONGEST_MESSAGE
         });
-        // Nor does back-pressure.
+        // Back-pressure makes no difference either.
         let full = |error| error == OfferError::BackPressured;
         wait_until("back-pressure", || {
             publication.offer(&longest).is_err_and(full)
@@ -115,13 +115,13 @@ fn a_message_that_is_too_long() {
         wait_until("back-pressure", || {
             exclusive.offer(&longest).is_err_and(full)
         });
-        refuse_all(&publication, &mut exclusive);
+        assert_all_too_long(&publication, &mut exclusive);
     }
     driver.stop("TERM").assert_code(15).assert_silent();
 }
 
 #[test]
-fn a_publication_that_is_closed() {
+fn offer_on_closed_publication_fails() {
     let directory = Directory::new("closed");
     let driver = Driver::start(directory.path(), &[]);
     let client = connect(directory.path());
@@ -144,7 +144,7 @@ fn a_publication_that_is_closed() {
         assert!(!error.is_retryable());
         closed.close();
     }
-    // Closing is no end of the client: what was closed can be added again.
+    // The client remains open, and the publication can be added again.
     let again = client.add_publication(channel, 10).unwrap();
     wait_until("offered", || again.offer(b"again").is_ok());
     wait_until("received", || subscription.poll(|_, _| {}, 1) == Ok(1));

@@ -1,4 +1,4 @@
-//! Ports and addresses that cannot be had.
+//! Ports and addresses that cannot be bound.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -7,18 +7,17 @@ use taran::ErrorCode;
 
 use crate::attach::{connect, own_socket_address, wait_for, wait_until};
 use crate::process::{Directory, Driver};
-use crate::texts::assert_refused;
+use crate::texts::assert_rejected;
 
-/// A UDP port of 127.0.0.1 that no other test of this process uses, and none of those that the system gives to sockets
-/// that name none. It is not tried out: the socket of the trial may live on for a moment, in a process that another
-/// test is just starting.
+/// Returns a UDP port of 127.0.0.1 that no other test of this process uses, below the ephemeral port range. The port is
+/// not probed: the probing socket could survive for a moment in a child process that another test is spawning.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     10_000 + NEXT.fetch_add(1, Ordering::Relaxed) % 20_000
 }
 
 #[test]
-fn a_port_in_use() {
+fn port_in_use_is_rejected() {
     let directory = Directory::new("port");
     let driver = Driver::start(directory.path(), &[]);
     let client = connect(directory.path());
@@ -34,32 +33,32 @@ fn a_port_in_use() {
         &format!("ss -ulpn sport = :{port}"),
     ];
     for _ in 0..2 {
-        assert_refused(
+        assert_rejected(
             client.add_subscription(&channel, 10),
             ErrorCode::GenericError,
             &says,
         );
     }
-    // A publication that is to send from a port in use.
+    // A publication whose source port is in use.
     let other_holder = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let sender = other_holder.local_addr().unwrap().to_string();
     let from = format!("aeron:udp?endpoint={endpoint}|interface={sender}");
     let says = [&from, &sender, "Address already in use", "another port"];
-    assert_refused(
+    assert_rejected(
         client.add_publication(&from, 10),
         ErrorCode::GenericError,
         &says,
     );
 
-    // Another driver is as good a holder as any.
+    // A port in use by another driver.
     drop(holder);
-    // A process that another test is just starting may hold the socket for a moment longer.
+    // A child process that another test is spawning may hold the socket for a moment.
     let mut subscription = wait_for("the port", || client.add_subscription(&channel, 10).ok());
     let neighbours = Directory::new("port-neighbours");
     let second = Driver::start(neighbours.path(), &[]);
     let other = connect(neighbours.path());
     let says = [&channel, &endpoint, "Address already in use"];
-    assert_refused(
+    assert_rejected(
         other.add_subscription(&channel, 10),
         ErrorCode::GenericError,
         &says,
@@ -72,7 +71,7 @@ fn a_port_in_use() {
 }
 
 #[test]
-fn an_interface_of_another_machine() {
+fn unknown_interface_is_rejected() {
     let directory = Directory::new("interface");
     let driver = Driver::start(directory.path(), &[]);
     let client = connect(directory.path());
@@ -90,19 +89,19 @@ fn an_interface_of_another_machine() {
         let channel = format!("aeron:udp?endpoint=127.0.0.1:40123|interface={interface}");
         let says = [&channel, what, "lo 127.0.0.1/8"];
         let added = client.add_publication(&channel, 10);
-        assert_refused(added, ErrorCode::GenericError, &says);
+        assert_rejected(added, ErrorCode::GenericError, &says);
     }
     driver.stop("TERM").assert_code(15).assert_silent();
 }
 
 #[test]
-fn an_address_of_another_machine() {
+fn foreign_address_is_rejected() {
     let directory = Directory::new("address");
     let driver = Driver::start(directory.path(), &[]);
     let client = connect(directory.path());
-    // Kept for documentation: nobody has it.
+    // Reserved for documentation (RFC 5737); no machine has it.
     let channel = "aeron:udp?endpoint=203.0.113.1:40123";
-    assert_refused(
+    assert_rejected(
         client.add_subscription(channel, 10),
         ErrorCode::GenericError,
         &[

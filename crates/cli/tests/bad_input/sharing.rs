@@ -1,14 +1,14 @@
-//! Parameters that do not match those of what is there already: both values are told, and what to do.
+//! Parameters that conflict with those of an existing resource. The error text contains both values and the remedy.
 
 use taran::ErrorCode;
 
 use crate::attach::{connect, own_socket_address};
 use crate::process::{Directory, Driver};
-use crate::texts::assert_refused;
+use crate::texts::assert_rejected;
 
 const POSITION: &str = "init-term-id=5|term-id=7|term-offset=64";
 
-/// On a publication with `term-length=64k|mtu=2048|session-id=7` and that position.
+/// Conflicts with a publication with `term-length=64k|mtu=2048|session-id=7` and the position above.
 const MISMATCHES: [(&str, [&str; 3]); 8] = [
     (
         "term-length=128k",
@@ -36,7 +36,7 @@ const MISMATCHES: [(&str, [&str; 3]); 8] = [
 ];
 
 #[test]
-fn publications() {
+fn conflicting_publication_parameters_are_rejected() {
     let directory = Directory::new("mismatch");
     let driver = Driver::start(directory.path(), &[]);
     let (client, other) = (connect(directory.path()), connect(directory.path()));
@@ -51,10 +51,10 @@ fn publications() {
             let says = [&says[..], &[&channel, "leave it out", "another stream"]].concat();
             for client in [&client, &other] {
                 let added = client.add_publication(&channel, 10);
-                assert_refused(added, ErrorCode::GenericError, &says);
+                assert_rejected(added, ErrorCode::GenericError, &says);
             }
         }
-        // Whoever does what the text says gets the stream.
+        // A client that follows the advice shares the stream.
         let plain = base.trim_end_matches(['?', '|']);
         let shared = other.add_publication(plain, 10).unwrap();
         assert_eq!(shared.session_id(), publication.session_id());
@@ -64,8 +64,8 @@ fn publications() {
         other
             .add_exclusive_publication(format!("{base}mtu=4096"), 10)
             .unwrap();
-        // A session belongs to one.
-        assert_refused(
+        // A session id can be used by one exclusive publication only.
+        assert_rejected(
             other.add_exclusive_publication(format!("{base}session-id=7"), 10),
             ErrorCode::GenericError,
             &[
@@ -80,7 +80,7 @@ fn publications() {
 }
 
 #[test]
-fn subscriptions_and_endpoints() {
+fn conflicting_endpoint_parameters_are_rejected() {
     let directory = Directory::new("mismatch-endpoint");
     let driver = Driver::start(directory.path(), &[]);
     let client = connect(directory.path());
@@ -88,7 +88,7 @@ fn subscriptions_and_endpoints() {
     let _subscription = client.add_subscription(&base, 10).unwrap();
     let _publication = client.add_publication(&base, 10).unwrap();
     let unreliable = format!("{base}|reliable=false");
-    assert_refused(
+    assert_rejected(
         client.add_subscription(&unreliable, 10),
         ErrorCode::GenericError,
         &[
@@ -99,7 +99,7 @@ fn subscriptions_and_endpoints() {
         ],
     );
     let larger = format!("{base}|so-rcvbuf=256k");
-    assert_refused(
+    assert_rejected(
         client.add_subscription(&larger, 11),
         ErrorCode::GenericError,
         &[
@@ -110,7 +110,7 @@ fn subscriptions_and_endpoints() {
         ],
     );
     let smaller = format!("{base}|so-sndbuf=64k");
-    assert_refused(
+    assert_rejected(
         client.add_publication(&smaller, 11),
         ErrorCode::GenericError,
         &[

@@ -1,4 +1,4 @@
-//! Too small a `/dev/shm`: 64 MiB, as a container gets it unless somebody asks for more, and less.
+//! A `/dev/shm` that is too small: 64 MiB, the default of containers, and less.
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::attach::{connect, own_socket_address, wait_until};
 use crate::mounts::{in_own_mounts, mount_memory};
 use crate::own_address::own_address;
 use crate::process::{Driver, run, taran};
-use crate::texts::{assert_refused, assert_says};
+use crate::texts::{assert_rejected, assert_says};
 
 fn directory() -> PathBuf {
     PathBuf::from("/dev/shm/driver")
@@ -31,9 +31,9 @@ fn files(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn no_room_for_a_driver() {
-    in_own_mounts("space::no_room_for_a_driver", || {
-        // Not enough for cnc.dat, and just enough for that and not for the rest.
+fn driver_without_storage_space_is_rejected() {
+    in_own_mounts("space::driver_without_storage_space_is_rejected", || {
+        // Too small for cnc.dat, and just large enough for cnc.dat alone.
         for size in ["8m", "47m"] {
             mount_memory("/dev/shm", &format!("size={size}"));
             let outcome = run(taran(&["driver"]).env("AERON_DIR", directory()));
@@ -52,9 +52,9 @@ fn no_room_for_a_driver() {
                 ],
             );
             assert!(!outcome.stderr.contains("term"), "{outcome:?}");
-            assert!(!directory().exists(), "nothing is left");
+            assert!(!directory().exists(), "no files remain");
         }
-        // What the text says is enough, is enough.
+        // The size recommended by the error text suffices.
         mount_memory("/dev/shm", "size=48m");
         Driver::start(&directory(), &[])
             .stop("TERM")
@@ -69,8 +69,8 @@ fn no_room_for_a_driver() {
 }
 
 #[test]
-fn no_room_for_a_log() {
-    in_own_mounts("space::no_room_for_a_log", || {
+fn log_without_storage_space_is_rejected() {
+    in_own_mounts("space::log_without_storage_space_is_rejected", || {
         mount_memory("/dev/shm", "size=64m");
         let driver = Driver::start(&directory(), &[]);
         let client = connect(&directory());
@@ -90,11 +90,11 @@ fn no_room_for_a_log() {
                 "term-length",
             ];
             let added = client.add_publication(channel, 10);
-            assert_refused(added, ErrorCode::StorageSpace, &says);
+            assert_rejected(added, ErrorCode::StorageSpace, &says);
             let added = client.add_exclusive_publication(channel, 10);
-            assert_refused(added, ErrorCode::StorageSpace, &says);
+            assert_rejected(added, ErrorCode::StorageSpace, &says);
         }
-        assert_eq!(files(&directory()), before, "nothing is left");
+        assert_eq!(files(&directory()), before, "no files remain");
         let errors = run(taran(&["errors"]).env("AERON_DIR", directory()));
         errors.assert_code(0);
         assert_says(
@@ -102,7 +102,7 @@ fn no_room_for_a_log() {
             &["insufficient usable storage", "--shm-size=96m"],
         );
 
-        // Doing what the text says helps.
+        // Following the advice helps.
         let channel = "aeron:ipc?term-length=1m";
         let mut subscription = client.add_subscription(channel, 10).unwrap();
         let publication = client.add_publication(channel, 10).unwrap();
@@ -113,18 +113,18 @@ fn no_room_for_a_log() {
 }
 
 #[test]
-fn no_room_for_the_log_of_an_image() {
-    in_own_mounts("space::no_room_for_the_log_of_an_image", || {
+fn image_without_storage_space_is_rejected() {
+    in_own_mounts("space::image_without_storage_space_is_rejected", || {
         mount_memory("/dev/shm", "size=64m");
         let driver = Driver::start(&directory(), &[]);
         let client = connect(&directory());
-        // Its publisher has room for this one, its subscriber has none.
+        // There is space for the log of the publication, but not for that of the image.
         let channel = "aeron:udp?endpoint=localhost:40123|term-length=4m";
         let subscription = client.add_subscription(channel, 10).unwrap();
         let publication = client.add_publication(channel, 10).unwrap();
         let errors = || client.counters().value(SystemCounter::Errors.id());
-        // Each SETUP asks again.
-        wait_until("refused more than once", || errors() > Some(2));
+        // Each SETUP is a new attempt.
+        wait_until("more than one rejection", || errors() > Some(2));
         assert_eq!(
             (subscription.image_count(), publication.is_connected()),
             (0, false)
@@ -145,10 +145,11 @@ fn no_room_for_the_log_of_an_image() {
     });
 }
 
-/// Whoever can send a datagram can ask for memory. What there is not is refused, and streams go on.
+/// Anyone who can send a datagram can request memory. Requests beyond the available space are rejected, and streams
+/// continue.
 #[test]
-fn strangers_that_ask_for_more_than_there_is() {
-    in_own_mounts("space::strangers_that_ask_for_more_than_there_is", || {
+fn setups_beyond_storage_space_are_rejected() {
+    in_own_mounts("space::setups_beyond_storage_space_are_rejected", || {
         mount_memory("/dev/shm", "size=64m");
         let driver = Driver::start(&directory(), &[]);
         let client = connect(&directory());
@@ -160,7 +161,7 @@ fn strangers_that_ask_for_more_than_there_is() {
         wait_until("received", || subscription.poll(|_, _| {}, 1) == Ok(1));
 
         let before = files(&directory());
-        let stranger = UdpSocket::bind((own_address(), 0)).unwrap();
+        let attacker = UdpSocket::bind((own_address(), 0)).unwrap();
         let errors = || client.counters().value(SystemCounter::Errors.id()).unwrap();
         for session in 0..20 {
             let setup = Setup {
@@ -174,14 +175,14 @@ fn strangers_that_ask_for_more_than_there_is() {
                 mtu: 1_408.into(),
                 ttl: 0.into(),
             };
-            let told = errors();
-            stranger.send_to(setup.as_bytes(), endpoint).unwrap();
-            wait_until("refused", || errors() > told);
+            let before = errors();
+            attacker.send_to(setup.as_bytes(), endpoint).unwrap();
+            wait_until("rejection", || errors() > before);
         }
         assert_eq!(subscription.image_count(), 1);
         assert_eq!(files(&directory()), before);
         let shown = run(taran(&["errors"]).env("AERON_DIR", directory()));
-        // One for all, besides a warning for each folder that there is little.
+        // All rejections are one distinct error; two warnings about low space are added, one per directory.
         assert_says(
             &shown.stdout,
             &["20 observations", "needed=3221229568", "3 distinct errors"],
@@ -195,12 +196,12 @@ fn strangers_that_ask_for_more_than_there_is() {
     });
 }
 
-/// However many come: what clients need is not theirs to take.
+/// Images requested by remote peers leave space for clients.
 #[test]
-fn strangers_leave_room_to_clients() {
-    in_own_mounts("space::strangers_leave_room_to_clients", || {
+fn images_leave_storage_space_to_clients() {
+    in_own_mounts("space::images_leave_storage_space_to_clients", || {
         mount_memory("/dev/shm", "size=256m");
-        // No error but for what is refused, and no image that ends while others are asked for.
+        // No errors except rejections, and no image that ends during the test.
         let options = [
             "aeron.low.file.store.warning.threshold=32m",
             "aeron.image.liveness.timeout=600s",
@@ -210,7 +211,7 @@ fn strangers_leave_room_to_clients() {
         let endpoint = own_socket_address();
         let channel = format!("aeron:udp?endpoint={endpoint}");
         let subscription = client.add_subscription(&channel, 10).unwrap();
-        let stranger = UdpSocket::bind((own_address(), 0)).unwrap();
+        let attacker = UdpSocket::bind((own_address(), 0)).unwrap();
         let errors = || client.counters().value(SystemCounter::Errors.id()).unwrap();
         for session in 0..10 {
             let setup = Setup {
@@ -225,13 +226,13 @@ fn strangers_leave_room_to_clients() {
                 ttl: 0.into(),
             };
             let before = (subscription.image_count(), errors());
-            // Again and again, as senders do: the first may come before the receiver knows of the subscription.
-            wait_until("answered", || {
-                stranger.send_to(setup.as_bytes(), endpoint).unwrap();
+            // SETUPs are repeated, as senders do: the first may arrive before the receiver knows the subscription.
+            wait_until("an image or an error", || {
+                attacker.send_to(setup.as_bytes(), endpoint).unwrap();
                 (subscription.image_count(), errors()) != before
             });
         }
-        // Each takes 48 MiB of about 208; what a fourth would leave is less than an eighth of 256.
+        // Each image takes 48 MiB of about 208 MiB; a fourth would leave less than an eighth of 256 MiB.
         assert_eq!(subscription.image_count(), 3);
         let shown = run(taran(&["errors"]).env("AERON_DIR", directory()));
         assert_says(

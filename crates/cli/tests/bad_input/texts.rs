@@ -1,10 +1,10 @@
-//! What a text has to say.
+//! Assertions on error texts.
 
 use std::fmt::Display;
 
 use taran::{AddError, ErrorCode, RegistrationError};
 
-/// The text says all of this.
+/// Checks that the text contains all parts.
 #[track_caller]
 pub(crate) fn assert_says(error: &impl Display, parts: &[&str]) {
     let text = error.to_string();
@@ -13,20 +13,20 @@ pub(crate) fn assert_says(error: &impl Display, parts: &[&str]) {
     }
 }
 
-/// The driver's refusal of a command.
+/// Returns the driver's rejection of a command.
 #[track_caller]
-pub(crate) fn refusal<T>(result: Result<T, AddError>) -> RegistrationError {
+pub(crate) fn rejection<T>(result: Result<T, AddError>) -> RegistrationError {
     match result {
-        Ok(_) => panic!("nothing was refused"),
-        Err(AddError::Registration(refused)) => refused,
-        Err(other) => panic!("not refused by the driver: {other}"),
+        Ok(_) => panic!("the command was accepted"),
+        Err(AddError::Registration(rejected)) => rejected,
+        Err(other) => panic!("not rejected by the driver: {other}"),
     }
 }
 
-/// The driver refuses with this code, and the text says all of this.
+/// Checks that the driver rejects the command with this code, and that the text contains all parts.
 #[track_caller]
-pub(crate) fn assert_refused<T>(result: Result<T, AddError>, code: ErrorCode, parts: &[&str]) {
-    let refused = refusal(result);
-    assert_eq!(refused.code, code, "{refused}");
-    assert_says(&refused, parts);
+pub(crate) fn assert_rejected<T>(result: Result<T, AddError>, code: ErrorCode, parts: &[&str]) {
+    let rejected = rejection(result);
+    assert_eq!(rejected.code, code, "{rejected}");
+    assert_says(&rejected, parts);
 }

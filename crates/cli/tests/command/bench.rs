@@ -1,4 +1,5 @@
-//! `taran bench`: roles, exit codes, texts, files. No figure is judged: the machine may be busy with anything.
+//! `taran bench`: roles, exit codes, output and files. Measured figures are not checked, because the machine may be
+//! busy.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,8 +13,8 @@ use crate::own_address::own_address;
 use crate::process::{Directory, Driver, Outcome, Process, run, taran};
 use crate::traffic::PORT;
 
-/// A rate that a busy machine holds, or nearly.
-const GENTLE: &[&str] = &[
+/// A rate that even a busy machine can hold, or nearly so.
+const LOW_LOAD: &[&str] = &[
     "--rate",
     "500",
     "--duration",
@@ -26,24 +27,24 @@ const GENTLE: &[&str] = &[
 const CLIENT_TO_SERVER: i32 = 1_001;
 const SERVER_TO_CLIENT: i32 = 1_002;
 
-/// Two channels that nobody uses.
+/// Returns two channels that no other process uses.
 fn channels() -> [String; 2] {
     [(); 2].map(|()| format!("aeron:udp?endpoint={}:{PORT}|term-length=1m", own_address()))
 }
 
-/// `taran bench echo` at a gentle rate; its histogram goes to `directory`.
+/// Returns a `taran bench echo` command at a low rate, with its histogram in `directory`.
 fn echo(directory: &Directory, channels: &[String; 2], arguments: &[&str]) -> Command {
     std::fs::create_dir_all(directory.path()).expect("the directory can be made");
     let mut command = taran(&["bench", "echo"]);
     command
         .current_dir(directory.path())
         .args(["--channel", &channels[0], "--reply-channel", &channels[1]])
-        .args(GENTLE)
+        .args(LOW_LOAD)
         .args(arguments);
     command
 }
 
-/// All came back; whether the rate was held depends on what else the machine does.
+/// Checks that every message was received. Whether the rate was held depends on the load of the machine.
 #[track_caller]
 fn assert_complete(outcome: &Outcome) {
     assert!(matches!(outcome.code, Some(0 | 4)), "{outcome:?}");
@@ -58,7 +59,7 @@ fn assert_complete(outcome: &Outcome) {
 }
 
 #[test]
-fn echo_prints_a_table_and_leaves_a_histogram() {
+fn echo_prints_a_table_and_writes_a_histogram() {
     let directory = Directory::new("echo");
     let outcome = run(&mut echo(&directory, &channels(), &[]));
     assert_complete(&outcome);
@@ -109,7 +110,7 @@ fn echo_runs_in_every_threading_mode() {
 }
 
 #[test]
-fn echo_goes_over_ipc_and_in_batches_of_long_messages() {
+fn echo_over_ipc_with_batches_of_long_messages_completes() {
     let directory = Directory::new("ipc");
     std::fs::create_dir_all(directory.path()).unwrap();
     let mut command = taran(&[
@@ -145,7 +146,7 @@ fn echo_goes_over_ipc_and_in_batches_of_long_messages() {
 }
 
 #[test]
-fn client_and_server_may_be_two_processes_on_a_running_driver() {
+fn echo_between_two_processes_on_a_running_driver_completes() {
     let home = Directory::new("two-driver");
     let driver = Driver::start(home.path(), &[]);
     let dir = home.path().display().to_string();
@@ -169,17 +170,17 @@ fn client_and_server_may_be_two_processes_on_a_running_driver() {
     driver.stop("TERM").assert_code(15).assert_silent();
 }
 
-/// Whether a server sends back the message with this number.
-type Likes = fn(u64) -> bool;
+/// Returns true if the server has to send back the message with this number.
+type EchoFilter = fn(u64) -> bool;
 
-/// A server that sends back only what it likes.
-struct Picky {
+/// An echo server that sends back only the messages selected by a filter.
+struct FilteringServer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Picky {
-    fn start(dir: PathBuf, channels: &[String; 2], likes: Likes) -> Picky {
+impl FilteringServer {
+    fn start(dir: PathBuf, channels: &[String; 2], echoes: EchoFilter) -> FilteringServer {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, channels) = (Arc::clone(&stop), channels.clone());
         let thread = thread::spawn(move || {
@@ -187,19 +188,19 @@ impl Picky {
                 .aeron_dir(dir)
                 .connect()
                 .expect("the driver runs");
-            let mut back = client
+            let mut replies = client
                 .add_exclusive_publication(&channels[1], SERVER_TO_CLIENT)
                 .expect("a publication is added");
-            let mut from = client
+            let mut requests = client
                 .add_subscription(&channels[0], CLIENT_TO_SERVER)
                 .expect("a subscription is added");
             let mut count = 0;
             while !stopped.load(Ordering::Relaxed) {
-                let fragments = from
+                let fragments = requests
                     .controlled_poll(
                         |message, _| {
-                            if likes(count)
-                                && back.offer(message).is_err_and(|error| error.is_retryable())
+                            if echoes(count)
+                                && replies.offer(message).is_err_and(|error| error.is_retryable())
                             {
                                 return Action::Abort;
                             }
@@ -214,14 +215,14 @@ impl Picky {
                 }
             }
         });
-        Picky {
+        FilteringServer {
             stop,
             thread: Some(thread),
         }
     }
 }
 
-impl Drop for Picky {
+impl Drop for FilteringServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -231,17 +232,17 @@ impl Drop for Picky {
 }
 
 #[test]
-fn lost_messages_and_silence_have_exit_codes_of_their_own() {
+fn echo_with_losses_or_no_replies_has_distinct_exit_codes() {
     let home = Directory::new("picky-driver");
     let driver = Driver::start(home.path(), &[]);
     let dir = home.path().display().to_string();
-    let cases: [(Likes, i32, &str); 2] = [
+    let cases: [(EchoFilter, i32, &str); 2] = [
         (|index| index % 2 == 0, 3, "lost or damaged"),
         (|_| false, 5, "nothing came back"),
     ];
-    for (likes, code, text) in cases {
+    for (echoes, code, text) in cases {
         let channels = channels();
-        let _server = Picky::start(home.path().to_path_buf(), &channels, likes);
+        let _server = FilteringServer::start(home.path().to_path_buf(), &channels, echoes);
         let directory = Directory::new("picky");
         let arguments = [
             "--role",
@@ -279,7 +280,7 @@ fn lost_messages_and_silence_have_exit_codes_of_their_own() {
 }
 
 #[test]
-fn a_benchmark_that_cannot_run_says_why() {
+fn echo_that_cannot_run_reports_the_reason() {
     let directory = Directory::new("cannot");
     let channels = channels();
     let cases: &[(&[&str], &str)] = &[
@@ -303,7 +304,7 @@ fn a_benchmark_that_cannot_run_says_why() {
     for (arguments, text) in cases {
         let mut command = echo(&directory, &channels, arguments);
         if arguments.contains(&"--aeron-dir") {
-            // No driver will come.
+            // No driver ever starts in this directory.
             command.env("AERON_DRIVER_TIMEOUT", "200");
         }
         let outcome = run(&mut command);
@@ -319,7 +320,7 @@ fn a_benchmark_that_cannot_run_says_why() {
 }
 
 #[test]
-fn wrong_usage_has_status_2() {
+fn incorrect_usage_exits_with_status_2() {
     for arguments in [
         &["bench"][..],
         &["bench", "echo", "--rate", "0"],
@@ -347,8 +348,8 @@ fn wrong_usage_has_status_2() {
 }
 
 #[test]
-fn an_interrupted_benchmark_leaves_nothing_behind() {
-    // Embedded drivers name their directories after the user.
+fn interrupted_benchmark_removes_its_driver_directories() {
+    // Directories of embedded drivers contain the user name.
     let user = format!("taran-test-{}-interrupted", std::process::id());
     let left = || {
         std::fs::read_dir("/dev/shm")
@@ -379,7 +380,7 @@ fn an_interrupted_benchmark_leaves_nothing_behind() {
 }
 
 #[test]
-fn stream_goes_from_process_to_process() {
+fn stream_between_two_processes_loses_nothing() {
     let [udp, _] = channels();
     for arguments in [
         &["--channel", "aeron:ipc?term-length=1m"][..],
@@ -417,7 +418,7 @@ fn stream_goes_from_process_to_process() {
 }
 
 #[test]
-fn stream_uses_a_running_driver() {
+fn stream_through_a_running_driver_loses_nothing() {
     let home = Directory::new("stream-driver");
     let driver = Driver::start(home.path(), &[]);
     let dir = home.path().display().to_string();
@@ -440,7 +441,7 @@ fn stream_uses_a_running_driver() {
 }
 
 #[test]
-fn the_subscriber_s_troubles_end_the_stream() {
+fn stream_with_invalid_length_in_the_subscriber_fails() {
     let outcome = run(&mut taran(&[
         "bench",
         "stream",

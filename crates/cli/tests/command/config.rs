@@ -1,4 +1,4 @@
-//! `taran config`: what options mean and where their values come from.
+//! `taran config`: the meaning of options and the sources of their values.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn an_option_is_explained_by_any_of_its_names() {
+fn explain_accepts_property_and_variable_names() {
     for name in ["aeron.mtu.length", "AERON_MTU_LENGTH"] {
         let outcome = run(taran(&["config", "explain", name]).env("AERON_MTU_LENGTH", "8k"));
         outcome.assert_code(0).assert_silent();
@@ -44,7 +44,7 @@ fn an_option_is_explained_by_any_of_its_names() {
 }
 
 #[test]
-fn a_name_that_is_none_is_refused_with_the_nearest() {
+fn explain_of_unknown_name_suggests_the_nearest() {
     run(&mut taran(&["config", "explain", "aeron.mtu.lenght"]))
         .assert_code(2)
         .assert_stderr("did you mean aeron.mtu.length?");
@@ -55,7 +55,7 @@ fn a_name_that_is_none_is_refused_with_the_nearest() {
 }
 
 #[test]
-fn values_are_printed_with_where_they_come_from() {
+fn print_lists_values_with_their_sources() {
     let directory = Directory::new("config");
     let file = directory
         .file("a.properties", "aeron.max.resend=7\n")
@@ -100,7 +100,7 @@ fn values_are_printed_with_where_they_come_from() {
 }
 
 #[test]
-fn what_a_driver_would_refuse_is_refused() {
+fn print_of_invalid_options_fails() {
     run(&mut taran(&["config", "print", "-Daeron.max.resend=900"]))
         .assert_code(1)
         .assert_stderr("aeron.max.resend=900");

@@ -1,13 +1,13 @@
-//! `taran driver`: start, stop, refusals.
+//! `taran driver`: start, shutdown, rejected configurations.
 
 use taran_protocol::cnc::Version;
 
 use crate::process::{Directory, Driver, forge, run, taran};
 
-const FAREWELL: &str = "Shutting down driver...\n";
+const SHUTDOWN_MESSAGE: &str = "Shutting down driver...\n";
 
 #[test]
-fn signals_end_it_in_order_with_their_number() {
+fn signals_shut_the_driver_down_with_their_number_as_status() {
     for (signal, code) in [("TERM", 15), ("INT", 2)] {
         for mode in ["DEDICATED", "SHARED_NETWORK", "SHARED", "INVOKER"] {
             let directory = Directory::new("signal");
@@ -15,14 +15,14 @@ fn signals_end_it_in_order_with_their_number() {
                 Driver::start(directory.path(), &[&format!("aeron.threading.mode={mode}")]);
             let outcome = driver.stop(signal);
             outcome.assert_code(code).assert_silent();
-            assert_eq!(outcome.stdout, FAREWELL, "{mode}");
+            assert_eq!(outcome.stdout, SHUTDOWN_MESSAGE, "{mode}");
             assert!(directory.path().join("cnc.dat").exists(), "{mode}");
         }
     }
 }
 
 #[test]
-fn a_client_may_end_it_where_that_is_allowed() {
+fn termination_request_when_allowed_shuts_the_driver_down() {
     for mode in ["DEDICATED", "INVOKER"] {
         let directory = Directory::new("terminate");
         let driver = Driver::start(
@@ -35,12 +35,12 @@ fn a_client_may_end_it_where_that_is_allowed() {
         driver.request_termination(b"please");
         let outcome = driver.wait();
         outcome.assert_code(0).assert_silent();
-        assert_eq!(outcome.stdout, FAREWELL, "{mode}");
+        assert_eq!(outcome.stdout, SHUTDOWN_MESSAGE, "{mode}");
     }
 }
 
 #[test]
-fn a_client_may_not_end_it_by_default() {
+fn termination_request_by_default_is_ignored() {
     let directory = Directory::new("deny");
     let mut driver = Driver::start(directory.path(), &[]);
     driver.request_termination(b"please");
@@ -50,7 +50,7 @@ fn a_client_may_not_end_it_by_default() {
 }
 
 #[test]
-fn the_environment_alone_will_do() {
+fn driver_is_configurable_by_environment_only() {
     let directory = Directory::new("environment");
     let mut command = taran(&["driver"]);
     command
@@ -64,7 +64,7 @@ fn the_environment_alone_will_do() {
     assert!(!directory.path().exists());
 }
 
-/// What programs that start official drivers set: everything, most of it to its default.
+/// Variables set by a typical harness of official drivers: all options, most of them to their defaults.
 const HARNESS: &[(&str, &str)] = &[
     ("AERON_CLIENT_LIVENESS_TIMEOUT", "10000000000"),
     ("AERON_IMAGE_LIVENESS_TIMEOUT", "10000000000"),
@@ -129,7 +129,7 @@ const HARNESS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn under_the_name_of_the_official_driver_it_is_one() {
+fn program_named_aeronmd_runs_as_driver() {
     let directory = Directory::new("aeronmd");
     let program = directory.path().join("aeronmd");
     std::fs::create_dir_all(directory.path()).unwrap();
@@ -148,7 +148,7 @@ fn under_the_name_of_the_official_driver_it_is_one() {
         "aeron_driver_context_t {",
         "] log started ",
         "] DRIVER: CMD_IN_TERMINATE_DRIVER ",
-        FAREWELL,
+        SHUTDOWN_MESSAGE,
     ] {
         assert!(outcome.stdout.contains(text), "no {text:?} in {outcome:?}");
     }
@@ -161,7 +161,7 @@ fn under_the_name_of_the_official_driver_it_is_one() {
 }
 
 #[test]
-fn property_files_count_more_than_the_environment_and_less_than_defines() {
+fn property_files_override_environment_and_yield_to_defines() {
     let directory = Directory::new("files");
     let files = Directory::new("files-config");
     let first = files.file(
@@ -202,7 +202,7 @@ fn property_files_count_more_than_the_environment_and_less_than_defines() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_reason() {
+fn invalid_configuration_is_rejected_with_the_reason() {
     let directory = Directory::new("refusals");
     let malformed = directory
         .file(
@@ -275,7 +275,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_refused() {
+fn directory_that_cannot_be_created_is_rejected() {
     let directory = Directory::new("unwritable");
     let file = directory.file("file", "");
     let inside = file.join("driver");
@@ -288,14 +288,14 @@ fn a_directory_that_cannot_be_made_is_refused() {
 }
 
 #[test]
-fn unknown_options_of_the_command_get_the_usage() {
+fn unknown_argument_prints_the_usage() {
     let outcome = run(&mut taran(&["driver", "--fast"]));
     outcome.assert_code(1).assert_stderr("Usage: taran driver");
     assert_eq!(outcome.stdout, "");
 }
 
 #[test]
-fn a_mistake_in_a_name_is_reported_once() {
+fn misspelt_option_name_is_reported_once() {
     let directory = Directory::new("mistake");
     let outcome = Driver::start(
         directory.path(),
@@ -310,7 +310,7 @@ fn a_mistake_in_a_name_is_reported_once() {
 }
 
 #[test]
-fn a_second_driver_is_refused_and_harms_nobody() {
+fn second_driver_in_the_same_directory_is_rejected_without_harm() {
     let directory = Directory::new("second");
     let mut first = Driver::start(directory.path(), &[]);
     let mut command = taran(&["driver", "-Daeron.dir.delete.on.shutdown=true"]);
@@ -326,7 +326,7 @@ fn a_second_driver_is_refused_and_harms_nobody() {
 }
 
 #[test]
-fn a_directory_of_another_version_is_refused() {
+fn directory_of_another_cnc_version_is_rejected() {
     let directory = Directory::new("foreign");
     let (region, _cnc) = forge(directory.path(), 1_000);
     region.write(0, &Version::new(1, 0, 0).0.to_le_bytes());
@@ -339,7 +339,7 @@ fn a_directory_of_another_version_is_refused() {
 }
 
 #[test]
-fn the_next_driver_takes_over_the_directory() {
+fn restarted_driver_reuses_the_directory() {
     let directory = Directory::new("again");
     Driver::start(directory.path(), &[])
         .stop("TERM")
@@ -351,7 +351,7 @@ fn the_next_driver_takes_over_the_directory() {
 }
 
 #[test]
-fn versions_are_told() {
+fn version_argument_prints_the_version_line() {
     let outcome = run(&mut taran(&["driver", "-v"]));
     outcome.assert_code(0).assert_silent();
     assert!(

@@ -1,12 +1,12 @@
-//! The event log: what is in it, where it goes, what it is told by options.
+//! The event log: its events, its destination, and its options.
 
 use std::path::Path;
 
 use crate::process::{Directory, Driver, Outcome, run, taran};
 use crate::traffic::{Traffic, await_true};
 
-/// Lets a stream come and go under a driver with these variables.
-fn life(directory: &Directory, variables: &[(&str, &str)]) -> Outcome {
+/// Runs a stream from start to end under a driver with these variables.
+fn run_stream(directory: &Directory, variables: &[(&str, &str)]) -> Outcome {
     let mut command = taran(&["driver"]);
     command
         .env("AERON_DIR", directory.path())
@@ -17,14 +17,14 @@ fn life(directory: &Directory, variables: &[(&str, &str)]) -> Outcome {
     let driver = Driver::start_with(&mut command, directory.path());
     let traffic = Traffic::over_udp(directory.path(), 1001, 3);
     drop(traffic);
-    wait_until_all_is_gone(directory.path());
+    await_no_streams(directory.path());
     let outcome = driver.stop("TERM");
     outcome.assert_code(15).assert_silent();
     outcome
 }
 
 /// Waits until no counter of a stream or a channel is left.
-fn wait_until_all_is_gone(directory: &Path) {
+fn await_no_streams(directory: &Path) {
     await_true("the end of all streams", || {
         let stat = run(
             taran(&["stat", "-w", "false", "--type", "^(1|2|3|4|5|6|7|14)$"])
@@ -54,9 +54,9 @@ fn assert_events(text: &str, wanted: &[&str], unwanted: &[&str]) {
 }
 
 #[test]
-fn admin_tells_the_life_of_a_stream_on_standard_output() {
+fn admin_events_of_a_stream_go_to_standard_output() {
     let directory = Directory::new("admin");
-    let outcome = life(&directory, &[("AERON_EVENT_LOG", "admin")]);
+    let outcome = run_stream(&directory, &[("AERON_EVENT_LOG", "admin")]);
     assert!(
         outcome
             .stdout
@@ -93,7 +93,7 @@ fn admin_tells_the_life_of_a_stream_on_standard_output() {
         added.contains(" stream_id=1001 channel=aeron:udp?endpoint=127."),
         "{added}"
     );
-    // Nothing is lost at the end, and the farewell is not part of a line.
+    // No event is lost at the end, and the shutdown message begins on its own line.
     assert!(
         outcome.stdout.contains("\nShutting down driver...\n"),
         "{outcome:?}"
@@ -101,11 +101,11 @@ fn admin_tells_the_life_of_a_stream_on_standard_output() {
 }
 
 #[test]
-fn all_goes_to_a_file_but_what_is_taken_out() {
+fn all_events_except_disabled_ones_go_to_the_file() {
     let directory = Directory::new("all");
     let logs = Directory::new("all-logs");
     let file = logs.file("events.log", "");
-    let outcome = life(
+    let outcome = run_stream(
         &directory,
         &[
             ("AERON_EVENT_LOG", "all"),
@@ -131,7 +131,7 @@ fn all_goes_to_a_file_but_what_is_taken_out() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_refused_at_start() {
+fn log_file_that_cannot_be_written_is_rejected_at_startup() {
     let directory = Directory::new("no-file");
     let outcome = run(taran(&["driver"])
         .env("AERON_DIR", directory.path())
@@ -146,7 +146,7 @@ fn a_file_that_cannot_be_written_is_refused_at_start() {
 }
 
 #[test]
-fn losses_slow_subscribers_revocations_and_lookups_are_told() {
+fn loss_untethered_revocation_and_lookup_events_are_logged() {
     let directory = Directory::new("rare");
     let mut command = taran(&["driver"]);
     command
@@ -161,7 +161,7 @@ fn losses_slow_subscribers_revocations_and_lookups_are_told() {
             "term-id=7|term-offset=64|length=64",
         );
     let driver = Driver::start_with(&mut command, directory.path());
-    // The second of these is lost, asked for, and sent again.
+    // The second of these is lost, requested by a NAK, and retransmitted.
     let mut lossy = Traffic::over_udp_from_term(directory.path(), 1001, 7, 4);
     lossy.publication.revoke();
     await_true(
@@ -180,16 +180,16 @@ fn losses_slow_subscribers_revocations_and_lookups_are_told() {
         .unwrap();
     await_true("its image", || slow.is_connected());
     let message = [0; 1024];
-    await_true("the slow one to be let go", || {
+    await_true("the slow subscriber to be detached", || {
         let _ = shared.publication.offer(&message);
         shared.subscription.poll(|_, _| (), 10).unwrap();
         !slow.is_connected()
     });
     shared.publication.revoke();
-    let refused = shared
+    let rejected = shared
         .client
         .add_publication("aeron:udp?endpoint=nosuch.invalid:40001", 1);
-    assert!(refused.is_err());
+    assert!(rejected.is_err());
     await_true("the end of the revoked image", || {
         shared.subscription.poll(|_, _| (), 10).unwrap();
         !shared.subscription.is_connected()

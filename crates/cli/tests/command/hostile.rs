@@ -1,5 +1,5 @@
-//! Tools on files that hold anything: what other processes wrote there is shown or refused, on one line where it should be
-//! one, and never an end that nobody wrote down.
+//! Tools on files with arbitrary contents. The tools show or reject what other processes wrote there, on one line where
+//! the format has lines, and never crash.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ use crate::metrics::check;
 use crate::process::{Directory, Driver, Outcome, forge, run, taran};
 use crate::traffic::Traffic;
 
-/// Files of each kind, unless `TARAN_HOSTILE_CASES` says how many; each is shown by several processes.
+/// Cases per kind of file, unless `TARAN_HOSTILE_CASES` is set. Each case runs several processes.
 const CASES: u64 = 8;
 const METADATA_LENGTH: usize = 512;
 const VALUES_LENGTH: usize = 128;
 
-/// Values that make sums and differences overflow, besides all others.
+/// Numbers whose sums and differences overflow, and arbitrary ones.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![
         Just(i64::MIN),
@@ -34,7 +34,7 @@ fn number() -> impl Strategy<Value = i64> {
     ]
 }
 
-/// Lengths that are right, that reach to the end of their field, and that cannot be.
+/// Valid lengths, lengths at the end of their field, and invalid lengths.
 fn length() -> impl Strategy<Value = i32> {
     prop_oneof![
         0..64_i32,
@@ -46,7 +46,7 @@ fn length() -> impl Strategy<Value = i32> {
     ]
 }
 
-/// Text as users might have, and as attackers would.
+/// Texts of ordinary users and of attackers.
 fn text(longest: usize) -> impl Strategy<Value = Vec<u8>> {
     const PARTS: [&[u8]; 12] = [
         b"aeron:udp?endpoint=localhost:1|alias=",
@@ -73,12 +73,12 @@ fn text(longest: usize) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A counter: what its records hold.
+/// The contents of a counter's records.
 #[derive(Clone, Debug)]
 struct Counter {
     state: i32,
     type_id: i32,
-    /// Three numbers and the length of the text that keys of streams and channels have.
+    /// Registration id, session id, stream id and length of the text in keys of streams and channels.
     ids: (i64, i32, i32, i32),
     key: Vec<u8>,
     label_length: i32,
@@ -88,7 +88,7 @@ struct Counter {
 
 fn counter() -> impl Strategy<Value = Counter> {
     let state = prop_oneof![8 => Just(1), 1 => any::<i32>()];
-    // Of few streams, so that several counters are of the same.
+    // Few distinct streams, so that several counters belong to the same one.
     let ids = (0..3_i64, 0..2_i32, 0..2_i32, length());
     let numbers = [number(), number(), number(), number()];
     let type_id = prop_oneof![8 => 0..25_i32, 1 => any::<i32>()];
@@ -127,7 +127,8 @@ impl Counter {
     }
 }
 
-/// An entry of a list in which each begins with its length: the error log. That of losses is made of the same bytes.
+/// An entry of a list whose entries begin with their length, such as the error log. The loss report is made of the same
+/// bytes.
 fn entry() -> impl Strategy<Value = Vec<u8>> {
     (length(), number(), number(), number(), length(), text(200)).prop_map(
         |(length, one, two, three, inner, text)| {
@@ -145,24 +146,24 @@ fn entry() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// A number from the environment, or what is used where none is asked for.
-fn asked_for(variable: &str, default: u64) -> u64 {
+/// Returns a number from the environment, or the default.
+fn env_number(variable: &str, default: u64) -> u64 {
     match std::env::var(variable) {
         Ok(text) => text.parse().expect("a number is needed"),
         Err(_) => default,
     }
 }
 
-/// Runs the property with a seed that is always the same, unless `TARAN_HOSTILE_SEED` names another one.
-fn hold<S: Strategy>(strategy: &S, property: impl Fn(S::Value)) {
+/// Checks the property with a fixed seed, unless `TARAN_HOSTILE_SEED` is set.
+fn check_property<S: Strategy>(strategy: &S, property: impl Fn(S::Value)) {
     let config = Config {
-        cases: asked_for("TARAN_HOSTILE_CASES", CASES) as u32,
-        // Each step is several processes.
+        cases: env_number("TARAN_HOSTILE_CASES", CASES) as u32,
+        // Each shrink step runs several processes.
         max_shrink_iters: 100,
         failure_persistence: None,
         ..Config::default()
     };
-    let seed = asked_for("TARAN_HOSTILE_SEED", 0);
+    let seed = env_number("TARAN_HOSTILE_SEED", 0);
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
@@ -174,12 +175,12 @@ fn hold<S: Strategy>(strategy: &S, property: impl Fn(S::Value)) {
     outcome.unwrap_or_else(|error| panic!("TARAN_HOSTILE_SEED={seed}: {error}"));
 }
 
-/// Shown or refused, in words that move no cursor.
-fn assert_fit(outcome: &Outcome, what: &[&str]) {
+/// Checks that the tool succeeded or failed regularly, and that its output contains no control characters.
+fn assert_clean_output(outcome: &Outcome, what: &[&str]) {
     assert!(matches!(outcome.code, Some(0 | 1)), "{what:?}: {outcome:?}");
     let unfit = |c: char| c.is_control() && c != '\n' && (c != '\t' || what[0] != "errors");
-    for said in [&outcome.stdout, &outcome.stderr] {
-        assert!(!said.contains(unfit), "{what:?}: {said:?}");
+    for output in [&outcome.stdout, &outcome.stderr] {
+        assert!(!output.contains(unfit), "{what:?}: {output:?}");
     }
     assert_eq!(
         outcome.code == Some(1),
@@ -206,7 +207,7 @@ fn show(directory: &Path, tools: &[&[&str]]) {
     for tool in tools {
         let on = |arguments: &[&str]| {
             let outcome = run(taran(arguments).env("AERON_DIR", directory));
-            assert_fit(&outcome, arguments);
+            assert_clean_output(&outcome, arguments);
         };
         on(tool);
         if !tool.contains(&"--openmetrics") {
@@ -220,8 +221,8 @@ fn now_ms() -> i64 {
 }
 
 #[test]
-fn counters_of_anybody_are_shown() {
-    hold(&vec(counter(), 1..40), |counters| {
+fn tools_with_hostile_counters_stay_clean() {
+    check_property(&vec(counter(), 1..40), |counters| {
         let directory = Directory::new("hostile-counters");
         let (_region, cnc) = forge(directory.path(), now_ms());
         for (id, counter) in counters.iter().enumerate() {
@@ -242,8 +243,8 @@ fn counters_of_anybody_are_shown() {
 }
 
 #[test]
-fn counters_that_are_noise_are_shown() {
-    hold(&vec(any::<u8>(), 1..20_000), |noise| {
+fn tools_with_random_counters_stay_clean() {
+    check_property(&vec(any::<u8>(), 1..20_000), |noise| {
         let directory = Directory::new("hostile-noise");
         let (_region, cnc) = forge(directory.path(), now_ms());
         let fill = |region: &Region| region.write(0, &noise[..noise.len().min(region.len())]);
@@ -265,8 +266,8 @@ fn counters_that_are_noise_are_shown() {
 }
 
 #[test]
-fn errors_and_losses_of_anybody_are_shown() {
-    hold(&vec(entry(), 0..8), |entries| {
+fn tools_with_hostile_error_and_loss_entries_stay_clean() {
+    check_property(&vec(entry(), 0..8), |entries| {
         let directory = Directory::new("hostile-lists");
         let (_region, cnc) = forge(directory.path(), now_ms());
         let bytes = entries.concat();
@@ -283,7 +284,7 @@ fn errors_and_losses_of_anybody_are_shown() {
     });
 }
 
-/// A true log, and a driver that is none of this test's business any more.
+/// Returns a valid log buffer, in the directory of a driver that has ended.
 fn log() -> (Directory, Vec<u8>) {
     let directory = Directory::new("hostile-log");
     let driver = Driver::start(directory.path(), &[]);
@@ -297,10 +298,10 @@ fn log() -> (Directory, Vec<u8>) {
 }
 
 #[test]
-fn logs_of_anybody_are_shown() {
+fn log_with_hostile_buffers_stays_clean() {
     let (directory, log) = log();
     let metadata = log.len() - 4_096;
-    // Where something is overwritten: anywhere, in the first frames, in what the log says of itself.
+    // Overwritten ranges lie anywhere, in the first frames, or in the metadata.
     let place = prop_oneof![0..log.len(), 0..4_096_usize, metadata..log.len()];
     let bytes = prop_oneof![
         number().prop_map(|number| number.to_le_bytes().to_vec()),
@@ -308,7 +309,7 @@ fn logs_of_anybody_are_shown() {
         text(64),
     ];
     let length = prop_oneof![4 => Just(log.len()), 1 => 0..log.len()];
-    hold(
+    check_property(
         &(vec((place, bytes), 1..30), length),
         |(changes, length)| {
             let mut log = log.clone();
@@ -330,7 +331,7 @@ fn logs_of_anybody_are_shown() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn tools_reject_files_that_are_not_regular() {
     let directory = Directory::new("hostile-files");
     let pipe = directory.file("x", "").with_file_name("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();

@@ -1,4 +1,4 @@
-//! The `taran` command as its users run it: as a process, with exit codes and texts.
+//! The `taran` command as a process: exit codes and output.
 
 mod bench;
 mod config;

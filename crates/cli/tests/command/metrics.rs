@@ -1,4 +1,4 @@
-//! Counters for programs: JSON, OpenMetrics text, and the same over HTTP, also for scrapers that behave badly.
+//! Machine-readable counters: JSON, OpenMetrics text, and the same over HTTP, also for misbehaving clients.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::process::{Directory, Driver, run, taran};
 use crate::traffic::Traffic;
 
-/// Checks the text against the format, and returns the value of each sample.
+/// Checks the text against the OpenMetrics format and returns the value of each sample.
 #[track_caller]
 pub(crate) fn check(text: &str) -> HashMap<String, f64> {
     let mut samples = HashMap::new();
@@ -60,8 +60,8 @@ pub(crate) fn check(text: &str) -> HashMap<String, f64> {
     samples
 }
 
-/// Takes `{name="value",...}` apart, character by character: a quote, a backslash and an end of line within a value are
-/// escaped, nothing else is, and no name comes twice.
+/// Parses `{name="value",...}` character by character. Within a value exactly quotes, backslashes and line feeds are
+/// escaped, and no name occurs twice.
 #[track_caller]
 fn check_labels(text: &str) {
     let mut names = HashSet::new();
@@ -95,7 +95,7 @@ fn check_labels(text: &str) {
 }
 
 #[test]
-fn labels_that_are_none_are_noticed() {
+fn check_labels_rejects_malformed_labels() {
     check_labels(r#"{a="",b_2="\\ \" \n , } { ="}"#);
     for wrong in [
         "",
@@ -116,9 +116,9 @@ fn labels_that_are_none_are_noticed() {
     }
 }
 
-/// Times are counted in nanoseconds and told in seconds.
+/// The counter is in nanoseconds, the metric in seconds.
 #[test]
-fn a_metric_has_the_unit_of_its_name() {
+fn cycle_time_metric_is_in_seconds() {
     let directory = Directory::new("units");
     let driver = Driver::start(directory.path(), &[]);
     let counted = || {
@@ -129,20 +129,20 @@ fn a_metric_has_the_unit_of_its_name() {
         assert_eq!(counter["id"], 26);
         counter["value"].as_i64().unwrap() as f64 / 1e9
     };
-    // The longest of all turns only grows.
+    // The maximum cycle time only grows.
     let before = counted();
     let outcome = run(taran(&["stat", "--openmetrics"]).env("AERON_DIR", directory.path()));
-    let told = check(&outcome.stdout)["aeron_conductor_max_cycle_time_seconds"];
+    let metric = check(&outcome.stdout)["aeron_conductor_max_cycle_time_seconds"];
     let after = counted();
     assert!(
-        before <= told && told <= after && after > 0.0,
-        "{before} {told} {after}"
+        before <= metric && metric <= after && after > 0.0,
+        "{before} {metric} {after}"
     );
     driver.stop("TERM").assert_code(15);
 }
 
 #[test]
-fn labels_of_others_are_escaped() {
+fn openmetrics_labels_with_special_characters_are_escaped() {
     let directory = Directory::new("labels");
     let driver = Driver::start(directory.path(), &[]);
     let client = taran::Context::new()
@@ -169,7 +169,7 @@ fn labels_of_others_are_escaped() {
 }
 
 #[test]
-fn counters_are_printed_as_openmetrics() {
+fn stat_prints_counters_as_openmetrics() {
     let directory = Directory::new("openmetrics");
     let driver = Driver::start(directory.path(), &[]);
     let traffic = Traffic::over_udp(directory.path(), 1001, 3);
@@ -213,7 +213,7 @@ fn counters_are_printed_as_openmetrics() {
 }
 
 #[test]
-fn counters_errors_and_versions_are_printed_as_json() {
+fn stat_errors_and_version_print_json() {
     let directory = Directory::new("json");
     let driver = Driver::start(directory.path(), &[]);
     let outcome = run(taran(&["stat", "--json", "-w", "false", "--type", "^0$"])
@@ -248,7 +248,7 @@ fn counters_errors_and_versions_are_printed_as_json() {
     assert_eq!(versions["taran"], env!("CARGO_PKG_VERSION"));
 }
 
-/// `taran stat --listen`, ended with the test.
+/// A `taran stat --listen` process, killed when dropped.
 struct Server {
     child: Child,
     address: String,
@@ -277,19 +277,19 @@ impl Server {
         TcpStream::connect(&self.address).expect("it listens")
     }
 
-    /// Sends this and reads the answer: its first line, its headers and its body.
-    fn ask(&self, request: &str) -> (String, String, String) {
+    /// Sends a request and returns the status line, the headers and the body of the response.
+    fn send(&self, request: &str) -> (String, String, String) {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).expect("it reads");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("it speaks HTTP");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("it responds");
+        let (head, body) = response.split_once("\r\n\r\n").expect("it speaks HTTP");
         let (status, headers) = head.split_once("\r\n").expect("it speaks HTTP");
         (status.to_owned(), headers.to_owned(), body.to_owned())
     }
 
     fn get(&self, path: &str) -> (String, String, String) {
-        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"))
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"))
     }
 }
 
@@ -301,7 +301,7 @@ impl Drop for Server {
 }
 
 #[test]
-fn counters_are_served_over_http() {
+fn stat_listen_serves_metrics_over_http() {
     let directory = Directory::new("serve");
     let server = Server::start(
         taran(&["stat", "--listen", "127.0.0.1:0", "-t", "1"]).env("AERON_DIR", directory.path()),
@@ -324,15 +324,15 @@ fn counters_are_served_over_http() {
         "{headers}"
     );
     assert_eq!(check(&body)["aeron_driver_alive"], 1.0);
-    let (status, _, body) = server.ask("HEAD /metrics HTTP/1.1\r\n\r\n");
+    let (status, _, body) = server.send("HEAD /metrics HTTP/1.1\r\n\r\n");
     assert_eq!((status.as_str(), body.as_str()), ("HTTP/1.1 200 OK", ""));
     assert_eq!(server.get("/").0, "HTTP/1.1 200 OK");
     assert_eq!(server.get("/other").0, "HTTP/1.1 404 Not Found");
-    let (status, headers, _) = server.ask("POST /metrics HTTP/1.1\r\n\r\n");
+    let (status, headers, _) = server.send("POST /metrics HTTP/1.1\r\n\r\n");
     assert_eq!(status, "HTTP/1.1 405 Method Not Allowed");
     assert!(headers.contains("Allow: GET, HEAD"), "{headers}");
 
-    // A driver that comes again is seen.
+    // A restarted driver is found.
     driver.stop("TERM").assert_code(15);
     let driver = Driver::start(directory.path(), &[]);
     let (_, _, body) = server.get("/metrics");
@@ -344,22 +344,22 @@ fn counters_are_served_over_http() {
 }
 
 #[test]
-fn scrapers_that_behave_badly_keep_nobody_waiting() {
+fn stat_listen_with_misbehaving_clients_serves_others() {
     let directory = Directory::new("hostile");
     let driver = Driver::start(directory.path(), &[]);
     let server = Server::start(
         taran(&["stat", "--listen", "127.0.0.1:0"]).env("AERON_DIR", directory.path()),
     );
-    let (status, _, _) = server.ask("nonsense\r\n\r\n");
+    let (status, _, _) = server.send("nonsense\r\n\r\n");
     assert_eq!(status, "HTTP/1.1 400 Bad Request");
     let many = "X: y\r\n".repeat(1000);
-    let (status, _, _) = server.ask(&format!("GET / HTTP/1.1\r\n{many}\r\n"));
+    let (status, _, _) = server.send(&format!("GET / HTTP/1.1\r\n{many}\r\n"));
     assert!(status.starts_with("HTTP/1.1 431 "), "{status}");
-    // One that says nothing and goes, and one that asks and does not listen.
+    // One client that disconnects without a request, and one that sends a request but never reads the response.
     server.connect().shutdown(Shutdown::Both).unwrap();
-    let mut deaf = server.connect();
-    deaf.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-    // Many more than are served at a time, and each says half a word.
+    let mut non_reading = server.connect();
+    non_reading.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    // Many more connections than are served at a time, each with an incomplete request.
     let slow: Vec<TcpStream> = (0..50)
         .map(|_| {
             let mut stream = server.connect();
@@ -367,18 +367,18 @@ fn scrapers_that_behave_badly_keep_nobody_waiting() {
             stream
         })
         .collect();
-    // Who comes now and says what it wants is answered, although none of them has gone.
+    // A new client with a complete request is served although none of the others has disconnected.
     assert_eq!(server.get("/metrics").0, "HTTP/1.1 200 OK");
     let targets = ["http://127.0.0.1/metrics", "/metrics?collect[]=x"];
     for target in targets {
         assert_eq!(server.get(target).0, "HTTP/1.1 200 OK", "{target}");
     }
-    drop((deaf, slow));
+    drop((non_reading, slow));
     driver.stop("TERM").assert_code(15);
 }
 
 #[test]
-fn an_address_that_cannot_be_had_is_refused() {
+fn stat_listen_at_invalid_address_fails() {
     for address in ["256.0.0.1:1", "nonsense", "203.0.113.1:9464"] {
         run(&mut taran(&["stat", "--listen", address]))
             .assert_code(1)

@@ -1,4 +1,4 @@
-//! Running `taran`, and directories that are nobody else's.
+//! Runs `taran` processes in directories of their own.
 
 #[path = "../shared/signal.rs"]
 mod signal;
@@ -17,15 +17,15 @@ use taran_protocol::command::Command as DriverCommand;
 
 pub(crate) use signal::signal;
 
-/// How long a process may take for anything before the test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(60);
-const STEP: Duration = Duration::from_millis(2);
+/// Time limit for anything that a process does.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// A directory of one test, removed with all that is in it at the end.
+/// Directory of one test, removed with its contents when dropped.
 pub(crate) struct Directory(PathBuf);
 
 impl Directory {
-    /// A name that no other test has; nothing is there yet.
+    /// Returns a path that no other test uses; the directory is not created yet.
     pub(crate) fn new(name: &str) -> Directory {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -39,7 +39,7 @@ impl Directory {
         &self.0
     }
 
-    /// Writes a file into the directory, which is made where it is missing.
+    /// Writes a file into the directory, which is created if missing.
     pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         std::fs::create_dir_all(&self.0).expect("the directory can be made");
         let path = self.0.join(name);
@@ -54,7 +54,7 @@ impl Drop for Directory {
     }
 }
 
-/// `taran` with these arguments, and no option from the environment of the test.
+/// Returns a `taran` command with these arguments and without options from the environment of the test.
 pub(crate) fn taran(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_taran"));
     for (name, _) in std::env::vars_os() {
@@ -69,7 +69,7 @@ pub(crate) fn taran(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a process that has ended leaves.
+/// Exit code and output of a process that has ended.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
@@ -78,21 +78,21 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Ended with this code; the output is shown where it did not.
+    /// Checks the exit code.
     #[track_caller]
     pub(crate) fn assert_code(&self, code: i32) -> &Outcome {
         assert_eq!(self.code, Some(code), "{self:?}");
         self
     }
 
-    /// Said this on standard error.
+    /// Checks that standard error contains the text.
     #[track_caller]
     pub(crate) fn assert_stderr(&self, text: &str) -> &Outcome {
         assert!(self.stderr.contains(text), "no {text:?} in {self:?}");
         self
     }
 
-    /// Said nothing on standard error.
+    /// Checks that standard error is empty.
     #[track_caller]
     pub(crate) fn assert_silent(&self) -> &Outcome {
         assert_eq!(self.stderr, "", "{self:?}");
@@ -100,12 +100,12 @@ impl Outcome {
     }
 }
 
-/// Runs to the end.
+/// Runs a command to its end.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     Process::start(command).wait()
 }
 
-/// A process whose output is read as it comes. Killed when dropped.
+/// A process whose output is read in the background. Killed when dropped.
 pub(crate) struct Process {
     child: Child,
     stdout: Option<JoinHandle<String>>,
@@ -128,7 +128,7 @@ impl Process {
         }
     }
 
-    /// Waits for the end.
+    /// Waits for its end.
     pub(crate) fn wait(mut self) -> Outcome {
         let status = self.await_end();
         let text = |reader: Option<JoinHandle<String>>| {
@@ -144,7 +144,7 @@ impl Process {
     }
 
     fn await_end(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(status) = self
                 .child
@@ -158,7 +158,7 @@ impl Process {
                 "process {} does not end",
                 self.child.id()
             );
-            thread::sleep(STEP);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -166,7 +166,7 @@ impl Process {
         signal(self.child.id(), name);
     }
 
-    /// Whether it has ended.
+    /// Returns true if it has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
@@ -187,14 +187,14 @@ fn read_in_background(mut stream: impl Read + Send + 'static) -> JoinHandle<Stri
     })
 }
 
-/// A driver in a directory of its own.
+/// A driver process.
 pub(crate) struct Driver {
     process: Process,
     cnc: Cnc,
 }
 
 impl Driver {
-    /// Starts `taran driver` with these options, and waits until clients can come.
+    /// Starts `taran driver` with these options, and waits until it accepts clients.
     pub(crate) fn start(directory: &Path, options: &[&str]) -> Driver {
         let defines: Vec<String> = options.iter().map(|option| format!("-D{option}")).collect();
         let arguments: Vec<&str> = defines.iter().map(String::as_str).collect();
@@ -203,14 +203,14 @@ impl Driver {
         Driver::start_with(&mut command, directory)
     }
 
-    /// Starts a command that runs a driver in `directory`, and waits until it holds what it will hold.
+    /// Starts a command that runs a driver in `directory`, and waits until its startup is complete.
     pub(crate) fn start_with(command: &mut Command, directory: &Path) -> Driver {
         let mut process = Process::start(command);
         let path = directory.join(CNC_FILE_NAME);
         let pid = i64::from(process.child.id());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
-            // A dead driver's file may be there still.
+            // The file of an earlier driver may still exist.
             if let Ok(cnc) = open(&path)
                 && cnc.spec().driver_pid == pid
                 && has_started(directory)
@@ -227,21 +227,21 @@ impl Driver {
                 "no driver in {}",
                 directory.display()
             );
-            thread::sleep(STEP);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Process id.
+    /// Returns the process id.
     pub(crate) fn pid(&self) -> u32 {
         self.process.child.id()
     }
 
-    /// Whether it runs.
+    /// Returns true if it has not ended.
     pub(crate) fn is_running(&mut self) -> bool {
         !self.process.has_ended()
     }
 
-    /// Asks it to terminate, as a client does.
+    /// Requests its termination as a client does.
     pub(crate) fn request_termination(&self, token: &[u8]) {
         let producer = Producer::open(&self.cnc.to_driver).expect("the ring is sound");
         let mut bytes = Vec::new();
@@ -254,29 +254,29 @@ impl Driver {
         producer.write(type_id, &bytes).expect("the ring has room");
     }
 
-    /// Waits until it has taken all commands.
+    /// Waits until it has consumed all commands.
     pub(crate) fn await_commands_taken(&self) {
         let producer = Producer::open(&self.cnc.to_driver).expect("the ring is sound");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while producer.size() > 0 {
             assert!(Instant::now() < deadline, "the driver takes no commands");
-            thread::sleep(STEP);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Sends a signal and waits for the end.
+    /// Sends a signal and waits for the end of the process.
     pub(crate) fn stop(self, signal: &str) -> Outcome {
         self.process.signal(signal);
         self.wait()
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the process.
     pub(crate) fn wait(self) -> Outcome {
         self.process.wait()
     }
 }
 
-/// Whether the driver there has given up its turn to start, and the descriptor that goes with it.
+/// Returns true if the driver has released its startup lock, and with it the descriptor.
 fn has_started(directory: &Path) -> bool {
     FileStorage.try_lock(directory).is_ok()
 }
@@ -286,7 +286,7 @@ fn open(path: &Path) -> Result<Cnc, String> {
     Cnc::open(&region).map_err(|error| error.to_string())
 }
 
-/// The `cnc.dat` of a driver that exists only in this file.
+/// Creates the `cnc.dat` of a driver without a process.
 pub(crate) fn forge(directory: &Path, heartbeat_ms: i64) -> (Region, Cnc) {
     std::fs::create_dir_all(directory).expect("a file can be forged");
     let spec = CncSpec {

@@ -1,4 +1,4 @@
-//! How a driver runs: its threads, their cores, what they do without work, and how long their turns take.
+//! The agents of a driver: threads, cores, idle strategies and cycle times.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::process::{Directory, Driver, run, taran};
 use crate::traffic::await_true;
 
-/// The value and the label of a system counter.
+/// Returns the value and the label of a system counter.
 #[track_caller]
 fn counter(directory: &Directory, id: i64) -> (i64, String) {
     let outcome = run(taran(&["stat", "--json", "-w", "false"]).env("AERON_DIR", directory.path()));
@@ -27,8 +27,8 @@ fn counter(directory: &Directory, id: i64) -> (i64, String) {
 }
 
 #[test]
-fn turns_that_take_too_long_are_counted_for_each_agent() {
-    // Every turn takes more than a nanosecond, and none takes an hour.
+fn long_duty_cycles_are_counted_for_each_agent() {
+    // Every duty cycle takes more than a nanosecond, and none takes an hour.
     for (threshold, stalls) in [("1", true), ("3600s", false)] {
         for mode in ["DEDICATED", "SHARED"] {
             let directory = Directory::new("stalls");
@@ -46,7 +46,7 @@ fn turns_that_take_too_long_are_counted_for_each_agent() {
                 ("Sender", 28, 29),
                 ("Receiver", 30, 31),
             ] {
-                await_true("a turn", || counter(&directory, longest).0 > 0);
+                await_true("a duty cycle", || counter(&directory, longest).0 > 0);
                 let (_, label) = counter(&directory, longest);
                 assert_eq!(
                     label,
@@ -70,7 +70,7 @@ fn turns_that_take_too_long_are_counted_for_each_agent() {
     }
 }
 
-/// The threads of a process by name, each with the cores that it may use.
+/// Returns the names of a process's threads with the cores that each may use.
 fn threads(pid: u32) -> BTreeMap<String, String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("the process runs");
     tasks
@@ -86,19 +86,19 @@ fn threads(pid: u32) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A core that this process may use.
-fn a_core() -> String {
+/// Returns a core that this process may use.
+fn allowed_core() -> String {
     let own = threads(std::process::id());
     let cores = own.values().next().expect("a thread").clone();
     cores.split(['-', ',']).next().expect("a number").to_owned()
 }
 
 #[test]
-fn agents_run_on_threads_of_their_names_and_on_the_cores_they_are_bound_to() {
-    let core = a_core();
+fn agents_run_on_named_threads_with_their_affinity() {
+    let core = allowed_core();
     for (mode, names) in [
         ("DEDICATED", vec!["conductor", "sender", "receiver"]),
-        // The system keeps fifteen bytes of a name.
+        // Linux truncates thread names to fifteen bytes.
         ("SHARED_NETWORK", vec!["conductor", "[sender, receiv"]),
         ("SHARED", vec!["[conductor, sen"]),
     ] {
@@ -122,7 +122,7 @@ fn agents_run_on_threads_of_their_names_and_on_the_cores_they_are_bound_to() {
 }
 
 #[test]
-fn a_core_that_cannot_be_had_is_an_entry_in_the_error_log() {
+fn invalid_cpu_affinity_is_recorded_in_the_error_log() {
     let directory = Directory::new("no-core");
     let driver = Driver::start(directory.path(), &["aeron.receiver.cpu.affinity=1000"]);
     await_true("the error", || {
@@ -133,7 +133,7 @@ fn a_core_that_cannot_be_had_is_an_entry_in_the_error_log() {
 }
 
 #[test]
-fn every_idle_strategy_lets_messages_pass() {
+fn every_idle_strategy_delivers_messages() {
     for (strategy, arguments) in [
         ("noop", ""),
         ("spin", ""),

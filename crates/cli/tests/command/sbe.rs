@@ -1,4 +1,4 @@
-//! `taran sbe`: schemas and messages, as files and on the command line.
+//! `taran sbe` with schemas and messages in files and on standard input.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -26,7 +26,7 @@ fn sbe(directory: &Directory, arguments: &[&str]) -> Outcome {
     run(command.args(arguments).current_dir(directory.path()))
 }
 
-/// The same, with that on standard input.
+/// The same, with `input` on standard input.
 fn sbe_with(directory: &Directory, arguments: &[&str], input: &str) -> Outcome {
     let path = directory.path().join("input");
     std::fs::write(&path, input).expect("the file can be written");
@@ -42,7 +42,7 @@ fn orders(directory: &Directory) {
 }
 
 #[test]
-fn check_tells_every_problem_with_its_place() {
+fn check_reports_every_problem_with_its_position() {
     let directory = Directory::new("sbe-check");
     directory.file("good.xml", SCHEMA);
     directory.file("dubious.xml", &SCHEMA.replace("name=\"id\"", "name=\"9\""));
@@ -88,7 +88,7 @@ fn check_tells_every_problem_with_its_place() {
 }
 
 #[test]
-fn schemas_include_what_lies_beside_them_or_where_they_are_allowed_to() {
+fn includes_outside_the_schema_directory_require_include_from() {
     let directory = Directory::new("sbe-include");
     std::fs::create_dir_all(directory.path().join("inner")).expect("the folder can be made");
     let include = "<xi:include xmlns:xi=\"http://www.w3.org/2001/XInclude\" href=\"../types.xml\"/>\n<message";
@@ -110,7 +110,7 @@ fn schemas_include_what_lies_beside_them_or_where_they_are_allowed_to() {
 }
 
 #[test]
-fn each_takes_a_schema_from_standard_input() {
+fn commands_read_a_schema_from_standard_input() {
     let directory = Directory::new("sbe-stdin");
     orders(&directory);
     let inner = directory.path().join("inner");
@@ -137,7 +137,7 @@ fn each_takes_a_schema_from_standard_input() {
         "shop.xml: no errors, no warnings\n-: no errors, no warnings\n"
     );
     sbe_with(&directory, &["check", "-"], &including("inner/types.xml")).assert_code(0);
-    // From the present folder and below it, and not from itself.
+    // Includes are searched for in the current directory and below it. The schema itself is not among them.
     for (href, expected) in [
         ("/etc/passwd", "it lies outside of"),
         ("-", "includes itself"),
@@ -148,12 +148,12 @@ fn each_takes_a_schema_from_standard_input() {
         assert!(refused.stdout.contains(expected), "{refused:?}");
     }
     let broken = SCHEMA.replace("\"uint32\"", "\"uint33\"");
-    let told = sbe_with(&directory, &["describe", "-"], &broken);
-    told.assert_code(1);
+    let described = sbe_with(&directory, &["describe", "-"], &broken);
+    described.assert_code(1);
     assert!(
-        told.stderr
+        described.stderr
             .contains("-:10:3: error: there is no type uint33"),
-        "{told:?}"
+        "{described:?}"
     );
     let nothing = sbe_with(&directory, &["check", "-"], "");
     nothing.assert_code(1);
@@ -188,7 +188,7 @@ fn each_takes_a_schema_from_standard_input() {
 }
 
 #[test]
-fn standard_input_is_read_once() {
+fn standard_input_given_twice_is_rejected() {
     let directory = Directory::new("sbe-stdin-twice");
     orders(&directory);
     for arguments in [
@@ -210,7 +210,7 @@ fn standard_input_is_read_once() {
 }
 
 #[test]
-fn check_counts_what_it_tells_and_says_that_there_is_more() {
+fn check_with_too_many_problems_says_there_are_more() {
     let directory = Directory::new("sbe-check-many");
     let wrong = |count: usize| {
         let fields: String = (0..count)
@@ -264,7 +264,7 @@ fn describe_shows_offsets() {
 }
 
 #[test]
-fn diff_says_whether_versions_understand_each_other() {
+fn diff_reports_compatibility() {
     let directory = Directory::new("sbe-diff");
     directory.file("old.xml", SCHEMA);
     let newer = SCHEMA.replace("version=\"0\"", "version=\"1\"");
@@ -295,12 +295,12 @@ fn diff_says_whether_versions_understand_each_other() {
 }
 
 #[test]
-fn what_is_wrong_with_a_schema_is_text_on_standard_error() {
+fn schema_errors_are_text_on_standard_error() {
     let directory = Directory::new("sbe-wrong");
     orders(&directory);
     directory.file("a.xml", &SCHEMA.replace("\"uint32\"", "\"none\""));
     directory.file("b.xml", &SCHEMA.replace("\"uint32\"", "\"nothing\""));
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (
             &["describe", "--json", "a.xml"][..],
             &["a.xml:10:3: error: there is no type none"][..],
@@ -329,14 +329,14 @@ fn what_is_wrong_with_a_schema_is_text_on_standard_error() {
         outcome.assert_code(1);
         assert_eq!(outcome.stdout, "", "{arguments:?}");
         let lines: Vec<_> = outcome.stderr.lines().skip(1).collect();
-        assert_eq!(lines, told, "{arguments:?}");
+        assert_eq!(lines, expected, "{arguments:?}");
     }
-    // It has nothing to print.
+    // `generate` has no JSON output.
     sbe(&directory, &["generate", "--json", "shop.xml", "-o", "out"]).assert_code(2);
 }
 
 #[test]
-fn decode_shows_messages_until_one_is_broken() {
+fn decode_prints_messages_until_one_is_damaged() {
     let directory = Directory::new("sbe-decode");
     orders(&directory);
     let shown = sbe(&directory, &["decode", "shop.xml", "orders.bin"]);
@@ -368,7 +368,7 @@ fn decode_shows_messages_until_one_is_broken() {
 }
 
 #[test]
-fn decode_goes_on_behind_a_frame_that_is_no_message() {
+fn decode_with_framing_continues_after_an_invalid_message() {
     let directory = Directory::new("sbe-frames");
     orders(&directory);
     let mut framed = Vec::new();
@@ -399,7 +399,7 @@ fn decode_goes_on_behind_a_frame_that_is_no_message() {
 }
 
 #[test]
-fn generate_writes_rust_that_is_the_same_each_time() {
+fn generate_is_deterministic() {
     let directory = Directory::new("sbe-generate");
     orders(&directory);
     let read = |folder: &str| {
@@ -414,7 +414,7 @@ fn generate_writes_rust_that_is_the_same_each_time() {
     assert!(read("one").contains("OrderDecoder"));
     assert_eq!(read("one"), read("two/deep"));
 
-    // It is the package that names the file.
+    // The package gives the file its name.
     directory.file("other.xml", SCHEMA);
     let other = sbe(&directory, &["generate", "other.xml", "-o", "five"]);
     assert_eq!(other.stdout, "five/shop.rs\n");
@@ -427,13 +427,13 @@ fn generate_writes_rust_that_is_the_same_each_time() {
     assert!(!directory.path().join("three").exists());
     let twins = SCHEMA.replace("</enum>", "<validValue name=\"buy\">2</validValue></enum>");
     directory.file("twins.xml", &twins);
-    let told = sbe(&directory, &["generate", "twins.xml", "-o", "four"]);
-    told.assert_code(0);
+    let renamed = sbe(&directory, &["generate", "twins.xml", "-o", "four"]);
+    renamed.assert_code(0);
     assert_eq!(
-        told.stderr,
+        renamed.stderr,
         "twins.xml:7:77: warning: in Rust, buy would have the name Buy of Buy (at twins.xml:7:40), and gets Buy2\n"
     );
     assert!(read("four").contains("2 => Self::Buy2,"));
-    // A file is where the folder should be.
+    // A file exists in place of the directory.
     sbe(&directory, &["generate", "shop.xml", "-o", "shop.xml"]).assert_code(1);
 }

@@ -1,4 +1,5 @@
-//! `taran streams`, `backlog`, `loss`, `log` and `driver-info`, on a driver with streams, and on what one left.
+//! `taran streams`, `backlog`, `loss`, `log` and `driver-info`, with a running driver and with the files of one that
+//! has ended.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ fn json(outcome: &Outcome) -> Value {
     serde_json::from_str(&outcome.stdout).expect("JSON")
 }
 
-/// The one object of a list that belongs to a stream.
+/// Returns the only object of a list that belongs to the stream.
 #[track_caller]
 fn of_stream<'a>(list: &'a Value, traffic: &Traffic) -> &'a Value {
     list.as_array()
@@ -34,7 +35,7 @@ fn of_stream<'a>(list: &'a Value, traffic: &Traffic) -> &'a Value {
 }
 
 #[test]
-fn streams_are_shown_with_their_counters() {
+fn streams_lists_streams_with_their_counters() {
     let directory = Directory::new("streams");
     let driver = Driver::start(directory.path(), &[]);
     let network = Traffic::over_udp(directory.path(), 1001, 3);
@@ -78,7 +79,7 @@ fn streams_are_shown_with_their_counters() {
 }
 
 #[test]
-fn what_was_not_read_is_a_backlog() {
+fn backlog_counts_unread_bytes() {
     let directory = Directory::new("backlog");
     let driver = Driver::start(directory.path(), &["aeron.timer.interval=10ms"]);
     let mut traffic = Traffic::over_udp(directory.path(), 1001, 1);
@@ -105,7 +106,7 @@ fn what_was_not_read_is_a_backlog() {
 }
 
 #[test]
-fn losses_are_listed() {
+fn loss_lists_entries() {
     let directory = Directory::new("loss");
     let driver = Driver::start(directory.path(), &[]);
     let nothing = on(&directory, &["loss"]);
@@ -149,7 +150,7 @@ fn losses_are_listed() {
         .assert_stderr("/nowhere");
 }
 
-/// The log of a publication.
+/// Returns the path of a publication's log buffer.
 fn log_of(directory: &Path, traffic: &Traffic) -> PathBuf {
     directory.join("publications").join(format!(
         "{}.logbuffer",
@@ -158,7 +159,7 @@ fn log_of(directory: &Path, traffic: &Traffic) -> PathBuf {
 }
 
 #[test]
-fn the_frames_of_a_log_are_shown() {
+fn log_prints_metadata_and_frames() {
     let directory = Directory::new("log");
     let driver = Driver::start(directory.path(), &[]);
     let traffic = Traffic::over_ipc(directory.path(), 1003, 3);
@@ -197,7 +198,7 @@ fn the_frames_of_a_log_are_shown() {
 }
 
 #[test]
-fn what_is_no_log_is_refused() {
+fn log_rejects_files_that_are_no_log_buffers() {
     let directory = Directory::new("no-log");
     run(&mut taran(&["log", "/nowhere/7.logbuffer"]))
         .assert_code(1)
@@ -218,7 +219,7 @@ fn what_is_no_log_is_refused() {
 }
 
 #[test]
-fn a_driver_tells_who_it_is() {
+fn driver_info_prints_identity_and_state() {
     let directory = Directory::new("info");
     let driver = Driver::start(directory.path(), &[]);
     let outcome = on(&directory, &["driver-info"]);
@@ -249,7 +250,7 @@ fn a_driver_tells_who_it_is() {
 }
 
 #[test]
-fn a_driver_can_be_ended_where_that_is_allowed() {
+fn driver_info_terminates_the_driver_when_allowed() {
     let directory = Directory::new("end");
     let driver = Driver::start(
         directory.path(),
@@ -272,7 +273,7 @@ fn a_driver_can_be_ended_where_that_is_allowed() {
 }
 
 #[test]
-fn a_driver_that_does_not_end_is_told() {
+fn driver_info_reports_a_driver_that_does_not_terminate() {
     let directory = Directory::new("no-end");
     let driver = Driver::start(directory.path(), &[]);
     on(&directory, &["driver-info", "--terminate", "--wait", "50"])
@@ -283,7 +284,7 @@ fn a_driver_that_does_not_end_is_told() {
 }
 
 #[test]
-fn what_a_driver_left_is_shown_by_every_tool() {
+fn stream_tools_show_files_of_an_ended_driver() {
     let directory = Directory::new("leftovers");
     Driver::start(directory.path(), &[])
         .stop("TERM")
@@ -305,7 +306,7 @@ fn what_a_driver_left_is_shown_by_every_tool() {
 }
 
 #[test]
-fn no_driver_is_an_error_of_every_tool() {
+fn stream_tools_without_driver_fail() {
     let directory = Directory::new("nobody");
     for tool in TOOLS {
         on(&directory, &[tool, "-t", "1"])

@@ -1,4 +1,4 @@
-//! `taran stat`, `taran errors`, `taran version`: on drivers that live, have shut down, died, or never were.
+//! `taran stat`, `taran errors` and `taran version`, with drivers that run, have shut down, died, or never existed.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -14,7 +14,7 @@ fn on(directory: &Directory, arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn stat_shows_a_header_and_a_line_for_each_counter() {
+fn stat_prints_a_header_and_a_line_for_each_counter() {
     let directory = Directory::new("stat");
     let driver = Driver::start(directory.path(), &[]);
     let outcome = on(&directory, &["stat", "--watch", "false"]);
@@ -54,7 +54,7 @@ fn stat_shows_a_header_and_a_line_for_each_counter() {
 }
 
 #[test]
-fn stat_goes_on_until_its_reader_goes_away() {
+fn stat_watch_ends_when_its_output_is_closed() {
     let directory = Directory::new("watch");
     let driver = Driver::start(directory.path(), &[]);
     let mut stat = taran(&["stat", "-u", "1"])
@@ -78,7 +78,7 @@ fn stat_goes_on_until_its_reader_goes_away() {
 }
 
 #[test]
-fn what_a_driver_left_is_shown_and_said_to_be_that() {
+fn stat_and_errors_show_files_of_an_ended_driver() {
     let directory = Directory::new("left");
     let driver = Driver::start(directory.path(), &[]);
     let pid = driver.pid().to_string();
@@ -94,7 +94,7 @@ fn what_a_driver_left_is_shown_and_said_to_be_that() {
 }
 
 #[test]
-fn a_driver_that_died_is_told_from_one_that_lives() {
+fn killed_driver_is_reported_and_its_errors_are_kept() {
     let directory = Directory::new("died");
     let (_region, cnc) = forge(directory.path(), 1_000);
     let mut log = ErrorLog::open(cnc.error_log.clone());
@@ -107,7 +107,7 @@ fn a_driver_that_died_is_told_from_one_that_lives() {
             .assert_stderr("pid 4711");
     }
     assert!(on(&directory, &["errors"]).stdout.contains("last words"));
-    // The next driver saves them beside the directory.
+    // The next driver saves the errors beside the directory.
     Driver::start(directory.path(), &[])
         .stop("TERM")
         .assert_code(15)
@@ -137,7 +137,7 @@ fn a_driver_that_died_is_told_from_one_that_lives() {
 }
 
 #[test]
-fn no_driver_is_an_error_that_says_what_to_do() {
+fn stat_and_errors_without_driver_explain_what_to_do() {
     let directory = Directory::new("none");
     for tool in ["stat", "errors"] {
         let outcome = on(&directory, &[tool, "-t", "1"]);
@@ -151,7 +151,7 @@ fn no_driver_is_an_error_that_says_what_to_do() {
 }
 
 #[test]
-fn other_versions_and_garbage_are_refused() {
+fn invalid_cnc_files_are_rejected() {
     let directory = Directory::new("version");
     let (region, _cnc) = forge(directory.path(), 1_000);
     region.write(0, &Version::new(1, 0, 0).0.to_le_bytes());
@@ -172,7 +172,7 @@ fn other_versions_and_garbage_are_refused() {
 }
 
 #[test]
-fn errors_are_listed_with_times_and_counts() {
+fn errors_lists_times_and_counts() {
     let directory = Directory::new("errors");
     let now = SystemClock::new().now().epoch_millis;
     let (_region, cnc) = forge(directory.path(), now);
@@ -221,7 +221,7 @@ fn errors_are_listed_with_times_and_counts() {
 }
 
 #[test]
-fn versions_are_told() {
+fn version_prints_the_versions() {
     for arguments in [&["version"][..], &["--version"]] {
         let outcome = run(&mut taran(arguments));
         outcome.assert_code(0).assert_silent();
@@ -238,7 +238,7 @@ fn versions_are_told() {
 }
 
 #[test]
-fn wrong_usage_has_status_2() {
+fn incorrect_usage_exits_with_status_2() {
     for arguments in [
         &["stat", "--type", "("][..],
         &["stat", "--watch", "perhaps"],
@@ -254,7 +254,7 @@ fn wrong_usage_has_status_2() {
 }
 
 #[test]
-fn every_command_has_help() {
+fn every_command_prints_help() {
     for arguments in [
         &["--help"][..],
         &["driver", "--help"],

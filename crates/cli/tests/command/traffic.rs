@@ -1,4 +1,4 @@
-//! Something for the tools to look at: a client with a stream that messages have gone through.
+//! A client with a stream that messages have been sent through, as input for the tools.
 
 use std::path::Path;
 use std::thread;
@@ -8,13 +8,13 @@ use taran::{Client, Context, Publication, Subscription};
 
 use crate::own_address::own_address;
 
-/// Where streams are received. Below the ports that the system gives to sockets that name none.
+/// Port of the streams; below the ephemeral port range.
 pub(crate) const PORT: u16 = 9_457;
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const STEP: Duration = Duration::from_millis(1);
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A stream from a client to itself.
+/// A stream with its publication and subscription in the same client.
 pub(crate) struct Traffic {
     pub(crate) client: Client,
     pub(crate) channel: String,
@@ -24,9 +24,9 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Sends `messages` messages over UDP through the driver in `directory`, and reads them.
+    /// Sends `messages` messages over UDP through the driver in `directory` and receives them.
     pub(crate) fn over_udp(directory: &Path, stream_id: i32, messages: usize) -> Traffic {
-        // A port that no other test of this machine has, without a wildcard: both ends name it.
+        // The address is unique to this test, so the port can be fixed: publication and subscription both name it.
         let channel = format!(
             "aeron:udp?endpoint={}:{PORT}|term-length=64k",
             own_address()
@@ -34,7 +34,7 @@ impl Traffic {
         Traffic::new(directory, &channel, stream_id, messages)
     }
 
-    /// The same over UDP, with a stream that begins at the beginning of this term.
+    /// The same over UDP, with a stream that starts at the beginning of `term`.
     pub(crate) fn over_udp_from_term(
         directory: &Path,
         stream_id: i32,
@@ -48,7 +48,7 @@ impl Traffic {
         Traffic::new(directory, &channel, stream_id, messages)
     }
 
-    /// The same over shared memory.
+    /// The same over IPC.
     pub(crate) fn over_ipc(directory: &Path, stream_id: i32, messages: usize) -> Traffic {
         Traffic::new(directory, "aeron:ipc?term-length=64k", stream_id, messages)
     }
@@ -56,7 +56,7 @@ impl Traffic {
     fn new(directory: &Path, channel: &str, stream_id: i32, messages: usize) -> Traffic {
         let client = Context::new()
             .aeron_dir(directory)
-            .driver_timeout(PATIENCE)
+            .driver_timeout(TIMEOUT)
             .connect()
             .expect("the driver takes clients");
         let subscription = client
@@ -84,18 +84,18 @@ impl Traffic {
         traffic
     }
 
-    /// Sends a message that nobody reads yet.
+    /// Sends a message that is not received yet.
     pub(crate) fn offer(&mut self, message: &[u8]) {
         await_true("room", || self.publication.offer(message).is_ok());
     }
 }
 
-/// Waits until it is so.
+/// Waits until the condition is true.
 #[track_caller]
-pub(crate) fn await_true(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
-        thread::sleep(STEP);
+pub(crate) fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "timed out waiting for {what}");
+        thread::sleep(POLL_INTERVAL);
     }
 }
