@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use taran::{CloseReason, ConnectError, Lost, OfferError, PollError, Version};
 
-use crate::attach::{connect, connect_within, connect_error, wait_until};
+use crate::attach::{connect, connect_error, connect_within, wait_until};
 use crate::process::{Directory, Driver, Process, forge, run, taran};
 use crate::texts::assert_says;
 

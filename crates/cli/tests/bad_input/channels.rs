@@ -207,7 +207,11 @@ fn destinations_without_manual_control_are_rejected() {
                 let AddError::Registration(rejected) = rejected else {
                     panic!("{vector:?}: {rejected}");
                 };
-                assert_eq!(Some(rejected.code), vector.refused, "{vector:?}: {rejected}");
+                assert_eq!(
+                    Some(rejected.code),
+                    vector.refused,
+                    "{vector:?}: {rejected}"
+                );
             }
             Role::Publication | Role::Subscription => {}
         }

@@ -205,7 +205,12 @@ fn malformed_datagrams_at_a_publication_are_only_counted() {
             received_count() == Some(sent.get())
         });
 
-        let garbage = [stream.invalid_anywhere(), stream.feedback_garbage(), noise()].concat();
+        let garbage = [
+            stream.invalid_anywhere(),
+            stream.feedback_garbage(),
+            noise(),
+        ]
+        .concat();
         // A NAK is counted before it is validated, as in the official drivers.
         let besides = [SystemCounter::NaksReceived];
         let naks = || client.counters().value(SystemCounter::NaksReceived.id());

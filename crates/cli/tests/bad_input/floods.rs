@@ -165,9 +165,7 @@ fn flooded_ports_do_not_stop_any_stream() {
             }
         })
     };
-    wait_until("the flood", || {
-        sent.load(Ordering::Relaxed) > MIN_FLOOD
-    });
+    wait_until("the flood", || sent.load(Ordering::Relaxed) > MIN_FLOOD);
     let invalid = || {
         let value = client.counters().value(SystemCounter::InvalidPackets.id());
         value.unwrap()

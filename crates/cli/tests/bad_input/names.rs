@@ -64,7 +64,11 @@ struct Lookups {
 
 impl NameResolver for ControlledResolver {
     fn start(&mut self, ticket: u64, host: &str) {
-        self.0.lock().unwrap().started.push((ticket, host.to_owned()));
+        self.0
+            .lock()
+            .unwrap()
+            .started
+            .push((ticket, host.to_owned()));
     }
 
     fn poll(&mut self) -> Option<(u64, Result<Vec<IpAddr>, String>)> {

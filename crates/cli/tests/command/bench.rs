@@ -200,7 +200,9 @@ impl FilteringServer {
                     .controlled_poll(
                         |message, _| {
                             if echoes(count)
-                                && replies.offer(message).is_err_and(|error| error.is_retryable())
+                                && replies
+                                    .offer(message)
+                                    .is_err_and(|error| error.is_retryable())
                             {
                                 return Action::Abort;
                             }

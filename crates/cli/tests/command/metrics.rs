@@ -358,7 +358,9 @@ fn stat_listen_with_misbehaving_clients_serves_others() {
     // One client that disconnects without a request, and one that sends a request but never reads the response.
     server.connect().shutdown(Shutdown::Both).unwrap();
     let mut non_reading = server.connect();
-    non_reading.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    non_reading
+        .write_all(b"GET /metrics HTTP/1.1\r\n\r\n")
+        .unwrap();
     // Many more connections than are served at a time, each with an incomplete request.
     let slow: Vec<TcpStream> = (0..50)
         .map(|_| {

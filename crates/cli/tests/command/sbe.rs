@@ -151,7 +151,8 @@ fn commands_read_a_schema_from_standard_input() {
     let described = sbe_with(&directory, &["describe", "-"], &broken);
     described.assert_code(1);
     assert!(
-        described.stderr
+        described
+            .stderr
             .contains("-:10:3: error: there is no type uint33"),
         "{described:?}"
     );
