@@ -12,9 +12,9 @@ use super::ConductorEvent;
 const COMMANDS_PER_CYCLE: usize = 4;
 
 /// Polls commands one by one until `poll_one` returns 0 or the limit is reached. Returns the number taken.
-pub(crate) fn poll_commands(mut take_one: impl FnMut() -> usize) -> usize {
+pub(crate) fn poll_commands(mut poll_one: impl FnMut() -> usize) -> usize {
     let mut taken = 0;
-    while taken < COMMANDS_PER_CYCLE && take_one() == 1 {
+    while taken < COMMANDS_PER_CYCLE && poll_one() == 1 {
         taken += 1;
     }
     taken
@@ -25,7 +25,7 @@ pub(crate) fn poll_commands(mut take_one: impl FnMut() -> usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct EventSender {
     queue: queue::Sender<ConductorEvent>,
-    waiting: VecDeque<ConductorEvent>,
+    buffered: VecDeque<ConductorEvent>,
     failed_offers: Counter,
 }
 
@@ -33,21 +33,21 @@ impl EventSender {
     pub(crate) fn new(queue: queue::Sender<ConductorEvent>, failed_offers: Counter) -> Self {
         Self {
             queue,
-            waiting: VecDeque::new(),
+            buffered: VecDeque::new(),
             failed_offers,
         }
     }
 
     /// Returns true if no event is buffered.
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.buffered.is_empty()
     }
 
     /// Sends an event that is sent again if it is lost. Returns false if the queue is full; the event is then dropped
     /// and counted.
     #[must_use]
     pub(crate) fn offer(&mut self, event: ConductorEvent) -> bool {
-        let accepted = self.waiting.is_empty() && self.queue.try_send(event).is_ok();
+        let accepted = self.buffered.is_empty() && self.queue.try_send(event).is_ok();
         if !accepted {
             self.failed_offers.increment();
         }
@@ -56,7 +56,7 @@ impl EventSender {
 
     /// Sends an event that must not be lost, in order; buffers it while the queue is full.
     pub(crate) fn send(&mut self, event: ConductorEvent) {
-        self.waiting.push_back(event);
+        self.buffered.push_back(event);
         self.flush();
     }
 
@@ -67,10 +67,10 @@ impl EventSender {
 
     /// Moves buffered events to the queue. Returns true if none is left.
     pub(crate) fn flush(&mut self) -> bool {
-        while let Some(event) = self.waiting.pop_front() {
+        while let Some(event) = self.buffered.pop_front() {
             if let Err(event) = self.queue.try_send(event) {
                 self.failed_offers.increment();
-                self.waiting.push_front(event);
+                self.buffered.push_front(event);
                 return false;
             }
         }
@@ -86,23 +86,23 @@ mod tests {
     #[test]
     fn an_agent_gets_one_command_at_a_time_and_none_while_it_has_to_tell() {
         let (sender, mut events) = queue::spsc(1);
-        let mut outbox = EventSender::new(sender, Counter::detached());
+        let mut event_sender = EventSender::new(sender, Counter::detached());
         let (mut conductor, mut commands) = queue::spsc(4);
         for command in 1..=3 {
             conductor.try_send(command).unwrap();
         }
         let event = || ConductorEvent::ReResolveEndpoint(EndpointId(1));
-        assert_eq!(outbox.next_command(&mut commands), Some(1));
-        outbox.send(event());
-        assert_eq!(outbox.next_command(&mut commands), Some(2));
-        outbox.send(event());
+        assert_eq!(event_sender.next_command(&mut commands), Some(1));
+        event_sender.send(event());
+        assert_eq!(event_sender.next_command(&mut commands), Some(2));
+        event_sender.send(event());
         assert_eq!(
-            outbox.next_command(&mut commands),
+            event_sender.next_command(&mut commands),
             None,
             "the queue is full"
         );
         assert!(events.try_recv().is_some());
-        assert_eq!(outbox.next_command(&mut commands), Some(3));
-        assert_eq!(outbox.next_command(&mut commands), None);
+        assert_eq!(event_sender.next_command(&mut commands), Some(3));
+        assert_eq!(event_sender.next_command(&mut commands), None);
     }
 }

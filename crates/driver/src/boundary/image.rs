@@ -39,8 +39,8 @@ impl ImageState {
 #[derive(Debug)]
 pub struct ImageShared {
     receiver: ReceiverSide,
-    life: Life,
-    freeing: Freeing,
+    lifecycle: Lifecycle,
+    free: FreePosition,
 }
 
 /// Fields written by the receiver, on their own cache lines.
@@ -58,14 +58,14 @@ struct ReceiverSide {
 /// Written rarely by the conductor, read by the receiver on each poll of the image. On its own cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Life {
+struct Lifecycle {
     state: AtomicU8,
 }
 
 /// Written often by the conductor, read by the receiver when it schedules a status message. On its own cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Freeing {
+struct FreePosition {
     free_position: AtomicI64,
 }
 
@@ -83,10 +83,10 @@ impl ImageShared {
                 is_timed_out: AtomicBool::new(false),
                 is_revoked: AtomicBool::new(false),
             },
-            life: Life {
+            lifecycle: Lifecycle {
                 state: AtomicU8::new(ImageState::Init as u8),
             },
-            freeing: Freeing {
+            free: FreePosition {
                 free_position: AtomicI64::new(join_position),
             },
         }
@@ -143,27 +143,25 @@ impl ImageShared {
     /// Returns the free position: all subscribers have passed it. The receiver may write up to three terms beyond it.
     #[must_use]
     pub fn free_position(&self) -> i64 {
-        self.freeing.free_position.load(Ordering::Acquire)
+        self.free.free_position.load(Ordering::Acquire)
     }
 
     /// Returns the state of the image.
     #[must_use]
     pub fn state(&self) -> ImageState {
-        ImageState::from_u8(self.life.state.load(Ordering::Acquire))
+        ImageState::from_u8(self.lifecycle.state.load(Ordering::Acquire))
     }
 
     /// Called by the conductor: all subscribers have passed `position`.
     pub fn conductor_free_position(&self, position: i64) {
-        self.freeing
-            .free_position
-            .store(position, Ordering::Release);
+        self.free.free_position.store(position, Ordering::Release);
     }
 
     /// Called by the conductor: sets the state. This does not wake an idle receiver, which may read the new state only
     /// with its next status message. That is soon enough, because the receiver itself detects the end of an image and
     /// the removal of its last subscriber.
     pub fn conductor_state(&self, state: ImageState) {
-        self.life.state.store(state as u8, Ordering::Release);
+        self.lifecycle.state.store(state as u8, Ordering::Release);
     }
 
     pub(crate) fn receiver_rebuilt(&self, position: i64) {

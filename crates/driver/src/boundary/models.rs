@@ -42,7 +42,7 @@ fn counter() -> Counter {
 /// A subscriber reads and advances its position, the conductor frees the log behind it, and the receiver overwrites it.
 /// Checks `conductor_free_position` → `free_position`, and the subscriber's counter before it.
 #[test]
-fn the_receiver_writes_only_what_was_read() {
+fn free_position_orders_reads_before_receiver_writes() {
     explore(|| {
         let shared = Arc::new(ImageShared::new(0, 128));
         let position = counter();
@@ -74,7 +74,7 @@ fn the_receiver_writes_only_what_was_read() {
 /// The window that the conductor reads belongs to the status position that it read. Checks `receiver_status` →
 /// `status_position`.
 #[test]
-fn a_status_position_brings_its_window() {
+fn status_position_publishes_window() {
     explore(|| {
         let shared = Arc::new(ImageShared::new(0, 128));
         let conductor = {
@@ -93,7 +93,7 @@ fn a_status_position_brings_its_window() {
 /// Data below the rebuild position is readable for a joining subscriber. Checks `receiver_rebuilt` →
 /// `rebuild_position`.
 #[test]
-fn what_is_rebuilt_can_be_read() {
+fn rebuild_position_publishes_data() {
     explore(|| {
         let shared = Arc::new(ImageShared::new(0, 128));
         let memory = memory();
@@ -114,7 +114,7 @@ fn what_is_rebuilt_can_be_read() {
 /// An end flag implies that all data before it is visible. Checks `receiver_complete`, `receiver_timed_out` and
 /// `receiver_revoked`.
 #[test]
-fn an_image_that_has_ended_has_all_its_data() {
+fn end_flags_publish_all_data() {
     for end in [
         (
             ImageShared::receiver_complete as fn(&ImageShared),
@@ -148,7 +148,7 @@ fn an_image_that_has_ended_has_all_its_data() {
 /// The sender reads frames and advances its position, the conductor zeroes them and raises the limit, and the publisher
 /// writes there again. Checks `sender_position` → `position`, and the limit counter after it.
 #[test]
-fn a_publisher_writes_only_what_was_sent_and_cleaned() {
+fn limit_orders_cleaning_before_publisher_writes() {
     explore(|| {
         let shared = Arc::new(PublicationShared::new(0));
         let limit = counter();
@@ -183,7 +183,7 @@ fn a_publisher_writes_only_what_was_sent_and_cleaned() {
 /// `has_receivers` also reads `has_required_receivers`. Checks the store order in `conductor_revoke` and
 /// `sender_receivers`.
 #[test]
-fn of_two_flags_the_second_brings_the_first() {
+fn second_flag_publishes_first() {
     explore(|| {
         let shared = Arc::new(PublicationShared::new(0));
         let sender = {

@@ -61,7 +61,7 @@ impl PublicationShared {
     }
 
     /// Returns true if there are receivers, including the required ones.
-    pub(crate) fn is_received(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         self.has_receivers() && self.has_required_receivers()
     }
 

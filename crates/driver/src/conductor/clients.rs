@@ -11,8 +11,8 @@ use crate::boundary::PublicationId;
 pub(crate) struct Client {
     heartbeat: Counter,
     /// Value of the heartbeat counter at its last change, and the time of that change.
-    sign: i64,
-    since_ns: i64,
+    last_heartbeat: i64,
+    changed_ns: i64,
     closed: bool,
     /// One per add command, since several may share a publication. The key is the id of the command and its number of
     /// earlier uses.
@@ -76,10 +76,10 @@ impl Clients {
     }
 
     /// Adds a client whose heartbeat counter has just been allocated.
-    pub(crate) fn enter(&mut self, client_id: i64, heartbeat: Counter, now_ns: i64) {
+    pub(crate) fn insert(&mut self, client_id: i64, heartbeat: Counter, now_ns: i64) {
         let client = Client {
-            sign: heartbeat.get(),
-            since_ns: now_ns,
+            last_heartbeat: heartbeat.get(),
+            changed_ns: now_ns,
             heartbeat,
             closed: false,
             links: BTreeMap::new(),
@@ -121,16 +121,16 @@ impl Clients {
     /// Returns the clients that closed, or whose heartbeat has not changed for more than `timeout_ns`. The heartbeat is
     /// a wall-clock time, but only its changes count: setting a clock must neither time out a client nor keep a dead
     /// one alive.
-    pub(crate) fn departures(&mut self, now_ns: i64, timeout_ns: i64) -> Vec<ClientExit> {
+    pub(crate) fn expired(&mut self, now_ns: i64, timeout_ns: i64) -> Vec<ClientExit> {
         self.entries
             .iter_mut()
             .filter_map(|(&client_id, client)| {
                 // The client writes this value: it may be anything.
-                let sign = client.heartbeat.get();
-                if sign != client.sign {
-                    (client.sign, client.since_ns) = (sign, now_ns);
+                let last_heartbeat = client.heartbeat.get();
+                if last_heartbeat != client.last_heartbeat {
+                    (client.last_heartbeat, client.changed_ns) = (last_heartbeat, now_ns);
                 }
-                let timed_out = now_ns.saturating_sub(client.since_ns) > timeout_ns;
+                let timed_out = now_ns.saturating_sub(client.changed_ns) > timeout_ns;
                 (client.closed || timed_out).then_some(ClientExit {
                     client_id,
                     timed_out: !client.closed,

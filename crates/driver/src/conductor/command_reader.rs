@@ -24,8 +24,8 @@ const COMMANDS_PER_CYCLE: usize = 4;
 #[derive(Debug)]
 pub(crate) struct CommandReader {
     ring: Consumer,
-    waiting: DeferredCommands,
-    watch: BlockedRingDetector,
+    deferred: DeferredCommands,
+    blocked: BlockedRingDetector,
 }
 
 /// Detects a command that its writer never completed.
@@ -39,8 +39,8 @@ impl CommandReader {
     pub(crate) fn new(ring: Consumer, now_ns: i64) -> Self {
         Self {
             ring,
-            waiting: DeferredCommands::new(),
-            watch: BlockedRingDetector {
+            deferred: DeferredCommands::new(),
+            blocked: BlockedRingDetector {
                 head: 0,
                 since_ns: now_ns,
             },
@@ -53,62 +53,67 @@ impl CommandReader {
     }
 
     /// Reads and runs commands from the ring. Returns the amount of work done.
-    pub(crate) fn take(&mut self, owners: &mut ConductorState) -> usize {
-        let Self { ring, waiting, .. } = self;
+    pub(crate) fn poll(&mut self, state: &mut ConductorState) -> usize {
+        let Self { ring, deferred, .. } = self;
         let taken = ring.controlled_read(COMMANDS_PER_CYCLE, |type_id, payload| {
-            take_one(owners, waiting, type_id, payload)
+            on_command(state, deferred, type_id, payload)
         });
         taken.unwrap_or_else(|corrupt| {
             // The ring was emptied and continues; the clients of the lost commands time out.
-            owners.record(ErrorCode::MalformedCommand, &corrupt.to_string());
+            state.record(ErrorCode::MalformedCommand, &corrupt.to_string());
             1
         })
     }
 
     /// Resumes deferred commands whose prerequisites are resolved. Returns the number of commands run.
-    pub(crate) fn resume(&mut self, owners: &mut ConductorState) -> usize {
-        let Some(mut ready) = self.waiting.poll() else {
+    pub(crate) fn resume(&mut self, state: &mut ConductorState) -> usize {
+        let Some(mut ready) = self.deferred.poll() else {
             return 0;
         };
         let mut work = 0;
-        let mut answers = ready.answers;
-        while let Some(stored) = ready.commands.next() {
-            if work == COMMANDS_PER_CYCLE || !owners.networking.flush_lines() {
-                ready.commands.put_back(stored);
-                let names = &mut owners.names;
-                self.waiting
-                    .wait(ready.client_id, ready.commands, answers, None, names);
+        let mut prerequisites = ready.prerequisites;
+        while let Some(raw) = ready.commands.next() {
+            if work == COMMANDS_PER_CYCLE || !state.networking.flush_commands() {
+                ready.commands.put_back(raw);
+                let names = &mut state.names;
+                self.deferred
+                    .defer(ready.client_id, ready.commands, prerequisites, None, names);
                 break;
             }
             work += 1;
-            let Ok(command) = Command::decode(stored.type_id, &stored.payload) else {
+            let Ok(command) = Command::decode(raw.type_id, &raw.payload) else {
                 continue;
             };
-            let need = self.foreseen(stored.foreseen, &mut answers);
-            let need = need.or_else(|| run(owners, &command, &mut answers));
-            if let Some(need) = need {
-                ready.commands.put_back(stored);
-                let names = &mut owners.names;
-                self.waiting
-                    .wait(ready.client_id, ready.commands, answers, Some(need), names);
+            let missing = self.take_preallocated(raw.preallocated, &mut prerequisites);
+            let missing = missing.or_else(|| run(state, &command, &mut prerequisites));
+            if let Some(missing) = missing {
+                ready.commands.put_back(raw);
+                let names = &mut state.names;
+                self.deferred.defer(
+                    ready.client_id,
+                    ready.commands,
+                    prerequisites,
+                    Some(missing),
+                    names,
+                );
                 break;
             }
             // The result of a lookup is valid for one command only.
-            answers = ResolvedPrerequisites::default();
+            prerequisites = ResolvedPrerequisites::default();
         }
         work
     }
 
     /// Moves a preallocated log file to the prerequisites of its command; returns the prerequisite to wait for if it is
     /// still being created.
-    fn foreseen(
+    fn take_preallocated(
         &mut self,
         ticket: Option<u64>,
-        answers: &mut ResolvedPrerequisites,
+        prerequisites: &mut ResolvedPrerequisites,
     ) -> Option<Prerequisite> {
-        let ticket = ticket.filter(|_| answers.log.is_none())?;
-        match self.waiting.foresight.take(ticket) {
-            PreallocationStatus::Ready(file) => answers.log = Some(Ok(file)),
+        let ticket = ticket.filter(|_| prerequisites.log.is_none())?;
+        match self.deferred.preallocator.take(ticket) {
+            PreallocationStatus::Ready(file) => prerequisites.log = Some(Ok(file)),
             PreallocationStatus::InFlight => return Some(Prerequisite::LogFile(ticket)),
             PreallocationStatus::Unavailable => {}
         }
@@ -116,8 +121,8 @@ impl CommandReader {
     }
 
     /// Handles the result of a host lookup for a command.
-    pub(crate) fn on_answer(&mut self, answer: LookupResult) {
-        self.waiting.answered(answer);
+    pub(crate) fn on_lookup_result(&mut self, result: LookupResult) {
+        self.deferred.on_lookup_result(result);
     }
 
     /// Handles a created log file, or the failure to create it. Returns it if no command waits for it.
@@ -126,12 +131,12 @@ impl CommandReader {
         ticket: u64,
         file: Result<LogFile, Failure>,
     ) -> Option<Result<LogFile, Failure>> {
-        self.waiting.log_made(ticket, file)
+        self.deferred.on_log_file(ticket, file)
     }
 
     /// Discards the deferred commands of a removed client.
-    pub(crate) fn forget(&mut self, owners: &mut ConductorState, client_id: i64) {
-        forget(&mut self.waiting, owners, client_id);
+    pub(crate) fn remove_client(&mut self, state: &mut ConductorState, client_id: i64) {
+        remove_client(&mut self.deferred, state, client_id);
     }
 
     pub(crate) fn set_heartbeat_ms(&self, epoch_ms: i64) {
@@ -139,81 +144,87 @@ impl CommandReader {
     }
 
     /// Unblocks the ring when a client died while it wrote a command (docs/spec/shared-memory.md §3.5).
-    pub(crate) fn check_blocked(&mut self, owners: &ConductorState) {
-        let now_ns = owners.now.nanos;
+    pub(crate) fn check_blocked(&mut self, state: &ConductorState) {
+        let now_ns = state.now.nanos;
         let head = self.ring.head();
-        if self.ring.tail() == head || head != self.watch.head {
-            self.watch = BlockedRingDetector {
+        if self.ring.tail() == head || head != self.blocked.head {
+            self.blocked = BlockedRingDetector {
                 head,
                 since_ns: now_ns,
             };
-        } else if now_ns - self.watch.since_ns > owners.settings.timers.client_liveness_ns
+        } else if now_ns - self.blocked.since_ns > state.settings.timers.client_liveness_ns
             && self.ring.unblock()
         {
-            owners.count(SystemCounter::UnblockedCommands);
-            self.watch.since_ns = now_ns;
+            state.count(SystemCounter::UnblockedCommands);
+            self.blocked.since_ns = now_ns;
         }
     }
 }
 
 /// Handles one record of the ring: runs it, defers it, or leaves it in the ring.
-fn take_one(
-    owners: &mut ConductorState,
-    waiting: &mut DeferredCommands,
+fn on_command(
+    state: &mut ConductorState,
+    deferred: &mut DeferredCommands,
     type_id: i32,
     payload: &[u8],
 ) -> Action {
-    if !owners.networking.flush_lines() {
+    if !state.networking.flush_commands() {
         // The agents' queues are full: the command stays in the ring.
         return Action::Abort;
     }
-    owners.events.command(type_id, payload);
+    state.events.command(type_id, payload);
     let command = match Command::decode(type_id, payload) {
         Ok(command) => command,
         Err(error) => {
-            refuse(owners, &error);
+            record_invalid_command(state, &error);
             return Action::Continue;
         }
     };
     let client_id = command.client_id();
-    if waiting.is_waiting(client_id) {
+    if deferred.is_deferred(client_id) {
         match command {
             // A closing client abandons its deferred commands.
-            Command::ClientClose { .. } => forget(waiting, owners, client_id),
+            Command::ClientClose { .. } => remove_client(deferred, state, client_id),
             // Keepalives are not deferred.
             Command::ClientKeepalive { .. } => {}
-            _ if !waiting.has_room(client_id, payload.len(), share(&command)) => {
-                owners.fail(command.correlation_id(), &crowded());
+            _ if !deferred.has_room(client_id, payload.len(), memory_quota(&command)) => {
+                state.respond_error(command.correlation_id(), &too_many_deferred());
                 return Action::Continue;
             }
             _ => {
-                let foreseen = owners.foresee(&waiting.foresight, &command);
-                if let Some(foreseen) = foreseen {
-                    waiting.foresight.expect(foreseen);
+                let preallocation = state.preallocate_log(&deferred.preallocator, &command);
+                if let Some(preallocation) = preallocation {
+                    deferred.preallocator.add(preallocation);
                 }
-                let stored = RawCommand {
+                let raw = RawCommand {
                     type_id,
                     payload: payload.to_vec(),
-                    foreseen: foreseen.map(|of| of.ticket),
+                    preallocated: preallocation.map(|of| of.ticket),
                 };
-                waiting.push(client_id, stored);
+                deferred.push(client_id, raw);
                 return Action::Continue;
             }
         }
     }
-    let mut answers = ResolvedPrerequisites::default();
-    match run(owners, &command, &mut answers) {
+    let mut prerequisites = ResolvedPrerequisites::default();
+    match run(state, &command, &mut prerequisites) {
         None => {}
-        Some(need) if waiting.has_room(client_id, payload.len(), MemoryQuota::Ordinary) => {
-            let stored = RawCommand {
+        Some(missing) if deferred.has_room(client_id, payload.len(), MemoryQuota::Ordinary) => {
+            let raw = RawCommand {
                 type_id,
                 payload: payload.to_vec(),
-                foreseen: None,
+                preallocated: None,
             };
-            let commands = CommandQueue::of(stored);
-            waiting.wait(client_id, commands, answers, Some(need), &mut owners.names);
+            let commands = CommandQueue::of(raw);
+            deferred.defer(
+                client_id,
+                commands,
+                prerequisites,
+                Some(missing),
+                &mut state.names,
+            );
         }
-        Some(_) => owners.fail(command.correlation_id(), &crowded()),
+        Some(_) => state.respond_error(command.correlation_id(), &too_many_deferred()),
     }
     // Committed one by one, so that a panicking handler does not cause earlier commands to run again.
     Action::Commit
@@ -221,29 +232,31 @@ fn take_one(
 
 /// Runs a command. Returns its missing prerequisite if it has to be deferred.
 fn run(
-    owners: &mut ConductorState,
+    state: &mut ConductorState,
     command: &Command<'_>,
-    answers: &mut ResolvedPrerequisites,
+    prerequisites: &mut ResolvedPrerequisites,
 ) -> Option<Prerequisite> {
-    match owners.execute(command, answers) {
+    match state.execute(command, prerequisites) {
         Ok(()) => {}
-        Err(CommandError::Pending(need)) => return Some(need),
-        Err(CommandError::Failed(failure)) => owners.fail(command.correlation_id(), &failure),
+        Err(CommandError::Pending(missing)) => return Some(missing),
+        Err(CommandError::Failed(failure)) => {
+            state.respond_error(command.correlation_id(), &failure)
+        }
     }
-    if let Some(Ok(unused)) = answers.log.take() {
-        owners.logs.retire(unused);
+    if let Some(Ok(unused)) = prerequisites.log.take() {
+        state.logs.retire(unused);
     }
     None
 }
 
-fn forget(waiting: &mut DeferredCommands, owners: &mut ConductorState, client_id: i64) {
-    for unused in waiting.forget(client_id, &mut owners.names) {
-        owners.logs.retire(unused);
+fn remove_client(deferred: &mut DeferredCommands, state: &mut ConductorState, client_id: i64) {
+    for unused in deferred.remove_client(client_id, &mut state.names) {
+        state.logs.retire(unused);
     }
 }
 
 /// Returns the quota of a command: commands that release resources may use the reserve.
-fn share(command: &Command<'_>) -> MemoryQuota {
+fn memory_quota(command: &Command<'_>) -> MemoryQuota {
     match command {
         Command::RemovePublication { .. }
         | Command::RemoveSubscription { .. }
@@ -256,7 +269,7 @@ fn share(command: &Command<'_>) -> MemoryQuota {
 }
 
 /// Returns the failure for a command that exceeds the quota, which bounds the driver's memory per client.
-fn crowded() -> Failure {
+fn too_many_deferred() -> Failure {
     Failure::new(
         ErrorCode::ResourceTemporarilyUnavailable,
         "too many commands wait for host names or log files, try again",
@@ -264,10 +277,10 @@ fn crowded() -> Failure {
 }
 
 /// Records and counts an invalid command. No response is sent, since its ids cannot be trusted.
-fn refuse(owners: &ConductorState, error: &DecodeError) {
+fn record_invalid_command(state: &ConductorState, error: &DecodeError) {
     let code = match error {
         DecodeError::Unknown(_) => ErrorCode::UnknownCommandTypeId,
         DecodeError::Malformed { .. } => ErrorCode::MalformedCommand,
     };
-    owners.record(code, &error.to_string());
+    state.record(code, &error.to_string());
 }

@@ -11,45 +11,41 @@ use taran_core::queue;
 #[derive(Debug)]
 pub(crate) struct CommandSender<T> {
     queue: queue::Sender<T>,
-    waiting: VecDeque<T>,
+    buffered: VecDeque<T>,
     failed_offers: Counter,
-    doorbell: AgentWaker,
+    waker: AgentWaker,
 }
 
 impl<T> CommandSender<T> {
-    pub(crate) fn new(
-        queue: queue::Sender<T>,
-        failed_offers: Counter,
-        doorbell: AgentWaker,
-    ) -> Self {
+    pub(crate) fn new(queue: queue::Sender<T>, failed_offers: Counter, waker: AgentWaker) -> Self {
         Self {
             queue,
-            doorbell,
-            waiting: VecDeque::new(),
+            waker,
+            buffered: VecDeque::new(),
             failed_offers,
         }
     }
 
     /// Sends a command, or buffers it until the queue has room.
     pub(crate) fn send(&mut self, command: T) {
-        self.waiting.push_back(command);
+        self.buffered.push_back(command);
         self.flush();
     }
 
     /// Moves buffered commands to the queue. Returns true if none is left.
     pub(crate) fn flush(&mut self) -> bool {
-        let before = self.waiting.len();
-        while let Some(command) = self.waiting.pop_front() {
+        let before = self.buffered.len();
+        while let Some(command) = self.buffered.pop_front() {
             if let Err(command) = self.queue.try_send(command) {
                 self.failed_offers.increment();
-                self.waiting.push_front(command);
+                self.buffered.push_front(command);
                 break;
             }
         }
-        if self.waiting.len() < before {
+        if self.buffered.len() < before {
             // An idle agent may be parked for a long time.
-            self.doorbell.wake();
+            self.waker.wake();
         }
-        self.waiting.is_empty()
+        self.buffered.is_empty()
     }
 }

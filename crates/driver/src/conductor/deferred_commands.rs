@@ -19,7 +19,7 @@ pub(crate) struct RawCommand {
     pub(crate) type_id: i32,
     pub(crate) payload: Vec<u8>,
     /// Ticket of its preallocated log file.
-    pub(crate) foreseen: Option<u64>,
+    pub(crate) preallocated: Option<u64>,
 }
 
 impl RawCommand {
@@ -111,7 +111,7 @@ const CLIENTS: usize = 1024;
 #[derive(Debug)]
 struct Deferred {
     commands: CommandQueue,
-    answers: ResolvedPrerequisites,
+    prerequisites: ResolvedPrerequisites,
     /// Tickets of lookups without a result yet.
     hosts: Vec<u64>,
     log: Option<u64>,
@@ -128,7 +128,7 @@ impl Deferred {
 pub(crate) struct ReadyCommands {
     pub(crate) client_id: i64,
     pub(crate) commands: CommandQueue,
-    pub(crate) answers: ResolvedPrerequisites,
+    pub(crate) prerequisites: ResolvedPrerequisites,
 }
 
 /// Deferred commands of all clients.
@@ -138,8 +138,8 @@ pub(crate) struct DeferredCommands {
     /// Sum of the memory of all commands, in bytes.
     bytes: usize,
     /// The client served last.
-    last: i64,
-    pub(crate) foresight: LogPreallocator,
+    last_served: i64,
+    pub(crate) preallocator: LogPreallocator,
 }
 
 impl DeferredCommands {
@@ -147,13 +147,13 @@ impl DeferredCommands {
         Self {
             clients: BTreeMap::new(),
             bytes: 0,
-            last: i64::MIN,
-            foresight: LogPreallocator::default(),
+            last_served: i64::MIN,
+            preallocator: LogPreallocator::default(),
         }
     }
 
     /// Returns true if commands of this client have to queue behind a deferred one.
-    pub(crate) fn is_waiting(&self, client_id: i64) -> bool {
+    pub(crate) fn is_deferred(&self, client_id: i64) -> bool {
         self.clients.contains_key(&client_id)
     }
 
@@ -162,130 +162,145 @@ impl DeferredCommands {
         &self,
         client_id: i64,
         payload_length: usize,
-        share: MemoryQuota,
+        quota: MemoryQuota,
     ) -> bool {
-        let waiting = self.clients.get(&client_id);
-        if waiting.is_none() && self.clients.len() >= CLIENTS {
+        let deferred = self.clients.get(&client_id);
+        if deferred.is_none() && self.clients.len() >= CLIENTS {
             return false;
         }
         let cost = cost(payload_length);
-        let times = match share {
+        let times = match quota {
             MemoryQuota::Ordinary => 1,
             MemoryQuota::Reserve => 2,
         };
-        waiting.map_or(0, |waiting| waiting.commands.bytes) + cost <= BYTES_PER_CLIENT * times
+        deferred.map_or(0, |deferred| deferred.commands.bytes) + cost <= BYTES_PER_CLIENT * times
             && self.bytes + cost <= BYTES * times
     }
 
     /// Queues a command behind the deferred one.
     pub(crate) fn push(&mut self, client_id: i64, command: RawCommand) {
-        if let Some(waiting) = self.clients.get_mut(&client_id) {
+        if let Some(deferred) = self.clients.get_mut(&client_id) {
             self.bytes += command.cost();
-            waiting.commands.push(command);
+            deferred.commands.push(command);
         }
     }
 
     /// Defers `commands`, of which the first has `prerequisites` and lacks `missing`. With `None` it is ready at once.
-    pub(crate) fn wait(
+    pub(crate) fn defer(
         &mut self,
         client_id: i64,
         commands: CommandQueue,
-        answers: ResolvedPrerequisites,
-        need: Option<Prerequisite>,
+        prerequisites: ResolvedPrerequisites,
+        missing: Option<Prerequisite>,
         names: &mut HostLookups,
     ) {
         self.bytes += commands.bytes;
-        let mut waiting = Deferred {
+        let mut deferred = Deferred {
             commands,
-            answers,
+            prerequisites,
             hosts: Vec::new(),
             log: None,
         };
-        match need {
+        match missing {
             None => {}
-            Some(Prerequisite::LogFile(ticket)) => waiting.log = Some(ticket),
+            Some(Prerequisite::LogFile(ticket)) => deferred.log = Some(ticket),
             Some(Prerequisite::Hosts(hosts)) => {
-                let tickets = hosts.iter().map(|host| names.ask(Requester::Command, host));
-                waiting.hosts.extend(tickets);
+                let tickets = hosts
+                    .iter()
+                    .map(|host| names.start_lookup(Requester::Command, host));
+                deferred.hosts.extend(tickets);
             }
         }
-        self.clients.insert(client_id, waiting);
+        self.clients.insert(client_id, deferred);
     }
 
     /// Handles a created log file, or the failure to create it. Returns the file if neither a deferred nor a queued
     /// command needs it.
-    pub(crate) fn log_made(
+    pub(crate) fn on_log_file(
         &mut self,
         ticket: u64,
         file: Result<LogFile, Failure>,
     ) -> Option<Result<LogFile, Failure>> {
-        let waiting = self
+        let deferred = self
             .clients
             .values_mut()
-            .find(|waiting| waiting.log == Some(ticket));
-        match waiting {
-            Some(waiting) => {
-                waiting.log = None;
-                waiting.answers.log = Some(file);
-                self.foresight.forget(ticket);
+            .find(|deferred| deferred.log == Some(ticket));
+        match deferred {
+            Some(deferred) => {
+                deferred.log = None;
+                deferred.prerequisites.log = Some(file);
+                self.preallocator.remove(ticket);
                 None
             }
             // If a preallocation failed, the command requests its file when it runs.
-            None => self.foresight.made(ticket, file.ok()).map(Ok),
+            None => self.preallocator.on_created(ticket, file.ok()).map(Ok),
         }
     }
 
     /// Returns the commands of one client that are ready to run.
     pub(crate) fn poll(&mut self) -> Option<ReadyCommands> {
         let client_id = self.next_ready()?;
-        self.last = client_id;
+        self.last_served = client_id;
         let Deferred {
-            commands, answers, ..
+            commands,
+            prerequisites,
+            ..
         } = self.clients.remove(&client_id)?;
         self.bytes -= commands.bytes;
         Some(ReadyCommands {
             client_id,
             commands,
-            answers,
+            prerequisites,
         })
     }
 
     /// Serves clients round-robin, so that one with many commands does not delay the others.
     fn next_ready(&self) -> Option<i64> {
-        let after = (Bound::Excluded(self.last), Bound::Unbounded);
+        let after = (Bound::Excluded(self.last_served), Bound::Unbounded);
         self.clients
             .range(after)
-            .chain(self.clients.range(..=self.last))
-            .find(|(_, waiting)| waiting.is_ready())
+            .chain(self.clients.range(..=self.last_served))
+            .find(|(_, deferred)| deferred.is_ready())
             .map(|(&client_id, _)| client_id)
     }
 
     /// Handles the result of a host lookup.
-    pub(crate) fn answered(&mut self, answer: LookupResult) {
-        for waiting in self.clients.values_mut() {
-            let asked = waiting.hosts.iter().position(|open| *open == answer.ticket);
-            if let Some(index) = asked {
-                waiting.hosts.swap_remove(index);
-                waiting.answers.hosts.insert(answer.host, answer.found);
+    pub(crate) fn on_lookup_result(&mut self, result: LookupResult) {
+        for deferred in self.clients.values_mut() {
+            let found = deferred
+                .hosts
+                .iter()
+                .position(|open| *open == result.ticket);
+            if let Some(index) = found {
+                deferred.hosts.swap_remove(index);
+                deferred
+                    .prerequisites
+                    .hosts
+                    .insert(result.host, result.resolution);
                 return;
             }
         }
     }
 
     /// Removes the deferred commands of a client. Returns their log files.
-    pub(crate) fn forget(&mut self, client_id: i64, names: &mut HostLookups) -> Vec<LogFile> {
-        let Some(waiting) = self.clients.remove(&client_id) else {
+    pub(crate) fn remove_client(
+        &mut self,
+        client_id: i64,
+        names: &mut HostLookups,
+    ) -> Vec<LogFile> {
+        let Some(deferred) = self.clients.remove(&client_id) else {
             return Vec::new();
         };
-        self.bytes -= waiting.commands.bytes;
-        for ticket in &waiting.hosts {
+        self.bytes -= deferred.commands.bytes;
+        for ticket in &deferred.hosts {
             names.cancel(*ticket);
         }
-        let commands = waiting.commands.commands.iter();
-        let foreseen = commands.filter_map(|command| self.foresight.forget(command.foreseen?));
-        let foreseen = foreseen.collect::<Vec<LogFile>>().into_iter();
-        foreseen
-            .chain(waiting.answers.log.and_then(Result::ok))
+        let commands = deferred.commands.commands.iter();
+        let preallocated =
+            commands.filter_map(|command| self.preallocator.remove(command.preallocated?));
+        let preallocated = preallocated.collect::<Vec<LogFile>>().into_iter();
+        preallocated
+            .chain(deferred.prerequisites.log.and_then(Result::ok))
             .collect()
     }
 }

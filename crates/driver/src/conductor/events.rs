@@ -13,30 +13,30 @@ use crate::boundary::{ConductorEvent, PublicationError};
 use crate::event_log::{EventLog, Fact};
 
 /// Logs the removal of an IPC or network publication.
-pub(crate) fn publication_ends(events: &EventLog, terms: &PublicationConfig) {
+pub(crate) fn log_publication_removed(events: &EventLog, config: &PublicationConfig) {
     events.log(
         EventCode::RemovePublicationCleanup,
         &[
-            Fact::Int(terms.session_id),
-            Fact::Int(terms.stream_id),
-            Fact::Text(&terms.channel),
+            Fact::Int(config.session_id),
+            Fact::Int(config.stream_id),
+            Fact::Text(&config.channel),
         ],
     );
 }
 
 /// Logs the revocation of an IPC or network publication.
-pub(crate) fn publication_revoked(
+pub(crate) fn log_publication_revoked(
     events: &EventLog,
-    terms: &PublicationConfig,
+    config: &PublicationConfig,
     log: &PublicationLog,
 ) {
     events.log(
         EventCode::PublicationRevoke,
         &[
             Fact::Long(log.buffers().end_of_stream_position()),
-            Fact::Int(terms.session_id),
-            Fact::Int(terms.stream_id),
-            Fact::Text(&terms.channel),
+            Fact::Int(config.session_id),
+            Fact::Int(config.stream_id),
+            Fact::Text(&config.channel),
         ],
     );
 }
@@ -45,7 +45,7 @@ impl ConductorState {
     pub(crate) fn on_event(&mut self, event: ConductorEvent) {
         match event {
             ConductorEvent::CreateImage(request) => {
-                self.networking.image_queue.ask(request);
+                self.networking.image_queue.add(request);
             }
             ConductorEvent::PublicationReleased(publication) => {
                 let id = publication.id();
@@ -53,11 +53,11 @@ impl ConductorState {
                 drop(publication);
                 if let Some(publication) = self.networking.publications.remove(id) {
                     let endpoint = publication.endpoint;
-                    publication_ends(&self.events, &publication.terms);
+                    log_publication_removed(&self.events, &publication.config);
                     let (log, counters) = publication.into_parts();
                     self.counters.free_all(&counters);
                     self.logs.retire(log);
-                    self.networking.leave_send_endpoint(endpoint);
+                    self.networking.release_send_endpoint(endpoint);
                 }
             }
             ConductorEvent::SendEndpointReleased(endpoint) => {
@@ -66,7 +66,7 @@ impl ConductorState {
                     self.events.log(EventCode::SendChannelClose, &[channel]);
                 }
                 self.networking.send_destinations.forget(endpoint.id());
-                if let Some(counters) = self.networking.send_endpoints.released(endpoint.id()) {
+                if let Some(counters) = self.networking.send_endpoints.on_released(endpoint.id()) {
                     self.counters.free_all(&counters);
                 }
             }
@@ -81,30 +81,33 @@ impl ConductorState {
                     let channel = Fact::Text(endpoint.resolved.text());
                     self.events.log(EventCode::ReceiveChannelClose, &[channel]);
                 }
-                if let Some(counters) = self.networking.receive_endpoints.released(id) {
+                if let Some(counters) = self.networking.receive_endpoints.on_released(id) {
                     self.counters.free_all(&counters);
                 }
-                let counters = self.networking.receive_destinations.released_with(id);
+                let counters = self
+                    .networking
+                    .receive_destinations
+                    .on_endpoint_released(id);
                 self.counters.free_all(&counters);
             }
             ConductorEvent::ReceiveTransportReleased { transport, .. } => {
                 let destinations = &mut self.networking.receive_destinations;
-                if let Some(counter) = destinations.released(transport.id()) {
+                if let Some(counter) = destinations.on_released(transport.id()) {
                     self.counters.free(counter.id());
                 }
             }
             ConductorEvent::PublicationError(error) => self.on_publication_error(&error),
             ConductorEvent::ReResolveEndpoint(endpoint) => {
-                self.on_send_endpoint_unheard(endpoint);
+                self.on_re_resolve_endpoint(endpoint);
             }
             ConductorEvent::ReResolveControl {
                 endpoint,
                 transport,
-            } => self.on_receive_transport_unheard(endpoint, transport),
+            } => self.on_re_resolve_control(endpoint, transport),
             ConductorEvent::ReResolveDestination {
                 endpoint,
                 destination,
-            } => self.on_destination_unheard(endpoint, destination),
+            } => self.on_re_resolve_destination(endpoint, destination),
             ConductorEvent::ResponseSetup {
                 publication,
                 session_id,
@@ -120,7 +123,7 @@ impl ConductorState {
                     self.networking.receive_channel(endpoint)
                 );
                 let details = format!("{cause} session-id={session_id}");
-                self.record_of_peer(ErrorCode::GenericError, &cause, &details);
+                self.record_remote_error(ErrorCode::GenericError, &cause, &details);
             }
         }
     }
@@ -136,8 +139,8 @@ impl ConductorState {
             "{cause}, sessionId={}, receiverId={}, errorCode={}, errorMessage={}, from {}",
             error.session_id, error.receiver_id, error.code, error.text, error.source
         );
-        self.record_of_peer(ErrorCode::from_code(error.code), &cause, &details);
-        self.replies.send(&Response::PublicationError {
+        self.record_remote_error(ErrorCode::from_code(error.code), &cause, &details);
+        self.responses.send(&Response::PublicationError {
             registration_id: error.publication.0,
             destination_id: error.destination_id,
             session_id: error.session_id,
@@ -156,7 +159,7 @@ impl ConductorState {
         ticket: u64,
         file: Result<LogFile, Failure>,
     ) -> Option<Result<LogFile, Failure>> {
-        match self.networking.image_queue.made(ticket) {
+        match self.networking.image_queue.on_created(ticket) {
             Some(image) => {
                 self.on_image_file(image, file);
                 None

@@ -15,8 +15,8 @@ pub(crate) enum LimitUpdate {
 
 impl LimitUpdate {
     /// Returns the outcome; a raised limit takes precedence over an advanced publisher.
-    pub(crate) fn new(published: bool, raised: bool) -> Self {
-        match (published, raised) {
+    pub(crate) fn new(has_advanced: bool, is_raised: bool) -> Self {
+        match (has_advanced, is_raised) {
             (_, true) => Self::LimitRaised,
             (true, false) => Self::PublisherAdvanced,
             (false, false) => Self::Idle,
@@ -35,17 +35,17 @@ impl LimitUpdate {
 }
 
 /// Polls the scheduled publications with `update`. Returns the number of limits raised.
-pub(crate) fn turn<T: Pollable>(
-    rounds: &mut PollSchedule<T>,
+pub(crate) fn poll_limits<T: Pollable>(
+    schedule: &mut PollSchedule<T>,
     now_ns: i64,
-    pace: AgentLoad,
-    look: impl Fn(&mut T) -> LimitUpdate,
+    load: AgentLoad,
+    update: impl Fn(&mut T) -> LimitUpdate,
 ) -> usize {
     let mut raised = 0;
-    rounds.poll(now_ns, pace, |_, publication, _| {
-        let motion = look(publication);
-        raised += motion.work();
-        motion.is_busy()
+    schedule.poll(now_ns, load, |_, publication, _| {
+        let outcome = update(publication);
+        raised += outcome.work();
+        outcome.is_busy()
     });
     raised
 }

@@ -94,12 +94,12 @@ pub(crate) struct LogFiles {
     settings: LogFileSettings,
     next_ticket: u64,
     /// Requests that the worker has not completed.
-    under_way: usize,
+    in_flight: usize,
     /// Bytes of files whose creation is in flight; the file system may not report them as used yet.
-    promised: u64,
+    pending_bytes: u64,
     retired: VecDeque<LogFile>,
     /// Files that are unmapped but could not be removed.
-    stuck: Vec<PathBuf>,
+    undeleted: Vec<PathBuf>,
     bytes_mapped: Counter,
     failed_frees: Counter,
     errors: ErrorHandler,
@@ -125,10 +125,10 @@ impl LogFiles {
             worker,
             settings,
             next_ticket: 0,
-            under_way: 0,
-            promised: 0,
+            in_flight: 0,
+            pending_bytes: 0,
             retired: VecDeque::new(),
-            stuck: Vec::new(),
+            undeleted: Vec::new(),
             bytes_mapped: counters.bytes_mapped,
             failed_frees: counters.failed_frees,
             errors,
@@ -153,8 +153,8 @@ impl LogFiles {
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.under_way += 1;
-        self.promised += length;
+        self.in_flight += 1;
+        self.pending_bytes += length;
         let file = FileRequest {
             path: directory.join(format!("{}.logbuffer", request.id)),
             length,
@@ -170,15 +170,15 @@ impl LogFiles {
     }
 
     /// Returns true if creations or deletions are in flight.
-    pub(crate) fn is_under_way(&self) -> bool {
-        self.under_way > 0
+    pub(crate) fn has_in_flight(&self) -> bool {
+        self.in_flight > 0
     }
 
     /// Returns the next created file, or the reason why it could not be created.
     pub(crate) fn poll(&mut self) -> Option<(u64, Result<LogFile, Failure>)> {
-        while self.under_way > 0 {
+        while self.in_flight > 0 {
             let result = self.worker.poll()?;
-            self.under_way -= 1;
+            self.in_flight -= 1;
             match result {
                 FileResult::Created {
                     ticket,
@@ -186,7 +186,7 @@ impl LogFiles {
                     length,
                     result,
                 } => {
-                    self.promised -= length;
+                    self.pending_bytes -= length;
                     return Some((ticket, self.created(path, result)));
                 }
                 FileResult::Deleted {
@@ -197,7 +197,7 @@ impl LogFiles {
                     self.bytes_mapped.add(-(length as i64));
                     if result.is_err() {
                         self.failed_frees.increment();
-                        self.stuck.push(path);
+                        self.undeleted.push(path);
                     }
                 }
             }
@@ -222,19 +222,19 @@ impl LogFiles {
     }
 
     /// Starts the deletion of up to `limit` retired files; returns their number.
-    pub(crate) fn free_some(&mut self, limit: usize) -> usize {
+    pub(crate) fn delete_retired(&mut self, limit: usize) -> usize {
         let count = limit.min(self.retired.len());
         for file in self.retired.drain(..count) {
-            self.under_way += 1;
+            self.in_flight += 1;
             self.worker.delete(file.path, Some(file.region));
         }
         count
     }
 
     /// Retries failed deletions. Called once per timer interval.
-    pub(crate) fn retry_stuck(&mut self) {
-        for path in self.stuck.drain(..) {
-            self.under_way += 1;
+    pub(crate) fn retry_deletions(&mut self) {
+        for path in self.undeleted.drain(..) {
+            self.in_flight += 1;
             self.worker.delete(path, None);
         }
     }

@@ -33,8 +33,8 @@ pub(crate) enum PreallocationStatus {
 
 #[derive(Debug)]
 struct Entry {
-    of: Preallocation,
-    made: Option<LogFile>,
+    preallocation: Preallocation,
+    file: Option<LogFile>,
 }
 
 /// All preallocated files.
@@ -52,17 +52,23 @@ impl LogPreallocator {
         self.bytes + length <= BYTES && !self.streams.contains(&stream_id)
     }
 
-    pub(crate) fn expect(&mut self, of: Preallocation) {
-        self.bytes += of.length;
-        self.streams.insert(of.stream_id);
-        self.files.insert(of.ticket, Entry { of, made: None });
+    pub(crate) fn add(&mut self, preallocation: Preallocation) {
+        self.bytes += preallocation.length;
+        self.streams.insert(preallocation.stream_id);
+        self.files.insert(
+            preallocation.ticket,
+            Entry {
+                preallocation,
+                file: None,
+            },
+        );
     }
 
     /// Handles a created file, or the failure to create it. Returns the file if it was not preallocated.
-    pub(crate) fn made(&mut self, ticket: u64, file: Option<LogFile>) -> Option<LogFile> {
+    pub(crate) fn on_created(&mut self, ticket: u64, file: Option<LogFile>) -> Option<LogFile> {
         match (self.files.get_mut(&ticket), file) {
-            (Some(expected), Some(file)) => expected.made.replace(file),
-            (Some(_), None) => self.forget(ticket),
+            (Some(entry), Some(file)) => entry.file.replace(file),
+            (Some(_), None) => self.remove(ticket),
             (None, file) => file,
         }
     }
@@ -71,19 +77,22 @@ impl LogPreallocator {
     pub(crate) fn take(&mut self, ticket: u64) -> PreallocationStatus {
         match self.files.get(&ticket) {
             None => PreallocationStatus::Unavailable,
-            Some(expected) if expected.made.is_none() => PreallocationStatus::InFlight,
+            Some(entry) if entry.file.is_none() => PreallocationStatus::InFlight,
             Some(_) => self
-                .forget(ticket)
+                .remove(ticket)
                 .map_or(PreallocationStatus::Unavailable, PreallocationStatus::Ready),
         }
     }
 
     /// Removes a preallocation and returns its file if it was created.
-    pub(crate) fn forget(&mut self, ticket: u64) -> Option<LogFile> {
-        let Entry { of, made } = self.files.remove(&ticket)?;
-        self.bytes -= of.length;
-        self.streams.remove(&of.stream_id);
-        made
+    pub(crate) fn remove(&mut self, ticket: u64) -> Option<LogFile> {
+        let Entry {
+            preallocation,
+            file,
+        } = self.files.remove(&ticket)?;
+        self.bytes -= preallocation.length;
+        self.streams.remove(&preallocation.stream_id);
+        file
     }
 }
 
@@ -93,7 +102,7 @@ mod tests {
 
     const LENGTH: usize = BYTES / 2;
 
-    fn foreseen(ticket: u64, stream_id: i32) -> Preallocation {
+    fn preallocation(ticket: u64, stream_id: i32) -> Preallocation {
         Preallocation {
             ticket,
             stream_id,
@@ -102,49 +111,67 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_there_for_its_command_once() {
-        let mut foresight = LogPreallocator::default();
-        foresight.expect(foreseen(1, 10));
-        assert!(matches!(foresight.take(1), PreallocationStatus::InFlight));
-        assert!(foresight.made(1, Some(LogFile::detached())).is_none());
-        assert!(matches!(foresight.take(1), PreallocationStatus::Ready(_)));
+    fn take_created_file_returns_it_once() {
+        let mut preallocator = LogPreallocator::default();
+        preallocator.add(preallocation(1, 10));
         assert!(matches!(
-            foresight.take(1),
+            preallocator.take(1),
+            PreallocationStatus::InFlight
+        ));
+        assert!(
+            preallocator
+                .on_created(1, Some(LogFile::detached()))
+                .is_none()
+        );
+        assert!(matches!(
+            preallocator.take(1),
+            PreallocationStatus::Ready(_)
+        ));
+        assert!(matches!(
+            preallocator.take(1),
             PreallocationStatus::Unavailable
         ));
-        assert!(foresight.made(2, Some(LogFile::detached())).is_some());
+        assert!(
+            preallocator
+                .on_created(2, Some(LogFile::detached()))
+                .is_some()
+        );
     }
 
     #[test]
-    fn a_file_that_cannot_be_made_is_none() {
-        let mut foresight = LogPreallocator::default();
-        foresight.expect(foreseen(1, 10));
-        assert!(foresight.made(1, None).is_none());
+    fn take_failed_file_is_unavailable() {
+        let mut preallocator = LogPreallocator::default();
+        preallocator.add(preallocation(1, 10));
+        assert!(preallocator.on_created(1, None).is_none());
         assert!(matches!(
-            foresight.take(1),
+            preallocator.take(1),
             PreallocationStatus::Unavailable
         ));
-        assert!(foresight.has_room(10, BYTES));
+        assert!(preallocator.has_room(10, BYTES));
     }
 
     #[test]
-    fn what_is_forgotten_is_given_back() {
-        let mut foresight = LogPreallocator::default();
+    fn remove_returns_created_file() {
+        let mut preallocator = LogPreallocator::default();
         for ticket in [1, 2] {
-            foresight.expect(foreseen(ticket, ticket as i32));
+            preallocator.add(preallocation(ticket, ticket as i32));
         }
-        foresight.made(1, Some(LogFile::detached()));
-        assert!(foresight.forget(1).is_some() && foresight.forget(2).is_none());
-        assert!(foresight.made(2, Some(LogFile::detached())).is_some());
+        preallocator.on_created(1, Some(LogFile::detached()));
+        assert!(preallocator.remove(1).is_some() && preallocator.remove(2).is_none());
+        assert!(
+            preallocator
+                .on_created(2, Some(LogFile::detached()))
+                .is_some()
+        );
     }
 
     #[test]
-    fn room_and_streams_are_limited() {
-        let mut foresight = LogPreallocator::default();
-        foresight.expect(foreseen(1, 10));
-        assert!(foresight.has_room(11, LENGTH) && !foresight.has_room(11, LENGTH + 1));
-        assert!(!foresight.has_room(10, LENGTH), "one for each stream");
-        foresight.forget(1);
-        assert!(foresight.has_room(10, BYTES));
+    fn has_room_limits_bytes_and_files_per_stream() {
+        let mut preallocator = LogPreallocator::default();
+        preallocator.add(preallocation(1, 10));
+        assert!(preallocator.has_room(11, LENGTH) && !preallocator.has_room(11, LENGTH + 1));
+        assert!(!preallocator.has_room(10, LENGTH), "one for each stream");
+        preallocator.remove(1);
+        assert!(preallocator.has_room(10, BYTES));
     }
 }

@@ -20,7 +20,7 @@ mod error_detail_budget;
 mod events;
 mod failure;
 mod file_worker;
-mod flow_controls;
+mod flow_control;
 mod image_setup;
 mod ipc;
 mod limit_update;
@@ -79,19 +79,19 @@ pub(crate) struct ConductorSpec {
     pub(crate) cnc: Region,
     pub(crate) commands: Consumer,
     pub(crate) events: [queue::Receiver<ConductorEvent>; 2],
-    pub(crate) owners: ConductorStateSpec,
+    pub(crate) state: ConductorStateSpec,
 }
 
 /// The conductor agent.
 #[derive(Debug)]
 pub struct Conductor {
     cnc: Region,
-    intake: CommandReader,
+    command_reader: CommandReader,
     events: [queue::Receiver<ConductorEvent>; 2],
-    owners: ConductorState,
+    state: ConductorState,
     cycles: DutyCycleTracker,
     timer: Timer,
-    tempo: WorkTracker,
+    work_tracker: WorkTracker,
 }
 
 #[derive(Debug)]
@@ -103,17 +103,17 @@ struct Timer {
 impl Conductor {
     /// Creates a conductor without clients.
     pub(crate) fn new(spec: ConductorSpec) -> Self {
-        let owners = ConductorState::new(spec.owners);
-        let (timers, now) = (&owners.settings.timers, owners.now);
-        let watch = |longest: SystemCounter, exceeded: SystemCounter, threshold_ns: i64| {
+        let state = ConductorState::new(spec.state);
+        let (timers, now) = (&state.settings.timers, state.now);
+        let tracker = |longest: SystemCounter, exceeded: SystemCounter, threshold_ns: i64| {
             DutyCycleTracker::new(
-                owners.system.get(longest).clone(),
-                owners.system.get(exceeded).clone(),
+                state.system.get(longest).clone(),
+                state.system.get(exceeded).clone(),
                 Duration::from_nanos(threshold_ns.unsigned_abs()),
             )
         };
         Self {
-            cycles: watch(
+            cycles: tracker(
                 SystemCounter::ConductorMaxCycleTime,
                 SystemCounter::ConductorCycleTimeThresholdExceeded,
                 timers.cycle_thresholds_ns[0],
@@ -122,54 +122,54 @@ impl Conductor {
                 interval_ns: timers.interval_ns,
                 last_ns: now.nanos,
             },
-            tempo: WorkTracker::default(),
-            intake: CommandReader::new(spec.commands, now.nanos),
+            work_tracker: WorkTracker::default(),
+            command_reader: CommandReader::new(spec.commands, now.nanos),
             cnc: spec.cnc,
             events: spec.events,
-            owners,
+            state,
         }
     }
 
     /// Returns true if no command, event, file operation or name lookup is outstanding, so that the only remaining work
     /// is to poll positions and timers.
-    pub(crate) fn is_at_leisure(&self) -> bool {
-        !self.intake.has_next()
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.command_reader.has_next()
             && self.events.iter().all(queue::Receiver::is_empty)
-            && !self.owners.logs.is_under_way()
-            && !self.owners.names.is_asking()
+            && !self.state.logs.has_in_flight()
+            && !self.state.names.has_pending_lookups()
     }
 
     /// Handles created log files. Returns their number.
-    fn take_files(&mut self) -> usize {
+    fn poll_log_files(&mut self) -> usize {
         let mut work = 0;
-        while let Some((ticket, file)) = self.owners.logs.poll() {
+        while let Some((ticket, file)) = self.state.logs.poll() {
             work += 1;
-            if let Some(file) = self.owners.on_file(ticket, file)
-                && let Some(Ok(unclaimed)) = self.intake.on_file(ticket, file)
+            if let Some(file) = self.state.on_file(ticket, file)
+                && let Some(Ok(unclaimed)) = self.command_reader.on_file(ticket, file)
             {
                 // The requester is gone.
-                self.owners.logs.retire(unclaimed);
+                self.state.logs.retire(unclaimed);
             }
         }
         work
     }
 
     /// Runs name resolution and handles its results. Returns the amount of work done.
-    fn take_answers(&mut self) -> usize {
-        let mut work = self.owners.look_around();
-        while let Some(answer) = self.owners.next_answer() {
+    fn poll_lookups(&mut self) -> usize {
+        let mut work = self.state.poll_names();
+        while let Some(result) = self.state.next_lookup_result() {
             work += 1;
-            self.intake.on_answer(answer);
+            self.command_reader.on_lookup_result(result);
         }
         work
     }
 
-    fn take_events(&mut self) -> usize {
+    fn poll_events(&mut self) -> usize {
         let mut work = 0;
         for queue in &mut self.events {
             for _ in 0..EVENTS_PER_CYCLE {
                 let Some(event) = queue.try_recv() else { break };
-                self.owners.on_event(event);
+                self.state.on_event(event);
                 work += 1;
             }
         }
@@ -177,16 +177,17 @@ impl Conductor {
     }
 
     fn on_timer(&mut self) -> usize {
-        let now = self.owners.now;
+        let now = self.state.now;
         if now.nanos - self.timer.last_ns < self.timer.interval_ns {
-            return self.owners.go_on_ticking();
+            return self.state.resume_sweep();
         }
         self.timer.last_ns = now.nanos;
-        self.intake.set_heartbeat_ms(now.epoch_millis);
-        for client_id in self.owners.on_timer() {
-            self.intake.forget(&mut self.owners, client_id);
+        self.command_reader.set_heartbeat_ms(now.epoch_millis);
+        for client_id in self.state.on_timer() {
+            self.command_reader
+                .remove_client(&mut self.state, client_id);
         }
-        self.intake.check_blocked(&self.owners);
+        self.command_reader.check_blocked(&self.state);
         1
     }
 }
@@ -194,21 +195,21 @@ impl Conductor {
 impl Agent for Conductor {
     fn do_work(&mut self, now: Now) -> usize {
         self.cycles.begin_cycle(now.nanos);
-        self.owners.at(now);
-        let free_limit = self.owners.settings.timers.resource_free_limit;
-        let pace = self.tempo.load(now.nanos);
+        self.state.set_now(now);
+        let free_limit = self.state.settings.timers.resource_free_limit;
+        let load = self.work_tracker.load(now.nanos);
         // Commands that had no room in an earlier cycle are flushed even if no client sends a command.
-        self.owners.networking.flush_lines();
+        self.state.networking.flush_commands();
         let work = self.on_timer()
-            + self.take_files()
-            + self.take_answers()
-            + self.intake.resume(&mut self.owners)
-            + self.intake.take(&mut self.owners)
-            + self.take_events()
-            + self.owners.begin_image()
-            + self.owners.update_limits(pace)
-            + self.owners.logs.free_some(free_limit);
-        self.tempo.record(work, now.nanos);
+            + self.poll_log_files()
+            + self.poll_lookups()
+            + self.command_reader.resume(&mut self.state)
+            + self.command_reader.poll(&mut self.state)
+            + self.poll_events()
+            + self.state.begin_image()
+            + self.state.update_limits(load)
+            + self.state.logs.delete_retired(free_limit);
+        self.work_tracker.record(work, now.nanos);
         work
     }
 
@@ -219,7 +220,7 @@ impl Agent for Conductor {
     /// Clients write commands to memory, which does not end a park. Without clients no latency is at stake, except for
     /// the first command of the first client.
     fn park_multiplier(&self) -> u32 {
-        if self.owners.clients.is_empty() {
+        if self.state.clients.is_empty() {
             NO_CLIENTS_MULTIPLIER
         } else {
             1
@@ -232,7 +233,7 @@ impl Agent for Conductor {
 
     /// Marks the driver as stopped for clients: heartbeat -1.
     fn on_close(&mut self) {
-        self.intake.set_heartbeat_ms(-1);
+        self.command_reader.set_heartbeat_ms(-1);
         // Best effort: the file may not be on a disk.
         let _ = self.cnc.flush();
     }

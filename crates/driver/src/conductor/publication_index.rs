@@ -31,18 +31,18 @@ impl<C: Ord> Default for PublicationIndex<C> {
 }
 
 impl<C: Ord + Copy> PublicationIndex<C> {
-    pub(crate) fn insert(&mut self, of: PublicationKey<C>) {
-        let id = of.registration_id;
-        self.sessions.insert((of.stream_id, of.session_id, id));
-        if !of.exclusive {
-            self.shared.insert((of.channel, of.stream_id, id));
+    pub(crate) fn insert(&mut self, key: PublicationKey<C>) {
+        let id = key.registration_id;
+        self.sessions.insert((key.stream_id, key.session_id, id));
+        if !key.exclusive {
+            self.shared.insert((key.channel, key.stream_id, id));
         }
     }
 
-    pub(crate) fn remove(&mut self, of: PublicationKey<C>) {
-        let id = of.registration_id;
-        self.sessions.remove(&(of.stream_id, of.session_id, id));
-        self.shared.remove(&(of.channel, of.stream_id, id));
+    pub(crate) fn remove(&mut self, key: PublicationKey<C>) {
+        let id = key.registration_id;
+        self.sessions.remove(&(key.stream_id, key.session_id, id));
+        self.shared.remove(&(key.channel, key.stream_id, id));
     }
 
     /// Returns the shareable publications, oldest first.
@@ -58,7 +58,7 @@ impl<C: Ord + Copy> PublicationIndex<C> {
     }
 
     /// Returns the publications of a stream, or of one session of it, oldest first.
-    pub(crate) fn of(&self, stream_id: i32, session_id: Option<i32>) -> Vec<i64> {
+    pub(crate) fn of_stream(&self, stream_id: i32, session_id: Option<i32>) -> Vec<i64> {
         let (first, last) = match session_id {
             Some(session_id) => (session_id, session_id),
             None => (i32::MIN, i32::MAX),
@@ -85,8 +85,8 @@ mod tests {
     }
 
     #[test]
-    fn publications_are_found_by_what_they_are_looked_for() {
-        let mut streams = PublicationIndex::default();
+    fn publication_index_finds_by_stream_session_and_channel() {
+        let mut index = PublicationIndex::default();
         let all = [
             publication(1, 7, 10, 5),
             publication(2, 7, 10, 4),
@@ -94,19 +94,19 @@ mod tests {
             publication(6, 8, 10, 3),
             publication(8, 7, 11, 3),
         ];
-        for of in all {
-            streams.insert(of);
+        for key in all {
+            index.insert(key);
         }
-        assert_eq!(streams.of(10, None), [1, 2, 4, 6]);
-        assert_eq!(streams.of(10, Some(3)), [4, 6]);
-        assert_eq!(streams.of(12, None), []);
-        assert!(streams.of_session(10, 3).eq([4, 6]));
-        assert!(streams.of_session(11, 4).next().is_none());
-        assert!(streams.shared(7, 10).eq([2, 4]), "exclusive ones are not");
-        for of in all {
-            streams.remove(of);
+        assert_eq!(index.of_stream(10, None), [1, 2, 4, 6]);
+        assert_eq!(index.of_stream(10, Some(3)), [4, 6]);
+        assert_eq!(index.of_stream(12, None), []);
+        assert!(index.of_session(10, 3).eq([4, 6]));
+        assert!(index.of_session(11, 4).next().is_none());
+        assert!(index.shared(7, 10).eq([2, 4]), "exclusive ones are not");
+        for key in all {
+            index.remove(key);
         }
-        assert_eq!(streams.of(10, None), []);
-        assert!(streams.shared(7, 10).next().is_none());
+        assert_eq!(index.of_stream(10, None), []);
+        assert!(index.shared(7, 10).next().is_none());
     }
 }

@@ -13,12 +13,12 @@ pub(crate) struct PublicationLog {
     buffers: LogBuffers,
     geometry: TermGeometry,
     clean_position: i64,
-    watch: BlockedWatch,
+    consumer: ConsumerProgress,
 }
 
 /// Last consumer position and the time when it changed.
 #[derive(Debug, Clone, Copy)]
-struct BlockedWatch {
+struct ConsumerProgress {
     position: i64,
     since_ns: i64,
 }
@@ -36,7 +36,7 @@ impl PublicationLog {
             buffers,
             geometry,
             clean_position: start_position,
-            watch: BlockedWatch {
+            consumer: ConsumerProgress {
                 position: start_position,
                 since_ns: now_ns,
             },
@@ -68,7 +68,7 @@ impl PublicationLog {
     }
 
     /// Returns a snapshot of the tail if the publisher is at this position.
-    pub(crate) fn stands_at(&self, position: i64) -> Option<TailSnapshot> {
+    pub(crate) fn snapshot_if_drained(&self, position: i64) -> Option<TailSnapshot> {
         self.buffers.snapshot_if_drained(position)
     }
 
@@ -137,10 +137,10 @@ impl PublicationLog {
         now_ns: i64,
         timeout_ns: i64,
     ) -> bool {
-        if consumer == self.watch.position && self.may_be_blocked(consumer, producer) {
-            now_ns.saturating_sub(self.watch.since_ns) > timeout_ns && self.unblock(consumer)
+        if consumer == self.consumer.position && self.may_be_blocked(consumer, producer) {
+            now_ns.saturating_sub(self.consumer.since_ns) > timeout_ns && self.unblock(consumer)
         } else {
-            self.watch = BlockedWatch {
+            self.consumer = ConsumerProgress {
                 position: consumer,
                 since_ns: now_ns,
             };

@@ -4,18 +4,18 @@
 //! of the available resources, so that many streams can be received; the rest is reserved for clients.
 
 /// Clients have a reserve of one part in this many.
-const KEPT: u64 = 8;
+const RESERVE_DIVISOR: u64 = 8;
 
 /// Returns the bytes that images must leave free on a file system of `capacity` bytes: one eighth, at most four times
 /// the threshold of the low-storage warning, which is also used if the capacity is unknown.
-pub(crate) fn kept_space(capacity: Option<u64>, low_storage_warning: u64) -> u64 {
-    let enough = low_storage_warning.saturating_mul(4);
-    capacity.map_or(enough, |capacity| enough.min(capacity / KEPT))
+pub(crate) fn reserved_bytes(capacity: Option<u64>, low_storage_warning: u64) -> u64 {
+    let maximum = low_storage_warning.saturating_mul(4);
+    capacity.map_or(maximum, |capacity| maximum.min(capacity / RESERVE_DIVISOR))
 }
 
 /// Returns how many of `capacity` counters images must leave free.
-pub(crate) fn kept_counters(capacity: usize) -> usize {
-    capacity / KEPT as usize
+pub(crate) fn reserved_counters(capacity: usize) -> usize {
+    capacity / RESERVE_DIVISOR as usize
 }
 
 #[cfg(test)]
@@ -23,13 +23,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_eighth_is_kept_or_what_publications_need() {
+    fn reserved_bytes_is_an_eighth_up_to_four_thresholds() {
         const MIB: u64 = 1 << 20;
-        assert_eq!(kept_space(Some(64 * MIB), 160 * MIB), 8 * MIB);
-        assert_eq!(kept_space(Some(1024 * MIB), 160 * MIB), 128 * MIB);
-        assert_eq!(kept_space(Some(24 * 1024 * MIB), 160 * MIB), 640 * MIB);
-        assert_eq!(kept_space(None, 160 * MIB), 640 * MIB);
-        assert_eq!(kept_space(Some(u64::MAX), u64::MAX), u64::MAX / 8);
-        assert_eq!(kept_space(Some(64 * MIB), 0), 0);
+        assert_eq!(reserved_bytes(Some(64 * MIB), 160 * MIB), 8 * MIB);
+        assert_eq!(reserved_bytes(Some(1024 * MIB), 160 * MIB), 128 * MIB);
+        assert_eq!(reserved_bytes(Some(24 * 1024 * MIB), 160 * MIB), 640 * MIB);
+        assert_eq!(reserved_bytes(None, 160 * MIB), 640 * MIB);
+        assert_eq!(reserved_bytes(Some(u64::MAX), u64::MAX), u64::MAX / 8);
+        assert_eq!(reserved_bytes(Some(64 * MIB), 0), 0);
     }
 }

@@ -58,52 +58,52 @@ impl ConductorState {
     }
 
     /// Makes the image of the requests send RESPONSE_SETUP frames for a new response publication.
-    pub(crate) fn announce_response(&mut self, id: PublicationId) {
+    pub(crate) fn start_response_setup(&mut self, id: PublicationId) {
         let Some(publication) = self.networking.publications.get(id) else {
             return;
         };
-        let params = &publication.terms.params;
+        let params = &publication.config.params;
         let (true, ResponseCorrelation::Id(image)) = (params.is_response, params.response) else {
             return;
         };
-        let session_id = publication.terms.session_id;
+        let session_id = publication.config.session_id;
         let Some(image) = self.networking.images.get(ImageId(image)) else {
             return;
         };
-        let announcement = ResponseSetup {
+        let response_setup = ResponseSetup {
             publication: id,
             image: image.id,
             endpoint: image.endpoint,
         };
         let networking = &mut self.networking;
         networking
-            .announcements
-            .retain(|other| other.image != announcement.image);
-        networking.announcements.push(announcement);
+            .response_setups
+            .retain(|other| other.image != response_setup.image);
+        networking.response_setups.push(response_setup);
         networking
             .receiver
             .send(ReceiverCommand::SetResponseSession {
-                endpoint: announcement.endpoint,
-                image: announcement.image,
+                endpoint: response_setup.endpoint,
+                image: response_setup.image,
                 session_id: Some(session_id),
             });
     }
 
     /// Stops the RESPONSE_SETUP frames of publications that are received or have ended. Called in every duty cycle.
-    pub(crate) fn settle_responses(&mut self) {
+    pub(crate) fn stop_completed_response_setups(&mut self) {
         let networking = &mut self.networking;
-        if networking.announcements.is_empty() {
+        if networking.response_setups.is_empty() {
             return;
         }
         let (publications, receiver) = (&networking.publications, &mut networking.receiver);
-        networking.announcements.retain(|announced| {
+        networking.response_setups.retain(|setup| {
             let is_waiting = publications
-                .get(announced.publication)
+                .get(setup.publication)
                 .is_some_and(NetworkPublication::awaits_receiver);
             if !is_waiting {
                 receiver.send(ReceiverCommand::SetResponseSession {
-                    endpoint: announced.endpoint,
-                    image: announced.image,
+                    endpoint: setup.endpoint,
+                    image: setup.image,
                     session_id: None,
                 });
             }
@@ -114,7 +114,8 @@ impl ConductorState {
     /// Handles the session of the response to the requests of a publication.
     pub(crate) fn on_response_setup(&mut self, publication: PublicationId, session_id: i32) {
         let publication = self.networking.publications.get(publication);
-        let Some(ResponseCorrelation::Id(id)) = publication.map(|p| p.terms.params.response) else {
+        let Some(ResponseCorrelation::Id(id)) = publication.map(|p| p.config.params.response)
+        else {
             return;
         };
         let Some(subscription) = self.subscriptions.find(id) else {
@@ -127,7 +128,7 @@ impl ConductorState {
         if !subscription.params.is_response {
             return;
         }
-        match subscription.answered_session() {
+        match subscription.response_session() {
             Some(present) if present == session_id => {
                 self.networking
                     .receiver
@@ -142,13 +143,13 @@ impl ConductorState {
                 if self
                     .networking
                     .images
-                    .is_followed(endpoint, present, stream_id) => {}
-            present => self.move_subscription(id, endpoint, stream_id, present, session_id),
+                    .has_receiving_image(endpoint, present, stream_id) => {}
+            present => self.assign_response_session(id, endpoint, stream_id, present, session_id),
         }
     }
 
     /// Assigns a session to a response subscription. The server may have replaced its response publication.
-    fn move_subscription(
+    fn assign_response_session(
         &mut self,
         id: i64,
         endpoint: EndpointId,
@@ -160,7 +161,7 @@ impl ConductorState {
             .subscriptions
             .count(endpoint, stream_id, Some(session_id))
             == 0;
-        self.subscriptions.answer(id, session_id);
+        self.subscriptions.set_response_session(id, session_id);
         let receiver = &mut self.networking.receiver;
         if from.is_some() && self.subscriptions.count(endpoint, stream_id, from) == 0 {
             receiver.send(ReceiverCommand::RemoveSubscription {
@@ -176,7 +177,7 @@ impl ConductorState {
                 session_id: Some(session_id),
             });
         } else {
-            self.join_answers(id, endpoint);
+            self.join_response_images(id, endpoint);
         }
     }
 
@@ -185,7 +186,7 @@ impl ConductorState {
         let ResponseCorrelation::Id(request) = response else {
             return;
         };
-        let asked = self.ipc.get(request).map(|p| p.terms.params.response);
+        let asked = self.ipc.get(request).map(|p| p.config.params.response);
         let Some(ResponseCorrelation::Id(id)) = asked else {
             return;
         };
@@ -193,7 +194,7 @@ impl ConductorState {
             subscription.source == Source::Ipc && subscription.params.is_response
         });
         if waits {
-            self.subscriptions.answer(id, session_id);
+            self.subscriptions.set_response_session(id, session_id);
         }
     }
 }

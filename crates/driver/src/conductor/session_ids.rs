@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_up_and_skips_reserved_and_used_ids() {
+    fn take_skips_reserved_and_used_ids() {
         let mut ids = SessionIds::new(-3, -1..=1000);
         assert_eq!(ids.take(|_| false), -3);
         assert_eq!(ids.take(|_| false), -2);
@@ -49,14 +49,14 @@ mod tests {
     }
 
     #[test]
-    fn wraps_around() {
+    fn take_wraps_at_maximum() {
         let mut ids = SessionIds::new(i32::MAX, -1..=1000);
         assert_eq!(ids.take(|_| false), i32::MAX);
         assert_eq!(ids.take(|_| false), i32::MIN);
     }
 
     #[test]
-    fn a_reserved_range_up_to_the_top_wraps() {
+    fn take_wraps_when_reserved_range_ends_at_maximum() {
         let mut ids = SessionIds::new(5, 0..=i32::MAX);
         assert_eq!(ids.take(|_| false), i32::MIN);
     }

@@ -24,7 +24,7 @@ use super::counters::Counters;
 use super::error_detail_budget::ErrorDetailBudget;
 use super::failure::Failure;
 use super::file_worker::FileWorker;
-use super::flow_controls::FlowControlFactory;
+use super::flow_control::FlowControlFactory;
 use super::image_setup::ImageQueue;
 use super::ipc::IpcPublications;
 use super::log_files::{LogFileCounters, LogFileSettings, LogFiles};
@@ -59,7 +59,7 @@ impl SystemCounters {
 pub(crate) struct ConductorState {
     pub(crate) settings: Arc<Settings>,
     pub(crate) now: Now,
-    pub(crate) replies: ResponseSender,
+    pub(crate) responses: ResponseSender,
     pub(crate) errors: ErrorHandler,
     pub(crate) system: SystemCounters,
     pub(crate) counters: Counters,
@@ -71,20 +71,20 @@ pub(crate) struct ConductorState {
     pub(crate) networking: Networking,
     pub(crate) names: HostLookups,
     pub(crate) termination: Termination,
-    pub(crate) flow_controls: FlowControlFactory,
+    pub(crate) flow_control: FlowControlFactory,
     /// Generates image ids, from the counter that clients use for their correlation ids.
     pub(crate) correlation_ids: Producer,
     pub(crate) random: fastrand::Rng,
     pub(crate) events: EventLog,
-    pub(crate) ticking: TimerSweep,
-    peer_details: ErrorDetailBudget,
+    pub(crate) timer_sweep: TimerSweep,
+    error_detail_budget: ErrorDetailBudget,
 }
 
 /// Everything that [`ConductorState`] is built from.
 pub(crate) struct ConductorStateSpec {
     pub(crate) settings: Arc<Settings>,
     pub(crate) now: Now,
-    pub(crate) replies: Transmitter,
+    pub(crate) responses: Transmitter,
     pub(crate) correlation_ids: Producer,
     pub(crate) counters: Counters,
     pub(crate) names: HostLookups,
@@ -97,7 +97,7 @@ pub(crate) struct ConductorStateSpec {
     pub(crate) sender: queue::Sender<SenderCommand>,
     pub(crate) receiver: queue::Sender<ReceiverCommand>,
     /// The wakers of sender and receiver.
-    pub(crate) doorbells: [AgentWaker; 2],
+    pub(crate) wakers: [AgentWaker; 2],
     pub(crate) validator: TerminationValidator,
     pub(crate) hook: TerminationHook,
     pub(crate) congestion_control: Option<Supplier>,
@@ -132,18 +132,18 @@ impl ConductorState {
             errors.clone(),
         );
         let sockets = Sockets::new(spec.network, spec.limits, &settings.sockets);
-        let [sender_doorbell, receiver_doorbell] = spec.doorbells;
+        let [sender_waker, receiver_waker] = spec.wakers;
         let networking = Networking {
             sockets,
             sender: CommandSender::new(
                 spec.sender,
                 system.get(SystemCounter::SenderProxyFails).clone(),
-                sender_doorbell,
+                sender_waker,
             ),
             receiver: CommandSender::new(
                 spec.receiver,
                 system.get(SystemCounter::ReceiverProxyFails).clone(),
-                receiver_doorbell,
+                receiver_waker,
             ),
             send_endpoints: Endpoints::default(),
             send_destinations: SendDestinations::default(),
@@ -152,13 +152,13 @@ impl ConductorState {
             publications: NetworkPublications::default(),
             images: Images::default(),
             image_queue: ImageQueue::default(),
-            announcements: Vec::new(),
+            response_setups: Vec::new(),
             next_receiver_id: random.i64(..),
             congestion_control: spec.congestion_control,
             wall_clock: spec.wall_clock,
         };
         Self {
-            replies: ResponseSender::new(spec.replies, spec.events.clone()),
+            responses: ResponseSender::new(spec.responses, spec.events.clone()),
             counters: spec.counters,
             names: {
                 let mut names = spec.names;
@@ -179,12 +179,12 @@ impl ConductorState {
                 spec.validator,
                 spec.hook,
             ),
-            flow_controls: FlowControlFactory::new(spec.flow_control),
+            flow_control: FlowControlFactory::new(spec.flow_control),
             correlation_ids: spec.correlation_ids,
             random,
             events: spec.events,
-            ticking: TimerSweep::default(),
-            peer_details: ErrorDetailBudget::new(settings.buffers.error_log, now.nanos),
+            timer_sweep: TimerSweep::default(),
+            error_detail_budget: ErrorDetailBudget::new(settings.buffers.error_log, now.nanos),
             settings,
             now,
             errors,
@@ -193,9 +193,9 @@ impl ConductorState {
     }
 
     /// Starts a duty cycle at `now`.
-    pub(crate) fn at(&mut self, now: Now) {
+    pub(crate) fn set_now(&mut self, now: Now) {
         self.now = now;
-        self.counters.at(now);
+        self.counters.set_now(now);
     }
 
     /// Records an error in the distinct error log.
@@ -205,8 +205,11 @@ impl ConductorState {
     }
 
     /// Records an error caused by packets of a peer: `details` while the budget allows it, then only `cause`.
-    pub(crate) fn record_of_peer(&mut self, code: ErrorCode, cause: &str, details: &str) {
-        if self.peer_details.take(details.len(), self.now.nanos) {
+    pub(crate) fn record_remote_error(&mut self, code: ErrorCode, cause: &str, details: &str) {
+        if self
+            .error_detail_budget
+            .consume(details.len(), self.now.nanos)
+        {
             self.record(code, details);
         } else {
             self.record(code, &format!("{cause} (details: see earlier records)"));
@@ -214,17 +217,17 @@ impl ConductorState {
     }
 
     /// Records a failed command and sends ON_ERROR to its client.
-    pub(crate) fn fail(&mut self, correlation_id: i64, failure: &Failure) {
+    pub(crate) fn respond_error(&mut self, correlation_id: i64, failure: &Failure) {
         self.record(failure.code, &failure.text);
-        self.replies.send(&Response::Error {
+        self.responses.send(&Response::Error {
             correlation_id,
             error_code: failure.code.code(),
             message: ResponseSender::error_text(&failure.text).as_bytes(),
         });
     }
 
-    pub(crate) fn succeed(&mut self, correlation_id: i64) {
-        self.replies
+    pub(crate) fn respond_success(&mut self, correlation_id: i64) {
+        self.responses
             .send(&Response::OperationSuccess { correlation_id });
     }
 
@@ -233,8 +236,8 @@ impl ConductorState {
         if !self.clients.contains(client_id) {
             let heartbeat = self.counters.heartbeat(client_id)?;
             let counter_id = heartbeat.id();
-            self.clients.enter(client_id, heartbeat, self.now.nanos);
-            self.replies.send(&Response::CounterReady {
+            self.clients.insert(client_id, heartbeat, self.now.nanos);
+            self.responses.send(&Response::CounterReady {
                 correlation_id: client_id,
                 counter_id,
             });

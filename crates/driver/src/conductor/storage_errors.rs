@@ -25,15 +25,15 @@ pub(crate) fn exhausted(directory: &Path, shortage: &InsufficientSpace) -> Failu
 }
 
 /// Returns the failure for an image log that would leave less than `reserved` bytes to clients.
-pub(crate) fn kept_for_clients(
+pub(crate) fn reserved_for_clients(
     directory: &Path,
-    kept: u64,
+    reserved: u64,
     shortage: &InsufficientSpace,
 ) -> Failure {
     Failure::new(
         ErrorCode::StorageSpace,
         format!(
-            "insufficient usable storage for an image in {}: images leave {kept} bytes to publications, an eighth of \
+            "insufficient usable storage for an image in {}: images leave {reserved} bytes to publications, an eighth of \
              the file system, at most four times aeron.low.file.store.warning.threshold: {shortage}; a larger file \
              system, shorter terms, or aeron.low.file.store.warning.threshold=0 help",
             directory.display()
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_terms_that_fit() {
+    fn longest_term_fits_available_space() {
         assert_eq!(longest_term(200_703), None);
         assert_eq!(longest_term(200_704), Some(65_536));
         assert_eq!(longest_term(17_821_696), Some(4 << 20));

@@ -74,14 +74,14 @@ impl Subscribers {
     }
 
     /// Returns true if a position is tracked for the limit.
-    pub(crate) fn any_counts(&self) -> bool {
-        self.list.iter().any(Subscriber::counts)
+    pub(crate) fn any_tracked(&self) -> bool {
+        self.list.iter().any(Subscriber::is_tracked)
     }
 
     /// Returns the lowest and the highest tracked position; `None` if there is none.
     pub(crate) fn range(&self) -> Option<(i64, i64)> {
         let mut range: Option<(i64, i64)> = None;
-        for subscriber in self.list.iter().filter(|s| s.counts()) {
+        for subscriber in self.list.iter().filter(|s| s.is_tracked()) {
             let position = subscriber.position.get();
             range = Some(match range {
                 None => (position, position),
@@ -101,11 +101,11 @@ impl Subscribers {
     /// Returns the position at which a rested subscriber rejoins: that of a new subscriber, but not before the position
     /// that it has read up to.
     pub(crate) fn rejoin_position(join: i64, position: &Counter, end: i64) -> i64 {
-        join.max(Self::believable(position.get(), end))
+        join.max(Self::clamp_claimed(position.get(), end))
     }
 
     /// Clamps a position written by a client to `end` and to a frame boundary.
-    pub(crate) fn believable(claimed: i64, end: i64) -> i64 {
+    pub(crate) fn clamp_claimed(claimed: i64, end: i64) -> i64 {
         claimed.min(end) & !i64::from(FRAME_ALIGNMENT - 1)
     }
 

@@ -27,11 +27,11 @@ pub(crate) struct LogDescriptor<'a> {
 }
 
 impl<'a> LogDescriptor<'a> {
-    fn local(terms: &PublicationConfig, log: &'a PublicationLog) -> Self {
+    fn local(config: &PublicationConfig, log: &'a PublicationLog) -> Self {
         Self {
-            image_id: terms.registration_id,
-            session_id: terms.session_id,
-            stream_id: terms.stream_id,
+            image_id: config.registration_id,
+            session_id: config.session_id,
+            stream_id: config.stream_id,
             log_name: log.name(),
             source: LOCAL_SOURCE,
         }
@@ -43,12 +43,12 @@ impl<'a> LogDescriptor<'a> {
 
     /// Returns the descriptor for IPC subscriptions.
     pub(crate) fn ipc(publication: &'a IpcPublication) -> Self {
-        Self::local(&publication.terms, &publication.log)
+        Self::local(&publication.config, &publication.log)
     }
 
     /// Returns the descriptor for spies.
-    pub(crate) fn spied(publication: &'a NetworkPublication) -> Self {
-        Self::local(&publication.terms, &publication.log)
+    pub(crate) fn spy(publication: &'a NetworkPublication) -> Self {
+        Self::local(&publication.config, &publication.log)
     }
 
     /// Returns the descriptor for network subscriptions.
@@ -65,24 +65,24 @@ impl<'a> LogDescriptor<'a> {
 
 impl ResponseSender {
     /// Sends ON_AVAILABLE_IMAGE to the client of a subscription.
-    pub(crate) fn image_available(
+    pub(crate) fn send_available_image(
         &mut self,
-        readable: &LogDescriptor<'_>,
+        descriptor: &LogDescriptor<'_>,
         subscription: &Subscription,
         position_counter_id: i32,
     ) {
         self.send(&Response::AvailableImage {
-            image_id: readable.image_id,
-            session_id: readable.session_id,
-            stream_id: readable.stream_id,
+            image_id: descriptor.image_id,
+            session_id: descriptor.session_id,
+            stream_id: descriptor.stream_id,
             subscription_id: subscription.registration_id,
             position_counter_id,
-            log_name: readable.log_name,
-            source_identity: readable.source,
+            log_name: descriptor.log_name,
+            source_identity: descriptor.source,
         });
     }
 
-    pub(crate) fn image_unavailable(&mut self, image_id: i64, subscription: &Subscription) {
+    pub(crate) fn send_unavailable_image(&mut self, image_id: i64, subscription: &Subscription) {
         self.send(&Response::UnavailableImage {
             image_id,
             subscription_id: subscription.registration_id,

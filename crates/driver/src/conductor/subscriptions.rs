@@ -55,7 +55,7 @@ pub(crate) struct Subscription {
 
 impl Subscription {
     /// Returns the session of a response subscription, if it is known.
-    pub(crate) fn answered_session(&self) -> Option<i32> {
+    pub(crate) fn response_session(&self) -> Option<i32> {
         self.params.session_id.filter(|_| !self.awaits_session)
     }
 
@@ -126,7 +126,7 @@ impl Subscriptions {
     }
 
     /// Sets the session of a response subscription.
-    pub(crate) fn answer(&mut self, id: i64, session_id: i32) {
+    pub(crate) fn set_response_session(&mut self, id: i64, session_id: i32) {
         if let Some(subscription) = self.entries.get_mut(&id) {
             subscription.params.session_id = Some(session_id);
             subscription.awaits_session = false;
@@ -168,7 +168,10 @@ impl Subscriptions {
     }
 
     /// Returns the spies on a stream, oldest first.
-    pub(crate) fn spying(&self, stream: SpiedStream<'_>) -> impl Iterator<Item = &Subscription> {
+    pub(crate) fn matching_spies(
+        &self,
+        stream: SpiedStream<'_>,
+    ) -> impl Iterator<Item = &Subscription> {
         self.of_stream(stream.stream_id)
             .filter(move |s| s.spies_on(&stream))
     }
@@ -180,7 +183,7 @@ impl Subscriptions {
     }
 
     /// Returns the oldest local destination of a subscription with this URI.
-    pub(crate) fn local_source(&self, registration_id: i64, text: &str) -> Option<i64> {
+    pub(crate) fn local_destination(&self, registration_id: i64, text: &str) -> Option<i64> {
         let mut parts = self.of_registration(registration_id).into_iter();
         parts.find(|id| {
             let part = self.entries.get(id);
@@ -189,7 +192,7 @@ impl Subscriptions {
     }
 
     /// Returns true if an endpoint has subscriptions.
-    pub(crate) fn use_endpoint(&self, endpoint: EndpointId) -> bool {
+    pub(crate) fn is_endpoint_used(&self, endpoint: EndpointId) -> bool {
         let mut entries = self.entries.values();
         entries.any(|subscription| subscription.source == Source::Network(endpoint))
     }

@@ -26,7 +26,7 @@ pub(crate) trait Leisure: Agent {
 
 impl Leisure for Conductor {
     fn is_at_leisure(&self) -> bool {
-        Conductor::is_at_leisure(self)
+        Conductor::is_idle(self)
     }
 }
 

@@ -191,9 +191,9 @@ impl DriverParts {
             cnc: files.region,
             commands: files.commands,
             events: [sender_events, receiver_events],
-            owners: ConductorStateSpec {
+            state: ConductorStateSpec {
                 settings: Arc::new(settings),
-                replies: files.replies,
+                responses: files.replies,
                 correlation_ids: files.correlation_ids,
                 counters,
                 names,
@@ -205,7 +205,7 @@ impl DriverParts {
                 limits,
                 sender: sender_commands,
                 receiver: receiver_commands,
-                doorbells,
+                wakers: doorbells,
                 validator: context
                     .validator
                     .take()

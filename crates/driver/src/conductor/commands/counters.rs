@@ -17,8 +17,8 @@ impl ConductorState {
         self.ensure_client(client_id)?;
         let counter_id =
             self.counters
-                .add_of_client(client_id, correlation_id, type_id, key, label)?;
-        self.replies.send(&Response::CounterReady {
+                .add_client_counter(client_id, correlation_id, type_id, key, label)?;
+        self.responses.send(&Response::CounterReady {
             correlation_id,
             counter_id,
         });
@@ -36,7 +36,7 @@ impl ConductorState {
         let counter_id = self
             .counters
             .static_counter(registration_id, type_id, key, label)?;
-        self.replies.send(&Response::StaticCounter {
+        self.responses.send(&Response::StaticCounter {
             correlation_id,
             counter_id,
         });
@@ -49,15 +49,21 @@ impl ConductorState {
         correlation_id: i64,
         registration_id: i64,
     ) -> Result<(), Failure> {
-        let counter_id = self.counters.remove_of_client(client_id, registration_id)?;
-        self.succeed(correlation_id);
-        self.end_counter(registration_id, counter_id);
+        let counter_id = self
+            .counters
+            .remove_client_counter(client_id, registration_id)?;
+        self.respond_success(correlation_id);
+        self.release_client_counter(registration_id, counter_id);
         Ok(())
     }
 
     /// Announces that a client counter is unavailable, then frees it.
-    pub(in crate::conductor) fn end_counter(&mut self, registration_id: i64, counter_id: i32) {
-        self.replies.send(&Response::UnavailableCounter {
+    pub(in crate::conductor) fn release_client_counter(
+        &mut self,
+        registration_id: i64,
+        counter_id: i32,
+    ) {
+        self.responses.send(&Response::UnavailableCounter {
             registration_id,
             counter_id,
         });

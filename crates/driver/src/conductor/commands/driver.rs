@@ -16,7 +16,7 @@ const REASON_MAX: usize = 1023;
 impl ConductorState {
     pub(super) fn answer_next_session_id(&mut self, correlation_id: i64, stream_id: i32) {
         let session_id = self.next_session_id(stream_id);
-        self.replies.send(&Response::NextAvailableSessionId {
+        self.responses.send(&Response::NextAvailableSessionId {
             correlation_id,
             session_id,
         });
@@ -47,7 +47,7 @@ impl ConductorState {
             )));
         }
         self.count(SystemCounter::ImagesRejected);
-        self.succeed(correlation_id);
+        self.respond_success(correlation_id);
         Ok(())
     }
 
@@ -58,8 +58,8 @@ impl ConductorState {
         let error = PublicationError {
             publication: PublicationId(image_id),
             destination_id: -1,
-            session_id: publication.terms.session_id,
-            stream_id: publication.terms.stream_id,
+            session_id: publication.config.session_id,
+            stream_id: publication.config.stream_id,
             receiver_id: -1,
             group_tag: None,
             source: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -70,7 +70,7 @@ impl ConductorState {
         let Self {
             ipc,
             subscriptions,
-            replies,
+            responses,
             settings,
             now,
             ..
@@ -84,10 +84,10 @@ impl ConductorState {
         if publication.reject_until(until_ns) {
             for subscription_id in publication.subscribers.with_image() {
                 if let Some(subscription) = subscriptions.find(subscription_id) {
-                    replies.image_unavailable(image_id, subscription);
+                    responses.send_unavailable_image(image_id, subscription);
                 }
             }
-            publication.set_subscribers_aside();
+            publication.detach_subscribers();
         }
     }
 }

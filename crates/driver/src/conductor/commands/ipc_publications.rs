@@ -10,7 +10,7 @@ use super::super::ipc::{IpcPublication, PublisherCounters, Timeouts};
 use super::super::log_files::LogFile;
 use super::super::state::ConductorState;
 use super::publications::{
-    NewPublication, PublicationNotice, identity, publisher_position, session_clash,
+    NewPublication, PublicationNotice, identity, publisher_position, session_conflict,
 };
 
 /// Status counter id for "none": IPC has no channel status.
@@ -20,14 +20,14 @@ impl ConductorState {
     pub(super) fn add_ipc_publication(
         &mut self,
         new: &NewPublication,
-        answers: &mut ResolvedPrerequisites,
+        prerequisites: &mut ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
         self.ensure_client(new.client_id)?;
         if !new.exclusive
             && let Some(existing) = self.ipc.find_shared(new.stream_id, new.params.response)
         {
             new.params
-                .check_shared(&existing.terms.live(false), &new.channel)
+                .check_shared(&existing.config.live(false), &new.channel)
                 .map_err(Failure::from)?;
             existing.add_reference();
             let notice = notice(existing);
@@ -37,9 +37,9 @@ impl ConductorState {
         if let Some(session_id) = new.session_id
             && self.ipc.uses_session(new.stream_id, session_id)
         {
-            return Err(session_clash(new, session_id).into());
+            return Err(session_conflict(new, session_id).into());
         }
-        let file = self.log_file(new, answers)?;
+        let file = self.log_file(new, prerequisites)?;
         let publication = self.make_ipc_publication(new, file)?;
         let notice = notice(&publication);
         self.ipc.insert(publication);
@@ -54,25 +54,25 @@ impl ConductorState {
         new: &NewPublication,
         file: LogFile,
     ) -> Result<IpcPublication, Failure> {
-        let terms = self.terms(new);
-        let start = terms.start_position();
+        let config = self.publication_config(new);
+        let start = config.start_position();
         let buffers = self.networking.sockets.log_buffers(None);
-        let log = self.make_log(&terms, file, start, buffers, false)?;
+        let log = self.make_log(&config, file, start, buffers, false)?;
         let kinds = [
             publisher_position(new.exclusive),
             StreamCounter::PUBLISHER_LIMIT,
         ];
         match self
             .counters
-            .stream(kinds, &identity(&terms), new.client_id, start)
+            .stream(kinds, &identity(&config), new.client_id, start)
         {
             Ok([position, limit]) => {
                 let timeouts = Timeouts {
                     unblock_ns: self.settings.publication.unblock_timeout_ns,
-                    untethered: terms.params.untethered,
+                    untethered: config.params.untethered,
                 };
                 let counters = PublisherCounters { position, limit };
-                Ok(IpcPublication::new(terms, log, counters, timeouts, start))
+                Ok(IpcPublication::new(config, log, counters, timeouts, start))
             }
             Err(failure) => {
                 self.logs.retire(log.into_file());
@@ -85,7 +85,7 @@ impl ConductorState {
 fn notice(publication: &IpcPublication) -> PublicationNotice {
     PublicationNotice {
         registration_id: publication.registration_id,
-        session_id: publication.terms.session_id,
+        session_id: publication.config.session_id,
         limit_counter_id: publication.counters.limit.id(),
         status_counter_id: NO_STATUS,
         log_name: publication.log.name().to_owned(),

@@ -35,15 +35,15 @@ impl ConductorState {
         &mut self,
         new: &NewSubscription,
         channel: &UdpChannel,
-        answers: &ResolvedPrerequisites,
+        prerequisites: &ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
-        let resolved = self.resolve_channel(channel, answers)?;
-        let source = self.spied(&resolved);
+        let resolved = self.resolve_channel(channel, prerequisites)?;
+        let source = self.spy_source(&resolved);
         Ok(self.add_local_subscription(new.entry(source), &ready(new))?)
     }
 
     /// Returns the source of a spy on this channel.
-    pub(super) fn spied(&mut self, resolved: &ResolvedChannel) -> Source {
+    pub(super) fn spy_source(&mut self, resolved: &ResolvedChannel) -> Source {
         let canonical = self.networking.send_endpoints.canonical(resolved);
         Source::Spy(SpiedChannel {
             canonical: canonical.into(),
@@ -61,7 +61,7 @@ impl ConductorState {
         self.ensure_client(subscription.client_id)?;
         let positions = self.local_positions(&subscription)?;
         self.subscriptions.insert(subscription);
-        self.replies.send(answer);
+        self.responses.send(answer);
         for (publication, subscriber) in positions {
             self.attach_local(publication, subscriber);
         }
@@ -74,9 +74,9 @@ impl ConductorState {
         subscription: &Subscription,
     ) -> Result<Vec<(PublicationRef, Subscriber)>, Failure> {
         let mut positions: Vec<(PublicationRef, Subscriber)> = Vec::new();
-        for start in self.starts(subscription) {
-            match self.join_local(&start, subscription) {
-                Ok(subscriber) => positions.push((start.publication, subscriber)),
+        for join_point in self.join_points(subscription) {
+            match self.join_local(&join_point, subscription) {
+                Ok(subscriber) => positions.push((join_point.publication, subscriber)),
                 Err(failure) => {
                     let made = positions.iter().map(|(_, subscriber)| &subscriber.position);
                     self.counters.free_all(made);
@@ -88,7 +88,7 @@ impl ConductorState {
     }
 
     /// Returns the publications that a subscription can join now.
-    fn starts(&mut self, subscription: &Subscription) -> Vec<JoinPoint> {
+    fn join_points(&mut self, subscription: &Subscription) -> Vec<JoinPoint> {
         match &subscription.source {
             Source::Ipc if subscription.awaits_session => Vec::new(),
             Source::Ipc => {
@@ -97,7 +97,7 @@ impl ConductorState {
                 let joinable = self.ipc.joinable(stream_id, session_id);
                 let ids: Vec<i64> = joinable.map(|found| found.registration_id).collect();
                 ids.into_iter()
-                    .filter_map(|id| self.start(PublicationRef::Ipc(id)))
+                    .filter_map(|id| self.join_point(PublicationRef::Ipc(id)))
                     .collect()
             }
             Source::Spy(_) => {
@@ -111,22 +111,22 @@ impl ConductorState {
                                 .spied_stream(publication)
                                 .is_some_and(|stream| subscription.spies_on(&stream))
                     })
-                    .filter_map(|found| self.start(PublicationRef::Network(found.id)))
+                    .filter_map(|found| self.join_point(PublicationRef::Network(found.id)))
                     .collect()
             }
             Source::Network(_) => Vec::new(),
         }
     }
 
-    fn start(&self, publication: PublicationRef) -> Option<JoinPoint> {
+    fn join_point(&self, publication: PublicationRef) -> Option<JoinPoint> {
         let (session_id, position) = match publication {
             PublicationRef::Ipc(id) => {
                 let found = self.ipc.get(id)?;
-                (found.terms.session_id, found.join_position())
+                (found.config.session_id, found.join_position())
             }
             PublicationRef::Network(id) => {
                 let found = self.networking.publications.get(id)?;
-                (found.terms.session_id, found.join_position())
+                (found.config.session_id, found.join_position())
             }
         };
         Some(JoinPoint {
@@ -138,14 +138,14 @@ impl ConductorState {
 
     fn join_local(
         &mut self,
-        start: &JoinPoint,
+        join_point: &JoinPoint,
         subscription: &Subscription,
     ) -> Result<Subscriber, Failure> {
         join(
             &mut self.counters,
-            start.publication.registration_id(),
-            start.session_id,
-            start.position,
+            join_point.publication.registration_id(),
+            join_point.session_id,
+            join_point.position,
             subscription,
             self.now.nanos,
         )
@@ -157,7 +157,7 @@ impl ConductorState {
             ipc,
             networking,
             subscriptions,
-            replies,
+            responses,
             ..
         } = self;
         let Some(subscription) = subscriptions.find(subscriber.subscription_id) else {
@@ -170,16 +170,16 @@ impl ConductorState {
                     return;
                 };
                 publication.add_subscriber(subscriber);
-                let readable = LogDescriptor::ipc(publication);
-                replies.image_available(&readable, subscription, position.id());
+                let descriptor = LogDescriptor::ipc(publication);
+                responses.send_available_image(&descriptor, subscription, position.id());
             }
             PublicationRef::Network(id) => {
                 let Some(publication) = networking.publications.get_mut(id) else {
                     return;
                 };
                 publication.add_spy(subscriber);
-                let readable = LogDescriptor::spied(publication);
-                replies.image_available(&readable, subscription, position.id());
+                let descriptor = LogDescriptor::spy(publication);
+                responses.send_available_image(&descriptor, subscription, position.id());
                 networking.sender.send(SenderCommand::AddSpy {
                     endpoint: publication.endpoint,
                     publication: id,
@@ -191,14 +191,14 @@ impl ConductorState {
 
     /// Joins all matching local subscriptions to a publication.
     pub(in crate::conductor) fn join_subscriptions(&mut self, publication: PublicationRef) {
-        for id in self.wanting(publication) {
-            let Some(start) = self.start(publication) else {
+        for id in self.matching_local_subscriptions(publication) {
+            let Some(join_point) = self.join_point(publication) else {
                 return;
             };
             let Some(subscription) = self.subscriptions.find(id).cloned() else {
                 continue;
             };
-            match self.join_local(&start, &subscription) {
+            match self.join_local(&join_point, &subscription) {
                 Ok(subscriber) => self.attach_local(publication, subscriber),
                 // The command of the subscription was answered earlier, and the publisher is not at fault.
                 Err(failure) => self.record(failure.code, &failure.text),
@@ -207,15 +207,15 @@ impl ConductorState {
     }
 
     /// Returns the ids of the local subscriptions that match a publication.
-    fn wanting(&self, publication: PublicationRef) -> Vec<i64> {
+    fn matching_local_subscriptions(&self, publication: PublicationRef) -> Vec<i64> {
         match publication {
             PublicationRef::Ipc(id) => {
                 let Some(found) = self.ipc.get(id) else {
                     return Vec::new();
                 };
-                let terms = &found.terms;
+                let config = &found.config;
                 self.subscriptions
-                    .matching(&Source::Ipc, terms.stream_id, terms.session_id)
+                    .matching(&Source::Ipc, config.stream_id, config.session_id)
                     .map(|subscription| subscription.id)
                     .filter(|id| !found.subscribers.has_dropped(*id))
                     .collect()
@@ -224,7 +224,7 @@ impl ConductorState {
                 let found = self.networking.publications.get(id);
                 let stream = found.and_then(|found| self.networking.spied_stream(found));
                 stream.map_or_else(Vec::new, |stream: SpiedStream<'_>| {
-                    let spies = self.subscriptions.spying(stream);
+                    let spies = self.subscriptions.matching_spies(stream);
                     spies.map(|subscription| subscription.id).collect()
                 })
             }
@@ -232,7 +232,7 @@ impl ConductorState {
     }
 
     /// Returns the ids of the local publications whose images the client of the subscription knows as available.
-    pub(super) fn read_locally_by(&self, subscription: &Subscription) -> Vec<i64> {
+    pub(super) fn local_image_ids(&self, subscription: &Subscription) -> Vec<i64> {
         let stream_id = subscription.stream_id;
         let is_reader =
             |subscribers: &Subscribers| subscribers.with_image().any(|id| id == subscription.id);
@@ -248,7 +248,7 @@ impl ConductorState {
     }
 
     /// Removes a subscription from the publications that it reads locally.
-    pub(super) fn end_local(&mut self, subscription: &Subscription) {
+    pub(super) fn close_local_subscription(&mut self, subscription: &Subscription) {
         match subscription.source {
             Source::Ipc => {
                 for id in self.ipc.of_stream(subscription.stream_id) {
@@ -275,7 +275,7 @@ impl ConductorState {
                             publication: publication.id,
                             counter_id: position.id(),
                         });
-                        self.counters.free_followed(position.id());
+                        self.counters.free_tracked(position.id());
                     }
                 }
             }

@@ -38,7 +38,7 @@ impl ConductorState {
     pub(crate) fn execute(
         &mut self,
         command: &Command<'_>,
-        answers: &mut ResolvedPrerequisites,
+        prerequisites: &mut ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
         match *command {
             Command::AddPublication {
@@ -52,14 +52,21 @@ impl ConductorState {
                 stream_id,
                 channel,
                 false,
-                answers,
+                prerequisites,
             ),
             Command::AddExclusivePublication {
                 client_id,
                 correlation_id,
                 stream_id,
                 channel,
-            } => self.add_publication(client_id, correlation_id, stream_id, channel, true, answers),
+            } => self.add_publication(
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+                true,
+                prerequisites,
+            ),
             Command::RemovePublication {
                 client_id,
                 correlation_id,
@@ -71,7 +78,9 @@ impl ConductorState {
                 correlation_id,
                 stream_id,
                 channel,
-            } => self.add_subscription(client_id, correlation_id, stream_id, channel, answers),
+            } => {
+                self.add_subscription(client_id, correlation_id, stream_id, channel, prerequisites)
+            }
             Command::RemoveSubscription {
                 correlation_id,
                 registration_id,
@@ -144,12 +153,14 @@ impl ConductorState {
                     channel,
                 };
                 match command {
-                    Command::AddDestination { .. } => self.add_send_destination(of, answers),
-                    Command::RemoveDestination { .. } => self.remove_send_destination(of, answers),
-                    Command::AddReceiveDestination { .. } => {
-                        self.add_receive_destination(of, answers)
+                    Command::AddDestination { .. } => self.add_send_destination(of, prerequisites),
+                    Command::RemoveDestination { .. } => {
+                        self.remove_send_destination(of, prerequisites)
                     }
-                    _ => self.remove_receive_destination(of, answers),
+                    Command::AddReceiveDestination { .. } => {
+                        self.add_receive_destination(of, prerequisites)
+                    }
+                    _ => self.remove_receive_destination(of, prerequisites),
                 }
             }
             Command::RemoveDestinationById {

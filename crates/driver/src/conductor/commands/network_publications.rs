@@ -17,7 +17,7 @@ use super::super::network::{
 use super::super::publication_config::PublicationConfig;
 use super::super::state::ConductorState;
 use super::publications::{
-    NewPublication, PublicationNotice, identity, publisher_position, session_clash,
+    NewPublication, PublicationNotice, identity, publisher_position, session_conflict,
 };
 use super::sender_spec::SenderParams;
 use crate::boundary::{EndpointId, PublicationId, PublicationShared, SenderCommand};
@@ -27,7 +27,7 @@ impl ConductorState {
     pub(super) fn add_network_publication(
         &mut self,
         new: &mut NewPublication,
-        answers: &mut ResolvedPrerequisites,
+        prerequisites: &mut ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
         let Some(udp) = new.channel.udp() else {
             return Err(Failure::generic("not a UDP channel").into());
@@ -37,14 +37,16 @@ impl ConductorState {
                 let text = format!("{}: channel={}", failure.text, new.channel.uri());
                 Failure::new(failure.code, text)
             })?;
-        let resolved = self.resolve_channel(udp, answers)?;
+        let resolved = self.resolve_channel(udp, prerequisites)?;
         let canonical = self.networking.send_endpoints.canonical(&resolved);
         let existing = self
             .networking
             .send_endpoints
             .matching(&resolved, &canonical)?;
-        let wanted =
-            existing.map_or_else(|| self.networking.sockets.wanted(&resolved), |e| e.buffers);
+        let wanted = existing.map_or_else(
+            || self.networking.sockets.requested_buffers(&resolved),
+            |e| e.buffers,
+        );
         let endpoint_id = existing.map(|endpoint| endpoint.id);
         // A channel that is only a tag has the group semantics of the endpoint with that tag.
         let is_group = existing.map_or_else(|| resolved.is_group(), Endpoint::is_group);
@@ -68,7 +70,7 @@ impl ConductorState {
                 )
             {
                 new.params
-                    .check_shared(&shared.terms.live(true), &new.channel)
+                    .check_shared(&shared.config.live(true), &new.channel)
                     .map_err(Failure::from)?;
                 shared.add_reference();
                 let id = shared.id;
@@ -81,13 +83,13 @@ impl ConductorState {
                     session_id,
                 )
             {
-                return Err(session_clash(new, session_id).into());
+                return Err(session_conflict(new, session_id).into());
             }
         }
         if endpoint_id.is_none() {
             self.check_new_send_endpoint(new, &resolved)?;
         }
-        let file = self.log_file(new, answers)?;
+        let file = self.log_file(new, prerequisites)?;
         let opened = match endpoint_id {
             Some(id) => Ok(id),
             None => self.open_send_endpoint(new, resolved, canonical),
@@ -101,12 +103,12 @@ impl ConductorState {
         };
         let made = self.make_network_publication(new, endpoint_id, file);
         if made.is_err() {
-            self.networking.abandon_send_endpoint(endpoint_id);
+            self.networking.close_unused_send_endpoint(endpoint_id);
         }
         made?;
         let id = PublicationId(new.correlation_id);
         self.finish_network_publication(new, id)?;
-        self.announce_response(id);
+        self.start_response_setup(id);
         self.join_subscriptions(PublicationRef::Network(id));
         Ok(())
     }
@@ -115,11 +117,11 @@ impl ConductorState {
     pub(super) fn resolve_channel(
         &mut self,
         udp: &UdpChannel,
-        answers: &ResolvedPrerequisites,
+        prerequisites: &ResolvedPrerequisites,
     ) -> Result<ResolvedChannel, CommandError> {
         resolve(
             udp.clone(),
-            answers,
+            prerequisites,
             self.networking.sockets.network.as_mut(),
         )
     }
@@ -130,8 +132,8 @@ impl ConductorState {
         endpoint: EndpointId,
         file: LogFile,
     ) -> Result<(), Failure> {
-        let terms = self.terms(new);
-        let start = terms.start_position();
+        let config = self.publication_config(new);
+        let start = config.start_position();
         let Some(wanted) = self
             .networking
             .send_endpoints
@@ -143,11 +145,11 @@ impl ConductorState {
         };
         let group = self.group(endpoint);
         let buffers = self.networking.sockets.log_buffers(Some(wanted));
-        let log = self.make_log(&terms, file, start, buffers, group.is_group)?;
+        let log = self.make_log(&config, file, start, buffers, group.is_group)?;
         let made = self
-            .flow_control(&terms, group.is_group)
+            .flow_control(&config, group.is_group)
             .and_then(|(strategy, receivers)| {
-                let counters = self.publication_counters(new, &terms, start, receivers)?;
+                let counters = self.publication_counters(new, &config, start, receivers)?;
                 Ok((strategy, counters))
             });
         let (flow_control, counters) = match made {
@@ -158,13 +160,13 @@ impl ConductorState {
             }
         };
         let shared = Arc::new(PublicationShared::new(start));
-        let half = SenderParams {
+        let sender_params = SenderParams {
             endpoint,
             group,
             start_position: start,
             flow_control,
         };
-        let spec = self.sender_half(half, &terms, &log, &counters, &shared);
+        let spec = self.sender_publication_spec(sender_params, &config, &log, &counters, &shared);
         self.networking
             .sender
             .send(SenderCommand::AddPublication(Box::new(
@@ -173,7 +175,7 @@ impl ConductorState {
         self.networking.send_endpoints.add_reference(endpoint);
         let unblock_ns = self.settings.publication.unblock_timeout_ns;
         self.networking.publications.insert(NetworkPublication::new(
-            endpoint, terms, log, counters, shared, unblock_ns, start,
+            endpoint, config, log, counters, shared, unblock_ns, start,
         ));
         Ok(())
     }
@@ -182,11 +184,11 @@ impl ConductorState {
     fn publication_counters(
         &mut self,
         new: &NewPublication,
-        terms: &PublicationConfig,
+        config: &PublicationConfig,
         start: i64,
         receivers: Option<Counter>,
     ) -> Result<PublicationCounters, Failure> {
-        let made = self.position_and_event_counters(new, terms, start);
+        let made = self.position_and_event_counters(new, config, start);
         match made {
             Ok(counters) => Ok(PublicationCounters {
                 receivers,
@@ -202,10 +204,10 @@ impl ConductorState {
     fn position_and_event_counters(
         &mut self,
         new: &NewPublication,
-        terms: &PublicationConfig,
+        config: &PublicationConfig,
         start: i64,
     ) -> Result<PublicationCounters, Failure> {
-        let identity = identity(terms);
+        let identity = identity(config);
         let positions = [
             publisher_position(new.exclusive),
             StreamCounter::PUBLISHER_LIMIT,
@@ -259,7 +261,7 @@ impl ConductorState {
             .map_or(-1, |e| e.status.id());
         let notice = PublicationNotice {
             registration_id: id.0,
-            session_id: publication.terms.session_id,
+            session_id: publication.config.session_id,
             limit_counter_id: publication.counters.publisher_limit.id(),
             status_counter_id,
             log_name: publication.log.name().to_owned(),

@@ -16,19 +16,21 @@ impl ConductorState {
     pub(super) fn add_network_subscription(
         &mut self,
         new: &NewSubscription,
-        answers: &ResolvedPrerequisites,
+        prerequisites: &ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
         let Some(udp) = new.channel.udp() else {
             return Err(Failure::generic("not a UDP channel").into());
         };
-        let resolved = self.resolve_channel(udp, answers)?;
+        let resolved = self.resolve_channel(udp, prerequisites)?;
         let canonical = self.networking.receive_endpoints.canonical(&resolved);
         let existing = self
             .networking
             .receive_endpoints
             .matching(&resolved, &canonical)?;
-        let wanted =
-            existing.map_or_else(|| self.networking.sockets.wanted(&resolved), |e| e.buffers);
+        let wanted = existing.map_or_else(
+            || self.networking.sockets.requested_buffers(&resolved),
+            |e| e.buffers,
+        );
         let endpoint_id = existing.map(|endpoint| endpoint.id);
         let receive_buffer = self.networking.sockets.receive_buffer(wanted);
         new.params
@@ -44,13 +46,13 @@ impl ConductorState {
         };
         // Only an existing endpoint has images, so a failure here leaves no unused new endpoint behind.
         let positions = self.image_positions(endpoint_id, &subscription)?;
-        self.join_endpoint(endpoint_id, subscription);
+        self.register_network_subscription(endpoint_id, subscription);
         let status_counter_id = self
             .networking
             .receive_endpoints
             .get(endpoint_id)
             .map_or(-1, |e| e.status.id());
-        self.replies.send(&Response::SubscriptionReady {
+        self.responses.send(&Response::SubscriptionReady {
             correlation_id: new.id,
             status_counter_id,
         });
@@ -61,7 +63,7 @@ impl ConductorState {
     }
 
     /// Adds a subscription to an endpoint, and informs the receiver if it is the first with this stream and session.
-    fn join_endpoint(&mut self, endpoint: EndpointId, subscription: Subscription) {
+    fn register_network_subscription(&mut self, endpoint: EndpointId, subscription: Subscription) {
         let (stream_id, session_id) = (subscription.stream_id, subscription.params.session_id);
         let is_first = !subscription.awaits_session
             && self.subscriptions.count(endpoint, stream_id, session_id) == 0;
@@ -119,7 +121,7 @@ impl ConductorState {
     }
 
     /// Joins a response subscription to the existing images of its session.
-    pub(in crate::conductor) fn join_answers(&mut self, id: i64, endpoint: EndpointId) {
+    pub(in crate::conductor) fn join_response_images(&mut self, id: i64, endpoint: EndpointId) {
         let Some(subscription) = self.subscriptions.find(id).cloned() else {
             return;
         };
@@ -139,7 +141,7 @@ impl ConductorState {
         let Self {
             networking,
             subscriptions,
-            replies,
+            responses,
             ..
         } = self;
         let Some(image) = networking.images.get_mut(image_id) else {
@@ -147,7 +149,11 @@ impl ConductorState {
         };
         let position = subscriber.position.clone();
         if let Some(subscription) = subscriptions.find(subscriber.subscription_id) {
-            replies.image_available(&LogDescriptor::image(image), subscription, position.id());
+            responses.send_available_image(
+                &LogDescriptor::image(image),
+                subscription,
+                position.id(),
+            );
         }
         image.subscribers.add(subscriber);
         networking.receiver.send(ReceiverCommand::AddSubscriber {
@@ -158,7 +164,7 @@ impl ConductorState {
     }
 
     /// Removes a subscription from its images and its endpoint.
-    pub(super) fn end_network_subscription(
+    pub(super) fn close_network_subscription(
         &mut self,
         endpoint: EndpointId,
         subscription: &Subscription,
@@ -182,7 +188,7 @@ impl ConductorState {
                     image,
                     counter_id,
                 });
-                counters.free_followed(counter_id);
+                counters.free_tracked(counter_id);
             }
         }
         let (stream_id, session_id) = (subscription.stream_id, subscription.params.session_id);
@@ -196,6 +202,6 @@ impl ConductorState {
                     session_id,
                 });
         }
-        networking.leave_receive_endpoint(endpoint);
+        networking.release_receive_endpoint(endpoint);
     }
 }

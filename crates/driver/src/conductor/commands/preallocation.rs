@@ -8,9 +8,9 @@ use super::super::state::ConductorState;
 
 impl ConductorState {
     /// Requests the log file of a queued command, if the command is likely to need one.
-    pub(in crate::conductor) fn foresee(
+    pub(in crate::conductor) fn preallocate_log(
         &mut self,
-        foresight: &LogPreallocator,
+        preallocator: &LogPreallocator,
         command: &Command<'_>,
     ) -> Option<Preallocation> {
         let (Command::AddPublication {
@@ -40,7 +40,7 @@ impl ConductorState {
         }
         let params = self.publication_params(&channel).ok()?;
         let request = self.log_request(correlation_id, &params);
-        if !foresight.has_room(stream_id, request.length) {
+        if !preallocator.has_room(stream_id, request.length) {
             return None;
         }
         let ticket = self.logs.request(&request, self.now.epoch_millis).ok()?;

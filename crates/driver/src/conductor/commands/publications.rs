@@ -50,7 +50,7 @@ impl ConductorState {
         stream_id: i32,
         channel: &str,
         exclusive: bool,
-        answers: &mut ResolvedPrerequisites,
+        prerequisites: &mut ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
         let channel = Channel::for_publication(channel).map_err(Failure::from)?;
         let params = self.publication_params(&channel)?;
@@ -69,8 +69,10 @@ impl ConductorState {
             session_id,
         };
         match &new.channel {
-            Channel::Ipc(_) => self.add_ipc_publication(&new, answers),
-            Channel::Udp(_) | Channel::Spy(_) => self.add_network_publication(&mut new, answers),
+            Channel::Ipc(_) => self.add_ipc_publication(&new, prerequisites),
+            Channel::Udp(_) | Channel::Spy(_) => {
+                self.add_network_publication(&mut new, prerequisites)
+            }
         }
     }
 
@@ -89,7 +91,7 @@ impl ConductorState {
             Some(found) => Ok(PublicationParams::for_tagged(
                 channel,
                 defaults,
-                &found.terms.tagged(),
+                &found.config.tagged(),
             )?),
             None => Err(Failure::generic(format!(
                 "session-id=tag:{tag} must reference a network publication, add one with tags=<channel>,{tag} first: \
@@ -111,7 +113,7 @@ impl ConductorState {
     }
 
     /// Returns the identity and parameters of a new publication.
-    pub(super) fn terms(&mut self, new: &NewPublication) -> PublicationConfig {
+    pub(super) fn publication_config(&mut self, new: &NewPublication) -> PublicationConfig {
         let session_id = new
             .session_id
             .unwrap_or_else(|| self.next_session_id(new.stream_id));
@@ -132,9 +134,9 @@ impl ConductorState {
     pub(super) fn log_file(
         &mut self,
         new: &NewPublication,
-        answers: &mut ResolvedPrerequisites,
+        prerequisites: &mut ResolvedPrerequisites,
     ) -> Result<LogFile, CommandError> {
-        if let Some(made) = answers.log.take() {
+        if let Some(made) = prerequisites.log.take() {
             return Ok(made?);
         }
         let request = self.log_request(new.correlation_id, &new.params);
@@ -154,20 +156,20 @@ impl ConductorState {
     /// Initializes the log of a new publication in its file.
     pub(super) fn make_log(
         &mut self,
-        terms: &PublicationConfig,
+        config: &PublicationConfig,
         file: LogFile,
         start: i64,
         buffers: LogSocketBuffers,
         is_group: bool,
     ) -> Result<PublicationLog, Failure> {
-        let spec = terms.log_spec(self.settings.file_page_size, buffers, is_group);
+        let spec = config.log_spec(self.settings.file_page_size, buffers, is_group);
         match LogBuffers::create(file.region(), &spec, start) {
             Ok(buffers) => Ok(PublicationLog::new(file, buffers, start, self.now.nanos)),
             Err(error) => {
                 self.logs.retire(file);
                 Err(Failure::generic(format!(
                     "cannot make a log: {error}: channel={}",
-                    terms.channel
+                    config.channel
                 )))
             }
         }
@@ -191,7 +193,7 @@ impl ConductorState {
         } = notice;
         let (correlation_id, stream_id, log_name) =
             (new.correlation_id, new.stream_id, log_name.as_str());
-        self.replies.send(&if new.exclusive {
+        self.responses.send(&if new.exclusive {
             Response::ExclusivePublicationReady {
                 correlation_id,
                 registration_id,
@@ -240,17 +242,17 @@ impl ConductorState {
             };
         }
         self.release_publication(publication);
-        self.succeed(correlation_id);
+        self.respond_success(correlation_id);
         Ok(())
     }
 }
 
-pub(super) fn identity(terms: &PublicationConfig) -> StreamIdentity<'_> {
+pub(super) fn identity(config: &PublicationConfig) -> StreamIdentity<'_> {
     StreamIdentity {
-        registration_id: terms.registration_id,
-        session_id: terms.session_id,
-        stream_id: terms.stream_id,
-        channel: &terms.channel,
+        registration_id: config.registration_id,
+        session_id: config.session_id,
+        stream_id: config.stream_id,
+        channel: &config.channel,
     }
 }
 
@@ -262,7 +264,7 @@ pub(super) fn publisher_position(exclusive: bool) -> StreamCounter {
     }
 }
 
-pub(super) fn session_clash(new: &NewPublication, session_id: i32) -> Failure {
+pub(super) fn session_conflict(new: &NewPublication, session_id: i32) -> Failure {
     Failure::generic(format!(
         "Specified session-id is already in exclusive use for channel={} stream-id={}: use another than \
          session-id={session_id}, or leave it out",

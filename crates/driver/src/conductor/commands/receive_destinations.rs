@@ -22,24 +22,26 @@ impl ConductorState {
     pub(super) fn add_receive_destination(
         &mut self,
         command: DestinationCommand<'_>,
-        answers: &ResolvedPrerequisites,
+        prerequisites: &ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
         let channel = Channel::for_receive_destination(command.channel).map_err(Failure::from)?;
-        let endpoint = self.endpoint_of_sources(command.registration_id)?;
+        let endpoint = self.manual_endpoint(command.registration_id)?;
         match &channel {
-            Channel::Udp(udp) => self.add_network_source(command, endpoint, udp, answers),
-            Channel::Ipc(_) => Ok(self.add_local_source(command, channel, Source::Ipc)?),
+            Channel::Udp(udp) => {
+                self.add_network_destination(command, endpoint, udp, prerequisites)
+            }
+            Channel::Ipc(_) => Ok(self.add_local_destination(command, channel, Source::Ipc)?),
             Channel::Spy(spied) => {
-                let resolved = self.resolve_channel(spied, answers)?;
-                let source = self.spied(&resolved);
-                Ok(self.add_local_source(command, channel, source)?)
+                let resolved = self.resolve_channel(spied, prerequisites)?;
+                let source = self.spy_source(&resolved);
+                Ok(self.add_local_destination(command, channel, source)?)
             }
         }
     }
 
     /// Adds a destination without a socket (IPC or spy): an entry among the subscriptions that carries the registration
     /// id of the subscription it belongs to.
-    fn add_local_source(
+    fn add_local_destination(
         &mut self,
         command: DestinationCommand<'_>,
         channel: Channel,
@@ -68,10 +70,10 @@ impl ConductorState {
     }
 
     /// Removes a destination without a socket. An unknown one is an error (docs/spec/shared-memory.md §9.4).
-    fn remove_local_source(&mut self, command: DestinationCommand<'_>) -> Result<(), Failure> {
+    fn remove_local_destination(&mut self, command: DestinationCommand<'_>) -> Result<(), Failure> {
         let found = self
             .subscriptions
-            .local_source(command.registration_id, command.channel);
+            .local_destination(command.registration_id, command.channel);
         let Some(id) = found else {
             return Err(Failure::new(
                 ErrorCode::UnknownSubscription,
@@ -84,17 +86,17 @@ impl ConductorState {
         let Some(source) = self.subscriptions.remove(id) else {
             return Ok(());
         };
-        let images = self.read_locally_by(&source);
-        self.end_local(&source);
-        self.succeed(command.correlation_id);
+        let images = self.local_image_ids(&source);
+        self.close_local_subscription(&source);
+        self.respond_success(command.correlation_id);
         for image_id in images {
-            self.replies.image_unavailable(image_id, &source);
+            self.responses.send_unavailable_image(image_id, &source);
         }
         Ok(())
     }
 
     /// Returns the endpoint of a subscription with `control-mode=manual`.
-    fn endpoint_of_sources(&self, registration_id: i64) -> Result<EndpointId, Failure> {
+    fn manual_endpoint(&self, registration_id: i64) -> Result<EndpointId, Failure> {
         let Some(subscription) = self.subscriptions.find(registration_id) else {
             return Err(unknown(registration_id));
         };
@@ -113,14 +115,14 @@ impl ConductorState {
         }
     }
 
-    fn add_network_source(
+    fn add_network_destination(
         &mut self,
         command: DestinationCommand<'_>,
         endpoint_id: EndpointId,
         udp: &UdpChannel,
-        answers: &ResolvedPrerequisites,
+        prerequisites: &ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
-        let resolved = self.resolve_channel(udp, answers)?;
+        let resolved = self.resolve_channel(udp, prerequisites)?;
         let id = TransportId(command.correlation_id);
         if self.networking.receive_destinations.contains(id) {
             return Err(Failure::generic(format!(
@@ -133,9 +135,9 @@ impl ConductorState {
             return Err(Failure::generic("the endpoint of the subscription is gone").into());
         };
         let (buffers, status_id) = (endpoint.buffers, endpoint.status.id());
-        let opened = self.networking.open_source(&resolved, buffers);
-        let transport = opened.map_err(|refused| {
-            if refused.is_in_use && self.source_is_leaving(&resolved) {
+        let opened = self.networking.open_receive_destination(&resolved, buffers);
+        let transport = opened.map_err(|error| {
+            if error.is_in_use && self.is_destination_closing(&resolved) {
                 return Failure::new(
                     ErrorCode::ResourceTemporarilyUnavailable,
                     format!(
@@ -144,7 +146,7 @@ impl ConductorState {
                     ),
                 );
             }
-            refused.failure
+            error.failure
         })?;
         let bound = transport.local_address();
         let of = EndpointIdentity {
@@ -161,7 +163,7 @@ impl ConductorState {
             transport,
             control_group: resolved.control_group(),
             explicit_control: resolved.explicit_control(),
-            re_resolution_timeout_ns: self.unheard_timeout(resolved.channel.control.as_ref()),
+            re_resolution_timeout_ns: self.re_resolution_timeout(resolved.channel.control.as_ref()),
             grows: self.networking.sockets.grows(&resolved),
         };
         let transport = ReceiveTransport::new(spec, Arc::from(resolved.text()));
@@ -175,53 +177,53 @@ impl ConductorState {
             id,
             ReceiveDestination::new(endpoint_id, resolved, bound.port(), local_address),
         );
-        self.succeed(command.correlation_id);
+        self.respond_success(command.correlation_id);
         Ok(())
     }
 
     /// Returns true if an equivalent destination is closing: the receiver keeps its socket while images need it.
-    fn source_is_leaving(&self, resolved: &ResolvedChannel) -> bool {
-        let is_unused = |endpoint| !self.subscriptions.use_endpoint(endpoint);
+    fn is_destination_closing(&self, resolved: &ResolvedChannel) -> bool {
+        let is_unused = |endpoint| !self.subscriptions.is_endpoint_used(endpoint);
         let sources = &self.networking.receive_destinations;
-        sources.is_leaving(resolved, is_unused)
+        sources.is_closing(resolved, is_unused)
     }
 
     /// Returns the destination with this channel. Destinations with the same URI are found without resolving host
     /// names, which may be unresolvable by now.
-    fn source_on(
+    fn find_destination(
         &mut self,
         endpoint: EndpointId,
         udp: &UdpChannel,
-        answers: &ResolvedPrerequisites,
+        prerequisites: &ResolvedPrerequisites,
     ) -> Result<Option<TransportId>, CommandError> {
         let known = &self.networking.receive_destinations;
-        let same = known.with_text(endpoint, udp.uri.as_str());
+        let same = known.find_by_text(endpoint, udp.uri.as_str());
         if same.is_some() {
             return Ok(same);
         }
-        let resolved = self.resolve_channel(udp, answers)?;
+        let resolved = self.resolve_channel(udp, prerequisites)?;
         let known = &self.networking.receive_destinations;
-        Ok(known.like(endpoint, &resolved))
+        Ok(known.find_equivalent(endpoint, &resolved))
     }
 
     /// Removes a destination by its channel. An unknown network destination is not an error.
     pub(super) fn remove_receive_destination(
         &mut self,
         command: DestinationCommand<'_>,
-        answers: &ResolvedPrerequisites,
+        prerequisites: &ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
         let channel = Channel::for_receive_destination(command.channel).map_err(Failure::from)?;
-        let endpoint = self.endpoint_of_sources(command.registration_id)?;
+        let endpoint = self.manual_endpoint(command.registration_id)?;
         match &channel {
             Channel::Udp(udp) => {
-                let found = self.source_on(endpoint, udp, answers)?;
+                let found = self.find_destination(endpoint, udp, prerequisites)?;
                 if let Some(id) = found {
-                    self.networking.remove_source(endpoint, id);
+                    self.networking.remove_receive_destination(endpoint, id);
                 }
             }
-            Channel::Ipc(_) | Channel::Spy(_) => return Ok(self.remove_local_source(command)?),
+            Channel::Ipc(_) | Channel::Spy(_) => return Ok(self.remove_local_destination(command)?),
         }
-        self.succeed(command.correlation_id);
+        self.respond_success(command.correlation_id);
         Ok(())
     }
 }

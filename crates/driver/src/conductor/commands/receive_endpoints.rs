@@ -53,7 +53,7 @@ impl ConductorState {
             transport,
             control_group: resolved.control_group(),
             explicit_control: resolved.explicit_control(),
-            re_resolution_timeout_ns: self.unheard_timeout(resolved.channel.control.as_ref()),
+            re_resolution_timeout_ns: self.re_resolution_timeout(resolved.channel.control.as_ref()),
             grows: self.networking.sockets.grows(&resolved),
         });
         let receiver_id = self.networking.next_receiver_id;
@@ -81,7 +81,7 @@ impl ConductorState {
             EventCode::ReceiveChannelCreation,
             &[Fact::Text(resolved.text())],
         );
-        let buffers = self.networking.sockets.wanted(&resolved);
+        let buffers = self.networking.sockets.requested_buffers(&resolved);
         self.networking.receive_endpoints.insert(Endpoint {
             id,
             resolved,

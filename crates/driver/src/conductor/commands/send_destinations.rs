@@ -16,19 +16,19 @@ impl ConductorState {
     pub(super) fn add_send_destination(
         &mut self,
         command: DestinationCommand<'_>,
-        answers: &ResolvedPrerequisites,
+        prerequisites: &ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
         let (endpoint, destination) = self.destination_of(command, "add")?;
-        let Some(asked) = &destination.endpoint else {
+        let Some(requested) = &destination.endpoint else {
             return Err(Failure::generic("a destination needs an endpoint").into());
         };
         // An unresolved name is not an error: it may get an address later.
-        let address = resolve_endpoint(&destination, answers)?;
+        let address = resolve_endpoint(&destination, prerequisites)?;
         self.networking.send_destinations.add(
             endpoint,
             KnownDestination {
                 id: command.correlation_id,
-                asked: asked.clone(),
+                requested: requested.clone(),
                 address,
             },
         );
@@ -37,10 +37,10 @@ impl ConductorState {
             destination: SendDestination {
                 id: command.correlation_id,
                 address,
-                is_named: self.unheard_timeout(Some(asked)).is_some(),
+                is_named: self.re_resolution_timeout(Some(requested)).is_some(),
             },
         });
-        self.succeed(command.correlation_id);
+        self.respond_success(command.correlation_id);
         Ok(())
     }
 
@@ -49,7 +49,7 @@ impl ConductorState {
     pub(super) fn remove_send_destination(
         &mut self,
         command: DestinationCommand<'_>,
-        answers: &ResolvedPrerequisites,
+        prerequisites: &ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
         let (endpoint, destination) = self.destination_of(command, "remove")?;
         let text = destination
@@ -57,15 +57,15 @@ impl ConductorState {
             .as_ref()
             .map_or("", |e| e.text.as_str());
         let known = &self.networking.send_destinations;
-        let found = match known.by_text(endpoint, text) {
+        let found = match known.find_by_text(endpoint, text) {
             Some(id) => Some(id),
-            None => resolve_endpoint(&destination, answers)?
-                .and_then(|address| known.by_address(endpoint, address)),
+            None => resolve_endpoint(&destination, prerequisites)?
+                .and_then(|address| known.find_by_address(endpoint, address)),
         };
         if let Some(id) = found {
             self.drop_send_destination(endpoint, id);
         }
-        self.succeed(command.correlation_id);
+        self.respond_success(command.correlation_id);
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl ConductorState {
         let named = format!("destination {destination_id}");
         self.check_manual(endpoint, registration_id, &named)?;
         self.drop_send_destination(endpoint, destination_id);
-        self.succeed(correlation_id);
+        self.respond_success(correlation_id);
         Ok(())
     }
 

@@ -82,7 +82,7 @@ impl ConductorState {
             re_resolution_timeout_ns: if resolved.is_group() || resolved.is_response() {
                 None
             } else {
-                self.unheard_timeout(resolved.channel.endpoint.as_ref())
+                self.re_resolution_timeout(resolved.channel.endpoint.as_ref())
             },
             seed: self.random.u64(..),
         };
@@ -98,7 +98,7 @@ impl ConductorState {
             EventCode::SendChannelCreation,
             &[Fact::Text(resolved.text())],
         );
-        let buffers = self.networking.sockets.wanted(&resolved);
+        let buffers = self.networking.sockets.requested_buffers(&resolved);
         self.networking.send_endpoints.insert(Endpoint {
             id,
             resolved,

@@ -47,27 +47,27 @@ impl ConductorState {
         })
     }
 
-    pub(super) fn sender_half(
+    pub(super) fn sender_publication_spec(
         &self,
-        half: SenderParams,
-        terms: &PublicationConfig,
+        sender_params: SenderParams,
+        config: &PublicationConfig,
         log: &PublicationLog,
         counters: &PublicationCounters,
         shared: &Arc<PublicationShared>,
     ) -> SenderPublicationSpec {
         let settings = &self.settings.publication;
-        let params = &terms.params;
+        let params = &config.params;
         let SenderParams {
             endpoint,
             group,
             start_position,
             flow_control,
-        } = half;
+        } = sender_params;
         SenderPublicationSpec {
-            id: PublicationId(terms.registration_id),
+            id: PublicationId(config.registration_id),
             endpoint,
-            session_id: terms.session_id,
-            stream_id: terms.stream_id,
+            session_id: config.session_id,
+            stream_id: config.stream_id,
             log: log.buffers().clone(),
             start_position,
             mtu: params.mtu,
@@ -91,7 +91,7 @@ impl ConductorState {
             sender_limit: counters.sender_limit.clone(),
             back_pressure_events: counters.back_pressure_events.clone(),
             naks_received: counters.naks_received.clone(),
-            log_events: self.stream_log(terms),
+            log_events: self.stream_log(config),
             shared: Arc::clone(shared),
         }
     }

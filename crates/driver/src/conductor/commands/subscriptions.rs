@@ -47,7 +47,7 @@ impl ConductorState {
         id: i64,
         stream_id: i32,
         channel: &str,
-        answers: &ResolvedPrerequisites,
+        prerequisites: &ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
         let channel = Channel::for_subscription(channel).map_err(Failure::from)?;
         let defaults = &self.settings.subscription_defaults;
@@ -61,8 +61,8 @@ impl ConductorState {
         };
         match &new.channel {
             Channel::Ipc(_) => Ok(self.add_ipc_subscription(&new)?),
-            Channel::Udp(_) => self.add_network_subscription(&new, answers),
-            Channel::Spy(spied) => self.add_spy(&new, spied, answers),
+            Channel::Udp(_) => self.add_network_subscription(&new, prerequisites),
+            Channel::Spy(spied) => self.add_spy(&new, spied, prerequisites),
         }
     }
 
@@ -71,18 +71,18 @@ impl ConductorState {
         correlation_id: i64,
         id: i64,
     ) -> Result<(), Failure> {
-        if !self.end_subscription(id) {
+        if !self.close_subscription(id) {
             return Err(Failure::new(
                 ErrorCode::UnknownSubscription,
                 format!("unknown subscription: registration id {id}"),
             ));
         }
-        self.succeed(correlation_id);
+        self.respond_success(correlation_id);
         Ok(())
     }
 
     /// Removes a subscription and its local destinations without a response. Returns false if it does not exist.
-    pub(in crate::conductor) fn end_subscription(&mut self, id: i64) -> bool {
+    pub(in crate::conductor) fn close_subscription(&mut self, id: i64) -> bool {
         if self
             .subscriptions
             .find(id)
@@ -105,9 +105,9 @@ impl ConductorState {
                 );
             }
             match subscription.source {
-                Source::Ipc | Source::Spy(_) => self.end_local(&subscription),
+                Source::Ipc | Source::Spy(_) => self.close_local_subscription(&subscription),
                 Source::Network(endpoint) => {
-                    self.end_network_subscription(endpoint, &subscription);
+                    self.close_network_subscription(endpoint, &subscription);
                 }
             }
         }

@@ -50,7 +50,7 @@ impl Counters {
             local_address: None,
             destination_count: None,
         };
-        match self.complete(&mut made, of, bound, has_destinations) {
+        match self.allocate_optional(&mut made, of, bound, has_destinations) {
             Ok(()) => Ok(made),
             Err(failure) => {
                 self.free_all(made.all());
@@ -59,7 +59,7 @@ impl Counters {
         }
     }
 
-    fn complete(
+    fn allocate_optional(
         &mut self,
         made: &mut EndpointCounters,
         of: EndpointIdentity<'_>,
@@ -85,7 +85,7 @@ impl Counters {
             Direction::Receive => (type_id::RECEIVE_CHANNEL_STATUS, "rcv-channel"),
         };
         let label = channel_label(name, of.channel, Some(bound));
-        self.of_channel(type_id, of, &label)
+        self.allocate_channel_counter(type_id, of, &label)
     }
 
     /// Allocates the counter of a bound address.
@@ -116,10 +116,10 @@ impl Counters {
     /// Allocates the counter for the number of destinations.
     fn destination_count(&mut self, of: EndpointIdentity<'_>) -> Result<Counter, Failure> {
         let label = channel_label("mdc-num-dest", of.channel, None);
-        self.of_channel(type_id::MDC_DESTINATIONS, of, &label)
+        self.allocate_channel_counter(type_id::MDC_DESTINATIONS, of, &label)
     }
 
-    fn of_channel(
+    fn allocate_channel_counter(
         &mut self,
         type_id: i32,
         of: EndpointIdentity<'_>,

@@ -16,7 +16,7 @@ pub(crate) use endpoint::{Direction, EndpointCounters, EndpointIdentity};
 pub(crate) use stream::StreamIdentity;
 
 use super::failure::Failure;
-use super::remote_quota::kept_counters;
+use super::remote_quota::reserved_counters;
 
 /// Owner id of counters that belong to no client.
 const NO_OWNER: i64 = -1;
@@ -43,8 +43,8 @@ struct ClientCounter {
 #[derive(Debug)]
 pub(crate) struct Counters {
     table: CounterTable,
-    of_clients: BTreeMap<i64, ClientCounter>,
-    known: CounterIndex,
+    client_counters: BTreeMap<i64, ClientCounter>,
+    index: CounterIndex,
     now: Now,
 }
 
@@ -81,27 +81,27 @@ impl CounterIndex {
 
 impl Counters {
     pub(crate) fn new(table: CounterTable, now: Now) -> Self {
-        let mut known = CounterIndex::default();
+        let mut index = CounterIndex::default();
         table.reader().for_each(|meta| {
-            known.add(meta.id, meta.type_id, meta.registration_id, meta.owner_id);
+            index.add(meta.id, meta.type_id, meta.registration_id, meta.owner_id);
         });
         Self {
             table,
-            of_clients: BTreeMap::new(),
-            known,
+            client_counters: BTreeMap::new(),
+            index,
             now,
         }
     }
 
     /// Sets the time, which delays the reuse of freed ids.
-    pub(crate) fn at(&mut self, now: Now) {
+    pub(crate) fn set_now(&mut self, now: Now) {
         self.now = now;
     }
 
     /// Allocates the heartbeat counter of a client, set to the current time.
     pub(crate) fn heartbeat(&mut self, client_id: i64) -> Result<Counter, Failure> {
         let key = HeartbeatKey { client_id }.encode();
-        let holder = CounterInit {
+        let init = CounterInit {
             owner_id: client_id,
             value: self.now.epoch_millis,
             ..CounterInit::default()
@@ -111,12 +111,12 @@ impl Counters {
             &key,
             &heartbeat_label(client_id),
             client_id,
-            holder,
+            init,
         )
     }
 
     /// Allocates a counter that a client adds under `registration_id`.
-    pub(crate) fn add_of_client(
+    pub(crate) fn add_client_counter(
         &mut self,
         client_id: i64,
         registration_id: i64,
@@ -124,19 +124,19 @@ impl Counters {
         key: &[u8],
         label: &str,
     ) -> Result<i32, Failure> {
-        if self.of_clients.contains_key(&registration_id) {
+        if self.client_counters.contains_key(&registration_id) {
             return Err(Failure::generic(format!(
                 "registration id {registration_id} is in use by another counter"
             )));
         }
-        let holder = CounterInit {
+        let init = CounterInit {
             owner_id: client_id,
             ..CounterInit::default()
         };
         let counter_id = self
-            .allocate(type_id, key, label, registration_id, holder)?
+            .allocate(type_id, key, label, registration_id, init)?
             .id();
-        self.of_clients.insert(
+        self.client_counters.insert(
             registration_id,
             ClientCounter {
                 counter_id,
@@ -154,7 +154,7 @@ impl Counters {
         key: &[u8],
         label: &str,
     ) -> Result<i32, Failure> {
-        if let Some((found, owner_id)) = self.known.find(type_id, registration_id) {
+        if let Some((found, owner_id)) = self.index.find(type_id, registration_id) {
             return match owner_id {
                 NO_OWNER => Ok(found),
                 owner_id => Err(Failure::generic(format!(
@@ -164,25 +164,25 @@ impl Counters {
                 ))),
             };
         }
-        let holder = CounterInit {
+        let init = CounterInit {
             owner_id: NO_OWNER,
             ..CounterInit::default()
         };
         Ok(self
-            .allocate(type_id, key, label, registration_id, holder)?
+            .allocate(type_id, key, label, registration_id, init)?
             .id())
     }
 
     /// Removes a counter from the counters of its client. The caller frees it.
-    pub(crate) fn remove_of_client(
+    pub(crate) fn remove_client_counter(
         &mut self,
         client_id: i64,
         registration_id: i64,
     ) -> Result<i32, Failure> {
-        match self.of_clients.get(&registration_id) {
+        match self.client_counters.get(&registration_id) {
             Some(counter) if counter.client_id == client_id => {
                 let counter_id = counter.counter_id;
-                self.of_clients.remove(&registration_id);
+                self.client_counters.remove(&registration_id);
                 Ok(counter_id)
             }
             _ => Err(Failure::new(
@@ -195,40 +195,40 @@ impl Counters {
     }
 
     /// Removes all counters of a client; returns registration id and counter id of each. The caller frees them.
-    pub(crate) fn take_all_of_client(&mut self, client_id: i64) -> Vec<(i64, i32)> {
-        let gone: Vec<(i64, i32)> = self
-            .of_clients
+    pub(crate) fn take_client_counters(&mut self, client_id: i64) -> Vec<(i64, i32)> {
+        let removed: Vec<(i64, i32)> = self
+            .client_counters
             .iter()
             .filter(|(_, counter)| counter.client_id == client_id)
             .map(|(&registration_id, counter)| (registration_id, counter.counter_id))
             .collect();
-        for (registration_id, _) in &gone {
-            self.of_clients.remove(registration_id);
+        for (registration_id, _) in &removed {
+            self.client_counters.remove(registration_id);
         }
-        gone
+        removed
     }
 
     /// Checks that a peer may cause the allocation of `count` counters, some being reserved for clients.
-    pub(crate) fn check_room_for_peers(&self, count: usize) -> Result<(), Failure> {
-        let (capacity, in_use) = (self.table.capacity(), self.known.counters.len());
-        let kept = kept_counters(capacity);
-        if in_use + count + kept <= capacity {
+    pub(crate) fn check_remote_quota(&self, count: usize) -> Result<(), Failure> {
+        let (capacity, in_use) = (self.table.capacity(), self.index.counters.len());
+        let reserved = reserved_counters(capacity);
+        if in_use + count + reserved <= capacity {
             return Ok(());
         }
         Err(Failure::generic(format!(
-            "no counters for an image: of {capacity} images leave {kept} to clients: raise aeron.counters.buffer.length"
+            "no counters for an image: of {capacity} images leave {reserved} to clients: raise aeron.counters.buffer.length"
         )))
     }
 
     pub(crate) fn free(&mut self, counter_id: i32) {
-        self.known.remove(counter_id);
+        self.index.remove(counter_id);
         self.table.free(counter_id, self.now.epoch_millis);
     }
 
     /// Frees a position counter that an agent tracks until it takes the command to stop. Reusing the id earlier would
     /// make the agent read another counter as that position.
-    pub(crate) fn free_followed(&mut self, counter_id: i32) {
-        self.known.remove(counter_id);
+    pub(crate) fn free_tracked(&mut self, counter_id: i32) {
+        self.index.remove(counter_id);
         self.table
             .free_for(counter_id, self.now.epoch_millis, TRACKED_REUSE_DELAY);
     }
@@ -245,23 +245,23 @@ impl Counters {
         key: &[u8],
         label: &str,
         registration_id: i64,
-        holder: CounterInit,
+        init: CounterInit,
     ) -> Result<Counter, Failure> {
         let spec = CounterSpec {
             type_id,
             key,
             label,
             registration_id,
-            owner_id: holder.owner_id,
-            reference_id: holder.reference_id,
-            value: holder.value,
+            owner_id: init.owner_id,
+            reference_id: init.reference_id,
+            value: init.value,
         };
         let counter = self
             .table
             .allocate_with(&spec, self.now.epoch_millis)
             .map_err(|full| Failure::generic(full.to_string()))?;
-        self.known
-            .add(counter.id(), type_id, registration_id, holder.owner_id);
+        self.index
+            .add(counter.id(), type_id, registration_id, init.owner_id);
         Ok(counter)
     }
 }

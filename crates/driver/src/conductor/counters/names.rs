@@ -12,13 +12,13 @@ impl Counters {
     /// Allocates the counter for the number of neighbors.
     pub(crate) fn resolver_neighbors(&mut self, bound: SocketAddr) -> Result<Counter, Failure> {
         let label = format!("Resolver neighbors: bound {bound}");
-        self.of_resolver(type_id::RESOLVER_NEIGHBORS, &[], &label)
+        self.allocate_resolver_counter(type_id::RESOLVER_NEIGHBORS, &[], &label)
     }
 
     /// Allocates the counter for the number of cached names.
     pub(crate) fn resolver_cache_entries(&mut self, name: &str) -> Result<Counter, Failure> {
         let label = format!("Resolver cache entries: name={name}");
-        self.of_resolver(type_id::RESOLVER_CACHE_ENTRIES, &[], &label)
+        self.allocate_resolver_counter(type_id::RESOLVER_CACHE_ENTRIES, &[], &label)
     }
 
     /// Allocates the counter that is 1 while a bootstrap driver is a neighbor. Its address is still unknown.
@@ -30,11 +30,11 @@ impl Counters {
         // The options allow at most 20.
         let key = (index as i32).to_le_bytes();
         let label = bootstrap_label(name, None);
-        self.of_resolver(type_id::RESOLVER_BOOTSTRAP_NEIGHBOR, &key, &label)
+        self.allocate_resolver_counter(type_id::RESOLVER_BOOTSTRAP_NEIGHBOR, &key, &label)
     }
 
     /// Updates the address in the label of a bootstrap counter.
-    pub(crate) fn bootstrap_resolved(
+    pub(crate) fn set_bootstrap_address(
         &mut self,
         counter_id: i32,
         name: &str,
@@ -57,10 +57,15 @@ impl Counters {
         let label = format!(
             "NameEntry{{name='{name}', initialResolutionHost='{first}', reResolutionHost='{other}'}}"
         );
-        self.of_resolver(type_id::NAME_TABLE_ENTRY, &key, &label)
+        self.allocate_resolver_counter(type_id::NAME_TABLE_ENTRY, &key, &label)
     }
 
-    fn of_resolver(&mut self, type_id: i32, key: &[u8], label: &str) -> Result<Counter, Failure> {
+    fn allocate_resolver_counter(
+        &mut self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> Result<Counter, Failure> {
         self.allocate(type_id, key, label, 0, CounterInit::default())
     }
 }

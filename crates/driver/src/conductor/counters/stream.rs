@@ -35,12 +35,12 @@ impl Counters {
                 identity.stream_id,
                 identity.channel,
             );
-            let holder = CounterInit {
+            let init = CounterInit {
                 owner_id,
                 value: start,
                 ..CounterInit::default()
             };
-            match self.stream_counter(kind.type_id, identity, &label, holder) {
+            match self.stream_counter(kind.type_id, identity, &label, init) {
                 Ok(counter) => allocated.push(counter),
                 Err(failure) => {
                     self.free_all(&allocated);
@@ -68,12 +68,12 @@ impl Counters {
             identity.channel,
             join_position,
         );
-        let holder = CounterInit {
+        let init = CounterInit {
             owner_id,
             reference_id,
             value: join_position,
         };
-        self.stream_counter(type_id::SUBSCRIBER_POSITION, identity, &label, holder)
+        self.stream_counter(type_id::SUBSCRIBER_POSITION, identity, &label, init)
     }
 
     fn stream_counter(
@@ -81,7 +81,7 @@ impl Counters {
         type_id: i32,
         identity: &StreamIdentity<'_>,
         label: &str,
-        holder: CounterInit,
+        init: CounterInit,
     ) -> Result<Counter, Failure> {
         let key = StreamKey {
             registration_id: identity.registration_id,
@@ -90,6 +90,6 @@ impl Counters {
             channel: identity.channel.into(),
         }
         .encode();
-        self.allocate(type_id, &key, label, identity.registration_id, holder)
+        self.allocate(type_id, &key, label, identity.registration_id, init)
     }
 }

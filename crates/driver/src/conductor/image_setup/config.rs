@@ -11,7 +11,7 @@ use super::super::failure::Failure;
 use super::super::publication_config::LogSocketBuffers;
 use super::super::state::ConductorState;
 use super::super::subscriptions::{Source, Subscription};
-use super::congestion::unknown;
+use super::congestion::unknown_congestion_control;
 use crate::boundary::{CreateImage, ImageId, NakDelaySpec};
 use crate::context::ReceiverSettings;
 
@@ -107,12 +107,12 @@ impl ConductorState {
         };
         let (stream_id, session_id) = (request.stream_id, request.session_id);
         let images = &self.networking.images;
-        if images.is_followed(request.endpoint, session_id, stream_id) {
+        if images.has_receiving_image(request.endpoint, session_id, stream_id) {
             return Ok(None);
         }
         let source = Source::Network(request.endpoint);
-        let mut wanted = self.subscriptions.matching(&source, stream_id, session_id);
-        let Some(first) = wanted.next() else {
+        let mut matching = self.subscriptions.matching(&source, stream_id, session_id);
+        let Some(first) = matching.next() else {
             return Ok(None);
         };
         let channel = endpoint.resolved.text();
@@ -121,12 +121,12 @@ impl ConductorState {
             .min(request.term_length.unsigned_abs() as usize / 2);
         let congestion_control = self.settings.receiver.congestion_control.as_ref();
         let congestion_control = congestion_control.unwrap_or(&params.congestion_control);
-        let refused = |reason: String| refusal(request, channel, &reason);
-        let join_position = check(request, window).map_err(refused)?;
+        let invalid = |reason: String| refusal(request, channel, &reason);
+        let join_position = check(request, window).map_err(invalid)?;
         if let CongestionControl::Unknown(name) = congestion_control
             && self.networking.congestion_control.is_none()
         {
-            return Err(refused(unknown(name)));
+            return Err(invalid(unknown_congestion_control(name)));
         }
         let is_group = match first.params.group {
             Group::Yes => true,
@@ -141,7 +141,7 @@ impl ConductorState {
             endpoint_params: params.clone(),
             endpoint_channel: Arc::from(channel),
             first: first.clone(),
-            others: wanted.cloned().collect(),
+            others: matching.cloned().collect(),
             buffers: self.networking.sockets.log_buffers(Some(endpoint.buffers)),
         }))
     }

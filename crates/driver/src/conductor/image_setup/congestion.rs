@@ -3,7 +3,7 @@
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::StreamCounter;
-use taran_protocol::uri::CongestionControl as Wanted;
+use taran_protocol::uri::CongestionControl as Requested;
 
 use super::super::counters::StreamIdentity;
 use super::super::failure::Failure;
@@ -32,26 +32,26 @@ impl ConductorState {
         &mut self,
         id: ImageId,
         request: &CreateImage,
-        plan: &ImageConfig,
+        config: &ImageConfig,
     ) -> Result<CongestionControlHandle, Failure> {
         if let Some(supplier) = &mut self.networking.congestion_control
             && let Some(control) = (supplier.0)(&Stream {
-                channel: &plan.endpoint_channel,
+                channel: &config.endpoint_channel,
                 session_id: request.session_id,
                 stream_id: request.stream_id,
                 term_length: request.term_length,
                 mtu: request.mtu,
-                max_window: plan.window,
+                max_window: config.window,
             })
         {
             return Ok(CongestionControlHandle::without_counters(control));
         }
-        match &plan.congestion_control {
-            Wanted::Static => Ok(CongestionControlHandle::without_counters(Box::new(
-                StaticWindow::new(plan.window),
+        match &config.congestion_control {
+            Requested::Static => Ok(CongestionControlHandle::without_counters(Box::new(
+                StaticWindow::new(config.window),
             ))),
-            Wanted::Cubic => self.make_cubic(id, request, plan),
-            Wanted::Unknown(name) => Err(Failure::generic(unknown(name))),
+            Requested::Cubic => self.make_cubic(id, request, config),
+            Requested::Unknown(name) => Err(Failure::generic(unknown_congestion_control(name))),
         }
     }
 
@@ -59,13 +59,13 @@ impl ConductorState {
         &mut self,
         id: ImageId,
         request: &CreateImage,
-        plan: &ImageConfig,
+        config: &ImageConfig,
     ) -> Result<CongestionControlHandle, Failure> {
         let identity = StreamIdentity {
             registration_id: id.0,
             session_id: request.session_id,
             stream_id: request.stream_id,
-            channel: &plan.endpoint_channel,
+            channel: &config.endpoint_channel,
         };
         let kinds = [StreamCounter::CUBIC_ROUND_TRIP, StreamCounter::CUBIC_WINDOW];
         let counters = self.counters.stream(kinds, &identity, -1, 0)?;
@@ -74,7 +74,7 @@ impl ConductorState {
         Ok(CongestionControlHandle {
             control: Box::new(Cubic::new(CubicSpec {
                 mtu: request.mtu,
-                max_window: plan.window,
+                max_window: config.window,
                 measures_round_trip: settings.measures_round_trip,
                 initial_round_trip_ns: settings.initial_round_trip_ns,
                 is_tcp_friendly: settings.is_tcp_friendly,
@@ -87,6 +87,6 @@ impl ConductorState {
 }
 
 /// Returns the error text for an unknown congestion control.
-pub(super) fn unknown(name: &str) -> String {
+pub(super) fn unknown_congestion_control(name: &str) -> String {
     format!("unknown congestion control, must be static or cubic: cc={name}")
 }

@@ -17,22 +17,22 @@ impl ConductorState {
         &mut self,
         id: ImageId,
         request: &CreateImage,
-        plan: &ImageConfig,
+        config: &ImageConfig,
     ) -> Result<(ImageCounters, Subscribers), Failure> {
         let identity = StreamIdentity {
             registration_id: id.0,
             session_id: request.session_id,
             stream_id: request.stream_id,
-            channel: &plan.first.text,
+            channel: &config.first.text,
         };
-        let owner_id = plan.first.client_id;
+        let owner_id = config.first.client_id;
         let positions = [
             StreamCounter::RECEIVER_HIGH_WATER_MARK,
             StreamCounter::RECEIVER_POSITION,
         ];
         let [high_water_mark, rebuild_position] =
             self.counters
-                .stream(positions, &identity, owner_id, plan.join_position)?;
+                .stream(positions, &identity, owner_id, config.join_position)?;
         let naks = [StreamCounter::RECEIVER_NAKS_SENT];
         let naks_sent = match self.counters.stream(naks, &identity, owner_id, 0) {
             Ok([naks_sent]) => naks_sent,
@@ -48,7 +48,7 @@ impl ConductorState {
             naks_sent,
             congestion: Vec::new(),
         };
-        match self.join_all(id, request, plan) {
+        match self.join_all(id, request, config) {
             Ok(subscribers) => Ok((counters, subscribers)),
             Err(failure) => {
                 self.counters.free_all(counters.all());
@@ -62,11 +62,11 @@ impl ConductorState {
         &mut self,
         id: ImageId,
         request: &CreateImage,
-        plan: &ImageConfig,
+        config: &ImageConfig,
     ) -> Result<Subscribers, Failure> {
         let mut subscribers = Subscribers::default();
-        let (join_position, now_ns) = (plan.join_position, self.now.nanos);
-        for subscription in plan.subscriptions() {
+        let (join_position, now_ns) = (config.join_position, self.now.nanos);
+        for subscription in config.subscriptions() {
             let (counters, session_id) = (&mut self.counters, request.session_id);
             match join(
                 counters,

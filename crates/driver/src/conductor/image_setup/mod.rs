@@ -69,16 +69,16 @@ impl ConductorState {
         &mut self,
         request: &CreateImage,
     ) -> Result<Option<PendingImage>, Failure> {
-        let Some(plan) = self.validate_setup(request)? else {
+        let Some(config) = self.validate_setup(request)? else {
             return Ok(None);
         };
-        self.counters.check_room_for_peers(plan.counters())?;
+        self.counters.check_remote_quota(config.counters())?;
         let id = ImageId(self.correlation_ids.next_correlation_id());
         let file = LogRequest {
             folder: LogFolder::Images,
             id: id.0,
             length: file_length(request.term_length, self.settings.file_page_size),
-            sparse: plan.first.params.sparse,
+            sparse: config.first.params.sparse,
         };
         let ticket = self.logs.request(&file, self.now.epoch_millis)?;
         Ok(Some(PendingImage {
@@ -97,8 +97,8 @@ impl ConductorState {
             Err(failure) => return self.refuse_image(&request, Some(failure)),
         };
         match self.validate_setup(&request) {
-            Ok(Some(plan)) => {
-                if let Err(failure) = self.make_image(id, &request, &plan, file) {
+            Ok(Some(config)) => {
+                if let Err(failure) = self.make_image(id, &request, &config, file) {
                     self.refuse_image(&request, Some(failure));
                 }
             }
@@ -126,7 +126,7 @@ impl ConductorState {
                 // The cause is the same for all sources.
                 format!("{cause}: {}", failure.text)
             };
-            self.record_of_peer(failure.code, &cause, &details);
+            self.record_remote_error(failure.code, &cause, &details);
         }
         self.networking
             .receiver
@@ -141,10 +141,10 @@ impl ConductorState {
         &mut self,
         id: ImageId,
         request: &CreateImage,
-        plan: &ImageConfig,
+        config: &ImageConfig,
         file: LogFile,
     ) -> Result<(), Failure> {
-        let spec = plan.log_spec(id, request, self.settings.file_page_size);
+        let spec = config.log_spec(id, request, self.settings.file_page_size);
         let buffers = match LogBuffers::create(file.region(), &spec, 0) {
             Ok(buffers) => buffers,
             Err(error) => {
@@ -155,14 +155,14 @@ impl ConductorState {
                 )));
             }
         };
-        let congestion = match self.make_congestion_control(id, request, plan) {
+        let congestion = match self.make_congestion_control(id, request, config) {
             Ok(made) => made,
             Err(failure) => {
                 self.logs.retire(file);
                 return Err(failure);
             }
         };
-        let (mut counters, subscribers) = match self.image_counters(id, request, plan) {
+        let (mut counters, subscribers) = match self.image_counters(id, request, config) {
             Ok(made) => made,
             Err(failure) => {
                 self.counters.free_all(&congestion.counters);
@@ -171,24 +171,24 @@ impl ConductorState {
             }
         };
         counters.congestion = congestion.counters;
-        let window = congestion.control.initial_window().clamp(0, plan.window);
-        let shared = Arc::new(ImageShared::new(plan.join_position, window));
-        let half = ReceiverImageSpec {
+        let window = congestion.control.initial_window().clamp(0, config.window);
+        let shared = Arc::new(ImageShared::new(config.join_position, window));
+        let receiver_spec = ReceiverImageSpec {
             id,
             endpoint: request.endpoint,
             transport: request.transport,
             session_id: request.session_id,
             stream_id: request.stream_id,
             log: buffers.clone(),
-            join_position: plan.join_position,
+            join_position: config.join_position,
             mtu: request.mtu as usize,
             control: request.control,
-            nak_delay: plan.nak_delay(&self.settings.receiver),
-            window: plan.window,
+            nak_delay: config.nak_delay(&self.settings.receiver),
+            window: config.window,
             congestion_control: congestion.control,
             status_message_timeout_ns: self.settings.receiver.status_message_timeout_ns,
             liveness_timeout_ns: self.settings.receiver.image_liveness_ns,
-            channel: Arc::clone(&plan.endpoint_channel),
+            channel: Arc::clone(&config.endpoint_channel),
             source_identity: Arc::from(request.source.to_string()),
             high_water_mark: counters.high_water_mark.clone(),
             rebuild_position: counters.rebuild_position.clone(),
@@ -204,7 +204,7 @@ impl ConductorState {
                 session_id: request.session_id,
                 stream_id: request.stream_id,
                 source_identity: request.source.to_string(),
-                rejoin: plan.first.params.rejoin,
+                rejoin: config.first.params.rejoin,
                 wants_response: request.wants_response,
                 subscribers,
                 counters,
@@ -214,27 +214,27 @@ impl ConductorState {
                 timeouts: ImageTimeouts {
                     status_message_ns: self.settings.receiver.status_message_timeout_ns,
                     liveness_ns: self.settings.receiver.image_liveness_ns,
-                    untethered: plan.endpoint_params.untethered,
+                    untethered: config.endpoint_params.untethered,
                 },
             },
-            plan.join_position,
+            config.join_position,
             self.now.nanos,
         );
         if request.own_ttl > 0 && i32::from(request.own_ttl) < request.ttl {
             // Status messages may not reach the sender.
             self.count(SystemCounter::PossibleTtlAsymmetry);
         }
-        self.enter_image(image, half);
+        self.register_image(image, receiver_spec);
         Ok(())
     }
 
     /// Registers a new image with clients and receiver.
-    fn enter_image(&mut self, image: Image, half: ReceiverImageSpec) {
+    fn register_image(&mut self, image: Image, receiver_spec: ReceiverImageSpec) {
         for (subscription_id, counter_id) in image.subscribers.positions() {
             if let Some(subscription) = self.subscriptions.find(subscription_id) {
-                let readable = LogDescriptor::image(&image);
-                self.replies
-                    .image_available(&readable, subscription, counter_id);
+                let descriptor = LogDescriptor::image(&image);
+                self.responses
+                    .send_available_image(&descriptor, subscription, counter_id);
             }
         }
         let networking = &mut self.networking;
@@ -243,7 +243,7 @@ impl ConductorState {
         networking
             .receiver
             .send(ReceiverCommand::AddImage(Box::new(ReceiverImage::new(
-                half,
+                receiver_spec,
             ))));
     }
 }

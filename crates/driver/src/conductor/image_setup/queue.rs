@@ -20,9 +20,9 @@ const BYTES: usize = 16 * 1024 * 1024;
 /// Images of the driver that are not created yet.
 #[derive(Debug, Default)]
 pub(crate) struct ImageQueue {
-    asked: VecDeque<CreateImage>,
+    requests: VecDeque<CreateImage>,
     pending: Vec<PendingImage>,
-    under_way: BTreeMap<EndpointId, InFlight>,
+    in_flight: BTreeMap<EndpointId, InFlight>,
 }
 
 /// Files in creation for an endpoint.
@@ -34,25 +34,25 @@ struct InFlight {
 
 impl ImageQueue {
     /// Queues a request of the receiver.
-    pub(crate) fn ask(&mut self, request: CreateImage) {
-        self.asked.push_back(request);
+    pub(crate) fn add(&mut self, request: CreateImage) {
+        self.requests.push_back(request);
     }
 
     /// Returns the oldest request whose endpoint is below its limits; `length` returns the length of its file.
     pub(crate) fn next(&mut self, length: impl Fn(&CreateImage) -> usize) -> Option<CreateImage> {
-        let under_way = &self.under_way;
-        let has_room = |wanted: &CreateImage| {
-            under_way.get(&wanted.endpoint).is_none_or(|of| {
-                of.files < FILES || of.bytes.saturating_add(length(wanted)) <= BYTES
+        let in_flight = &self.in_flight;
+        let has_room = |matching: &CreateImage| {
+            in_flight.get(&matching.endpoint).is_none_or(|of| {
+                of.files < FILES || of.bytes.saturating_add(length(matching)) <= BYTES
             })
         };
-        let index = self.asked.iter().position(has_room)?;
-        self.asked.remove(index)
+        let index = self.requests.iter().position(has_room)?;
+        self.requests.remove(index)
     }
 
     /// Records that the file of an image was requested.
     pub(crate) fn wait(&mut self, image: PendingImage) {
-        let of = self.under_way.entry(image.request.endpoint).or_default();
+        let of = self.in_flight.entry(image.request.endpoint).or_default();
         of.files += 1;
         of.bytes += image.length;
         self.pending.push(image);
@@ -66,15 +66,15 @@ impl ImageQueue {
     }
 
     /// Removes and returns the image whose file was requested under this ticket.
-    pub(crate) fn made(&mut self, ticket: u64) -> Option<PendingImage> {
+    pub(crate) fn on_created(&mut self, ticket: u64) -> Option<PendingImage> {
         let mut pending = self.pending.iter();
         let index = pending.position(|image| image.ticket == ticket)?;
         let image = self.pending.swap_remove(index);
-        if let Some(of) = self.under_way.get_mut(&image.request.endpoint) {
+        if let Some(of) = self.in_flight.get_mut(&image.request.endpoint) {
             of.files -= 1;
             of.bytes -= image.length;
             if of.files == 0 {
-                self.under_way.remove(&image.request.endpoint);
+                self.in_flight.remove(&image.request.endpoint);
             }
         }
         Some(image)
@@ -90,7 +90,7 @@ mod tests {
     const LONG: usize = BYTES;
 
     fn request(endpoint: i64, session_id: i32) -> CreateImage {
-        let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
+        let unused = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
         CreateImage {
             endpoint: EndpointId(endpoint),
             transport: TransportId(1),
@@ -105,8 +105,8 @@ mod tests {
             own_ttl: 0,
             is_group: false,
             wants_response: false,
-            source: nobody,
-            control: nobody,
+            source: unused,
+            control: unused,
         }
     }
 
@@ -126,41 +126,41 @@ mod tests {
         begun
     }
 
-    fn asked(endpoint: i64, sessions: std::ops::Range<i32>) -> ImageQueue {
+    fn requests(endpoint: i64, sessions: std::ops::Range<i32>) -> ImageQueue {
         let mut queue = ImageQueue::default();
-        sessions.for_each(|session_id| queue.ask(request(endpoint, session_id)));
+        sessions.for_each(|session_id| queue.add(request(endpoint, session_id)));
         queue
     }
 
     #[test]
-    fn two_long_files_are_made_at_a_time() {
-        let mut queue = asked(1, 0..5);
+    fn next_limits_long_files_to_two() {
+        let mut queue = requests(1, 0..5);
         assert_eq!(begin(&mut queue, |_| LONG), [0, 1]);
-        assert_eq!(queue.made(0).unwrap().request.session_id, 0);
+        assert_eq!(queue.on_created(0).unwrap().request.session_id, 0);
         assert_eq!(begin(&mut queue, |_| LONG), [2]);
     }
 
     #[test]
-    fn of_short_ones_as_many_as_are_no_longer_together() {
-        let mut queue = asked(1, 0..100);
+    fn next_limits_short_files_by_bytes() {
+        let mut queue = requests(1, 0..100);
         assert_eq!(begin(&mut queue, |_| SHORT).len(), 64);
-        assert!(queue.made(7).is_some() && queue.made(7).is_none());
+        assert!(queue.on_created(7).is_some() && queue.on_created(7).is_none());
         assert_eq!(begin(&mut queue, |_| SHORT), [64]);
     }
 
     #[test]
-    fn a_short_one_waits_behind_long_ones() {
-        let mut queue = asked(1, 0..3);
+    fn next_short_file_waits_behind_long_ones() {
+        let mut queue = requests(1, 0..3);
         let length = |request: &CreateImage| [LONG, LONG, SHORT][request.session_id as usize];
         assert_eq!(begin(&mut queue, length), [0, 1]);
-        queue.made(0);
+        queue.on_created(0);
         assert_eq!(begin(&mut queue, length), [2]);
     }
 
     #[test]
-    fn endpoints_do_not_wait_for_each_other() {
-        let mut queue = asked(1, 0..5);
-        queue.ask(request(2, 5));
+    fn next_limits_are_per_endpoint() {
+        let mut queue = requests(1, 0..5);
+        queue.add(request(2, 5));
         assert_eq!(begin(&mut queue, |_| LONG), [0, 1, 5]);
         assert!(queue.awaits(&request(2, 5)) && !queue.awaits(&request(2, 0)));
     }

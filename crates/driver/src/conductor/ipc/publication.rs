@@ -63,7 +63,7 @@ pub(crate) struct Timeouts {
 #[derive(Debug)]
 pub(crate) struct IpcPublication {
     pub(crate) registration_id: i64,
-    pub(crate) terms: PublicationConfig,
+    pub(crate) config: PublicationConfig,
     pub(crate) log: PublicationLog,
     pub(crate) counters: PublisherCounters,
     pub(crate) subscribers: Subscribers,
@@ -72,7 +72,7 @@ pub(crate) struct IpcPublication {
     references: usize,
     cool_down_until_ns: Option<i64>,
     /// Position counters of subscribers that were detached by a rejection.
-    set_aside: Vec<Counter>,
+    detached_positions: Vec<Counter>,
     window: i64,
     /// The limit is raised only beyond this value, so that cleaning happens in steps of useful size.
     trip_limit: i64,
@@ -80,7 +80,7 @@ pub(crate) struct IpcPublication {
     consumer_position: i64,
     /// True if there are no subscribers and the publisher has reached its limit. The log is then sampled only once per
     /// timer interval, for a publisher that was just about to publish.
-    is_shut: bool,
+    is_limit_closed: bool,
 }
 
 impl Pollable for IpcPublication {
@@ -92,7 +92,7 @@ impl Pollable for IpcPublication {
         let is_quiet = self.state == State::Active
             && self.references > 0
             && self.trip_limit >= slowest.saturating_add(self.window);
-        let watch = is_quiet.then(|| self.log.stands_at(slowest))?;
+        let watch = is_quiet.then(|| self.log.snapshot_if_drained(slowest))?;
         Some(IdleUntil::changed(watch?, now_ns))
     }
 
@@ -103,16 +103,16 @@ impl Pollable for IpcPublication {
 
 impl IpcPublication {
     pub(crate) fn new(
-        terms: PublicationConfig,
+        config: PublicationConfig,
         log: PublicationLog,
         counters: PublisherCounters,
         timeouts: Timeouts,
         start_position: i64,
     ) -> Self {
         Self {
-            registration_id: terms.registration_id,
-            window: terms.window(),
-            terms,
+            registration_id: config.registration_id,
+            window: config.window(),
+            config,
             log,
             counters,
             subscribers: Subscribers::default(),
@@ -120,10 +120,10 @@ impl IpcPublication {
             state: State::Active,
             references: 1,
             cool_down_until_ns: None,
-            set_aside: Vec::new(),
+            detached_positions: Vec::new(),
             trip_limit: start_position,
             consumer_position: start_position,
-            is_shut: false,
+            is_limit_closed: false,
         }
     }
 
@@ -134,7 +134,7 @@ impl IpcPublication {
     /// Returns true if an add command may share this publication.
     pub(crate) fn is_shareable(&self) -> bool {
         self.state == State::Active
-            && !self.terms.exclusive
+            && !self.config.exclusive
             && self.references > 0
             && !self.log.is_revoked()
     }
@@ -198,8 +198,8 @@ impl IpcPublication {
     /// Removes a subscription. The caller frees its position counter.
     pub(crate) fn remove_subscriber(&mut self, subscription_id: i64) -> Option<Counter> {
         let removed = self.subscribers.remove(subscription_id)?;
-        self.consumed(removed.position.get());
-        if !self.subscribers.any_counts() {
+        self.on_consumed(removed.position.get());
+        if !self.subscribers.any_tracked() {
             self.log.set_connected(false);
         }
         Some(removed.position)
@@ -207,20 +207,20 @@ impl IpcPublication {
 
     /// Detaches all subscribers. Their clients read on until they are notified: the positions are kept, so that a
     /// subscriber that joins after the rejection gets no message twice.
-    pub(crate) fn set_subscribers_aside(&mut self) {
+    pub(crate) fn detach_subscribers(&mut self) {
         let positions = self
             .subscribers
             .drain()
             .map(|subscriber| subscriber.position);
-        self.set_aside.extend(positions);
+        self.detached_positions.extend(positions);
         self.log.set_connected(false);
     }
 
     /// Takes the positions of detached subscribers into account and returns their counters to be freed.
-    pub(crate) fn release_set_aside(&mut self) -> Vec<Counter> {
-        let positions = std::mem::take(&mut self.set_aside);
+    pub(crate) fn take_detached_positions(&mut self) -> Vec<Counter> {
+        let positions = std::mem::take(&mut self.detached_positions);
         for position in &positions {
-            self.consumed(position.get());
+            self.on_consumed(position.get());
         }
         positions
     }
@@ -229,7 +229,7 @@ impl IpcPublication {
     pub(crate) fn into_parts(mut self) -> (LogFile, Vec<Counter>) {
         let mut counters = vec![self.counters.position.clone(), self.counters.limit.clone()];
         counters.extend(self.subscribers.drain().map(|s| s.position));
-        counters.append(&mut self.set_aside);
+        counters.append(&mut self.detached_positions);
         (self.log.into_file(), counters)
     }
 
@@ -249,31 +249,31 @@ impl IpcPublication {
             return LimitUpdate::Idle;
         }
         let range = self.subscribers.range();
-        if range.is_none() && self.is_shut {
+        if range.is_none() && self.is_limit_closed {
             return LimitUpdate::Idle;
         }
-        let (producer, has_published) = self.sample_publisher();
+        let (producer, has_advanced) = self.sample_publisher();
         let has_moved = match range {
             Some(range) => self.move_limit(range, producer),
             None => self.close_limit(),
         };
-        self.is_shut = range.is_none() && !has_published && !has_moved;
-        LimitUpdate::new(has_published, has_moved)
+        self.is_limit_closed = range.is_none() && !has_advanced && !has_moved;
+        LimitUpdate::new(has_advanced, has_moved)
     }
 
     /// Samples the producer position. Returns it, and true if it has changed.
     fn sample_publisher(&mut self) -> (i64, bool) {
         let producer = self.log.producer_position();
-        let has_published = self.counters.position.get_plain() != producer;
-        if has_published {
+        let has_advanced = self.counters.position.get_plain() != producer;
+        if has_advanced {
             self.counters.position.set(producer);
         }
-        (producer, has_published)
+        (producer, has_advanced)
     }
 
     /// With subscribers, the limit follows the slowest one, in steps.
     fn move_limit(&mut self, (min, max): (i64, i64), producer: i64) -> bool {
-        self.consumed(max);
+        self.on_consumed(max);
         let min = min.min(producer);
         let limit = min.saturating_add(self.window);
         if limit <= self.trip_limit {
@@ -299,8 +299,8 @@ impl IpcPublication {
     }
 
     /// Records a position reported by a subscriber.
-    fn consumed(&mut self, position: i64) {
-        let position = Subscribers::believable(position, self.log.producer_position());
+    fn on_consumed(&mut self, position: i64) {
+        let position = Subscribers::clamp_claimed(position, self.log.producer_position());
         self.consumer_position = self.consumer_position.max(position);
     }
 

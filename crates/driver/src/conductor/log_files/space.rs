@@ -29,7 +29,7 @@ impl LogFiles {
             ));
         }
         if origin == RequestOrigin::Peer {
-            self.check_room_for_peers(directory, length, available)?;
+            self.check_remote_quota(directory, length, available)?;
         }
         if available <= self.settings.low_storage_warning {
             self.errors.on_error(
@@ -51,16 +51,16 @@ impl LogFiles {
     }
 
     /// Checks that an image log leaves the space that is reserved for clients: remote peers can request logs.
-    fn check_room_for_peers(
+    fn check_remote_quota(
         &self,
         directory: &Path,
         length: u64,
         available: u64,
     ) -> Result<(), Failure> {
         let capacity = self.storage.capacity(directory);
-        let kept = remote_quota::kept_space(capacity, self.settings.low_storage_warning);
-        let needed = length.saturating_add(kept);
-        let available = available.saturating_sub(self.promised);
+        let reserved = remote_quota::reserved_bytes(capacity, self.settings.low_storage_warning);
+        let needed = length.saturating_add(reserved);
+        let available = available.saturating_sub(self.pending_bytes);
         if available >= needed {
             return Ok(());
         }
@@ -69,6 +69,8 @@ impl LogFiles {
             available,
             capacity,
         };
-        Err(storage_errors::kept_for_clients(directory, kept, &shortage))
+        Err(storage_errors::reserved_for_clients(
+            directory, reserved, &shortage,
+        ))
     }
 }

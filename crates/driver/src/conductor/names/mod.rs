@@ -48,22 +48,22 @@ pub(crate) enum Requester {
 #[derive(Debug)]
 pub(crate) struct LookupResult {
     pub(crate) ticket: u64,
-    pub(crate) asker: Requester,
+    pub(crate) requester: Requester,
     pub(crate) host: String,
-    pub(crate) found: Resolution,
+    pub(crate) resolution: Resolution,
 }
 
 #[derive(Debug)]
 struct Lookup {
-    asker: Requester,
+    requester: Requester,
     host: String,
     since_ns: i64,
 }
 
 impl Lookup {
     /// Returns true if a peer that had an address is resolved again.
-    fn is_again(&self) -> bool {
-        !matches!(self.asker, Requester::Command | Requester::Neighbor(_))
+    fn is_re_lookup(&self) -> bool {
+        !matches!(self.requester, Requester::Command | Requester::Neighbor(_))
     }
 }
 
@@ -74,10 +74,10 @@ pub(crate) struct HostLookups {
     table: NameTable,
     system: Box<dyn NameResolver>,
     /// Tracks the duration of lookups (system counters 32 and 33).
-    watch: DutyCycleTracker,
-    open: BTreeMap<u64, Lookup>,
+    lookup_times: DutyCycleTracker,
+    pending: BTreeMap<u64, Lookup>,
     /// Results that were available at once; `poll` returns them.
-    found: VecDeque<(u64, Resolution)>,
+    completed: VecDeque<(u64, Resolution)>,
     next_ticket: u64,
     now: Now,
     events: EventLog,
@@ -88,16 +88,16 @@ impl HostLookups {
         gossip: Option<Gossip>,
         table: NameTable,
         system: Box<dyn NameResolver>,
-        watch: DutyCycleTracker,
+        lookup_times: DutyCycleTracker,
         now: Now,
     ) -> Self {
         Self {
             gossip,
             table,
             system,
-            watch,
-            open: BTreeMap::new(),
-            found: VecDeque::new(),
+            lookup_times,
+            pending: BTreeMap::new(),
+            completed: VecDeque::new(),
             next_ticket: 0,
             now,
             events: EventLog::off(),
@@ -120,15 +120,15 @@ impl HostLookups {
             let host = match host {
                 Ok(host) => host,
                 Err(reason) => {
-                    self.looked_up(index, &Err(reason), counters);
+                    self.on_lookup_result(index, &Err(reason), counters);
                     continue;
                 }
             };
             match literal(&host) {
-                Ok(ip) => self.looked_up(index, &Ok(vec![ip]), counters),
+                Ok(ip) => self.on_lookup_result(index, &Ok(vec![ip]), counters),
                 Err(name) => {
-                    let ticket = self.open(Requester::Neighbor(index), name);
-                    self.look_up(ticket, name, false);
+                    let ticket = self.register(Requester::Neighbor(index), name);
+                    self.dispatch(ticket, name, false);
                 }
             }
         }
@@ -136,67 +136,71 @@ impl HostLookups {
     }
 
     /// Starts a lookup; returns the ticket of its result.
-    pub(crate) fn ask(&mut self, asker: Requester, host: &str) -> u64 {
-        let ticket = self.open(asker, host);
-        self.look_up(ticket, host, true);
+    pub(crate) fn start_lookup(&mut self, requester: Requester, host: &str) -> u64 {
+        let ticket = self.register(requester, host);
+        self.dispatch(ticket, host, true);
         ticket
     }
 
     /// Starts a lookup unless this requester has one in progress.
-    pub(crate) fn ask_again(&mut self, asker: Requester, host: &str) {
-        if !self.open.values().any(|open| open.asker == asker) {
-            self.ask(asker, host);
+    pub(crate) fn start_lookup_once(&mut self, requester: Requester, host: &str) {
+        if !self
+            .pending
+            .values()
+            .any(|lookup| lookup.requester == requester)
+        {
+            self.start_lookup(requester, host);
         }
     }
 
     /// Cancels a lookup whose result is not needed any more.
     pub(crate) fn cancel(&mut self, ticket: u64) {
-        if self.open.remove(&ticket).is_some() {
+        if self.pending.remove(&ticket).is_some() {
             self.system.cancel(ticket);
         }
     }
 
     /// Returns the next result; those for bootstrap neighbors are handled here.
     pub(crate) fn poll(&mut self, counters: &mut Counters) -> Option<LookupResult> {
-        while let Some((ticket, found)) = self.next_found() {
+        while let Some((ticket, found)) = self.next_completed() {
             // The lookup was cancelled or has timed out.
-            let Some(question) = self.open.remove(&ticket) else {
+            let Some(lookup) = self.pending.remove(&ticket) else {
                 continue;
             };
-            let taken_ns = self.now.nanos.saturating_sub(question.since_ns);
-            self.watch.record(taken_ns);
+            let taken_ns = self.now.nanos.saturating_sub(lookup.since_ns);
+            self.lookup_times.record(taken_ns);
             if self.events.wants(EventCode::NameResolutionResolve) {
-                log_answer(&self.events, &question, taken_ns, &found);
+                log_result(&self.events, &lookup, taken_ns, &found);
             }
-            if let Requester::Neighbor(index) = question.asker {
-                self.looked_up(index, &found, counters);
+            if let Requester::Neighbor(index) = lookup.requester {
+                self.on_lookup_result(index, &found, counters);
                 continue;
             }
             return Some(LookupResult {
                 ticket,
-                asker: question.asker,
-                host: question.host,
-                found,
+                requester: lookup.requester,
+                host: lookup.host,
+                resolution: found,
             });
         }
         None
     }
 
     /// Returns true if a lookup is in progress.
-    pub(crate) fn is_asking(&self) -> bool {
-        !self.open.is_empty()
+    pub(crate) fn has_pending_lookups(&self) -> bool {
+        !self.pending.is_empty()
     }
 
-    fn next_found(&mut self) -> Option<(u64, Resolution)> {
-        if let Some(found) = self.found.pop_front() {
+    fn next_completed(&mut self) -> Option<(u64, Resolution)> {
+        if let Some(found) = self.completed.pop_front() {
             return Some(found);
         }
         // Tickets ascend with time: the first is the oldest. Without pending lookups the system resolver is not polled.
-        let (&ticket, question) = self.open.first_key_value()?;
+        let (&ticket, lookup) = self.pending.first_key_value()?;
         if let Some(found) = self.system.poll() {
             return Some(found);
         }
-        if self.now.nanos.saturating_sub(question.since_ns) < TIMEOUT_NS {
+        if self.now.nanos.saturating_sub(lookup.since_ns) < TIMEOUT_NS {
             return None;
         }
         self.system.cancel(ticket);
@@ -204,23 +208,23 @@ impl HostLookups {
         Some((ticket, Err(text)))
     }
 
-    fn open(&mut self, asker: Requester, host: &str) -> u64 {
+    fn register(&mut self, requester: Requester, host: &str) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let question = Lookup {
-            asker,
+        let lookup = Lookup {
+            requester,
             host: host.to_owned(),
             since_ns: self.now.nanos,
         };
-        self.open.insert(ticket, question);
+        self.pending.insert(ticket, lookup);
         ticket
     }
 
-    fn look_up(&mut self, ticket: u64, host: &str, among_drivers: bool) {
-        let heard = self.gossip.as_ref().filter(|_| among_drivers);
-        if let Some(heard) = heard.and_then(|gossip| gossip.find(host)) {
+    fn dispatch(&mut self, ticket: u64, host: &str, use_gossip: bool) {
+        let addresses = self.gossip.as_ref().filter(|_| use_gossip);
+        if let Some(addresses) = addresses.and_then(|gossip| gossip.find(host)) {
             self.log_lookup(ticket, "driver", host, host);
-            self.found.push_back((ticket, Ok(heard)));
+            self.completed.push_back((ticket, Ok(addresses)));
             return;
         }
         let host = match self.table.redirect(host) {
@@ -235,40 +239,40 @@ impl HostLookups {
             Some(Redirect::Unresolvable) => {
                 self.log_lookup(ticket, "csv_table", host, "");
                 let text = format!("Unable to resolve host=({host}): (forced)");
-                self.found.push_back((ticket, Err(text)));
+                self.completed.push_back((ticket, Err(text)));
                 return;
             }
         };
         match host.parse() {
-            Ok(ip) => self.found.push_back((ticket, Ok(vec![ip]))),
+            Ok(ip) => self.completed.push_back((ticket, Ok(vec![ip]))),
             Err(_) => self.system.start(ticket, host),
         }
     }
 
     /// Logs which resolver handles a name, and the name it is mapped to. Both are known at once: the duration is 0.
-    fn log_lookup(&self, ticket: u64, resolver: &str, host: &str, stands_for: &str) {
-        let question = self.open.get(&ticket);
-        let is_again = question.is_some_and(Lookup::is_again);
+    fn log_lookup(&self, ticket: u64, resolver: &str, host: &str, resolved_name: &str) {
+        let lookup = self.pending.get(&ticket);
+        let is_re_lookup = lookup.is_some_and(Lookup::is_re_lookup);
         self.events.log(
             EventCode::NameResolutionLookup,
             &[
                 Fact::Text(resolver),
                 Fact::Long(0),
                 Fact::Text(host),
-                Fact::Int(i32::from(is_again)),
-                Fact::Text(stands_for),
+                Fact::Int(i32::from(is_re_lookup)),
+                Fact::Text(resolved_name),
             ],
         );
     }
 
-    fn looked_up(&mut self, index: usize, found: &Resolution, counters: &mut Counters) {
+    fn on_lookup_result(&mut self, index: usize, found: &Resolution, counters: &mut Counters) {
         if let Some(gossip) = &mut self.gossip {
-            gossip.looked_up(index, found, self.now, counters);
+            gossip.on_lookup_result(index, found, self.now, counters);
         }
     }
 }
 
-fn log_answer(events: &EventLog, question: &Lookup, taken_ns: i64, found: &Resolution) {
+fn log_result(events: &EventLog, lookup: &Lookup, taken_ns: i64, found: &Resolution) {
     let address = match found {
         Ok(addresses) => preferred(addresses).map_or_else(String::new, |ip| ip.to_string()),
         Err(reason) => reason.clone(),
@@ -277,8 +281,8 @@ fn log_answer(events: &EventLog, question: &Lookup, taken_ns: i64, found: &Resol
         EventCode::NameResolutionResolve,
         &[
             Fact::Long(taken_ns),
-            Fact::Text(&question.host),
-            Fact::Int(i32::from(question.is_again())),
+            Fact::Text(&lookup.host),
+            Fact::Int(i32::from(lookup.is_re_lookup())),
             Fact::Text(&address),
         ],
     );

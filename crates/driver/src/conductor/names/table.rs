@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rows_counter_says_what_its_name_stands_for() {
+    fn redirect_follows_row_counter() {
         let row = TableRow {
             name: "peer".to_owned(),
             first: "10.0.0.1".to_owned(),

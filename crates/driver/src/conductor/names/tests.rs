@@ -15,7 +15,7 @@ struct System(Arc<Mutex<SystemState>>);
 #[derive(Debug, Default)]
 struct SystemState {
     asked: Vec<(u64, String)>,
-    found: Vec<(u64, Resolution)>,
+    completed: Vec<(u64, Resolution)>,
     polls: usize,
 }
 
@@ -35,7 +35,7 @@ impl NameResolver for System {
     fn poll(&mut self) -> Option<(u64, Resolution)> {
         let mut state = self.0.lock().unwrap();
         state.polls += 1;
-        state.found.pop()
+        state.completed.pop()
     }
 }
 
@@ -50,7 +50,7 @@ impl System {
     }
 
     fn answer(&self, ticket: u64, found: Resolution) {
-        self.0.lock().unwrap().found.push((ticket, found));
+        self.0.lock().unwrap().completed.push((ticket, found));
     }
 }
 
@@ -64,8 +64,8 @@ fn names(rows: &[TableRow]) -> (HostLookups, System, Counters, Counter) {
     let mut counters = counters();
     let table = NameTable::new(rows, &mut counters).unwrap();
     let (system, longest) = (System::default(), Counter::detached());
-    let watch = DutyCycleTracker::new(longest.clone(), Counter::detached(), Duration::ZERO);
-    let names = HostLookups::new(None, table, Box::new(system.clone()), watch, at(0));
+    let lookup_times = DutyCycleTracker::new(longest.clone(), Counter::detached(), Duration::ZERO);
+    let names = HostLookups::new(None, table, Box::new(system.clone()), lookup_times, at(0));
     (names, system, counters, longest)
 }
 
@@ -78,7 +78,7 @@ fn row(name: &str, first: &str, other: &str) -> TableRow {
 }
 
 #[test]
-fn the_table_is_asked_before_the_system() {
+fn lookup_uses_table_before_system() {
     let rows = [row("a", "10.0.0.1", "b.host"), row("c", "c.host", "")];
     let (mut names, system, mut counters, _) = names(&rows);
     let ids: Vec<i32> = counters.ids_of_type(2001);
@@ -87,36 +87,39 @@ fn the_table_is_asked_before_the_system() {
         counters.label(ids[0]),
         "NameEntry{name='a', initialResolutionHost='10.0.0.1', reResolutionHost='b.host'}"
     );
-    let ticket = names.ask(Requester::Command, "a");
-    let answer = names.poll(&mut counters).unwrap();
-    assert_eq!((answer.ticket, &*answer.host), (ticket, "a"));
-    assert_eq!(answer.found, Ok(vec!["10.0.0.1".parse().unwrap()]));
+    let ticket = names.start_lookup(Requester::Command, "a");
+    let result = names.poll(&mut counters).unwrap();
+    assert_eq!((result.ticket, &*result.host), (ticket, "a"));
+    assert_eq!(result.resolution, Ok(vec!["10.0.0.1".parse().unwrap()]));
 
     counters.counter(ids[0]).set(1);
-    names.ask(Requester::Command, "a");
-    names.ask(Requester::Command, "c");
-    names.ask(Requester::Command, "d");
+    names.start_lookup(Requester::Command, "a");
+    names.start_lookup(Requester::Command, "c");
+    names.start_lookup(Requester::Command, "d");
     assert_eq!(system.asked(), ["b.host", "c.host", "d"]);
 
     counters.counter(ids[0]).set(-1);
-    names.ask(Requester::Command, "a");
-    let refused = names.poll(&mut counters).unwrap().found.unwrap_err();
-    assert!(refused.contains("Unable to resolve host=(a)"), "{refused}");
+    names.start_lookup(Requester::Command, "a");
+    let error = names.poll(&mut counters).unwrap().resolution.unwrap_err();
+    assert!(error.contains("Unable to resolve host=(a)"), "{error}");
 }
 
 #[test]
-fn every_question_has_its_own_deadline() {
+fn lookup_times_out_individually() {
     let (mut names, system, mut counters, longest) = names(&[]);
-    let first = names.ask(Requester::Command, "slow");
+    let first = names.start_lookup(Requester::Command, "slow");
     names.do_work(at(2_000_000_000), &mut counters);
-    let second = names.ask(Requester::Command, "quick");
-    names.ask(Requester::Command, "slower");
+    let second = names.start_lookup(Requester::Command, "quick");
+    names.start_lookup(Requester::Command, "slower");
     names.do_work(at(4_999_999_999), &mut counters);
     assert!(names.poll(&mut counters).is_none());
     names.do_work(at(5_000_000_000), &mut counters);
     let given_up = names.poll(&mut counters).unwrap();
     assert_eq!(given_up.ticket, first);
-    assert_eq!(given_up.found, Err("no answer within 5000 ms".to_owned()));
+    assert_eq!(
+        given_up.resolution,
+        Err("no answer within 5000 ms".to_owned())
+    );
     assert_eq!(longest.get(), 5_000_000_000);
     assert!(names.poll(&mut counters).is_none());
     assert_eq!(system.asked(), ["quick", "slower"]);
@@ -127,44 +130,47 @@ fn every_question_has_its_own_deadline() {
 }
 
 #[test]
-fn the_system_is_left_alone_while_nothing_is_asked() {
+fn poll_without_pending_lookups_skips_system() {
     let (mut names, system, mut counters, _) = names(&[]);
     assert!(names.poll(&mut counters).is_none());
-    assert_eq!((names.is_asking(), system.polls()), (false, 0));
-    let cancelled = names.ask(Requester::Command, "cancelled");
-    assert!(names.is_asking());
+    assert_eq!((names.has_pending_lookups(), system.polls()), (false, 0));
+    let cancelled = names.start_lookup(Requester::Command, "cancelled");
+    assert!(names.has_pending_lookups());
     names.cancel(cancelled);
     system.answer(cancelled, Err("late".to_owned()));
     assert!(names.poll(&mut counters).is_none());
-    assert_eq!((names.is_asking(), system.polls()), (false, 0));
+    assert_eq!((names.has_pending_lookups(), system.polls()), (false, 0));
 
-    let wanted = names.ask(Requester::Command, "wanted");
+    let wanted = names.start_lookup(Requester::Command, "wanted");
     system.answer(wanted, Ok(vec!["10.0.0.2".parse().unwrap()]));
     assert_eq!(names.poll(&mut counters).unwrap().ticket, wanted);
     assert!(names.poll(&mut counters).is_none());
     let polls = system.polls();
     assert!(names.poll(&mut counters).is_none());
-    assert_eq!((names.is_asking(), system.polls()), (false, polls));
+    assert_eq!(
+        (names.has_pending_lookups(), system.polls()),
+        (false, polls)
+    );
 }
 
 #[test]
-fn who_asks_again_while_it_waits_asks_once() {
+fn start_lookup_once_ignores_pending_requester() {
     let (mut names, system, mut counters, _) = names(&[]);
-    let asker = Requester::SendEndpoint(EndpointId(3));
-    names.ask_again(asker, "peer");
-    names.ask_again(asker, "peer");
-    names.ask_again(Requester::SendEndpoint(EndpointId(4)), "peer");
+    let requester = Requester::SendEndpoint(EndpointId(3));
+    names.start_lookup_once(requester, "peer");
+    names.start_lookup_once(requester, "peer");
+    names.start_lookup_once(Requester::SendEndpoint(EndpointId(4)), "peer");
     assert_eq!(system.asked(), ["peer", "peer"]);
     names.cancel(0);
     system.answer(1, Err("gone".to_owned()));
-    let answer = names.poll(&mut counters).unwrap();
-    assert_eq!(answer.asker, Requester::SendEndpoint(EndpointId(4)));
-    names.ask_again(asker, "peer");
+    let result = names.poll(&mut counters).unwrap();
+    assert_eq!(result.requester, Requester::SendEndpoint(EndpointId(4)));
+    names.start_lookup_once(requester, "peer");
     assert_eq!(system.asked().len(), 2);
 }
 
 #[test]
-fn who_is_asked_and_what_came_of_it_is_logged() {
+fn lookup_and_result_are_logged() {
     let rows = [row("a", "10.0.0.1", "b.host")];
     let (mut names, system, mut counters, _) = names(&rows);
     let (events, mut source) = EventLog::captured("NAME_RESOLUTION_LOOKUP,NAME_RESOLUTION_RESOLVE");
@@ -172,10 +178,10 @@ fn who_is_asked_and_what_came_of_it_is_logged() {
     let entry = counters.counter(counters.ids_of_type(2001)[0]);
     for value in [0, 1, -1] {
         entry.set(value);
-        names.ask(Requester::Command, "a");
+        names.start_lookup(Requester::Command, "a");
     }
-    names.ask_again(Requester::SendEndpoint(EndpointId(3)), "peer");
-    let lookups: Vec<String> = source.lines().lines().map(facts).collect();
+    names.start_lookup_once(Requester::SendEndpoint(EndpointId(3)), "peer");
+    let lookups: Vec<String> = source.lines().lines().map(fields).collect();
     assert_eq!(
         lookups,
         [
@@ -188,8 +194,8 @@ fn who_is_asked_and_what_came_of_it_is_logged() {
     names.do_work(at(1_000), &mut counters);
     system.answer(3, Ok(vec!["10.0.0.7".parse().unwrap()]));
     while names.poll(&mut counters).is_some() {}
-    let told = source.lines();
-    let last = told.lines().last().map(facts).unwrap();
+    let logged = source.lines();
+    let last = logged.lines().last().map(fields).unwrap();
     assert_eq!(
         last,
         "duration_ns=1000 name=peer is_re_resolution=1 address=10.0.0.7"
@@ -197,6 +203,6 @@ fn who_is_asked_and_what_came_of_it_is_logged() {
 }
 
 /// Returns the fields of an event log line.
-fn facts(line: &str) -> String {
+fn fields(line: &str) -> String {
     line.split_once("]: ").unwrap().1.to_owned()
 }

@@ -61,12 +61,12 @@ impl ResolvedChannel {
 /// Resolves all host names of a channel, or returns those to look up first as the missing prerequisite.
 pub(crate) fn resolve(
     channel: UdpChannel,
-    answers: &ResolvedPrerequisites,
+    prerequisites: &ResolvedPrerequisites,
     network: &mut dyn Network,
 ) -> Result<ResolvedChannel, CommandError> {
     let mut names = AddressResolver {
         channel: channel.uri.as_str(),
-        answers,
+        prerequisites,
         missing: Vec::new(),
     };
     let endpoint = names.address("endpoint", channel.endpoint.as_ref())?;
@@ -112,11 +112,11 @@ pub(crate) fn resolve(
 /// Returns the address of a destination's endpoint; `None` if its name cannot be resolved.
 pub(crate) fn resolve_endpoint(
     destination: &UdpChannel,
-    answers: &ResolvedPrerequisites,
+    prerequisites: &ResolvedPrerequisites,
 ) -> Result<Option<SocketAddr>, CommandError> {
     let mut names = AddressResolver {
         channel: destination.uri.as_str(),
-        answers,
+        prerequisites,
         missing: Vec::new(),
     };
     let address = names
@@ -132,7 +132,7 @@ pub(crate) fn resolve_endpoint(
 /// Resolves names from completed lookups and collects those without a lookup.
 struct AddressResolver<'a> {
     channel: &'a str,
-    answers: &'a ResolvedPrerequisites,
+    prerequisites: &'a ResolvedPrerequisites,
     missing: Vec<String>,
 }
 
@@ -154,7 +154,7 @@ impl AddressResolver<'_> {
             Ok(ip) => return Ok(Some(ip)),
             Err(name) => name,
         };
-        match self.answers.host(name) {
+        match self.prerequisites.host(name) {
             Some(Ok(found)) => match preferred(found) {
                 Some(ip) => Ok(Some(ip)),
                 None => Err(self.unknown(key, name, "no address is known for it")),

@@ -13,7 +13,7 @@ pub(crate) struct KnownDestination {
     /// Registration id: the correlation id of the command.
     pub(crate) id: i64,
     /// The endpoint as given.
-    pub(crate) asked: Address,
+    pub(crate) requested: Address,
     /// `None` while the host name is unresolved.
     pub(crate) address: Option<SocketAddr>,
 }
@@ -33,12 +33,12 @@ impl SendDestinations {
     }
 
     /// Returns the newest destination with this endpoint text.
-    pub(crate) fn by_text(&self, endpoint: EndpointId, text: &str) -> Option<i64> {
-        self.newest(endpoint, |known| known.asked.text == text)
+    pub(crate) fn find_by_text(&self, endpoint: EndpointId, text: &str) -> Option<i64> {
+        self.newest(endpoint, |known| known.requested.text == text)
     }
 
     /// Returns the newest destination with this address.
-    pub(crate) fn by_address(&self, endpoint: EndpointId, address: SocketAddr) -> Option<i64> {
+    pub(crate) fn find_by_address(&self, endpoint: EndpointId, address: SocketAddr) -> Option<i64> {
         self.newest(endpoint, |known| known.address == Some(address))
     }
 

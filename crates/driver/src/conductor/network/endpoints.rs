@@ -18,7 +18,7 @@ pub(crate) mod status {
 
 /// Socket buffer lengths requested by a channel or an option, in bytes; `None`: the system default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct WantedBuffers {
+pub(crate) struct RequestedBuffers {
     pub(crate) send: Option<usize>,
     pub(crate) receive: Option<usize>,
     /// Not a buffer length, but requested and inherited like one: receive timestamps.
@@ -31,7 +31,7 @@ pub(crate) struct Endpoint {
     pub(crate) id: EndpointId,
     pub(crate) resolved: ResolvedChannel,
     pub(crate) canonical: String,
-    pub(crate) buffers: WantedBuffers,
+    pub(crate) buffers: RequestedBuffers,
     /// Send endpoint of a group: the TTL for SETUP; 0 if neither channel nor option sets one (docs/spec/wire.md §2.7).
     pub(crate) ttl: u8,
     /// Send endpoint with destinations: counter of their number.
@@ -53,19 +53,19 @@ pub(crate) struct Endpoint {
 pub(crate) struct Endpoints {
     entries: BTreeMap<EndpointId, Endpoint>,
     /// Endpoints by canonical form.
-    forms: BTreeMap<String, BTreeSet<EndpointId>>,
+    by_canonical_form: BTreeMap<String, BTreeSet<EndpointId>>,
     /// Channel tag and endpoint id.
     tags: BTreeSet<(i64, EndpointId)>,
-    uniques: u64,
+    next_unique: u64,
 }
 
 impl Endpoints {
     /// Returns the canonical form of a channel, made unique by a number if it cannot be shared.
     pub(crate) fn canonical(&mut self, resolved: &ResolvedChannel) -> String {
-        let uniques = &mut self.uniques;
+        let next_unique = &mut self.next_unique;
         resolved.channel.canonical_form(&resolved.roles, false, || {
-            *uniques += 1;
-            *uniques
+            *next_unique += 1;
+            *next_unique
         })
     }
 
@@ -88,9 +88,9 @@ impl Endpoints {
                 &existing.channel,
                 &existing.roles,
             )?;
-            return endpoint.usable(resolved).map(Some);
+            return endpoint.check_usable(resolved).map(Some);
         }
-        let of_form = self.forms.get(canonical).into_iter().flatten();
+        let of_form = self.by_canonical_form.get(canonical).into_iter().flatten();
         let mut of_form = of_form.filter_map(|id| self.entries.get(id));
         let by_form = of_form.find(|endpoint| {
             let existing_tag = endpoint.resolved.channel.tags.channel;
@@ -98,7 +98,7 @@ impl Endpoints {
             !tags_differ
         });
         by_form
-            .map(|endpoint| endpoint.usable(resolved))
+            .map(|endpoint| endpoint.check_usable(resolved))
             .transpose()
     }
 
@@ -121,7 +121,7 @@ impl Endpoints {
 
     pub(crate) fn insert(&mut self, endpoint: Endpoint) {
         let id = endpoint.id;
-        self.forms
+        self.by_canonical_form
             .entry(endpoint.canonical.clone())
             .or_default()
             .insert(id);
@@ -133,10 +133,10 @@ impl Endpoints {
 
     fn remove(&mut self, id: EndpointId) -> Option<Endpoint> {
         let endpoint = self.entries.remove(&id)?;
-        if let Some(of_form) = self.forms.get_mut(&endpoint.canonical) {
+        if let Some(of_form) = self.by_canonical_form.get_mut(&endpoint.canonical) {
             of_form.remove(&id);
             if of_form.is_empty() {
-                self.forms.remove(&endpoint.canonical);
+                self.by_canonical_form.remove(&endpoint.canonical);
             }
         }
         if let Some(tag) = endpoint.resolved.channel.tags.channel {
@@ -174,7 +174,7 @@ impl Endpoints {
     }
 
     /// Removes an endpoint released by its agent. The caller frees the returned counters.
-    pub(crate) fn released(&mut self, id: EndpointId) -> Option<Vec<Counter>> {
+    pub(crate) fn on_released(&mut self, id: EndpointId) -> Option<Vec<Counter>> {
         let endpoint = self.remove(id)?;
         let mut counters = vec![endpoint.status];
         counters.extend(endpoint.local_address);
@@ -190,9 +190,9 @@ impl Endpoint {
     }
 
     /// Rejects a channel with other timestamp offsets: an endpoint has the same ones for all its streams.
-    fn check_timestamps(&self, asked: &ResolvedChannel) -> Result<(), Failure> {
-        let (asks, has) = (&asked.channel, &self.resolved.channel);
-        let (who, offsets) = if self.receive_params.is_some() {
+    fn check_timestamps(&self, requested: &ResolvedChannel) -> Result<(), Failure> {
+        let (asks, has) = (&requested.channel, &self.resolved.channel);
+        let (kind, offsets) = if self.receive_params.is_some() {
             let media = (asks.media_receive_timestamp, has.media_receive_timestamp);
             let channel = (
                 asks.channel_receive_timestamp,
@@ -215,12 +215,12 @@ impl Endpoint {
                     Some(TimestampOffset::Payload(bytes)) => bytes.to_string(),
                 };
                 return Err(Failure::generic(format!(
-                    "option conflicts with existing {who}: {param}={} where it is {}, use the same or another endpoint: \
+                    "option conflicts with existing {kind}: {param}={} where it is {}, use the same or another endpoint: \
                      existingChannel={} channel={}",
                     text(asks),
                     text(has),
                     self.resolved.text(),
-                    asked.text(),
+                    requested.text(),
                     param = param.key(),
                 )));
             }
@@ -229,17 +229,17 @@ impl Endpoint {
     }
 
     /// Rejects a channel with other buffer lengths, or any channel while the endpoint is closing.
-    fn usable(&self, asked: &ResolvedChannel) -> Result<&Self, Failure> {
+    fn check_usable(&self, requested: &ResolvedChannel) -> Result<&Self, Failure> {
         if self.closing {
             return Err(Failure::new(
                 ErrorCode::ResourceTemporarilyUnavailable,
                 format!(
                     "channel endpoint found in CLOSING state, please retry: channel={}",
-                    asked.text()
+                    requested.text()
                 ),
             ));
         }
-        let channel = &asked.channel;
+        let channel = &requested.channel;
         for (key, asked_length, existing) in [
             ("so-sndbuf", channel.send_buffer, self.buffers.send),
             ("so-rcvbuf", channel.receive_buffer, self.buffers.receive),
@@ -251,11 +251,11 @@ impl Endpoint {
                     "{key}={length} does not match existing value of {}: existingChannel={} channel={}",
                     existing.unwrap_or(0),
                     self.resolved.text(),
-                    asked.text()
+                    requested.text()
                 )));
             }
         }
-        self.check_timestamps(asked)?;
+        self.check_timestamps(requested)?;
         Ok(self)
     }
 }

@@ -162,7 +162,7 @@ impl Image {
     }
 
     /// Returns true if it accepts data for a subscriber, so that its session needs no other image.
-    pub(crate) fn is_followed(&self) -> bool {
+    pub(crate) fn is_receiving(&self) -> bool {
         self.state <= ImageState::Active && !self.subscribers.is_empty() && !self.shared.has_ended()
     }
 
@@ -192,7 +192,7 @@ impl Image {
     pub(crate) fn update(&mut self, now_ns: i64) -> bool {
         let mut work = false;
         if self.state == ImageState::Active && self.shared.has_ended() {
-            self.enter(ImageState::Draining, now_ns);
+            self.set_state(ImageState::Draining, now_ns);
             work = true;
         }
         work | self.free()
@@ -228,7 +228,7 @@ impl Image {
         self.buffers.end_of_stream_position()
     }
 
-    fn enter(&mut self, state: ImageState, now_ns: i64) {
+    fn set_state(&mut self, state: ImageState, now_ns: i64) {
         self.state = state;
         self.since_ns = now_ns;
         self.shared.conductor_state(state);
@@ -239,19 +239,19 @@ impl Image {
         match self.state {
             ImageState::Init | ImageState::Active => {
                 if self.subscribers.is_empty() || self.shared.has_ended() {
-                    self.enter(ImageState::Draining, now_ns);
+                    self.set_state(ImageState::Draining, now_ns);
                     return Vec::new();
                 }
                 self.tick_untethered(now_ns)
             }
             ImageState::Draining if self.may_linger(now_ns) => {
-                self.enter(ImageState::Linger, now_ns);
+                self.set_state(ImageState::Linger, now_ns);
                 vec![ImageEvent::Ended]
             }
             ImageState::Linger => {
                 let waited_ns = now_ns.saturating_sub(self.since_ns);
                 if self.subscribers.is_empty() || waited_ns > self.timeouts.liveness_ns {
-                    self.enter(ImageState::Done, now_ns);
+                    self.set_state(ImageState::Done, now_ns);
                 }
                 Vec::new()
             }

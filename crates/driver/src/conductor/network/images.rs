@@ -12,8 +12,8 @@ type Session = (EndpointId, i32, i32, ImageId);
 /// All images of the driver.
 #[derive(Debug)]
 pub(crate) struct Images {
-    rounds: PollSchedule<Image>,
-    seats: BTreeMap<ImageId, Slot>,
+    schedule: PollSchedule<Image>,
+    slots: BTreeMap<ImageId, Slot>,
     sessions: BTreeSet<Session>,
 }
 
@@ -21,8 +21,8 @@ pub(crate) struct Images {
 impl Default for Images {
     fn default() -> Self {
         Self {
-            rounds: PollSchedule::with_sweep_period(LONG_SWEEP_PERIOD_NS),
-            seats: BTreeMap::new(),
+            schedule: PollSchedule::with_sweep_period(LONG_SWEEP_PERIOD_NS),
+            slots: BTreeMap::new(),
             sessions: BTreeSet::new(),
         }
     }
@@ -32,24 +32,24 @@ impl Images {
     pub(crate) fn insert(&mut self, image: Image) {
         let id = image.id;
         self.sessions.insert(session(&image));
-        self.seats.insert(id, self.rounds.insert(Box::new(image)));
+        self.slots.insert(id, self.schedule.insert(Box::new(image)));
     }
 
     pub(crate) fn get(&self, id: ImageId) -> Option<&Image> {
-        self.rounds.get(*self.seats.get(&id)?)
+        self.schedule.get(*self.slots.get(&id)?)
     }
 
     /// Returns the image for modification, and schedules it once.
     pub(crate) fn get_mut(&mut self, id: ImageId) -> Option<&mut Image> {
-        self.rounds.schedule_once(*self.seats.get(&id)?)
+        self.schedule.schedule_once(*self.slots.get(&id)?)
     }
 
     pub(crate) fn contains(&self, id: ImageId) -> bool {
-        self.seats.contains_key(&id)
+        self.slots.contains_key(&id)
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Image> {
-        self.rounds.iter_mut()
+        self.schedule.iter_mut()
     }
 
     /// Returns the images that a subscriber can join now, oldest first.
@@ -68,14 +68,14 @@ impl Images {
     }
 
     /// Returns true if a session has an image that accepts data.
-    pub(crate) fn is_followed(
+    pub(crate) fn has_receiving_image(
         &self,
         endpoint: EndpointId,
         session_id: i32,
         stream_id: i32,
     ) -> bool {
         self.of_stream(endpoint, stream_id, Some(session_id))
-            .any(Image::is_followed)
+            .any(Image::is_receiving)
     }
 
     /// Returns the images of a stream, or of one session of it.
@@ -93,9 +93,9 @@ impl Images {
     }
 
     /// Updates the active images and some of the idle ones; returns how many changed. Called in every duty cycle.
-    pub(crate) fn update(&mut self, now_ns: i64, pace: AgentLoad) -> usize {
+    pub(crate) fn update(&mut self, now_ns: i64, load: AgentLoad) -> usize {
         let mut work = 0;
-        self.rounds.poll(now_ns, pace, |_, image, _| {
+        self.schedule.poll(now_ns, load, |_, image, _| {
             let has_moved = image.update(now_ns);
             work += usize::from(has_moved);
             has_moved
@@ -105,11 +105,11 @@ impl Images {
 
     /// Removes the images that can be freed, oldest first.
     pub(crate) fn take_done(&mut self) -> Vec<Image> {
-        let rounds = &self.rounds;
-        let is_done = |seat: Slot| rounds.get(seat).is_some_and(Image::is_done);
-        let done = self.seats.extract_if(.., |_, seat| is_done(*seat));
-        let seats: Vec<Slot> = done.map(|(_, seat)| seat).collect();
-        let images = seats.into_iter().map(|seat| self.rounds.remove(seat));
+        let schedule = &self.schedule;
+        let is_done = |slot: Slot| schedule.get(slot).is_some_and(Image::is_done);
+        let done = self.slots.extract_if(.., |_, slot| is_done(*slot));
+        let slots: Vec<Slot> = done.map(|(_, slot)| slot).collect();
+        let images = slots.into_iter().map(|slot| self.schedule.remove(slot));
         let images: Vec<Image> = images.flatten().map(|image| *image).collect();
         for image in &images {
             self.sessions.remove(&session(image));

@@ -14,7 +14,7 @@ mod wake_conditions;
 
 pub(crate) use addresses::{ResolvedChannel, resolve, resolve_endpoint};
 pub(crate) use destinations::{KnownDestination, SendDestinations};
-pub(crate) use endpoints::{Endpoint, Endpoints, WantedBuffers, status};
+pub(crate) use endpoints::{Endpoint, Endpoints, RequestedBuffers, status};
 pub(crate) use image::{Image, ImageCounters, ImageEvent, ImageParts, ImageTimeouts};
 pub(crate) use images::Images;
 pub(crate) use publication::{Event as PublicationEvent, NetworkPublication, PublicationCounters};
@@ -52,7 +52,7 @@ pub(crate) struct Networking {
     /// Images that are not created yet.
     pub(crate) image_queue: ImageQueue,
     /// Response publications that are not received yet.
-    pub(crate) announcements: Vec<ResponseSetup>,
+    pub(crate) response_setups: Vec<ResponseSetup>,
     /// Receiver id of the next receive endpoint.
     pub(crate) next_receiver_id: i64,
     /// Congestion control supplied by the embedding application.
@@ -63,7 +63,7 @@ pub(crate) struct Networking {
 
 impl Networking {
     /// Flushes buffered commands to both agents. Returns true if none is left.
-    pub(crate) fn flush_lines(&mut self) -> bool {
+    pub(crate) fn flush_commands(&mut self) -> bool {
         // Both are flushed, whatever the result of the first.
         let sender = self.sender.flush();
         self.receiver.flush() && sender
@@ -90,14 +90,15 @@ impl Networking {
     }
 
     /// Opens the socket of a destination of a subscription, with the buffer lengths of the subscription.
-    pub(crate) fn open_source(
+    pub(crate) fn open_receive_destination(
         &mut self,
         resolved: &ResolvedChannel,
-        wanted: WantedBuffers,
+        wanted: RequestedBuffers,
     ) -> Result<Box<dyn Transport>, OpenError> {
         let (endpoints, sources) = (&self.receive_endpoints, &self.receive_destinations);
         let in_use = || endpoints.ports().chain(sources.ports()).collect();
-        self.sockets.open_source(resolved, wanted, in_use)
+        self.sockets
+            .open_receive_destination(resolved, wanted, in_use)
     }
 
     /// Returns the channel URI of a receive endpoint.
@@ -113,8 +114,8 @@ impl Networking {
         Some(SpiedStream {
             canonical: &endpoint.canonical,
             tag: endpoint.resolved.channel.tags.channel,
-            stream_id: publication.terms.stream_id,
-            session_id: publication.terms.session_id,
+            stream_id: publication.config.stream_id,
+            session_id: publication.config.session_id,
         })
     }
 
@@ -129,21 +130,21 @@ impl Networking {
     }
 
     /// Removes a reference to a send endpoint; closes it with the last one.
-    pub(crate) fn leave_send_endpoint(&mut self, id: EndpointId) {
+    pub(crate) fn release_send_endpoint(&mut self, id: EndpointId) {
         if self.send_endpoints.remove_reference(id) {
             self.sender.send(SenderCommand::RemoveEndpoint(id));
         }
     }
 
     /// Closes a send endpoint whose first publication could not be created.
-    pub(crate) fn abandon_send_endpoint(&mut self, id: EndpointId) {
+    pub(crate) fn close_unused_send_endpoint(&mut self, id: EndpointId) {
         if self.send_endpoints.close_if_unused(id) {
             self.sender.send(SenderCommand::RemoveEndpoint(id));
         }
     }
 
     /// Removes a reference to a receive endpoint; closes it with the last one.
-    pub(crate) fn leave_receive_endpoint(&mut self, id: EndpointId) {
+    pub(crate) fn release_receive_endpoint(&mut self, id: EndpointId) {
         if self.receive_endpoints.remove_reference(id) {
             self.receiver.send(ReceiverCommand::RemoveEndpoint(id));
         }
@@ -151,7 +152,7 @@ impl Networking {
 
     /// Returns the channel of a receive transport: that of its destination, or of an endpoint without destinations;
     /// `None` while it closes.
-    pub(crate) fn receiving_channel(
+    pub(crate) fn receive_channel_mut(
         &mut self,
         endpoint: EndpointId,
         transport: TransportId,
@@ -166,7 +167,11 @@ impl Networking {
     }
 
     /// Removes a destination from a subscription's endpoint; returns true if it existed.
-    pub(crate) fn remove_source(&mut self, endpoint: EndpointId, id: TransportId) -> bool {
+    pub(crate) fn remove_receive_destination(
+        &mut self,
+        endpoint: EndpointId,
+        id: TransportId,
+    ) -> bool {
         let is_there = self.receive_destinations.leave(endpoint, id);
         if is_there {
             self.receiver.send(ReceiverCommand::RemoveTransport {

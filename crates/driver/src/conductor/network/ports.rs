@@ -19,8 +19,8 @@ pub(crate) struct OpenError {
 }
 
 impl From<OpenError> for Failure {
-    fn from(refused: OpenError) -> Self {
-        refused.failure
+    fn from(error: OpenError) -> Self {
+        error.failure
     }
 }
 
@@ -47,7 +47,9 @@ impl PortRange {
         in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<Box<dyn Transport>, OpenError> {
         let Some(range) = self.range.clone().filter(|_| spec.bind.port() == 0) else {
-            return network.open(spec).map_err(|error| refused(&error, channel));
+            return network
+                .open(spec)
+                .map_err(|error| open_error(&error, channel));
         };
         let in_use = in_use();
         for _ in range.clone() {
@@ -67,7 +69,7 @@ impl PortRange {
             }) {
                 // Another process uses the port.
                 Err(error) if error.is_address_in_use() => {}
-                other => return other.map_err(|error| refused(&error, channel)),
+                other => return other.map_err(|error| open_error(&error, channel)),
             }
         }
         let failure = Failure::generic(format!(
@@ -84,15 +86,15 @@ impl PortRange {
 }
 
 /// Returns the failure for a socket that cannot be opened, with a remedy.
-pub(super) fn refused(error: &NetError, channel: &str) -> OpenError {
+pub(super) fn open_error(error: &NetError, channel: &str) -> OpenError {
     OpenError {
-        failure: Failure::generic(format!("{error}{}: channel={channel}", advice(error))),
+        failure: Failure::generic(format!("{error}{}: channel={channel}", remedy(error))),
         is_in_use: error.is_address_in_use(),
     }
 }
 
 /// Returns the remedy for an address that cannot be bound.
-fn advice(error: &NetError) -> String {
+fn remedy(error: &NetError) -> String {
     let NetError::Bind { address, source } = error else {
         return String::new();
     };
@@ -117,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_cannot_be_had_comes_with_advice() {
+    fn open_error_bind_failure_contains_remedy() {
         for (kind, parts) in [
             (
                 io::ErrorKind::AddrInUse,
@@ -134,11 +136,11 @@ mod tests {
         ] {
             let address = SocketAddr::from(([10, 0, 0, 1], 40_123));
             let source = kind.into();
-            let refused = refused(&NetError::Bind { address, source }, "aeron:udp?...");
+            let error = open_error(&NetError::Bind { address, source }, "aeron:udp?...");
             for part in parts.iter().chain(&["channel=aeron:udp?..."]) {
-                assert!(refused.failure.text.contains(part), "{refused:?}");
+                assert!(error.failure.text.contains(part), "{error:?}");
             }
-            assert_eq!(refused.is_in_use, kind == io::ErrorKind::AddrInUse);
+            assert_eq!(error.is_in_use, kind == io::ErrorKind::AddrInUse);
         }
     }
 }

@@ -75,7 +75,7 @@ impl PublicationCounters {
 pub(crate) struct NetworkPublication {
     pub(crate) id: PublicationId,
     pub(crate) endpoint: EndpointId,
-    pub(crate) terms: PublicationConfig,
+    pub(crate) config: PublicationConfig,
     pub(crate) log: PublicationLog,
     pub(crate) counters: PublicationCounters,
     /// Local subscribers.
@@ -89,7 +89,7 @@ pub(crate) struct NetworkPublication {
     linger_since_ns: i64,
     /// True if there are no receivers and the publisher has reached its limit. The log is then sampled only once per
     /// timer interval, for a publisher that was just about to publish.
-    is_shut: bool,
+    is_limit_closed: bool,
 }
 
 impl Pollable for NetworkPublication {
@@ -117,7 +117,7 @@ impl Pollable for NetworkPublication {
 impl NetworkPublication {
     pub(crate) fn new(
         endpoint: EndpointId,
-        terms: PublicationConfig,
+        config: PublicationConfig,
         log: PublicationLog,
         counters: PublicationCounters,
         shared: Arc<PublicationShared>,
@@ -125,11 +125,11 @@ impl NetworkPublication {
         start_position: i64,
     ) -> Self {
         Self {
-            id: PublicationId(terms.registration_id),
+            id: PublicationId(config.registration_id),
             endpoint,
-            window: terms.window(),
+            window: config.window(),
             limit: start_position,
-            terms,
+            config,
             log,
             counters,
             spies: Subscribers::default(),
@@ -138,14 +138,14 @@ impl NetworkPublication {
             state: State::Active,
             references: 1,
             linger_since_ns: 0,
-            is_shut: false,
+            is_limit_closed: false,
         }
     }
 
     /// Returns true if an add command on this endpoint and stream may share this publication.
     pub(crate) fn is_shareable(&self) -> bool {
         self.state == State::Active
-            && !self.terms.exclusive
+            && !self.config.exclusive
             && self.references > 0
             && !self.log.is_revoked()
     }
@@ -214,23 +214,23 @@ impl NetworkPublication {
             return LimitUpdate::Idle;
         }
         let has_subscribers = self.has_subscribers();
-        if self.is_shut && !has_subscribers {
+        if self.is_limit_closed && !has_subscribers {
             return LimitUpdate::Idle;
         }
-        let (producer, has_published) = self.sample_publisher();
+        let (producer, has_advanced) = self.sample_publisher();
         let has_moved = self.move_limit(producer, has_subscribers);
-        self.is_shut = !has_subscribers && !has_published && !has_moved;
-        LimitUpdate::new(has_published, has_moved)
+        self.is_limit_closed = !has_subscribers && !has_advanced && !has_moved;
+        LimitUpdate::new(has_advanced, has_moved)
     }
 
     /// Samples the producer position. Returns it, and true if it has changed.
     fn sample_publisher(&mut self) -> (i64, bool) {
         let producer = self.log.producer_position();
-        let has_published = self.counters.publisher_position.get_plain() != producer;
-        if has_published {
+        let has_advanced = self.counters.publisher_position.get_plain() != producer;
+        if has_advanced {
             self.counters.publisher_position.set(producer);
         }
-        (producer, has_published)
+        (producer, has_advanced)
     }
 
     fn move_limit(&mut self, producer: i64, has_subscribers: bool) -> bool {
@@ -251,7 +251,7 @@ impl NetworkPublication {
         let limit = consumed.saturating_add(self.window);
         let is_raised = limit > self.limit
             && self.log.clean_to(consumed - one_term)
-            && self.has_clean_room(limit);
+            && self.is_clean_up_to(limit);
         if is_raised {
             self.set_limit(limit);
         }
@@ -262,7 +262,7 @@ impl NetworkPublication {
 
     /// Returns true if the log is clean up to this limit: at most two terms beyond the clean position, and two only if
     /// the clean position is inside a term (docs/spec/shared-memory.md §7.8).
-    fn has_clean_room(&self, limit: i64) -> bool {
+    fn is_clean_up_to(&self, limit: i64) -> bool {
         let geometry = self.log.geometry();
         let clean = self.log.clean_position();
         let gap = (limit >> geometry.bits()) - (clean >> geometry.bits());
@@ -284,8 +284,8 @@ impl NetworkPublication {
     }
 
     fn has_subscribers(&self) -> bool {
-        self.shared.is_received()
-            || (self.terms.params.spies_simulate_connection && self.spies.any_counts())
+        self.shared.is_connected()
+            || (self.config.params.spies_simulate_connection && self.spies.any_tracked())
     }
 
     /// Returns the log and all counters to be freed.

@@ -13,9 +13,9 @@ use crate::poll_schedule::{AgentLoad, LONG_SWEEP_PERIOD_NS, PollSchedule, Slot};
 /// All network publications of the driver.
 #[derive(Debug)]
 pub(crate) struct NetworkPublications {
-    rounds: PollSchedule<NetworkPublication>,
-    seats: BTreeMap<PublicationId, Slot>,
-    streams: PublicationIndex<EndpointId>,
+    schedule: PollSchedule<NetworkPublication>,
+    slots: BTreeMap<PublicationId, Slot>,
+    index: PublicationIndex<EndpointId>,
     /// Entity tag and registration id.
     tags: BTreeSet<(i64, i64)>,
 }
@@ -24,9 +24,9 @@ pub(crate) struct NetworkPublications {
 impl Default for NetworkPublications {
     fn default() -> Self {
         Self {
-            rounds: PollSchedule::with_sweep_period(LONG_SWEEP_PERIOD_NS),
-            seats: BTreeMap::new(),
-            streams: PublicationIndex::default(),
+            schedule: PollSchedule::with_sweep_period(LONG_SWEEP_PERIOD_NS),
+            slots: BTreeMap::new(),
+            index: PublicationIndex::default(),
             tags: BTreeSet::new(),
         }
     }
@@ -35,32 +35,32 @@ impl Default for NetworkPublications {
 impl NetworkPublications {
     pub(crate) fn insert(&mut self, publication: NetworkPublication) {
         let id = publication.id;
-        self.streams.insert(whereabouts(&publication));
-        if let Some(tag) = publication.terms.entity_tag {
+        self.index.insert(publication_key(&publication));
+        if let Some(tag) = publication.config.entity_tag {
             self.tags.insert((tag, id.0));
         }
-        self.seats
-            .insert(id, self.rounds.insert(Box::new(publication)));
+        self.slots
+            .insert(id, self.schedule.insert(Box::new(publication)));
     }
 
     pub(crate) fn get(&self, id: PublicationId) -> Option<&NetworkPublication> {
-        self.rounds.get(*self.seats.get(&id)?)
+        self.schedule.get(*self.slots.get(&id)?)
     }
 
     /// Returns the publication for modification, and schedules it once.
     pub(crate) fn get_mut(&mut self, id: PublicationId) -> Option<&mut NetworkPublication> {
-        self.rounds.schedule_once(*self.seats.get(&id)?)
+        self.schedule.schedule_once(*self.slots.get(&id)?)
     }
 
     pub(crate) fn contains(&self, id: PublicationId) -> bool {
-        self.seats.contains_key(&id)
+        self.slots.contains_key(&id)
     }
 
     pub(crate) fn remove(&mut self, id: PublicationId) -> Option<NetworkPublication> {
-        let seat = self.seats.remove(&id)?;
-        let publication = *self.rounds.remove(seat)?;
-        self.streams.remove(whereabouts(&publication));
-        if let Some(tag) = publication.terms.entity_tag {
+        let slot = self.slots.remove(&id)?;
+        let publication = *self.schedule.remove(slot)?;
+        self.index.remove(publication_key(&publication));
+        if let Some(tag) = publication.config.entity_tag {
             self.tags.remove(&(tag, id.0));
         }
         Some(publication)
@@ -73,17 +73,17 @@ impl NetworkPublications {
         stream_id: i32,
         response: ResponseCorrelation,
     ) -> Option<&mut NetworkPublication> {
-        let shared = self.streams.shared(endpoint, stream_id);
+        let shared = self.index.shared(endpoint, stream_id);
         let id = shared.map(PublicationId).find(|&id| {
             self.get(id)
-                .is_some_and(|p| p.terms.params.response == response && p.is_shareable())
+                .is_some_and(|p| p.config.params.response == response && p.is_shareable())
         })?;
         self.get_mut(id)
     }
 
     /// Returns true if the stream, on any channel, has a publication that a new shared one may be mapped to.
     pub(crate) fn may_share(&self, stream_id: i32) -> bool {
-        self.of_stream(stream_id).any(|p| !p.terms.exclusive)
+        self.of_stream(stream_id).any(|p| !p.config.exclusive)
     }
 
     /// Returns the oldest publication with an entity tag.
@@ -100,7 +100,7 @@ impl NetworkPublications {
         stream_id: i32,
         session_id: i32,
     ) -> bool {
-        self.streams
+        self.index
             .of_session(stream_id, session_id)
             .filter_map(|id| self.get(PublicationId(id)))
             .any(|p| p.endpoint == endpoint)
@@ -108,13 +108,13 @@ impl NetworkPublications {
 
     /// Returns true if a session id is in use on a stream of any endpoint.
     pub(crate) fn uses_session(&self, stream_id: i32, session_id: i32) -> bool {
-        let mut users = self.streams.of_session(stream_id, session_id);
+        let mut users = self.index.of_session(stream_id, session_id);
         users.next().is_some()
     }
 
     /// Returns the publications of a stream, oldest first.
     pub(crate) fn of_stream(&self, stream_id: i32) -> impl Iterator<Item = &NetworkPublication> {
-        let ids = self.streams.of(stream_id, None).into_iter();
+        let ids = self.index.of_stream(stream_id, None).into_iter();
         ids.filter_map(|id| self.get(PublicationId(id)))
     }
 
@@ -123,36 +123,36 @@ impl NetworkPublications {
         &self,
         stream_id: i32,
     ) -> impl Iterator<Item = PublicationId> + use<> {
-        let ids = self.streams.of(stream_id, None).into_iter();
+        let ids = self.index.of_stream(stream_id, None).into_iter();
         ids.map(PublicationId)
     }
 
     /// Returns up to `count` publications for the timer, and the position at which to continue.
-    pub(crate) fn portion(
+    pub(crate) fn range_mut(
         &mut self,
         from: usize,
         count: usize,
     ) -> (impl Iterator<Item = &mut NetworkPublication>, Option<usize>) {
-        self.rounds.range_mut(from, count)
+        self.schedule.range_mut(from, count)
     }
 
     /// Updates limits; returns how many were raised. Called in every duty cycle.
-    pub(crate) fn update_limits(&mut self, now_ns: i64, pace: AgentLoad) -> usize {
-        limit_update::turn(
-            &mut self.rounds,
+    pub(crate) fn update_limits(&mut self, now_ns: i64, load: AgentLoad) -> usize {
+        limit_update::poll_limits(
+            &mut self.schedule,
             now_ns,
-            pace,
+            load,
             NetworkPublication::update_limit,
         )
     }
 }
 
-fn whereabouts(publication: &NetworkPublication) -> PublicationKey<EndpointId> {
+fn publication_key(publication: &NetworkPublication) -> PublicationKey<EndpointId> {
     PublicationKey {
         registration_id: publication.id.0,
         channel: publication.endpoint,
-        stream_id: publication.terms.stream_id,
-        session_id: publication.terms.session_id,
-        exclusive: publication.terms.exclusive,
+        stream_id: publication.config.stream_id,
+        session_id: publication.config.session_id,
+        exclusive: publication.config.exclusive,
     }
 }

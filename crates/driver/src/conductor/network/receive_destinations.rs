@@ -16,7 +16,7 @@ pub(crate) struct ReceiveDestination {
     pub(crate) local_address: Counter,
     port: u16,
     /// True after the receiver was requested to release it.
-    is_leaving: bool,
+    is_closing: bool,
 }
 
 impl ReceiveDestination {
@@ -31,7 +31,7 @@ impl ReceiveDestination {
             resolved,
             local_address,
             port,
-            is_leaving: false,
+            is_closing: false,
         }
     }
 }
@@ -51,7 +51,7 @@ impl ReceiveDestinations {
     pub(crate) fn get_mut(&mut self, id: TransportId) -> Option<&mut ReceiveDestination> {
         self.entries
             .get_mut(&id)
-            .filter(|source| !source.is_leaving)
+            .filter(|source| !source.is_closing)
     }
 
     /// Returns the ports of all open destinations.
@@ -64,12 +64,12 @@ impl ReceiveDestinations {
     }
 
     /// Returns the oldest destination of an endpoint with this URI.
-    pub(crate) fn with_text(&self, endpoint: EndpointId, text: &str) -> Option<TransportId> {
+    pub(crate) fn find_by_text(&self, endpoint: EndpointId, text: &str) -> Option<TransportId> {
         self.first(endpoint, |destination| destination.resolved.text() == text)
     }
 
     /// Returns the oldest destination of an endpoint with the same canonical form.
-    pub(crate) fn like(
+    pub(crate) fn find_equivalent(
         &self,
         endpoint: EndpointId,
         resolved: &ResolvedChannel,
@@ -81,14 +81,14 @@ impl ReceiveDestinations {
     }
 
     /// Returns true if a destination with the same canonical form is closing, by itself or with its endpoint.
-    pub(crate) fn is_leaving(
+    pub(crate) fn is_closing(
         &self,
         resolved: &ResolvedChannel,
         is_unused: impl Fn(EndpointId) -> bool,
     ) -> bool {
         let wanted = canonical(resolved);
         self.entries.values().any(|destination| {
-            (destination.is_leaving || is_unused(destination.endpoint))
+            (destination.is_closing || is_unused(destination.endpoint))
                 && canonical(&destination.resolved) == wanted
         })
     }
@@ -100,7 +100,7 @@ impl ReceiveDestinations {
     ) -> Option<TransportId> {
         self.entries
             .iter()
-            .filter(|(_, destination)| destination.endpoint == endpoint && !destination.is_leaving)
+            .filter(|(_, destination)| destination.endpoint == endpoint && !destination.is_closing)
             .find(|(_, destination)| is_wanted(destination))
             .map(|(&id, _)| id)
     }
@@ -110,21 +110,21 @@ impl ReceiveDestinations {
         let Some(destination) = self.entries.get_mut(&id) else {
             return false;
         };
-        if destination.endpoint != endpoint || destination.is_leaving {
+        if destination.endpoint != endpoint || destination.is_closing {
             return false;
         }
-        destination.is_leaving = true;
+        destination.is_closing = true;
         destination.local_address.set(status::CLOSING);
         true
     }
 
     /// Removes a destination released by the receiver. The caller frees its counter.
-    pub(crate) fn released(&mut self, id: TransportId) -> Option<Counter> {
+    pub(crate) fn on_released(&mut self, id: TransportId) -> Option<Counter> {
         Some(self.entries.remove(&id)?.local_address)
     }
 
     /// Removes the destinations of an endpoint released by the receiver. The caller frees their counters.
-    pub(crate) fn released_with(&mut self, endpoint: EndpointId) -> Vec<Counter> {
+    pub(crate) fn on_endpoint_released(&mut self, endpoint: EndpointId) -> Vec<Counter> {
         self.entries
             .extract_if(.., |_, destination| destination.endpoint == endpoint)
             .map(|(_, destination)| destination.local_address)

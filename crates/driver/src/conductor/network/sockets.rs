@@ -8,8 +8,8 @@ use taran_protocol::log::SocketBufferLengths;
 
 use super::super::publication_config::LogSocketBuffers;
 use super::addresses::ResolvedChannel;
-use super::endpoints::WantedBuffers;
-use super::ports::{OpenError, PortRange, refused};
+use super::endpoints::RequestedBuffers;
+use super::ports::{OpenError, PortRange, open_error};
 use crate::context::SocketSettings;
 
 /// Sockets of a send endpoint.
@@ -34,7 +34,7 @@ pub(crate) struct Sockets {
     pub(crate) network: Box<dyn Network>,
     limits: BufferLimits,
     /// Buffer lengths from options, used where channels set none.
-    defaults: WantedBuffers,
+    defaults: RequestedBuffers,
     pub(crate) connect: bool,
     receive_buffers_grow: bool,
     /// Multicast TTL where channels set none; `None`: the system default.
@@ -52,7 +52,7 @@ impl Sockets {
         Self {
             network,
             limits,
-            defaults: WantedBuffers {
+            defaults: RequestedBuffers {
                 send: settings.send_buffer,
                 receive: settings.receive_buffer,
                 arrival_times: false,
@@ -66,8 +66,8 @@ impl Sockets {
     }
 
     /// Returns the buffer lengths to request for a new endpoint.
-    pub(crate) fn wanted(&self, resolved: &ResolvedChannel) -> WantedBuffers {
-        WantedBuffers {
+    pub(crate) fn requested_buffers(&self, resolved: &ResolvedChannel) -> RequestedBuffers {
+        RequestedBuffers {
             send: resolved.channel.send_buffer.or(self.defaults.send),
             receive: resolved.channel.receive_buffer.or(self.defaults.receive),
             arrival_times: resolved.channel.media_receive_timestamp.is_some(),
@@ -75,12 +75,12 @@ impl Sockets {
     }
 
     /// Returns the guaranteed length of a send buffer.
-    pub(crate) fn send_buffer(&self, wanted: WantedBuffers) -> usize {
+    pub(crate) fn send_buffer(&self, wanted: RequestedBuffers) -> usize {
         wanted.send.unwrap_or(self.limits.default.send)
     }
 
     /// Returns the guaranteed length of a receive buffer.
-    pub(crate) fn receive_buffer(&self, wanted: WantedBuffers) -> usize {
+    pub(crate) fn receive_buffer(&self, wanted: RequestedBuffers) -> usize {
         wanted.receive.unwrap_or(self.limits.default.receive)
     }
 
@@ -90,7 +90,7 @@ impl Sockets {
     }
 
     /// Returns the buffer lengths for the metadata of a log; `None` for IPC.
-    pub(crate) fn log_buffers(&self, wanted: Option<WantedBuffers>) -> LogSocketBuffers {
+    pub(crate) fn log_buffers(&self, wanted: Option<RequestedBuffers>) -> LogSocketBuffers {
         let wanted = wanted.unwrap_or_default();
         let lengths = |socket: Option<usize>, default: usize, max: usize| SocketBufferLengths {
             socket: saturated(socket.unwrap_or(0)),
@@ -126,7 +126,7 @@ impl Sockets {
         resolved: &ResolvedChannel,
     ) -> Result<SenderSockets, OpenError> {
         let roles = &resolved.roles;
-        let refused = |error: NetError| refused(&error, resolved.text());
+        let open_error = |error: NetError| open_error(&error, resolved.text());
         let control = self.group_spec(resolved, Some(roles.remote_control.ip()));
         let data = SocketSpec {
             bind: scoped(roles.local, resolved.interface_index),
@@ -135,8 +135,8 @@ impl Sockets {
             ..self.group_spec(resolved, None)
         };
         Ok(SenderSockets {
-            control: Some(self.network.open(&control).map_err(refused)?),
-            data: self.network.open(&data).map_err(refused)?,
+            control: Some(self.network.open(&control).map_err(open_error)?),
+            data: self.network.open(&data).map_err(open_error)?,
         })
     }
 
@@ -167,7 +167,7 @@ impl Sockets {
             None => self
                 .network
                 .open(&spec)
-                .map_err(|error| refused(&error, resolved.text())),
+                .map_err(|error| open_error(&error, resolved.text())),
         }
     }
 
@@ -177,15 +177,15 @@ impl Sockets {
         resolved: &ResolvedChannel,
         in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<Box<dyn Transport>, OpenError> {
-        let wanted = self.wanted(resolved);
-        self.open_source(resolved, wanted, in_use)
+        let wanted = self.requested_buffers(resolved);
+        self.open_receive_destination(resolved, wanted, in_use)
     }
 
     /// Opens the socket of a destination of a subscription, with the buffer lengths of the subscription.
-    pub(crate) fn open_source(
+    pub(crate) fn open_receive_destination(
         &mut self,
         resolved: &ResolvedChannel,
-        wanted: WantedBuffers,
+        wanted: RequestedBuffers,
         in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<Box<dyn Transport>, OpenError> {
         let data = resolved.roles.remote_data;
@@ -224,7 +224,7 @@ impl Sockets {
     }
 
     fn spec(&self, resolved: &ResolvedChannel, bind: SocketAddr) -> SocketSpec {
-        let wanted = self.wanted(resolved);
+        let wanted = self.requested_buffers(resolved);
         SocketSpec {
             send_buffer: wanted.send,
             receive_buffer: wanted.receive,

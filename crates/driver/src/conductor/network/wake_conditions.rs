@@ -10,14 +10,14 @@ use crate::poll_schedule::WakeCondition;
 pub(crate) struct SenderWakeCondition {
     shared: Arc<PublicationShared>,
     position: i64,
-    is_received: bool,
+    is_connected: bool,
 }
 
 impl SenderWakeCondition {
     pub(super) fn new(shared: &Arc<PublicationShared>) -> Self {
         Self {
             position: shared.position(),
-            is_received: shared.is_received(),
+            is_connected: shared.is_connected(),
             shared: Arc::clone(shared),
         }
     }
@@ -30,7 +30,7 @@ impl SenderWakeCondition {
 
 impl WakeCondition for SenderWakeCondition {
     fn is_unchanged(&self) -> bool {
-        self.shared.position() == self.position && self.shared.is_received() == self.is_received
+        self.shared.position() == self.position && self.shared.is_connected() == self.is_connected
     }
 
     fn prefetch(&self) {

@@ -108,7 +108,7 @@ impl Subscriber {
     }
 
     /// Returns true if the position is tracked for the limit of the stream.
-    pub(super) fn counts(&self) -> bool {
+    pub(super) fn is_tracked(&self) -> bool {
         !matches!(
             self.tether,
             TetherMode::Untethered {

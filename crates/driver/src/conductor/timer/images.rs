@@ -13,18 +13,18 @@ impl ConductorState {
         let Self {
             networking,
             subscriptions,
-            replies,
+            responses,
             counters,
             now,
             events,
             ..
         } = self;
-        let mut told = Notifier {
-            replies,
+        let mut notifier = Notifier {
+            responses,
             subscriptions,
             counters,
         };
-        let mut left = Vec::new();
+        let mut released_endpoints = Vec::new();
         for image in networking.images.iter_mut() {
             let (id, endpoint) = (image.id, image.endpoint);
             for event in image.tick(now.nanos) {
@@ -41,8 +41,8 @@ impl ConductorState {
                                 ],
                             );
                         }
-                        left.push(endpoint);
-                        told.unavailable(id.0, image.subscribers.with_image());
+                        released_endpoints.push(endpoint);
+                        notifier.notify_unavailable(id.0, image.subscribers.with_image());
                         networking.receiver.send(ReceiverCommand::RemoveImage {
                             endpoint,
                             image: id,
@@ -56,10 +56,10 @@ impl ConductorState {
                             });
                         }
                     }
-                    ImageEvent::Untethered(step) => {
-                        step.log(events, image.stream_id, image.session_id);
-                        told.tethered(image, step, now.nanos, |follow| {
-                            networking.receiver.send(match follow {
+                    ImageEvent::Untethered(untethered_event) => {
+                        untethered_event.log(events, image.stream_id, image.session_id);
+                        notifier.on_untethered_event(image, untethered_event, now.nanos, |track| {
+                            networking.receiver.send(match track {
                                 TrackPosition::Start(position) => ReceiverCommand::AddSubscriber {
                                     endpoint,
                                     image: id,
@@ -78,8 +78,8 @@ impl ConductorState {
                 }
             }
         }
-        for endpoint in left {
-            networking.leave_receive_endpoint(endpoint);
+        for endpoint in released_endpoints {
+            networking.release_receive_endpoint(endpoint);
         }
         for image in self.networking.images.take_done() {
             self.events.log(

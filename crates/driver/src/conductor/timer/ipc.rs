@@ -3,7 +3,7 @@
 use taran_protocol::counter::SystemCounter;
 
 use super::super::clients::PublicationRef;
-use super::super::events::{publication_ends, publication_revoked};
+use super::super::events::{log_publication_removed, log_publication_revoked};
 use super::super::ipc::Event;
 use super::super::state::ConductorState;
 use super::PUBLICATIONS_PER_CYCLE;
@@ -12,7 +12,7 @@ use super::untethered::Notifier;
 impl ConductorState {
     /// Ticks the next publications of the sweep.
     pub(super) fn tick_ipc(&mut self) {
-        let Some(from) = self.ticking.ipc else {
+        let Some(from) = self.timer_sweep.ipc else {
             return;
         };
         let mut done = Vec::new();
@@ -20,46 +20,53 @@ impl ConductorState {
         let Self {
             ipc,
             subscriptions,
-            replies,
+            responses,
             counters,
             system,
             now,
             events,
-            ticking,
+            timer_sweep,
             ..
         } = self;
-        let mut told = Notifier {
-            replies,
+        let mut notifier = Notifier {
+            responses,
             subscriptions,
             counters,
         };
-        let (publications, next) = ipc.portion(from, PUBLICATIONS_PER_CYCLE);
-        ticking.ipc = next;
+        let (publications, next) = ipc.range_mut(from, PUBLICATIONS_PER_CYCLE);
+        timer_sweep.ipc = next;
         for publication in publications {
             let id = publication.registration_id;
-            let terms = &publication.terms;
-            let (stream_id, session_id) = (terms.stream_id, terms.session_id);
+            let config = &publication.config;
+            let (stream_id, session_id) = (config.stream_id, config.session_id);
             for event in publication.tick(now.nanos) {
                 match event {
                     Event::Ended { revoked } => {
                         if revoked {
                             system.get(SystemCounter::PublicationsRevoked).increment();
-                            publication_revoked(events, &publication.terms, &publication.log);
+                            log_publication_revoked(events, &publication.config, &publication.log);
                         }
-                        told.unavailable(id, publication.subscribers.with_image());
+                        notifier.notify_unavailable(id, publication.subscribers.with_image());
                     }
                     Event::Unblocked => {
                         system.get(SystemCounter::UnblockedPublications).increment();
                     }
                     Event::CoolDownOver => {
-                        told.counters.free_all(&publication.release_set_aside());
+                        notifier
+                            .counters
+                            .free_all(&publication.take_detached_positions());
                         joinable.push(id);
                     }
                     Event::Done => done.push(id),
-                    Event::Untethered(step) => {
-                        step.log(events, stream_id, session_id);
+                    Event::Untethered(untethered_event) => {
+                        untethered_event.log(events, stream_id, session_id);
                         // No agent tracks these positions.
-                        told.tethered(publication, step, now.nanos, |_| {});
+                        notifier.on_untethered_event(
+                            publication,
+                            untethered_event,
+                            now.nanos,
+                            |_| {},
+                        );
                     }
                 }
             }
@@ -74,7 +81,7 @@ impl ConductorState {
 
     fn free_ipc(&mut self, id: i64) {
         if let Some(publication) = self.ipc.remove(id) {
-            publication_ends(&self.events, &publication.terms);
+            log_publication_removed(&self.events, &publication.config);
             let (log, counters) = publication.into_parts();
             self.counters.free_all(&counters);
             self.logs.retire(log);

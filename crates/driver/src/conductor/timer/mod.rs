@@ -30,7 +30,7 @@ impl TimerSweep {
         self.network.get_or_insert(0);
     }
 
-    fn is_going_on(&self) -> bool {
+    fn is_active(&self) -> bool {
         self.ipc.is_some() || self.network.is_some()
     }
 }
@@ -39,43 +39,40 @@ impl ConductorState {
     /// Handles the timer. Returns the ids of removed clients.
     pub(crate) fn on_timer(&mut self) -> Vec<i64> {
         let timeout_ns = self.settings.timers.client_liveness_ns;
-        let departures = self.clients.departures(self.now.nanos, timeout_ns);
-        for &departure in &departures {
-            self.depart(departure);
+        let expired = self.clients.expired(self.now.nanos, timeout_ns);
+        for &exit in &expired {
+            self.remove_client(exit);
         }
-        self.logs.retry_stuck();
-        self.ticking.begin();
-        self.go_on_ticking();
+        self.logs.retry_deletions();
+        self.timer_sweep.begin();
+        self.resume_sweep();
         self.tick_images();
-        departures
-            .into_iter()
-            .map(|departure| departure.client_id)
-            .collect()
+        expired.into_iter().map(|exit| exit.client_id).collect()
     }
 
     /// Removes a client and releases all its resources.
-    fn depart(&mut self, departure: ClientExit) {
-        let client_id = departure.client_id;
+    fn remove_client(&mut self, exit: ClientExit) {
+        let client_id = exit.client_id;
         let Some(client) = self.clients.remove(client_id) else {
             return;
         };
-        if departure.timed_out {
+        if exit.timed_out {
             self.count(SystemCounter::ClientTimeouts);
-            self.replies.send(&Response::ClientTimeout { client_id });
+            self.responses.send(&Response::ClientTimeout { client_id });
         }
         let heartbeat_id = client.heartbeat().id();
-        self.replies.send(&Response::UnavailableCounter {
+        self.responses.send(&Response::UnavailableCounter {
             registration_id: client_id,
             counter_id: heartbeat_id,
         });
         for publication in client.into_publications() {
             self.release_publication(publication);
         }
-        for (registration_id, counter_id) in self.counters.take_all_of_client(client_id) {
-            self.end_counter(registration_id, counter_id);
+        for (registration_id, counter_id) in self.counters.take_client_counters(client_id) {
+            self.release_client_counter(registration_id, counter_id);
         }
         for subscription_id in self.subscriptions.of_client(client_id) {
-            self.end_subscription(subscription_id);
+            self.close_subscription(subscription_id);
         }
         self.counters.free(heartbeat_id);
     }
@@ -93,21 +90,21 @@ impl ConductorState {
     }
 
     /// Continues the timer sweep over publications. Called in every duty cycle.
-    pub(crate) fn go_on_ticking(&mut self) -> usize {
-        let is_ticking = self.ticking.is_going_on();
-        if is_ticking {
+    pub(crate) fn resume_sweep(&mut self) -> usize {
+        let is_sweeping = self.timer_sweep.is_active();
+        if is_sweeping {
             self.tick_ipc();
             self.tick_network_publications();
         }
-        usize::from(is_ticking)
+        usize::from(is_sweeping)
     }
 
     /// Updates publisher limits and free positions, and cleans terms. Called in every duty cycle.
-    pub(crate) fn update_limits(&mut self, pace: AgentLoad) -> usize {
+    pub(crate) fn update_limits(&mut self, load: AgentLoad) -> usize {
         let now_ns = self.now.nanos;
-        self.settle_responses();
-        self.ipc.update_limits(now_ns, pace)
-            + self.networking.publications.update_limits(now_ns, pace)
-            + self.networking.images.update(now_ns, pace)
+        self.stop_completed_response_setups();
+        self.ipc.update_limits(now_ns, load)
+            + self.networking.publications.update_limits(now_ns, load)
+            + self.networking.images.update(now_ns, load)
     }
 }

@@ -2,7 +2,7 @@
 
 use taran_protocol::counter::SystemCounter;
 
-use super::super::events::publication_revoked;
+use super::super::events::log_publication_revoked;
 use super::super::network::PublicationEvent;
 use super::super::state::ConductorState;
 use super::PUBLICATIONS_PER_CYCLE;
@@ -12,48 +12,48 @@ use crate::boundary::SenderCommand;
 impl ConductorState {
     /// Ticks the next publications of the sweep.
     pub(super) fn tick_network_publications(&mut self) {
-        let Some(from) = self.ticking.network else {
+        let Some(from) = self.timer_sweep.network else {
             return;
         };
         let Self {
             networking,
             subscriptions,
-            replies,
+            responses,
             counters,
             system,
             now,
             events,
-            ticking,
+            timer_sweep,
             ..
         } = self;
-        let mut told = Notifier {
-            replies,
+        let mut notifier = Notifier {
+            responses,
             subscriptions,
             counters,
         };
         let (publications, next) = networking
             .publications
-            .portion(from, PUBLICATIONS_PER_CYCLE);
-        ticking.network = next;
+            .range_mut(from, PUBLICATIONS_PER_CYCLE);
+        timer_sweep.network = next;
         for found in publications {
             let (endpoint, publication) = (found.endpoint, found.id);
-            let (stream_id, session_id) = (found.terms.stream_id, found.terms.session_id);
+            let (stream_id, session_id) = (found.config.stream_id, found.config.session_id);
             for event in found.tick(now.nanos) {
                 match event {
                     PublicationEvent::Ended { revoked } => {
                         if revoked {
                             system.get(SystemCounter::PublicationsRevoked).increment();
-                            publication_revoked(events, &found.terms, &found.log);
+                            log_publication_revoked(events, &found.config, &found.log);
                         }
-                        told.unavailable(publication.0, found.spies.with_image());
+                        notifier.notify_unavailable(publication.0, found.spies.with_image());
                     }
                     PublicationEvent::Unblocked => {
                         system.get(SystemCounter::UnblockedPublications).increment();
                     }
-                    PublicationEvent::Untethered(step) => {
-                        step.log(events, stream_id, session_id);
-                        told.tethered(found, step, now.nanos, |follow| {
-                            networking.sender.send(match follow {
+                    PublicationEvent::Untethered(untethered_event) => {
+                        untethered_event.log(events, stream_id, session_id);
+                        notifier.on_untethered_event(found, untethered_event, now.nanos, |track| {
+                            networking.sender.send(match track {
                                 TrackPosition::Start(position) => SenderCommand::AddSpy {
                                     endpoint,
                                     publication,

@@ -13,14 +13,14 @@ use super::super::subscriptions::Subscriptions;
 /// A log with untethered subscribers.
 pub(super) trait SubscribedLog {
     /// Returns the descriptor of the log.
-    fn readable(&self) -> LogDescriptor<'_>;
+    fn log_descriptor(&self) -> LogDescriptor<'_>;
 
     /// Rejoins a rested subscriber.
     fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64);
 }
 
 impl SubscribedLog for Image {
-    fn readable(&self) -> LogDescriptor<'_> {
+    fn log_descriptor(&self) -> LogDescriptor<'_> {
         LogDescriptor::image(self)
     }
 
@@ -30,7 +30,7 @@ impl SubscribedLog for Image {
 }
 
 impl SubscribedLog for IpcPublication {
-    fn readable(&self) -> LogDescriptor<'_> {
+    fn log_descriptor(&self) -> LogDescriptor<'_> {
         LogDescriptor::ipc(self)
     }
 
@@ -40,8 +40,8 @@ impl SubscribedLog for IpcPublication {
 }
 
 impl SubscribedLog for NetworkPublication {
-    fn readable(&self) -> LogDescriptor<'_> {
-        LogDescriptor::spied(self)
+    fn log_descriptor(&self) -> LogDescriptor<'_> {
+        LogDescriptor::spy(self)
     }
 
     fn rejoin(&mut self, subscription_id: i64, position: &Counter, now_ns: i64) {
@@ -59,31 +59,31 @@ pub(super) enum TrackPosition {
 
 /// Handles untethered events and notifies clients.
 pub(super) struct Notifier<'a> {
-    pub(super) replies: &'a mut ResponseSender,
+    pub(super) responses: &'a mut ResponseSender,
     pub(super) subscriptions: &'a Subscriptions,
     pub(super) counters: &'a mut Counters,
 }
 
 impl Notifier<'_> {
     /// Handles a state change of a subscriber. `track` passes position changes to the agent.
-    pub(super) fn tethered<T: SubscribedLog>(
+    pub(super) fn on_untethered_event<T: SubscribedLog>(
         &mut self,
         log: &mut T,
-        step: UntetheredEvent,
+        event: UntetheredEvent,
         now_ns: i64,
-        mut follow: impl FnMut(TrackPosition),
+        mut track: impl FnMut(TrackPosition),
     ) {
-        match step {
+        match event {
             UntetheredEvent::Unavailable { subscription_id } => {
                 if let Some(subscription) = self.subscriptions.find(subscription_id) {
-                    self.replies
-                        .image_unavailable(log.readable().image_id(), subscription);
+                    self.responses
+                        .send_unavailable_image(log.log_descriptor().image_id(), subscription);
                 }
             }
-            UntetheredEvent::Resting { counter_id, .. } => follow(TrackPosition::Stop(counter_id)),
+            UntetheredEvent::Resting { counter_id, .. } => track(TrackPosition::Stop(counter_id)),
             UntetheredEvent::Dropped { position, .. } => {
-                follow(TrackPosition::Stop(position.id()));
-                self.counters.free_followed(position.id());
+                track(TrackPosition::Stop(position.id()));
+                self.counters.free_tracked(position.id());
             }
             UntetheredEvent::Rested {
                 subscription_id,
@@ -91,19 +91,27 @@ impl Notifier<'_> {
             } => {
                 log.rejoin(subscription_id, &position, now_ns);
                 if let Some(subscription) = self.subscriptions.find(subscription_id) {
-                    self.replies
-                        .image_available(&log.readable(), subscription, position.id());
+                    self.responses.send_available_image(
+                        &log.log_descriptor(),
+                        subscription,
+                        position.id(),
+                    );
                 }
-                follow(TrackPosition::Start(position));
+                track(TrackPosition::Start(position));
             }
         }
     }
 
     /// Reports the image as unavailable to its subscribers.
-    pub(super) fn unavailable(&mut self, image_id: i64, readers: impl Iterator<Item = i64>) {
-        for subscription_id in readers {
+    pub(super) fn notify_unavailable(
+        &mut self,
+        image_id: i64,
+        subscriptions: impl Iterator<Item = i64>,
+    ) {
+        for subscription_id in subscriptions {
             if let Some(subscription) = self.subscriptions.find(subscription_id) {
-                self.replies.image_unavailable(image_id, subscription);
+                self.responses
+                    .send_unavailable_image(image_id, subscription);
             }
         }
     }

@@ -29,10 +29,10 @@ impl IpcPublication {
 
     fn tick_active(&mut self, now_ns: i64) -> Vec<Event> {
         let mut events = self.tick_untethered(now_ns);
-        self.log.set_connected(self.subscribers.any_counts());
+        self.log.set_connected(self.subscribers.any_tracked());
         let (producer, _) = self.sample_publisher();
         let unblock_ns = self.timeouts.unblock_ns;
-        if !self.terms.exclusive
+        if !self.config.exclusive
             && self
                 .log
                 .check_blocked(self.consumer_position, producer, now_ns, unblock_ns)
@@ -52,7 +52,7 @@ impl IpcPublication {
     fn tick_draining(&mut self, now_ns: i64) -> Vec<Event> {
         self.counters.position.set(self.log.producer_position());
         if let Some((_, max)) = self.subscribers.range() {
-            self.consumed(max);
+            self.on_consumed(max);
         }
         if self.is_drained() {
             self.state = State::Linger;

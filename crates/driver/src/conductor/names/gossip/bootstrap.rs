@@ -18,7 +18,7 @@ pub(super) struct BootstrapNeighbor {
     resolved: Option<SocketAddr>,
     counter: Counter,
     /// True while a lookup of its name is in progress.
-    asked: bool,
+    lookup_pending: bool,
 }
 
 impl BootstrapNeighbor {
@@ -28,7 +28,7 @@ impl BootstrapNeighbor {
             resolved: None,
             counter: counters.bootstrap_neighbor(index, text)?,
             text: text.to_owned(),
-            asked: false,
+            lookup_pending: false,
         })
     }
 
@@ -48,11 +48,11 @@ impl BootstrapNeighbor {
 
     /// Returns the host to look up, or the error in the text, unless the driver is a neighbor or a lookup is in
     /// progress.
-    pub(super) fn ask(&mut self, neighbors: &Neighbors) -> Option<Result<&Host, &str>> {
-        let is_there = self
+    pub(super) fn next_lookup(&mut self, neighbors: &Neighbors) -> Option<Result<&Host, &str>> {
+        let is_neighbor = self
             .resolved
             .is_some_and(|address| neighbors.contains(address));
-        if is_there || std::mem::replace(&mut self.asked, true) {
+        if is_neighbor || std::mem::replace(&mut self.lookup_pending, true) {
             return None;
         }
         let address = self.address.as_ref();
@@ -61,23 +61,23 @@ impl BootstrapNeighbor {
 
     /// Handles the end of a lookup. After a failure the address is kept: the name service may return before the driver
     /// moves.
-    pub(super) fn answered(&mut self, ip: Option<IpAddr>, counters: &mut Counters) {
-        self.asked = false;
+    pub(super) fn on_resolved(&mut self, ip: Option<IpAddr>, counters: &mut Counters) {
+        self.lookup_pending = false;
         let port = self.address.as_ref().map_or(0, |address| address.port);
         let resolved = ip.map(|ip| SocketAddr::new(ip, port));
         if resolved.is_some() && resolved != self.resolved {
             self.resolved = resolved;
-            counters.bootstrap_resolved(self.counter.id(), &self.text, resolved);
+            counters.set_bootstrap_address(self.counter.id(), &self.text, resolved);
         }
     }
 
     /// Sets the counter to 1 if the driver is a neighbor, else to 0.
-    pub(super) fn show(&self, neighbors: &Neighbors) {
-        let is_there = self
+    pub(super) fn update_counter(&self, neighbors: &Neighbors) {
+        let is_neighbor = self
             .resolved
             .is_some_and(|address| neighbors.contains(address));
-        if self.counter.get_plain() != i64::from(is_there) {
-            self.counter.set(i64::from(is_there));
+        if self.counter.get_plain() != i64::from(is_neighbor) {
+            self.counter.set(i64::from(is_neighbor));
         }
     }
 }

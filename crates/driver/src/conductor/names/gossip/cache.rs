@@ -24,15 +24,15 @@ pub(super) struct Key {
 struct Entry {
     address: SocketAddr,
     /// Time at which the driver was last alive, as reported by itself or by third parties.
-    heard_ns: i64,
-    is_hearsay: bool,
+    last_seen_ns: i64,
+    is_indirect: bool,
 }
 
 /// Names of drivers and their addresses.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     entries: BTreeMap<Key, Entry>,
-    hearsay: usize,
+    indirect: usize,
 }
 
 impl Cache {
@@ -42,40 +42,46 @@ impl Cache {
 
     /// Adds or updates an entry reported by the driver itself (`is_self`) or by a third party. The younger of two
     /// reports wins, so that an old report in circulation does not revert an address.
-    pub(super) fn learn(&mut self, name: &[u8], address: SocketAddr, heard_ns: i64, is_self: bool) {
+    pub(super) fn update(
+        &mut self,
+        name: &[u8],
+        address: SocketAddr,
+        last_seen_ns: i64,
+        is_self: bool,
+    ) {
         let key = Key {
             is_ipv6: address.is_ipv6(),
             name: name.into(),
         };
         if let Some(known) = self.entries.get_mut(&key) {
-            if known.heard_ns <= heard_ns {
+            if known.last_seen_ns <= last_seen_ns {
                 known.address = address;
-                known.heard_ns = heard_ns;
+                known.last_seen_ns = last_seen_ns;
             }
-            if is_self && std::mem::take(&mut known.is_hearsay) {
-                self.hearsay -= 1;
+            if is_self && std::mem::take(&mut known.is_indirect) {
+                self.indirect -= 1;
             }
             return;
         }
-        let has_room = is_self || self.hearsay < INDIRECT_MAX;
+        let has_room = is_self || self.indirect < INDIRECT_MAX;
         if has_room && self.entries.len() < ENTRIES_MAX {
-            self.hearsay += usize::from(!is_self);
+            self.indirect += usize::from(!is_self);
             let entry = Entry {
                 address,
-                heard_ns,
-                is_hearsay: !is_self,
+                last_seen_ns,
+                is_indirect: !is_self,
             };
             self.entries.insert(key, entry);
         }
     }
 
     /// Removes entries not seen since `deadline_ns`; returns true if there were any.
-    pub(super) fn forget_before(&mut self, deadline_ns: i64) -> bool {
+    pub(super) fn remove_older_than(&mut self, deadline_ns: i64) -> bool {
         let before = self.entries.len();
-        let hearsay = &mut self.hearsay;
+        let indirect = &mut self.indirect;
         self.entries.retain(|_, entry| {
-            let is_kept = entry.heard_ns >= deadline_ns;
-            *hearsay -= usize::from(!is_kept && entry.is_hearsay);
+            let is_kept = entry.last_seen_ns >= deadline_ns;
+            *indirect -= usize::from(!is_kept && entry.is_indirect);
             is_kept
         });
         self.entries.len() != before
@@ -92,13 +98,13 @@ impl Cache {
     }
 
     /// Returns the entries after `last`, with their ages at `now_ns`.
-    pub(super) fn tell(
+    pub(super) fn entries_after(
         &self,
         last: Option<&Key>,
         now_ns: i64,
     ) -> impl Iterator<Item = ResolutionEntry<'_>> {
-        self.behind(last).map(move |(key, entry)| {
-            let age_ms = (now_ns - entry.heard_ns) / 1_000_000;
+        self.after(last).map(move |(key, entry)| {
+            let age_ms = (now_ns - entry.last_seen_ns) / 1_000_000;
             ResolutionEntry {
                 is_self: false,
                 address: entry.address,
@@ -110,10 +116,10 @@ impl Cache {
 
     /// Returns the key of the entry at `index` after `last`.
     pub(super) fn key(&self, last: Option<&Key>, index: usize) -> Option<Key> {
-        self.behind(last).nth(index).map(|(key, _)| key.clone())
+        self.after(last).nth(index).map(|(key, _)| key.clone())
     }
 
-    fn behind(&self, last: Option<&Key>) -> impl Iterator<Item = (&Key, &Entry)> {
+    fn after(&self, last: Option<&Key>) -> impl Iterator<Item = (&Key, &Entry)> {
         let start = last.map_or(Bound::Unbounded, Bound::Excluded);
         self.entries.range::<Key, _>((start, Bound::Unbounded))
     }
@@ -128,55 +134,55 @@ mod tests {
     }
 
     #[test]
-    fn the_youngest_report_counts_per_name_and_family() {
+    fn update_younger_report_wins_per_name_and_family() {
         let mut cache = Cache::default();
-        cache.learn(b"a", address("10.0.0.1:1"), 50, false);
-        cache.learn(b"a", address("10.0.0.2:1"), 40, false);
-        cache.learn(b"a", address("[::1]:1"), 10, false);
-        cache.learn(b"b", address("10.0.0.3:1"), 10, false);
+        cache.update(b"a", address("10.0.0.1:1"), 50, false);
+        cache.update(b"a", address("10.0.0.2:1"), 40, false);
+        cache.update(b"a", address("[::1]:1"), 10, false);
+        cache.update(b"b", address("10.0.0.3:1"), 10, false);
         assert_eq!(cache.len(), 3);
         assert_eq!(
             cache.find("a"),
             [address("10.0.0.1:1").ip(), address("[::1]:1").ip()]
         );
-        cache.learn(b"a", address("10.0.0.2:1"), 60, false);
+        cache.update(b"a", address("10.0.0.2:1"), 60, false);
         assert_eq!(cache.find("a")[0], address("10.0.0.2:1").ip());
-        assert!(cache.forget_before(11));
-        assert!(!cache.forget_before(11));
+        assert!(cache.remove_older_than(11));
+        assert!(!cache.remove_older_than(11));
         assert_eq!(cache.find("a").len(), 1);
         assert!(cache.find("b").is_empty());
     }
 
     #[test]
-    fn there_is_a_limit_to_what_others_can_tell() {
+    fn update_limits_total_and_indirect_entries() {
         let mut cache = Cache::default();
-        let mut tell = |numbers: std::ops::Range<usize>, is_self| {
+        let mut update_all = |numbers: std::ops::Range<usize>, is_self| {
             for number in numbers {
                 let name = number.to_string();
-                cache.learn(name.as_bytes(), address("10.0.0.1:1"), 0, is_self);
+                cache.update(name.as_bytes(), address("10.0.0.1:1"), 0, is_self);
             }
             cache.len()
         };
-        assert_eq!(tell(0..INDIRECT_MAX + 10, false), INDIRECT_MAX);
-        assert_eq!(tell(0..10, true), INDIRECT_MAX, "they are known");
-        assert_eq!(tell(9_000..9_020, false), INDIRECT_MAX + 10);
-        assert_eq!(tell(10_000..20_000, true), ENTRIES_MAX);
-        assert!(cache.forget_before(1));
-        let again = INDIRECT_MAX as i64;
-        for number in 0..again {
-            cache.learn(&number.to_le_bytes(), address("10.0.0.1:1"), 1, false);
+        assert_eq!(update_all(0..INDIRECT_MAX + 10, false), INDIRECT_MAX);
+        assert_eq!(update_all(0..10, true), INDIRECT_MAX, "they are known");
+        assert_eq!(update_all(9_000..9_020, false), INDIRECT_MAX + 10);
+        assert_eq!(update_all(10_000..20_000, true), ENTRIES_MAX);
+        assert!(cache.remove_older_than(1));
+        let count = INDIRECT_MAX as i64;
+        for number in 0..count {
+            cache.update(&number.to_le_bytes(), address("10.0.0.1:1"), 1, false);
         }
         assert_eq!(cache.len(), INDIRECT_MAX);
     }
 
     #[test]
-    fn ages_are_told_in_milliseconds() {
+    fn entries_after_reports_age_in_milliseconds() {
         let mut cache = Cache::default();
-        cache.learn(b"a", address("10.0.0.1:1"), 1_000_000, false);
-        let told: Vec<i32> = cache
-            .tell(None, 4_900_000)
+        cache.update(b"a", address("10.0.0.1:1"), 1_000_000, false);
+        let ages: Vec<i32> = cache
+            .entries_after(None, 4_900_000)
             .map(|entry| entry.age_ms)
             .collect();
-        assert_eq!(told, [3]);
+        assert_eq!(ages, [3]);
     }
 }

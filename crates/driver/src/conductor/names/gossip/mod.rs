@@ -51,7 +51,7 @@ pub(crate) struct GossipCounters {
 struct GossipTimers {
     work_ns: i64,
     announce_ns: i64,
-    tell_ns: i64,
+    gossip_ns: i64,
     bootstrap_ns: i64,
 }
 
@@ -64,7 +64,7 @@ struct SelfAnnounceRound {
 /// Round of cache entries: the last name of the previous frame, and the neighbor that got the current frame last.
 #[derive(Debug, Default)]
 struct CacheGossipRound {
-    told: Option<Key>,
+    sent_up_to: Option<Key>,
     peer: Option<SocketAddr>,
 }
 
@@ -77,10 +77,10 @@ pub(crate) struct Gossip {
     neighbors: Neighbors,
     bootstrap: Vec<BootstrapNeighbor>,
     /// Next bootstrap neighbor to check for a lookup.
-    unasked: usize,
-    due: GossipTimers,
-    announcing: Option<SelfAnnounceRound>,
-    telling: Option<CacheGossipRound>,
+    next_bootstrap: usize,
+    timers: GossipTimers,
+    announce_round: Option<SelfAnnounceRound>,
+    gossip_round: Option<CacheGossipRound>,
     neighbor_count: Counter,
     cache_size: Counter,
     invalid_packets: Counter,
@@ -106,15 +106,15 @@ impl Gossip {
             bootstrap.map(|(index, text)| BootstrapNeighbor::new(index, text, counters));
         Ok(Self {
             bootstrap: bootstrap.collect::<Result<_, _>>()?,
-            unasked: 0,
-            due: GossipTimers {
+            next_bootstrap: 0,
+            timers: GossipTimers {
                 work_ns: now.nanos,
                 announce_ns: now.nanos,
-                tell_ns: now.nanos + settings.neighbor_interval_ns,
+                gossip_ns: now.nanos + settings.neighbor_interval_ns,
                 bootstrap_ns: now.nanos + settings.bootstrap_interval_ns,
             },
-            announcing: None,
-            telling: None,
+            announce_round: None,
+            gossip_round: None,
             settings,
             socket,
             cache: Cache::default(),
@@ -128,48 +128,48 @@ impl Gossip {
 
     /// Returns the addresses of the driver with this name, from the cache or this driver's own.
     pub(crate) fn find(&self, host: &str) -> Option<Vec<IpAddr>> {
-        let heard = self.cache.find(host);
-        if !heard.is_empty() {
-            return Some(heard);
+        let cached = self.cache.find(host);
+        if !cached.is_empty() {
+            return Some(cached);
         }
         (host == self.settings.name).then(|| vec![self.socket.local_address().ip()])
     }
 
     /// Receives, expires and sends entries when due. Returns the amount of work done.
     pub(crate) fn do_work(&mut self, now: Now) -> usize {
-        if now.nanos < self.due.work_ns {
+        if now.nanos < self.timers.work_ns {
             return 0;
         }
-        self.due.work_ns = now.nanos + WORK_INTERVAL_NS;
-        let mut work = self.hear(now);
+        self.timers.work_ns = now.nanos + WORK_INTERVAL_NS;
+        let mut work = self.receive(now);
         let deadline_ns = now.nanos - self.settings.neighbor_timeout_ns;
-        work += usize::from(self.cache.forget_before(deadline_ns));
-        work += usize::from(self.neighbors.forget_before(deadline_ns));
-        if now.nanos >= self.due.announce_ns {
-            self.due.announce_ns = now.nanos + self.settings.self_interval_ns;
-            self.announce_to_starts(now);
-            self.announcing.get_or_insert_default();
+        work += usize::from(self.cache.remove_older_than(deadline_ns));
+        work += usize::from(self.neighbors.remove_older_than(deadline_ns));
+        if now.nanos >= self.timers.announce_ns {
+            self.timers.announce_ns = now.nanos + self.settings.self_interval_ns;
+            self.announce_to_bootstrap(now);
+            self.announce_round.get_or_insert_default();
         }
         self.announce(now);
-        if now.nanos >= self.due.tell_ns {
-            self.due.tell_ns = now.nanos + self.settings.neighbor_interval_ns;
-            self.telling.get_or_insert_default();
+        if now.nanos >= self.timers.gossip_ns {
+            self.timers.gossip_ns = now.nanos + self.settings.neighbor_interval_ns;
+            self.gossip_round.get_or_insert_default();
         }
-        self.tell(now);
-        if now.nanos >= self.due.bootstrap_ns {
-            self.due.bootstrap_ns = now.nanos + self.settings.bootstrap_interval_ns;
-            self.unasked = 0;
+        self.send_cache(now);
+        if now.nanos >= self.timers.bootstrap_ns {
+            self.timers.bootstrap_ns = now.nanos + self.settings.bootstrap_interval_ns;
+            self.next_bootstrap = 0;
         }
-        self.show();
+        self.update_counters();
         work
     }
 
     /// Returns the next bootstrap neighbor to look up: its index, and the host or the error in its text.
     pub(crate) fn next_lookup(&mut self) -> Option<(usize, Result<Host, String>)> {
-        while let Some(bootstrap) = self.bootstrap.get_mut(self.unasked) {
-            let index = self.unasked;
-            self.unasked += 1;
-            if let Some(host) = bootstrap.ask(&self.neighbors) {
+        while let Some(bootstrap) = self.bootstrap.get_mut(self.next_bootstrap) {
+            let index = self.next_bootstrap;
+            self.next_bootstrap += 1;
+            if let Some(host) = bootstrap.next_lookup(&self.neighbors) {
                 return Some((index, host.cloned().map_err(str::to_owned)));
             }
         }
@@ -177,7 +177,7 @@ impl Gossip {
     }
 
     /// Handles the result of a lookup. A new address is announced to with the next poll.
-    pub(crate) fn looked_up(
+    pub(crate) fn on_lookup_result(
         &mut self,
         index: usize,
         found: &Resolution,
@@ -201,14 +201,14 @@ impl Gossip {
             let of_family = found.iter().copied().find(|ip| ip.is_ipv4() == is_ipv4);
             of_family.or_else(|| preferred(found))
         });
-        bootstrap.answered(ip, counters);
+        bootstrap.on_resolved(ip, counters);
         if bootstrap.resolved() != before {
-            self.due.announce_ns = i64::MIN;
+            self.timers.announce_ns = i64::MIN;
         }
     }
 
     /// Receives datagrams. A datagram with an invalid part is dropped as a whole. Returns the number of datagrams.
-    fn hear(&mut self, now: Now) -> usize {
+    fn receive(&mut self, now: Now) -> usize {
         let Self {
             settings,
             socket,
@@ -229,19 +229,19 @@ impl Gossip {
                 }
             };
             // A driver announces itself once per datagram.
-            let mut has_spoken = false;
+            let mut has_announced = false;
             for entry in entries.flatten() {
                 let is_own =
                     entry.address.port() == local_port && *entry.name == *settings.name.as_bytes();
-                let heard_ns = now.nanos - i64::from(entry.age_ms.max(0)) * 1_000_000;
-                let is_over = heard_ns < now.nanos - settings.neighbor_timeout_ns;
+                let last_seen_ns = now.nanos - i64::from(entry.age_ms.max(0)) * 1_000_000;
+                let is_over = last_seen_ns < now.nanos - settings.neighbor_timeout_ns;
                 let Some(address) = address_of(&entry, datagram.source) else {
                     continue;
                 };
                 if !is_own && !is_over {
-                    let is_self = entry.is_self && !std::mem::replace(&mut has_spoken, true);
-                    cache.learn(entry.name, address, heard_ns, is_self);
-                    neighbors.learn(address, heard_ns, is_self);
+                    let is_self = entry.is_self && !std::mem::replace(&mut has_announced, true);
+                    cache.update(entry.name, address, last_seen_ns, is_self);
+                    neighbors.update(address, last_seen_ns, is_self);
                 }
             }
         }
@@ -249,57 +249,62 @@ impl Gossip {
     }
 
     /// Announces this driver to the bootstrap neighbors.
-    fn announce_to_starts(&mut self, now: Now) {
-        let starts = self
+    fn announce_to_bootstrap(&mut self, now: Now) {
+        let bootstrap_addresses = self
             .bootstrap
             .iter()
             .filter_map(BootstrapNeighbor::resolved);
         let entry = own_entry(&self.settings, self.socket.local_address());
-        self.socket.send(now, std::iter::once(entry), starts);
+        self.socket
+            .send(now, std::iter::once(entry), bootstrap_addresses);
     }
 
     /// Announces this driver to the next neighbors of the round.
     fn announce(&mut self, now: Now) {
-        let Some(round) = &mut self.announcing else {
+        let Some(round) = &mut self.announce_round else {
             return;
         };
-        let peers = self.neighbors.behind(round.peer, DATAGRAMS_MAX);
+        let peers = self.neighbors.after(round.peer, DATAGRAMS_MAX);
         let bootstrap = &self.bootstrap;
-        let is_start = |peer| bootstrap.iter().any(|start| start.resolved() == Some(peer));
-        let others = peers.iter().copied().filter(|peer| !is_start(*peer));
+        let is_bootstrap = |peer| {
+            bootstrap
+                .iter()
+                .any(|bootstrap| bootstrap.resolved() == Some(peer))
+        };
+        let others = peers.iter().copied().filter(|peer| !is_bootstrap(*peer));
         let entry = own_entry(&self.settings, self.socket.local_address());
         self.socket.send(now, std::iter::once(entry), others);
         match peers.last() {
             Some(last) if peers.len() == DATAGRAMS_MAX => round.peer = Some(*last),
-            _ => self.announcing = None,
+            _ => self.announce_round = None,
         }
     }
 
     /// Continues the round of cache entries: as many frames as needed, each to all neighbors before the next.
-    fn tell(&mut self, now: Now) {
+    fn send_cache(&mut self, now: Now) {
         let mut room = DATAGRAMS_MAX;
-        while let Some(round) = self.telling.as_mut().filter(|_| room > 0) {
-            let told = round.told.as_ref();
-            if self.neighbors.len() == 0 || self.cache.key(told, 0).is_none() {
-                self.telling = None;
+        while let Some(round) = self.gossip_round.as_mut().filter(|_| room > 0) {
+            let sent_up_to = round.sent_up_to.as_ref();
+            if self.neighbors.len() == 0 || self.cache.key(sent_up_to, 0).is_none() {
+                self.gossip_round = None;
                 return;
             }
-            let peers = self.neighbors.behind(round.peer, room);
-            let entries = self.cache.tell(told, now.nanos);
+            let peers = self.neighbors.after(round.peer, room);
+            let entries = self.cache.entries_after(sent_up_to, now.nanos);
             let count = self.socket.send(now, entries, peers.iter().copied());
             if peers.len() == room {
                 round.peer = peers.last().copied();
             } else {
                 // An entry that does not fit into a frame is skipped.
                 let skipped = count.max(1) - 1;
-                round.told = self.cache.key(told, skipped);
+                round.sent_up_to = self.cache.key(sent_up_to, skipped);
                 round.peer = None;
             }
             room -= peers.len().max(1);
         }
     }
 
-    fn show(&self) {
+    fn update_counters(&self) {
         for (counter, count) in [
             (&self.neighbor_count, self.neighbors.len()),
             (&self.cache_size, self.cache.len()),
@@ -309,7 +314,7 @@ impl Gossip {
             }
         }
         for bootstrap in &self.bootstrap {
-            bootstrap.show(&self.neighbors);
+            bootstrap.update_counter(&self.neighbors);
         }
     }
 }

@@ -16,8 +16,8 @@ const DATAGRAMS: usize = 8;
 #[derive(Debug)]
 pub(super) struct Socket {
     transport: Box<dyn Transport>,
-    inbox: ReceiveBatch,
-    outbox: Box<[u8]>,
+    batch: ReceiveBatch,
+    frame: Box<[u8]>,
     short_sends: Counter,
     faults: ErrorReporter,
 }
@@ -32,8 +32,8 @@ impl Socket {
     ) -> Self {
         Self {
             transport,
-            inbox: ReceiveBatch::new(DATAGRAMS),
-            outbox: vec![0; mtu].into_boxed_slice(),
+            batch: ReceiveBatch::new(DATAGRAMS),
+            frame: vec![0; mtu].into_boxed_slice(),
             short_sends,
             faults,
         }
@@ -50,7 +50,7 @@ impl Socket {
         entries: impl Iterator<Item = ResolutionEntry<'a>>,
         peers: impl Iterator<Item = SocketAddr>,
     ) -> usize {
-        let (frame, count) = write_resolution(&mut self.outbox, entries);
+        let (frame, count) = write_resolution(&mut self.frame, entries);
         let local = self.transport.local_address();
         for peer in peers {
             // An IPv6 neighbor reported by a dual-stack driver cannot be reached from here.
@@ -73,10 +73,10 @@ impl Socket {
 
     /// Receives a batch of datagrams.
     pub(super) fn receive(&mut self, now: Now) -> impl Iterator<Item = Datagram<'_>> {
-        if let Err(error) = self.transport.receive(&mut self.inbox) {
-            self.inbox.clear();
+        if let Err(error) = self.transport.receive(&mut self.batch) {
+            self.batch.clear();
             self.faults.report(now, "name resolver", &error);
         }
-        self.inbox.datagrams()
+        self.batch.datagrams()
     }
 }

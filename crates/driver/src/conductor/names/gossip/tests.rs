@@ -11,7 +11,7 @@ use crate::testing::{FakeSocket, MS, at, hex, peer};
 
 const SECOND: i64 = 1_000 * MS;
 
-struct Rig {
+struct Fixture {
     socket: FakeSocket,
     gossip: Gossip,
     counters: Counters,
@@ -21,7 +21,7 @@ struct Rig {
 }
 
 /// Returns a driver named `driver-a` on 127.0.0.1:1, whose peer sends from 10.0.0.7:4040.
-fn rig(bootstrap: &[&str]) -> Rig {
+fn fixture(bootstrap: &[&str]) -> Fixture {
     let region = || Region::anonymous(1 << 16).unwrap();
     let table = CounterTable::new(
         Region::anonymous(4 << 16).unwrap(),
@@ -55,7 +55,7 @@ fn rig(bootstrap: &[&str]) -> Rig {
         at(0),
     )
     .unwrap();
-    Rig {
+    Fixture {
         socket,
         gossip,
         counters,
@@ -79,26 +79,27 @@ fn entry(
     }
 }
 
-impl Rig {
-    fn turn_after(&mut self, nanos: i64) {
+impl Fixture {
+    fn advance(&mut self, nanos: i64) {
         self.now_ns += nanos;
         self.gossip.do_work(at(self.now_ns));
     }
 
-    fn hears(&mut self, entries: &[ResolutionEntry<'static>]) {
+    fn receives(&mut self, entries: &[ResolutionEntry<'static>]) {
         let mut buffer = [0; 1024];
         let (frame, count) = write_resolution(&mut buffer, entries.iter().copied());
         assert_eq!(count, entries.len());
         self.socket.arrive(frame);
-        self.turn_after(10 * MS);
+        self.advance(10 * MS);
     }
 
-    fn looked_up(&mut self, index: usize, found: &Resolution) {
+    fn on_lookup_result(&mut self, index: usize, found: &Resolution) {
         let now = at(self.now_ns);
-        self.gossip.looked_up(index, found, now, &mut self.counters);
+        self.gossip
+            .on_lookup_result(index, found, now, &mut self.counters);
     }
 
-    fn counts(&self) -> [i64; 2] {
+    fn is_tracked(&self) -> [i64; 2] {
         [
             self.gossip.neighbor_count.get(),
             self.gossip.cache_size.get(),
@@ -115,83 +116,83 @@ fn ip(text: &str) -> IpAddr {
 }
 
 #[test]
-fn a_driver_announces_itself_to_those_it_starts_from() {
-    let mut rig = rig(&["b:8051", "10.0.0.9:8052"]);
-    let wanted: Vec<_> = std::iter::from_fn(|| rig.gossip.next_lookup()).collect();
+fn gossip_announces_to_resolved_bootstrap_neighbors() {
+    let mut fixture = fixture(&["b:8051", "10.0.0.9:8052"]);
+    let wanted: Vec<_> = std::iter::from_fn(|| fixture.gossip.next_lookup()).collect();
     assert_eq!(wanted.len(), 2);
-    assert!(rig.gossip.next_lookup().is_none());
-    rig.turn_after(0);
-    assert!(rig.socket.sent().is_empty(), "nobody is known yet");
+    assert!(fixture.gossip.next_lookup().is_none());
+    fixture.advance(0);
+    assert!(fixture.socket.sent().is_empty(), "nobody is known yet");
 
     let found = Ok(vec![ip("10.0.0.8")]);
-    rig.looked_up(0, &found);
-    rig.turn_after(10 * MS);
-    assert_eq!(rig.sent_to(), ["10.0.0.8:8051".parse().unwrap()]);
+    fixture.on_lookup_result(0, &found);
+    fixture.advance(10 * MS);
+    assert_eq!(fixture.sent_to(), ["10.0.0.8:8051".parse().unwrap()]);
     // The frame of docs/spec/wire.md §9, with this driver's address.
     let expected = hex("20 00 00 00 00 00 07 00  01 80 01 00 00 00 00 00
          7f 00 00 01 08 00 64 72  69 76 65 72 2d 61 00 00");
-    assert_eq!(rig.socket.sent(), [expected]);
-    rig.turn_after(SECOND - 10 * MS);
-    assert!(rig.socket.sent().is_empty());
-    rig.turn_after(10 * MS);
-    assert_eq!(rig.socket.sent().len(), 1);
+    assert_eq!(fixture.socket.sent(), [expected]);
+    fixture.advance(SECOND - 10 * MS);
+    assert!(fixture.socket.sent().is_empty());
+    fixture.advance(10 * MS);
+    assert_eq!(fixture.socket.sent().len(), 1);
 }
 
 #[test]
-fn who_starts_the_talk_is_answered() {
-    let mut rig = rig(&[]);
-    rig.turn_after(0);
-    rig.hears(&[entry(true, "0.0.0.0:4040", 0, "b")]);
-    assert_eq!(rig.counts(), [1, 1]);
-    assert_eq!(rig.gossip.find("b"), Some(vec![peer().ip()]));
-    assert_eq!(rig.gossip.find("driver-a"), Some(vec![ip("127.0.0.1")]));
-    assert_eq!(rig.gossip.find("c"), None);
-    rig.turn_after(SECOND);
-    assert_eq!(rig.sent_to(), [peer()]);
+fn gossip_answers_announcing_driver() {
+    let mut fixture = fixture(&[]);
+    fixture.advance(0);
+    fixture.receives(&[entry(true, "0.0.0.0:4040", 0, "b")]);
+    assert_eq!(fixture.is_tracked(), [1, 1]);
+    assert_eq!(fixture.gossip.find("b"), Some(vec![peer().ip()]));
+    assert_eq!(fixture.gossip.find("driver-a"), Some(vec![ip("127.0.0.1")]));
+    assert_eq!(fixture.gossip.find("c"), None);
+    fixture.advance(SECOND);
+    assert_eq!(fixture.sent_to(), [peer()]);
 }
 
 #[test]
-fn a_driver_that_is_told_of_is_spoken_to_and_forgotten_with_the_others() {
-    let mut rig = rig(&[]);
-    rig.hears(&[entry(true, "10.0.0.7:4040", 0, "b")]);
-    rig.hears(&[
+fn gossip_indirect_neighbor_expires() {
+    let mut fixture = fixture(&[]);
+    fixture.receives(&[entry(true, "10.0.0.7:4040", 0, "b")]);
+    fixture.receives(&[
         entry(false, "10.0.0.3:8050", 2_000, "c"),
         entry(false, "127.0.0.1:1", 0, "driver-a"),
         entry(false, "0.0.0.0:8050", 0, "nowhere"),
         entry(false, "10.0.0.4:8050", 60_000, "long-gone"),
     ]);
-    assert_eq!(rig.counts(), [2, 2]);
-    assert_eq!(rig.gossip.find("c"), Some(vec![ip("10.0.0.3")]));
+    assert_eq!(fixture.is_tracked(), [2, 2]);
+    assert_eq!(fixture.gossip.find("c"), Some(vec![ip("10.0.0.3")]));
     for _ in 0..7 {
-        rig.turn_after(SECOND);
-        rig.hears(&[entry(true, "10.0.0.7:4040", 0, "b")]);
+        fixture.advance(SECOND);
+        fixture.receives(&[entry(true, "10.0.0.7:4040", 0, "b")]);
     }
-    assert_eq!(rig.counts(), [2, 2]);
-    rig.turn_after(2 * SECOND);
+    assert_eq!(fixture.is_tracked(), [2, 2]);
+    fixture.advance(2 * SECOND);
     assert_eq!(
-        rig.counts(),
+        fixture.is_tracked(),
         [1, 1],
         "c has not been heard of for ten seconds"
     );
-    rig.turn_after(10 * SECOND);
-    assert_eq!(rig.counts(), [0, 0]);
+    fixture.advance(10 * SECOND);
+    assert_eq!(fixture.is_tracked(), [0, 0]);
 }
 
 #[test]
-fn what_is_known_is_passed_on_in_frames_of_the_right_length() {
-    let mut rig = rig(&[]);
-    rig.hears(&[entry(true, "10.0.0.7:4040", 0, "b")]);
+fn gossip_sends_cache_in_frames_up_to_mtu() {
+    let mut fixture = fixture(&[]);
+    fixture.receives(&[entry(true, "10.0.0.7:4040", 0, "b")]);
     for (address, name) in [
         ("10.0.0.3:8050", "c with a name of forty-one characters...."),
         ("10.0.0.4:8050", "d with a name of forty-one characters...."),
         ("[fd00::5]:8050", "e"),
     ] {
-        rig.hears(&[entry(false, address, 0, name)]);
+        fixture.receives(&[entry(false, address, 0, name)]);
     }
-    rig.socket.sent();
-    rig.turn_after(2 * SECOND);
-    let frames = rig.socket.sent();
-    let told: Vec<(usize, Vec<u8>)> = frames
+    fixture.socket.sent();
+    fixture.advance(2 * SECOND);
+    let frames = fixture.socket.sent();
+    let sent: Vec<(usize, Vec<u8>)> = frames
         .iter()
         .filter_map(|frame| match Frame::parse(frame) {
             Ok(Frame::Resolution(entries)) => Some((frame.len(), entries)),
@@ -204,19 +205,19 @@ fn what_is_known_is_passed_on_in_frames_of_the_right_length() {
                 .map(move |entry| (length, entry.name[..1].to_vec()))
         })
         .collect();
-    assert!(told.iter().all(|(length, _)| *length <= 128), "{told:?}");
+    assert!(sent.iter().all(|(length, _)| *length <= 128), "{sent:?}");
     // Three of the four neighbors are reachable from an IPv4 socket, and each receives all four entries.
     for name in [b"b", b"c", b"d", b"e"] {
-        let times = told.iter().filter(|(_, told)| told == name).count();
-        assert_eq!(times, 3, "{told:?}");
+        let times = sent.iter().filter(|(_, sent)| sent == name).count();
+        assert_eq!(times, 3, "{sent:?}");
     }
 }
 
 #[test]
-fn one_datagram_full_of_strangers_is_spread_over_turns_and_soon_over() {
-    let mut rig = rig(&[]);
+fn gossip_flood_is_bounded_and_expires() {
+    let mut fixture = fixture(&[]);
     let names: Vec<String> = (0..2_600).map(|number| format!("{number:04}")).collect();
-    let strangers = names.iter().enumerate().map(|(number, name)| {
+    let entries = names.iter().enumerate().map(|(number, name)| {
         let port = 10_000 + number as u16;
         ResolutionEntry {
             is_self: true,
@@ -226,50 +227,50 @@ fn one_datagram_full_of_strangers_is_spread_over_turns_and_soon_over() {
         }
     });
     let mut buffer = vec![0; 65_504];
-    let (frame, count) = write_resolution(&mut buffer, strangers);
+    let (frame, count) = write_resolution(&mut buffer, entries);
     assert_eq!(count, names.len());
-    rig.socket.arrive(frame);
-    rig.turn_after(10 * MS);
+    fixture.socket.arrive(frame);
+    fixture.advance(10 * MS);
     assert_eq!(
-        rig.counts(),
+        fixture.is_tracked(),
         [1 + 64, 1 + 1024],
         "it is one driver that speaks, and much hearsay"
     );
 
     // Number of times each name was sent, and the most datagrams sent in one poll.
-    let (mut told, mut announced, mut most) = ([0; 2_600], 0, 0);
+    let (mut sent, mut setup, mut max_per_poll) = ([0; 2_600], 0, 0);
     for _ in 0..450 {
-        rig.turn_after(10 * MS);
-        let frames = rig.socket.sent();
-        most = most.max(frames.len());
+        fixture.advance(10 * MS);
+        let frames = fixture.socket.sent();
+        max_per_poll = max_per_poll.max(frames.len());
         for frame in &frames {
             let Ok(Frame::Resolution(entries)) = Frame::parse(frame) else {
                 panic!("{frame:?}");
             };
             for entry in entries.flatten() {
                 if entry.is_self {
-                    announced += 1;
+                    setup += 1;
                 } else {
                     let name = std::str::from_utf8(entry.name).unwrap();
-                    told[name.parse::<usize>().unwrap()] += 1;
+                    sent[name.parse::<usize>().unwrap()] += 1;
                 }
             }
         }
     }
-    assert!(most <= 2 * 64, "{most}");
-    assert_eq!(announced, 5 * 65);
-    assert!(told[..1025].iter().all(|times| *times == 65), "{told:?}");
-    rig.turn_after(10 * SECOND);
-    assert_eq!(rig.counts(), [0, 0]);
-    rig.socket.sent();
-    rig.turn_after(3 * SECOND);
-    assert!(rig.socket.sent().is_empty());
+    assert!(max_per_poll <= 2 * 64, "{max_per_poll}");
+    assert_eq!(setup, 5 * 65);
+    assert!(sent[..1025].iter().all(|times| *times == 65), "{sent:?}");
+    fixture.advance(10 * SECOND);
+    assert_eq!(fixture.is_tracked(), [0, 0]);
+    fixture.socket.sent();
+    fixture.advance(3 * SECOND);
+    assert!(fixture.socket.sent().is_empty());
 }
 
 #[test]
-fn a_frame_that_is_wrong_in_part_is_dropped_whole() {
-    let mut rig = rig(&[]);
-    rig.turn_after(0);
+fn gossip_drops_partly_invalid_frame() {
+    let mut fixture = fixture(&[]);
+    fixture.advance(0);
     let mut buffer = [0; 256];
     let entries = [
         entry(true, "10.0.0.7:4040", 0, "b"),
@@ -280,94 +281,98 @@ fn a_frame_that_is_wrong_in_part_is_dropped_whole() {
     for (at, value) in [(second, 7), (second + 12, 200), (4, 9), (6, 1)] {
         let mut frame = frame.to_vec();
         frame[at] = value;
-        rig.socket.arrive(&frame);
+        fixture.socket.arrive(&frame);
     }
-    rig.socket.arrive(&frame[..30]);
-    rig.socket.arrive(&[]);
-    rig.turn_after(10 * MS);
-    rig.turn_after(10 * MS);
-    assert_eq!(rig.counts(), [0, 0]);
-    assert_eq!(rig.counted.invalid_packets.get(), 6);
+    fixture.socket.arrive(&frame[..30]);
+    fixture.socket.arrive(&[]);
+    fixture.advance(10 * MS);
+    fixture.advance(10 * MS);
+    assert_eq!(fixture.is_tracked(), [0, 0]);
+    assert_eq!(fixture.counted.invalid_packets.get(), 6);
 }
 
 #[test]
-fn a_neighbour_that_cannot_be_sent_to_stops_nothing() {
-    let mut rig = rig(&[]);
-    rig.hears(&[entry(true, "10.0.0.7:4040", 0, "b")]);
-    rig.socket.sent();
-    rig.socket.set_broken(true);
-    rig.turn_after(2 * SECOND);
-    rig.socket.set_broken(false);
-    rig.turn_after(SECOND);
-    assert_eq!(rig.socket.sent().len(), 1);
-    rig.socket.room(Some(4));
-    rig.turn_after(SECOND);
-    assert_eq!(rig.counted.short_sends.get(), 2);
+fn gossip_continues_after_send_failure() {
+    let mut fixture = fixture(&[]);
+    fixture.receives(&[entry(true, "10.0.0.7:4040", 0, "b")]);
+    fixture.socket.sent();
+    fixture.socket.set_broken(true);
+    fixture.advance(2 * SECOND);
+    fixture.socket.set_broken(false);
+    fixture.advance(SECOND);
+    assert_eq!(fixture.socket.sent().len(), 1);
+    fixture.socket.room(Some(4));
+    fixture.advance(SECOND);
+    assert_eq!(fixture.counted.short_sends.get(), 2);
 }
 
 #[test]
-fn a_start_that_moves_is_found_again_and_shown() {
-    let mut rig = rig(&["b:8051"]);
-    let label = |rig: &Rig| {
-        let id = rig.gossip.bootstrap[0].counter_id();
-        rig.counters.label(id)
+fn bootstrap_address_change_is_applied_and_labelled() {
+    let mut fixture = fixture(&["b:8051"]);
+    let label = |fixture: &Fixture| {
+        let id = fixture.gossip.bootstrap[0].counter_id();
+        fixture.counters.label(id)
     };
-    assert_eq!(label(&rig), "Bootstrap neighbor: name=b:8051 resolved=");
-    rig.gossip.next_lookup().unwrap().1.unwrap();
+    assert_eq!(label(&fixture), "Bootstrap neighbor: name=b:8051 resolved=");
+    fixture.gossip.next_lookup().unwrap().1.unwrap();
     let found = Ok(vec![ip("::1"), ip("10.0.0.7")]);
-    rig.looked_up(0, &found);
+    fixture.on_lookup_result(0, &found);
     assert_eq!(
-        label(&rig),
+        label(&fixture),
         "Bootstrap neighbor: name=b:8051 resolved=10.0.0.7:8051"
     );
-    rig.hears(&[entry(true, "10.0.0.7:8051", 0, "b")]);
-    let shown = |rig: &Rig| rig.counters.value(rig.gossip.bootstrap[0].counter_id());
-    assert_eq!(shown(&rig), 1);
-    rig.turn_after(9 * SECOND);
-    rig.hears(&[entry(true, "10.0.0.7:8051", 0, "b")]);
-    rig.turn_after(SECOND);
-    assert!(rig.gossip.next_lookup().is_none(), "it is there");
-    rig.turn_after(10 * SECOND);
-    assert_eq!(shown(&rig), 0);
-    assert!(rig.gossip.next_lookup().is_some());
+    fixture.receives(&[entry(true, "10.0.0.7:8051", 0, "b")]);
+    let shown = |fixture: &Fixture| {
+        fixture
+            .counters
+            .value(fixture.gossip.bootstrap[0].counter_id())
+    };
+    assert_eq!(shown(&fixture), 1);
+    fixture.advance(9 * SECOND);
+    fixture.receives(&[entry(true, "10.0.0.7:8051", 0, "b")]);
+    fixture.advance(SECOND);
+    assert!(fixture.gossip.next_lookup().is_none(), "it is there");
+    fixture.advance(10 * SECOND);
+    assert_eq!(shown(&fixture), 0);
+    assert!(fixture.gossip.next_lookup().is_some());
     let moved = Ok(vec![ip("10.0.0.8")]);
-    rig.looked_up(0, &moved);
+    fixture.on_lookup_result(0, &moved);
     assert_eq!(
-        label(&rig),
+        label(&fixture),
         "Bootstrap neighbor: name=b:8051 resolved=10.0.0.8:8051"
     );
 }
 
 #[test]
-fn a_start_whose_name_cannot_be_looked_up_is_spoken_to_where_it_was() {
-    let mut rig = rig(&["b:8051"]);
-    rig.gossip.next_lookup().unwrap().1.unwrap();
-    rig.looked_up(0, &Ok(vec![ip("10.0.0.8")]));
-    rig.turn_after(10 * SECOND);
-    rig.gossip.next_lookup().unwrap().1.unwrap();
-    rig.socket.sent();
-    rig.looked_up(0, &Err("the name server is away".to_owned()));
-    assert_eq!(rig.errors.count(), 1);
-    rig.turn_after(SECOND);
-    assert_eq!(rig.sent_to(), ["10.0.0.8:8051".parse().unwrap()]);
-    let id = rig.gossip.bootstrap[0].counter_id();
+fn bootstrap_failed_lookup_keeps_address() {
+    let mut fixture = fixture(&["b:8051"]);
+    fixture.gossip.next_lookup().unwrap().1.unwrap();
+    fixture.on_lookup_result(0, &Ok(vec![ip("10.0.0.8")]));
+    fixture.advance(10 * SECOND);
+    fixture.gossip.next_lookup().unwrap().1.unwrap();
+    fixture.socket.sent();
+    fixture.on_lookup_result(0, &Err("the name server is away".to_owned()));
+    assert_eq!(fixture.errors.count(), 1);
+    fixture.advance(SECOND);
+    assert_eq!(fixture.sent_to(), ["10.0.0.8:8051".parse().unwrap()]);
+    let id = fixture.gossip.bootstrap[0].counter_id();
     assert_eq!(
-        rig.counters.label(id),
+        fixture.counters.label(id),
         "Bootstrap neighbor: name=b:8051 resolved=10.0.0.8:8051"
     );
 }
 
 #[test]
-fn a_start_that_is_no_address_keeps_nobody_from_the_others() {
-    let mut rig = rig(&["just:wrong", "b:8051"]);
-    let (first, reason) = rig.gossip.next_lookup().unwrap();
+fn bootstrap_invalid_text_does_not_block_others() {
+    let mut fixture = fixture(&["just:wrong", "b:8051"]);
+    let (first, reason) = fixture.gossip.next_lookup().unwrap();
     assert_eq!(first, 0);
     assert!(reason.unwrap_err().contains("a port"));
-    let (second, host) = rig.gossip.next_lookup().unwrap();
+    let (second, host) = fixture.gossip.next_lookup().unwrap();
     assert_eq!((second, host), (1, Ok(Host::Name("b".to_owned()))));
-    rig.looked_up(0, &Err("it must be host:port".to_owned()));
-    rig.looked_up(1, &Ok(vec![ip("10.0.0.8")]));
-    assert_eq!(rig.errors.count(), 1);
-    rig.turn_after(10 * MS);
-    assert_eq!(rig.sent_to(), ["10.0.0.8:8051".parse().unwrap()]);
+    fixture.on_lookup_result(0, &Err("it must be host:port".to_owned()));
+    fixture.on_lookup_result(1, &Ok(vec![ip("10.0.0.8")]));
+    assert_eq!(fixture.errors.count(), 1);
+    fixture.advance(10 * MS);
+    assert_eq!(fixture.sent_to(), ["10.0.0.8:8051".parse().unwrap()]);
 }

@@ -8,12 +8,12 @@ const WINDOW: i32 = TERM_LENGTH / 2;
 const TERM: i64 = TERM_LENGTH as i64;
 
 /// An image that joined at position 0.
-struct Rig {
+struct Fixture {
     image: Image,
     shared: Arc<ImageShared>,
 }
 
-impl Rig {
+impl Fixture {
     fn new() -> Self {
         let buffers = log(taran_protocol::log::LogKind::Image, 0);
         let shared = Arc::new(ImageShared::new(0, WINDOW));
@@ -70,31 +70,31 @@ impl Rig {
 }
 
 #[test]
-fn what_a_late_subscriber_has_yet_to_read_is_not_freed() {
-    let mut rig = Rig::new();
-    rig.join(1, true, 2 * TERM);
-    let late = rig.join(2, true, TERM + 64);
+fn update_keeps_unread_data_of_late_subscriber() {
+    let mut fixture = Fixture::new();
+    fixture.join(1, true, 2 * TERM);
+    let late = fixture.join(2, true, TERM + 64);
     // The receiver does not know the second subscriber yet.
-    rig.shared.receiver_status(2 * TERM, WINDOW);
-    assert_eq!(rig.update(), 64);
+    fixture.shared.receiver_status(2 * TERM, WINDOW);
+    assert_eq!(fixture.update(), 64);
     late.set(i64::MIN);
-    assert_eq!(rig.update(), 64);
+    assert_eq!(fixture.update(), 64);
     late.set(TERM + 133);
-    assert_eq!(rig.update(), 128, "at a frame offset");
+    assert_eq!(fixture.update(), 128, "at a frame offset");
     late.set(i64::MAX);
-    assert_eq!(rig.update(), TERM);
+    assert_eq!(fixture.update(), TERM);
 }
 
 #[test]
-fn what_clients_write_into_the_counters_of_the_driver_is_not_believed() {
-    let mut rig = Rig::new();
-    let reader = rig.join(1, true, 640);
-    rig.shared.receiver_rebuilt(640);
-    for lie in [i64::MIN, -1, i64::MAX] {
-        rig.image.counters.rebuild_position.set(lie);
-        assert_eq!(rig.image.join_position(), 640);
-        assert!(rig.image.is_drained());
+fn image_ignores_values_clients_write_to_driver_counters() {
+    let mut fixture = Fixture::new();
+    let reader = fixture.join(1, true, 640);
+    fixture.shared.receiver_rebuilt(640);
+    for value in [i64::MIN, -1, i64::MAX] {
+        fixture.image.counters.rebuild_position.set(value);
+        assert_eq!(fixture.image.join_position(), 640);
+        assert!(fixture.image.is_drained());
     }
     reader.set(608);
-    assert!(!rig.image.is_drained());
+    assert!(!fixture.image.is_drained());
 }

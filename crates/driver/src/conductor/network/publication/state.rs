@@ -30,7 +30,7 @@ impl NetworkPublication {
         let mut events = self.tick_untethered(now_ns);
         let (producer, _) = self.sample_publisher();
         let sender = self.sender_position();
-        if !self.terms.exclusive
+        if !self.config.exclusive
             && self
                 .log
                 .check_blocked(sender, producer, now_ns, self.unblock_timeout_ns)
@@ -67,7 +67,7 @@ impl NetworkPublication {
         let below = self.sender_position() - self.window + self.window / 4;
         let events = self
             .spies
-            .tick(below, now_ns, &self.terms.params.untethered);
+            .tick(below, now_ns, &self.config.params.untethered);
         events.into_iter().map(Event::Untethered).collect()
     }
 
@@ -78,6 +78,6 @@ impl NetworkPublication {
 
     fn has_lingered(&self, now_ns: i64) -> bool {
         self.shared.is_unicast_end_of_stream_received()
-            || now_ns.saturating_sub(self.linger_since_ns) > self.terms.params.linger_ns
+            || now_ns.saturating_sub(self.linger_since_ns) > self.config.params.linger_ns
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::StreamCounter;
-use taran_protocol::uri::{FlowControlParams as Asked, FlowControlStrategy};
+use taran_protocol::uri::{FlowControlParams, FlowControlStrategy};
 
 use super::counters::StreamIdentity;
 use super::failure::Failure;
@@ -38,67 +38,70 @@ impl ConductorState {
     /// Returns the strategy of a new publication, and its `fc-receivers` counter if the strategy has one.
     pub(crate) fn flow_control(
         &mut self,
-        terms: &PublicationConfig,
+        config: &PublicationConfig,
         is_group: bool,
     ) -> Result<(SenderFlowControlSpec, Option<Counter>), Failure> {
         let request = FlowControlRequest {
-            channel: &terms.channel,
-            registration_id: terms.registration_id,
-            session_id: terms.session_id,
-            stream_id: terms.stream_id,
-            term_length: terms.term_length(),
+            channel: &config.channel,
+            registration_id: config.registration_id,
+            session_id: config.session_id,
+            stream_id: config.stream_id,
+            term_length: config.term_length(),
             is_group,
         };
-        if let Some(supplied) = self.flow_controls.supplied(&request) {
+        if let Some(supplied) = self.flow_control.supplied(&request) {
             return Ok((supplied, None));
         }
-        let asked = &terms.params.flow_control;
-        if !counts_receivers(asked) {
-            return Ok((own(asked, None), None));
+        let params = &config.params.flow_control;
+        if !counts_receivers(params) {
+            return Ok((built_in(params, None), None));
         }
         let identity = StreamIdentity {
-            registration_id: terms.registration_id,
-            session_id: terms.session_id,
-            stream_id: terms.stream_id,
-            channel: &terms.channel,
+            registration_id: config.registration_id,
+            session_id: config.session_id,
+            stream_id: config.stream_id,
+            channel: &config.channel,
         };
         let kinds = [StreamCounter::FLOW_CONTROL_RECEIVERS];
         let [receivers] = self.counters.stream(kinds, &identity, NO_CLIENT, 0)?;
-        let told = (receivers.clone(), self.stream_log(terms));
-        Ok((own(asked, Some(told)), Some(receivers)))
+        let counted = (receivers.clone(), self.stream_log(config));
+        Ok((built_in(params, Some(counted)), Some(receivers)))
     }
 
     /// Returns the event log context for the sender's half of a publication.
-    pub(crate) fn stream_log(&self, terms: &PublicationConfig) -> StreamLog {
+    pub(crate) fn stream_log(&self, config: &PublicationConfig) -> StreamLog {
         StreamLog {
             events: self.events.clone(),
-            session_id: terms.session_id,
-            stream_id: terms.stream_id,
-            channel: Arc::clone(&terms.channel),
+            session_id: config.session_id,
+            stream_id: config.stream_id,
+            channel: Arc::clone(&config.channel),
         }
     }
 }
 
 /// Returns true if the strategy counts its receivers in `fc-receivers`.
-fn counts_receivers(asked: &Asked) -> bool {
-    match asked.strategy {
+fn counts_receivers(params: &FlowControlParams) -> bool {
+    match params.strategy {
         FlowControlStrategy::Min | FlowControlStrategy::Tagged => true,
         FlowControlStrategy::Unicast | FlowControlStrategy::Max => false,
     }
 }
 
 /// Returns a built-in strategy; `receivers` is set if the strategy counts receivers.
-fn own(asked: &Asked, receivers: Option<(Counter, StreamLog)>) -> SenderFlowControlSpec {
-    let retransmit_window_multiple = asked.retransmit_receiver_window_multiple;
+fn built_in(
+    params: &FlowControlParams,
+    receivers: Option<(Counter, StreamLog)>,
+) -> SenderFlowControlSpec {
+    let retransmit_window_multiple = params.retransmit_receiver_window_multiple;
     match receivers {
         None => SenderFlowControlSpec::Max {
             retransmit_window_multiple,
         },
         Some((receivers, log)) => SenderFlowControlSpec::Min(MinFlowControlSpec {
-            group_tag: (asked.strategy == FlowControlStrategy::Tagged).then_some(asked.group_tag),
+            group_tag: (params.strategy == FlowControlStrategy::Tagged).then_some(params.group_tag),
             // The parser and the option reject negative values.
-            min_size: usize::try_from(asked.group_min_size).unwrap_or(0),
-            timeout_ns: asked.receiver_timeout_ns,
+            min_size: usize::try_from(params.group_min_size).unwrap_or(0),
+            timeout_ns: params.receiver_timeout_ns,
             retransmit_window_multiple,
             receivers,
             log,
