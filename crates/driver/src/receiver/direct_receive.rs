@@ -109,7 +109,7 @@ impl ReceiveEndpoint {
             return DirectReceive::NotPredicted;
         };
         let may_be_more = transport.predictor.expects_more;
-        let Some(seat) = transport.predictor.predicted() else {
+        let Some(image_slot) = transport.predictor.predicted() else {
             return DirectReceive::NotPredicted;
         };
         if !transport.receives_parts || self.timestamps.is_some() {
@@ -117,7 +117,7 @@ impl ReceiveEndpoint {
         }
         let mut head = [0; HEADER];
         let received = {
-            let image = self.images.get_mut(seat);
+            let image = self.images.get_mut(image_slot);
             let Some(mut buffer) = image.and_then(ReceiverImage::next_run_buffer) else {
                 return DirectReceive::NotPredicted;
             };
@@ -134,20 +134,20 @@ impl ReceiveEndpoint {
                 return DirectReceive::Empty;
             }
         };
-        if self.commit_direct(slot, seat, &head, &received, context) {
+        if self.commit_direct(slot, image_slot, &head, &received, context) {
             return DirectReceive::Received {
                 bytes: received.length,
                 may_be_more,
             };
         }
-        self.move_to_batch(slot, seat, &head, received, batch);
+        self.move_to_batch(slot, image_slot, &head, received, batch);
         DirectReceive::Mispredicted
     }
 
     fn commit_direct(
         &mut self,
         slot: usize,
-        seat: Slot,
+        image_slot: Slot,
         head: &[u8; HEADER],
         received: &Received,
         context: &ReceiveContext<'_>,
@@ -159,18 +159,18 @@ impl ReceiveEndpoint {
             .dispatcher
             .image(header.session_id.get(), header.stream_id.get());
         let (Some(transport), Some(image)) =
-            (&mut self.transports[slot], self.images.get_mut(seat))
+            (&mut self.transports[slot], self.images.get_mut(image_slot))
         else {
             return false;
         };
         let origin = transport.frame_origin(slot, received.source, context.now);
-        let is_committed = owner == Some(seat.0)
+        let is_committed = owner == Some(image_slot.0)
             && image.on_direct_run(header, received.length, received.stride, &origin);
         if is_committed {
-            self.images.mark_active(seat, context.now.nanos);
+            self.images.mark_active(image_slot, context.now.nanos);
             transport.last_received_ns = context.now.nanos;
             let is_long = is_long_run(received.length, received.stride);
-            transport.predictor.record(Some(seat), is_long);
+            transport.predictor.record(Some(image_slot), is_long);
         }
         is_committed
     }
@@ -179,7 +179,7 @@ impl ReceiveEndpoint {
     fn move_to_batch(
         &mut self,
         slot: usize,
-        seat: Slot,
+        image_slot: Slot,
         head: &[u8; HEADER],
         received: Received,
         batch: &mut ReceiveBatch,
@@ -187,7 +187,7 @@ impl ReceiveEndpoint {
         if let Some(transport) = &mut self.transports[slot] {
             transport.predictor.mispredicted = true;
         }
-        let Some(image) = self.images.get_mut(seat) else {
+        let Some(image) = self.images.get_mut(image_slot) else {
             return;
         };
         let head = &head[..received.length.min(HEADER)];

@@ -236,20 +236,21 @@ impl ReceiveEndpoint {
         };
         let mut work = 0;
         let dispatcher = &mut self.dispatcher;
-        self.images.poll(context.now.nanos, pace, |seat, image, _| {
-            let before = image.progress();
-            let done = match image.poll(&mut image_context) {
-                PollOutcome::Worked(done) => done,
-                PollOutcome::TimedOut { cool_down } => {
-                    let (session_id, stream_id) = image.key();
-                    dispatcher.remove_image(session_id, stream_id, seat.0, cool_down);
-                    1
-                }
-            };
-            work += done;
-            // A repeated status message is no progress; an open gap has deadlines of its own.
-            image.progress() != before || image.has_open_gap()
-        });
+        self.images
+            .poll(context.now.nanos, pace, |image_slot, image, _| {
+                let before = image.progress();
+                let done = match image.poll(&mut image_context) {
+                    PollOutcome::Worked(done) => done,
+                    PollOutcome::TimedOut { cool_down } => {
+                        let (session_id, stream_id) = image.key();
+                        dispatcher.remove_image(session_id, stream_id, image_slot.0, cool_down);
+                        1
+                    }
+                };
+                work += done;
+                // A repeated status message is no progress; an open gap has deadlines of its own.
+                image.progress() != before || image.has_open_gap()
+            });
         for transport in self.transports.iter_mut().flatten() {
             if transport
                 .control_batch

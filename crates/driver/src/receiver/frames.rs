@@ -57,17 +57,17 @@ impl ReceiveEndpoint {
         let Ok(Frame::Data(frame)) = Frame::parse(run.bytes) else {
             return None;
         };
-        let seat = Slot(
+        let image_slot = Slot(
             self.dispatcher
                 .image(frame.session_id(), frame.stream_id())?,
         );
-        let image = self.images.mark_active(seat, context.now.nanos)?;
+        let image = self.images.mark_active(image_slot, context.now.nanos)?;
         let transport = self.transports[slot].as_mut()?;
         let origin = transport.frame_origin(slot, source, context.now);
         let is_inserted = image.on_segment_run(&frame, run.stride, &origin);
         is_inserted.then(|| {
             transport.last_received_ns = context.now.nanos;
-            seat
+            image_slot
         })
     }
 
@@ -114,17 +114,17 @@ impl ReceiveEndpoint {
             context.now.nanos,
         ) {
             DataAction::Image(slot) => {
-                let seat = Slot(slot);
+                let image_slot = Slot(slot);
                 // A heartbeat without new information does not make an image active.
                 let image = if frame.is_heartbeat() {
-                    self.images.get_mut(seat)
+                    self.images.get_mut(image_slot)
                 } else {
-                    self.images.mark_active(seat, context.now.nanos)
+                    self.images.mark_active(image_slot, context.now.nanos)
                 };
                 if let Some(image) = image {
                     image.on_packet(frame, &origin, context.counters);
                     if image.needs_poll() {
-                        self.images.schedule_once(seat);
+                        self.images.schedule_once(image_slot);
                     }
                 }
             }

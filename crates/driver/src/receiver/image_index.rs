@@ -18,9 +18,9 @@ pub(super) struct ImageIndex {
 }
 
 impl ImageIndex {
-    pub(super) fn insert(&mut self, image: &ReceiverImage, seat: Slot) {
-        self.ids.insert(image.id(), seat);
-        self.keys.insert((image.key(), image.id()), seat);
+    pub(super) fn insert(&mut self, image: &ReceiverImage, slot: Slot) {
+        self.ids.insert(image.id(), slot);
+        self.keys.insert((image.key(), image.id()), slot);
     }
 
     pub(super) fn remove(&mut self, image: &ReceiverImage) {
@@ -35,6 +35,6 @@ impl ImageIndex {
     /// Returns the slots of all images of a session.
     pub(super) fn slots_of_session(&self, key: Key) -> impl Iterator<Item = Slot> {
         let range = (key, ImageId(i64::MIN))..=(key, ImageId(i64::MAX));
-        self.keys.range(range).map(|(_, seat)| *seat)
+        self.keys.range(range).map(|(_, slot)| *slot)
     }
 }

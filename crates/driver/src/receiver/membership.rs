@@ -51,25 +51,25 @@ impl ReceiveEndpoint {
                 older.yield_to_newer_image();
             }
         }
-        let seat = self.images.insert(image);
-        if let Some(image) = self.images.get(seat) {
-            self.image_index.insert(image, seat);
+        let image_slot = self.images.insert(image);
+        if let Some(image) = self.images.get(image_slot) {
+            self.image_index.insert(image, image_slot);
         }
-        if !self.dispatcher.add_image(key.0, key.1, seat.0)
-            && let Some(image) = self.images.get_mut(seat)
+        if !self.dispatcher.add_image(key.0, key.1, image_slot.0)
+            && let Some(image) = self.images.get_mut(image_slot)
         {
             image.abandon();
         }
     }
 
     pub(super) fn remove_image(&mut self, id: ImageId) -> Option<Box<ReceiverImage>> {
-        let seat = self.image_index.slot_of(id)?;
-        let image = self.images.remove(seat)?;
+        let image_slot = self.image_index.slot_of(id)?;
+        let image = self.images.remove(image_slot)?;
         self.image_index.remove(&image);
         self.total_window -= image.window();
         let (session_id, stream_id) = image.key();
         self.dispatcher
-            .remove_image(session_id, stream_id, seat.0, false);
+            .remove_image(session_id, stream_id, image_slot.0, false);
         Some(image)
     }
 
