@@ -35,7 +35,7 @@ mod token_bucket;
 pub use conductor::{NameResolver, TerminationHook, TerminationValidator};
 pub use context::DriverContext;
 pub use error::DriverError;
-pub use event_log::{EventLog, Fact};
+pub use event_log::{EventLog, FieldValue};
 #[cfg(not(loom))]
 pub use launch::{DriverParts, Environment, MediaDriver, Termination};
 pub use sender::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};

@@ -10,16 +10,16 @@ use super::publication_config::PublicationConfig;
 use super::publication_log::PublicationLog;
 use super::state::ConductorState;
 use crate::boundary::{ConductorEvent, PublicationError};
-use crate::event_log::{EventLog, Fact};
+use crate::event_log::{EventLog, FieldValue};
 
 /// Logs the removal of an IPC or network publication.
 pub(crate) fn log_publication_removed(events: &EventLog, config: &PublicationConfig) {
     events.log(
         EventCode::RemovePublicationCleanup,
         &[
-            Fact::Int(config.session_id),
-            Fact::Int(config.stream_id),
-            Fact::Text(&config.channel),
+            FieldValue::Int(config.session_id),
+            FieldValue::Int(config.stream_id),
+            FieldValue::Text(&config.channel),
         ],
     );
 }
@@ -33,10 +33,10 @@ pub(crate) fn log_publication_revoked(
     events.log(
         EventCode::PublicationRevoke,
         &[
-            Fact::Long(log.buffers().end_of_stream_position()),
-            Fact::Int(config.session_id),
-            Fact::Int(config.stream_id),
-            Fact::Text(&config.channel),
+            FieldValue::Long(log.buffers().end_of_stream_position()),
+            FieldValue::Int(config.session_id),
+            FieldValue::Int(config.stream_id),
+            FieldValue::Text(&config.channel),
         ],
     );
 }
@@ -62,7 +62,7 @@ impl ConductorState {
             }
             ConductorEvent::SendEndpointReleased(endpoint) => {
                 if let Some(endpoint) = self.networking.send_endpoints.get(endpoint.id()) {
-                    let channel = Fact::Text(endpoint.resolved.text());
+                    let channel = FieldValue::Text(endpoint.resolved.text());
                     self.events.log(EventCode::SendChannelClose, &[channel]);
                 }
                 self.networking.send_destinations.forget(endpoint.id());
@@ -78,7 +78,7 @@ impl ConductorState {
             ConductorEvent::ReceiveEndpointReleased(endpoint) => {
                 let id = endpoint.id();
                 if let Some(endpoint) = self.networking.receive_endpoints.get(id) {
-                    let channel = Fact::Text(endpoint.resolved.text());
+                    let channel = FieldValue::Text(endpoint.resolved.text());
                     self.events.log(EventCode::ReceiveChannelClose, &[channel]);
                 }
                 if let Some(counters) = self.networking.receive_endpoints.on_released(id) {

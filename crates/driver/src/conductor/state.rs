@@ -39,7 +39,7 @@ use super::subscriptions::Subscriptions;
 use super::termination::{Termination, TerminationHook, TerminationValidator};
 use super::timer::TimerSweep;
 use crate::boundary::{ReceiverCommand, SenderCommand};
-use crate::congestion::Supplier;
+use crate::congestion::CongestionControlSupplier;
 use crate::context::Settings;
 use crate::event_log::EventLog;
 use crate::sender::FlowControlSupplier;
@@ -100,7 +100,7 @@ pub(crate) struct ConductorStateSpec {
     pub(crate) wakers: [AgentWaker; 2],
     pub(crate) validator: TerminationValidator,
     pub(crate) hook: TerminationHook,
-    pub(crate) congestion_control: Option<Supplier>,
+    pub(crate) congestion_control: Option<CongestionControlSupplier>,
     pub(crate) flow_control: Option<FlowControlSupplier>,
     pub(crate) wall_clock: Arc<dyn WallClock>,
     pub(crate) seed: u64,

@@ -3,19 +3,19 @@
 
 use taran_core::counters::Counter;
 
-use super::{Advice, CongestionControl, Progress};
+use super::{CongestionControl, ReceiverProgress, WindowUpdate};
 
 /// Datagrams that are let through before anything is known.
 const INITIAL_WINDOW: i32 = 10;
 
 /// How steep the curve is.
-const STEEPNESS: f64 = 0.4;
+const C: f64 = 0.4;
 
 /// By which part the window shrinks with a loss.
-const DECREASE: f64 = 0.2;
+const BETA: f64 = 0.2;
 
 /// Round trips between two measurements.
-const ROUND_TRIPS_BETWEEN_MEASUREMENTS: i64 = 4;
+const RTTS_PER_MEASUREMENT: i64 = 4;
 
 const NANOS_PER_SECOND: f64 = 1e9;
 
@@ -42,12 +42,12 @@ pub(crate) struct CubicSpec {
 #[derive(Debug)]
 pub(crate) struct Cubic {
     spec: CubicSpec,
-    most: i32,
+    max_window: i32,
     window: i32,
     /// The window in which loss was met last; at first the largest.
-    plateau: i32,
+    w_max: i32,
     /// Seconds from a loss until the window is there again.
-    climb: f64,
+    k: f64,
     loss_ns: i64,
     updated_ns: i64,
     round_trip_ns: i64,
@@ -57,15 +57,15 @@ pub(crate) struct Cubic {
 
 impl Cubic {
     pub(crate) fn new(spec: CubicSpec) -> Self {
-        let most = (spec.max_window / spec.mtu.max(1)).max(1);
+        let max_window = (spec.max_window / spec.mtu.max(1)).max(1);
         let initial_round_trip_ns = spec.initial_round_trip_ns;
-        let window = most.min(INITIAL_WINDOW);
+        let window = max_window.min(INITIAL_WINDOW);
         spec.window_counter.set(i64::from(window * spec.mtu));
         Self {
-            most,
+            max_window,
             window,
-            plateau: most,
-            climb: climb(most),
+            w_max: max_window,
+            k: cubic_k(max_window),
             loss_ns: 0,
             updated_ns: 0,
             round_trip_ns: initial_round_trip_ns,
@@ -76,7 +76,7 @@ impl Cubic {
     }
 
     fn bytes(&self) -> i32 {
-        // At most the largest window.
+        // At max_window the largest window.
         self.window * self.spec.mtu
     }
 
@@ -87,25 +87,25 @@ impl Cubic {
         }
     }
 
-    fn shrink(&mut self, now_ns: i64) {
-        self.plateau = self.window;
-        self.climb = climb(self.plateau);
+    fn reduce(&mut self, now_ns: i64) {
+        self.w_max = self.window;
+        self.k = cubic_k(self.w_max);
         self.loss_ns = now_ns;
-        let shrunk = (f64::from(self.window) * (1.0 - DECREASE)) as i32;
-        self.set_window(shrunk.max(1));
+        let reduced = (f64::from(self.window) * (1.0 - BETA)) as i32;
+        self.set_window(reduced.max(1));
     }
 
     fn grow(&mut self, now_ns: i64) {
         let since_loss = now_ns.wrapping_sub(self.loss_ns) as f64 / NANOS_PER_SECOND;
-        let to_plateau = since_loss - self.climb;
-        let distance = (STEEPNESS * to_plateau * to_plateau * to_plateau) as i32;
-        let mut window = self.plateau.saturating_add(distance).min(self.most);
-        if self.spec.is_tcp_friendly && window < self.plateau {
+        let offset = since_loss - self.k;
+        let distance = (C * offset * offset * offset) as i32;
+        let mut window = self.w_max.saturating_add(distance).min(self.max_window);
+        if self.spec.is_tcp_friendly && window < self.w_max {
             let round_trip = self.round_trip_ns as f64 / NANOS_PER_SECOND;
-            let per_round_trip = 3.0 * DECREASE / (2.0 - DECREASE);
-            let tcp = f64::from(self.plateau) * (1.0 - DECREASE)
-                + per_round_trip * (since_loss / round_trip);
-            window = window.max(tcp as i32).min(self.most);
+            let per_round_trip = 3.0 * BETA / (2.0 - BETA);
+            let tcp =
+                f64::from(self.w_max) * (1.0 - BETA) + per_round_trip * (since_loss / round_trip);
+            window = window.max(tcp as i32).min(self.max_window);
         }
         self.set_window(window.max(1));
         self.updated_ns = now_ns;
@@ -113,12 +113,12 @@ impl Cubic {
 }
 
 /// Seconds until a window is reached again from what is left of it after a loss.
-fn climb(window: i32) -> f64 {
-    (f64::from(window) * DECREASE / STEEPNESS).cbrt()
+fn cubic_k(window: i32) -> f64 {
+    (f64::from(window) * BETA / C).cbrt()
 }
 
 fn measurement_interval_ns(round_trip_ns: i64) -> i64 {
-    round_trip_ns.saturating_mul(ROUND_TRIPS_BETWEEN_MEASUREMENTS)
+    round_trip_ns.saturating_mul(RTTS_PER_MEASUREMENT)
 }
 
 impl CongestionControl for Cubic {
@@ -133,26 +133,26 @@ impl CongestionControl for Cubic {
         self.measured_ns = now_ns.saturating_sub(self.measurement_interval_ns.saturating_add(1));
     }
 
-    fn advise(&mut self, progress: &Progress, now_ns: i64) -> Advice {
+    fn update_window(&mut self, progress: &ReceiverProgress, now_ns: i64) -> WindowUpdate {
         let mut is_urgent = false;
         if progress.has_loss {
-            self.shrink(now_ns);
+            self.reduce(now_ns);
             is_urgent = true;
-        } else if self.window < self.most
+        } else if self.window < self.max_window
             && now_ns.saturating_sub(self.updated_ns) > self.spec.initial_round_trip_ns
         {
             self.grow(now_ns);
-        } else if self.window == 1 && progress.consumed > progress.told {
+        } else if self.window == 1 && progress.consumed > progress.last_sent_position {
             // The sender waits for each single datagram to be consumed.
             is_urgent = true;
         }
-        Advice {
+        WindowUpdate {
             window: self.bytes(),
             is_urgent,
         }
     }
 
-    fn wants_round_trip(&mut self, now_ns: i64) -> bool {
+    fn should_measure_rtt(&mut self, now_ns: i64) -> bool {
         let is_due = self.spec.measures_round_trip
             && now_ns.saturating_sub(self.measured_ns) > self.measurement_interval_ns;
         if is_due {
@@ -161,7 +161,7 @@ impl CongestionControl for Cubic {
         is_due
     }
 
-    fn on_round_trip(&mut self, round_trip_ns: i64, now_ns: i64) {
+    fn on_rtt_measurement(&mut self, round_trip_ns: i64, now_ns: i64) {
         self.measured_ns = now_ns;
         self.round_trip_ns = round_trip_ns;
         self.spec.round_trip_counter.set(round_trip_ns);
@@ -177,12 +177,12 @@ mod tests {
     const MTU: i32 = 1_408;
     const SECOND: i64 = 1_000_000_000;
     const US: i64 = 1_000;
-    const QUIET: Progress = Progress {
+    const QUIET: ReceiverProgress = ReceiverProgress {
         consumed: 0,
-        told: 0,
+        last_sent_position: 0,
         has_loss: false,
     };
-    const LOSS: Progress = Progress {
+    const LOSS: ReceiverProgress = ReceiverProgress {
         has_loss: true,
         ..QUIET
     };
@@ -205,8 +205,8 @@ mod tests {
 
     /// Windows in datagrams at these times.
     fn windows(cubic: &mut Cubic, times: &[i64]) -> Vec<i32> {
-        let advice = times.iter().map(|now| cubic.advise(&QUIET, *now));
-        advice.map(|advice| advice.window / MTU).collect()
+        let update = times.iter().map(|now| cubic.update_window(&QUIET, *now));
+        update.map(|update| update.window / MTU).collect()
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn it_grows_to_the_largest_window_and_stays_there() {
-        // 93 datagrams; the plateau is there after cbrt(93 * 0.2 / 0.4) = 3.596 s.
+        // 93 datagrams; the w_max is there after cbrt(93 * 0.2 / 0.4) = 3.596 s.
         let mut cubic = cubic(131_072, |_| ());
         let seen = windows(
             &mut cubic,
@@ -239,27 +239,27 @@ mod tests {
     #[test]
     fn a_loss_takes_a_fifth_and_is_told_at_once() {
         let mut cubic = cubic(131_072, |_| ());
-        let advice = cubic.advise(&LOSS, 10 * US);
-        assert_eq!((advice.window, advice.is_urgent), (8 * MTU, true));
-        let advice = cubic.advise(&LOSS, 20 * US);
-        assert_eq!(advice.window, 6 * MTU);
-        // From the last loss on: the plateau of 8 is there after 1.587 s.
+        let update = cubic.update_window(&LOSS, 10 * US);
+        assert_eq!((update.window, update.is_urgent), (8 * MTU, true));
+        let update = cubic.update_window(&LOSS, 20 * US);
+        assert_eq!(update.window, 6 * MTU);
+        // From the last loss on: the w_max of 8 is there after 1.587 s.
         assert_eq!(windows(&mut cubic, &[20 * US + SECOND, 3 * SECOND]), [8, 9]);
         for _ in 0..50 {
-            cubic.advise(&LOSS, 4 * SECOND);
+            cubic.update_window(&LOSS, 4 * SECOND);
         }
-        assert_eq!(cubic.advise(&LOSS, 4 * SECOND).window, MTU);
+        assert_eq!(cubic.update_window(&LOSS, 4 * SECOND).window, MTU);
     }
 
     #[test]
     fn with_one_datagram_every_step_of_the_subscribers_is_told() {
         let mut cubic = cubic(MTU, |_| ());
-        assert!(!cubic.advise(&QUIET, SECOND).is_urgent);
-        let consumed = Progress {
+        assert!(!cubic.update_window(&QUIET, SECOND).is_urgent);
+        let consumed = ReceiverProgress {
             consumed: 32,
             ..QUIET
         };
-        assert!(cubic.advise(&consumed, SECOND).is_urgent);
+        assert!(cubic.update_window(&consumed, SECOND).is_urgent);
     }
 
     #[test]
@@ -267,8 +267,8 @@ mod tests {
         let mut plain = cubic(131_072, |_| ());
         let mut tcp = cubic(131_072, |spec| spec.is_tcp_friendly = true);
         for cubic in [&mut plain, &mut tcp] {
-            cubic.on_round_trip(10_000 * US, 0);
-            cubic.advise(&LOSS, 0);
+            cubic.on_rtt_measurement(10_000 * US, 0);
+            cubic.update_window(&LOSS, 0);
         }
         // Plateau 10: 10 * 0.8 + 0.6 / 1.8 * t / 10 ms.
         let times = [30_000 * US, 60_000 * US];
@@ -276,25 +276,25 @@ mod tests {
         assert_eq!(windows(&mut tcp, &times), [9, 10]);
         // A round trip of no time is no reason for a window of any size.
         let mut hasty = cubic(131_072, |spec| spec.is_tcp_friendly = true);
-        hasty.on_round_trip(0, 0);
-        hasty.advise(&LOSS, 0);
+        hasty.on_rtt_measurement(0, 0);
+        hasty.update_window(&LOSS, 0);
         assert_eq!(windows(&mut hasty, &[200 * US]), [93]);
     }
 
     #[test]
     fn a_round_trip_is_measured_every_four_of_them() {
         let mut quiet = cubic(131_072, |_| ());
-        assert!(!quiet.wants_round_trip(SECOND));
+        assert!(!quiet.should_measure_rtt(SECOND));
         let mut cubic = cubic(131_072, |spec| spec.measures_round_trip = true);
-        assert!(cubic.wants_round_trip(0), "at the start");
-        assert!(!cubic.wants_round_trip(400 * US), "no answer yet");
-        assert!(cubic.wants_round_trip(400 * US + 1), "asked again");
-        cubic.on_round_trip(5_000 * US, 1_000 * US);
+        assert!(cubic.should_measure_rtt(0), "at the start");
+        assert!(!cubic.should_measure_rtt(400 * US), "no answer yet");
+        assert!(cubic.should_measure_rtt(400 * US + 1), "asked again");
+        cubic.on_rtt_measurement(5_000 * US, 1_000 * US);
         assert_eq!(cubic.spec.round_trip_counter.get(), 5_000 * US);
-        assert!(!cubic.wants_round_trip(21_000 * US));
-        assert!(cubic.wants_round_trip(21_000 * US + 1));
+        assert!(!cubic.should_measure_rtt(21_000 * US));
+        assert!(cubic.should_measure_rtt(21_000 * US + 1));
         // A quick one does not make it hurry.
-        cubic.on_round_trip(3, 30_000 * US);
-        assert!(!cubic.wants_round_trip(30_400 * US));
+        cubic.on_rtt_measurement(3, 30_000 * US);
+        assert!(!cubic.should_measure_rtt(30_400 * US));
     }
 }

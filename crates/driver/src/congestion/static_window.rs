@@ -1,6 +1,6 @@
 //! The same window always.
 
-use super::{Advice, CongestionControl, Progress};
+use super::{CongestionControl, ReceiverProgress, WindowUpdate};
 
 #[derive(Debug)]
 pub(crate) struct StaticWindow {
@@ -22,8 +22,8 @@ impl CongestionControl for StaticWindow {
         true
     }
 
-    fn advise(&mut self, _progress: &Progress, _now_ns: i64) -> Advice {
-        Advice {
+    fn update_window(&mut self, _progress: &ReceiverProgress, _now_ns: i64) -> WindowUpdate {
+        WindowUpdate {
             window: self.window,
             is_urgent: false,
         }

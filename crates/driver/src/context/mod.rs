@@ -24,7 +24,7 @@ pub use settings::{
 pub use validate::{Conflict, shortfalls, validate, validate_limits};
 
 use crate::conductor::{FileWorker, NameResolver, TerminationHook, TerminationValidator};
-use crate::congestion::{CongestionControl, Stream, Supplier};
+use crate::congestion::{CongestionControl, CongestionControlSupplier, ImageParams};
 use crate::error::DriverError;
 use crate::event_log::EventLog;
 use crate::sender::{FlowControl, FlowControlRequest, FlowControlSupplier};
@@ -56,7 +56,7 @@ pub struct DriverContext {
     pub(crate) hook: Option<TerminationHook>,
     pub(crate) flow_control: Option<FlowControlSupplier>,
     pub(crate) events: EventLog,
-    pub(crate) congestion_control: Option<Supplier>,
+    pub(crate) congestion_control: Option<CongestionControlSupplier>,
 }
 
 impl DriverContext {
@@ -203,9 +203,9 @@ impl DriverContext {
     #[must_use]
     pub fn congestion_control(
         mut self,
-        supplier: impl FnMut(&Stream<'_>) -> Option<Box<dyn CongestionControl>> + Send + 'static,
+        supplier: impl FnMut(&ImageParams<'_>) -> Option<Box<dyn CongestionControl>> + Send + 'static,
     ) -> Self {
-        self.congestion_control = Some(Supplier(Box::new(supplier)));
+        self.congestion_control = Some(CongestionControlSupplier(Box::new(supplier)));
         self
     }
 
@@ -243,7 +243,7 @@ impl DriverContext {
     }
 
     /// The first thing that is wrong, else the settings.
-    pub(crate) fn settle(&mut self) -> Result<Settings, DriverError> {
+    pub(crate) fn build_settings(&mut self) -> Result<Settings, DriverError> {
         if !self.errors.is_empty() {
             return Err(self.errors.remove(0));
         }

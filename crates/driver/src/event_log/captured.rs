@@ -2,19 +2,22 @@
 
 use taran_protocol::event::EventSet;
 
-use super::{EventLog, EventSource, text};
+use super::{EventConsumer, EventLog, text};
 
 /// Bytes of the queue.
 const CAPACITY: usize = 64 * 1024;
 
 impl EventLog {
     /// A log of these events, all of which happen 5.000000007 s after 1970; and its other end.
-    pub(crate) fn captured(wanted: &str) -> (Self, EventSource) {
-        Self::new(EventSet::parse(wanted).unwrap(), CAPACITY, || 5_000_000_007).unwrap()
+    pub(crate) fn captured(enabled: &str) -> (Self, EventConsumer) {
+        Self::new(EventSet::parse(enabled).unwrap(), CAPACITY, || {
+            5_000_000_007
+        })
+        .unwrap()
     }
 }
 
-impl EventSource {
+impl EventConsumer {
     /// All that was logged since the last time.
     pub(crate) fn lines(&mut self) -> String {
         let mut lines = String::new();

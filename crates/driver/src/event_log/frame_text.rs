@@ -11,7 +11,7 @@ pub(super) fn append(text: &mut String, bytes: &[u8]) {
         && header.header.version == 0
         && matches!(header.header.frame_type(), FrameType::DATA | FrameType::PAD)
     {
-        // Of a long datagram only the beginning was kept, so that the rules for whole ones do not apply.
+        // Of a long datagram only the beginning was captured, so that the rules for length ones do not apply.
         let kind = match header.header.frame_type() {
             FrameType::PAD => "PAD",
             _ => "DATA",

@@ -5,7 +5,7 @@
 //! ever waits for it.
 
 mod frame_text;
-mod frames;
+mod logged_network;
 mod record;
 mod text;
 mod writer;
@@ -19,7 +19,7 @@ use taran_core::ring::many_to_one::{Consumer, Producer};
 use taran_core::ring::{RingError, TRAILER_LENGTH};
 use taran_protocol::event::{EventCode, EventSet};
 
-pub(crate) use frames::LoggedNetwork;
+pub(crate) use logged_network::LoggedNetwork;
 pub(crate) use writer::{EventWriter, EventWriterSpec};
 
 use record::Record;
@@ -27,7 +27,7 @@ use record::Record;
 /// The end of the event log that agents have. Clones write into the same log.
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
-    wanted: EventSet,
+    enabled: EventSet,
     queue: Option<Arc<Queue>>,
 }
 
@@ -39,9 +39,9 @@ struct Queue {
     now_ns: fn() -> i64,
 }
 
-/// One fact of an event. Which facts an event has, [`EventSpec`](taran_protocol::event::EventSpec) says.
+/// One value of an event. Which values an event has, [`EventSpec`](taran_protocol::event::EventSpec) says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fact<'a> {
+pub enum FieldValue<'a> {
     /// A 32-bit number.
     Int(i32),
     /// A 64-bit number.
@@ -58,7 +58,7 @@ pub enum Fact<'a> {
 
 /// The other end of the log, for the thread that writes.
 #[derive(Debug)]
-pub(crate) struct EventSource {
+pub(crate) struct EventConsumer {
     ring: Consumer,
     queue: Arc<Queue>,
 }
@@ -72,10 +72,10 @@ impl EventLog {
 
     /// A log of these events in a queue of `capacity` bytes, a power of two; and its other end.
     pub(crate) fn new(
-        wanted: EventSet,
+        enabled: EventSet,
         capacity: usize,
         now_ns: fn() -> i64,
-    ) -> Result<(Self, EventSource), RingError> {
+    ) -> Result<(Self, EventConsumer), RingError> {
         let region = Region::anonymous(capacity + TRAILER_LENGTH)
             .map_err(|_| RingError::Length { length: capacity })?;
         let queue = Arc::new(Queue {
@@ -85,56 +85,56 @@ impl EventLog {
         });
         let ring = Consumer::open(&region)?;
         let log = Self {
-            wanted,
+            enabled,
             queue: Some(Arc::clone(&queue)),
         };
-        Ok((log, EventSource { ring, queue }))
+        Ok((log, EventConsumer { ring, queue }))
     }
 
-    /// True if the event is wanted. To be asked before facts are gathered that cost something.
+    /// True if the event is wanted. To be asked before values are gathered that cost something.
     #[inline]
     #[must_use]
-    pub fn wants(&self, event: EventCode) -> bool {
-        self.wanted.contains(event)
+    pub fn is_enabled(&self, event: EventCode) -> bool {
+        self.enabled.contains(event)
     }
 
     /// The events that are wanted.
-    pub(crate) fn wanted(&self) -> EventSet {
-        self.wanted
+    pub(crate) fn enabled(&self) -> EventSet {
+        self.enabled
     }
 
-    /// Logs an event, if it is wanted, with the facts that its declaration names.
+    /// Logs an event, if it is enabled, with the values that its declaration names.
     #[inline]
-    pub fn log(&self, event: EventCode, facts: &[Fact<'_>]) {
-        if self.wants(event) {
-            self.write(event, facts);
+    pub fn log(&self, event: EventCode, values: &[FieldValue<'_>]) {
+        if self.is_enabled(event) {
+            self.write(event, values);
         }
     }
 
     /// Logs a command of a client, as it stood in the ring.
     #[inline]
     pub(crate) fn command(&self, type_id: i32, payload: &[u8]) {
-        if !self.wanted.is_empty()
+        if !self.enabled.is_empty()
             && let Some(event) = EventCode::of_command(type_id)
         {
-            self.log(event, &[Fact::Message(type_id, payload)]);
+            self.log(event, &[FieldValue::Message(type_id, payload)]);
         }
     }
 
     /// Logs a response to clients, as it goes into the broadcast buffer.
     #[inline]
     pub(crate) fn response(&self, type_id: i32, payload: &[u8]) {
-        if !self.wanted.is_empty()
+        if !self.enabled.is_empty()
             && let Some(event) = EventCode::of_response(type_id)
         {
-            self.log(event, &[Fact::Message(type_id, payload)]);
+            self.log(event, &[FieldValue::Message(type_id, payload)]);
         }
     }
 
     #[cold]
-    fn write(&self, event: EventCode, facts: &[Fact<'_>]) {
+    fn write(&self, event: EventCode, values: &[FieldValue<'_>]) {
         let Some(queue) = &self.queue else { return };
-        let record = Record::new((queue.now_ns)(), facts);
+        let record = Record::new((queue.now_ns)(), values);
         let written = queue.ring.write_with(
             i32::from(event.number()),
             record.length(),
@@ -146,7 +146,7 @@ impl EventLog {
     }
 }
 
-impl EventSource {
+impl EventConsumer {
     /// Hands up to `limit` records to `handler`; returns how many there were.
     fn read(&mut self, limit: usize, handler: impl FnMut(i32, &[u8])) -> usize {
         // Only this process writes into the queue; were it damaged all the same, it is empty now and goes on.

@@ -1,90 +1,90 @@
-//! An event as bytes in the queue: when it was, then each fact in order.
+//! An event as bytes in the queue: when it was, then each value in order.
 //!
 //! Numbers are little-endian; an address is its family (0 none, 4, 6), its port and 16 bytes; a text is a 16-bit length
-//! and its bytes; a message is its type, its whole length and the beginning of its bytes; a frame is its whole length and
+//! and its bytes; a message is its type, its length length and the beginning of its bytes; a frame is its length length and
 //! the beginning of its bytes. Messages and frames stand last and go to the end of the record.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use taran_protocol::event::{Field, FieldKind};
 
-use super::Fact;
+use super::FieldValue;
 
-/// Most bytes of a text, a message or a frame that are kept. A record must fit into an eighth of the smallest queue.
-const KEPT: usize = 2048;
+/// Most bytes of a text, a message or a frame that are captured. A record must fit into an eighth of the smallest queue.
+const MAX_CAPTURED: usize = 2048;
 const ADDRESS_LENGTH: usize = 19;
 
 /// An event about to be written.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
     time_ns: i64,
-    facts: &'a [Fact<'a>],
+    values: &'a [FieldValue<'a>],
 }
 
-/// A fact that was read back.
+/// A value that was read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Read<'a> {
+pub(super) enum DecodedValue<'a> {
     Int(i32),
     Long(i64),
     Address(Option<SocketAddr>),
     Text(&'a [u8]),
-    /// Type, whole length, what was kept.
+    /// Type, length length, what was captured.
     Message(i32, usize, &'a [u8]),
-    /// Whole length, what was kept.
+    /// Whole length, what was captured.
     Frame(usize, &'a [u8]),
 }
 
 impl<'a> Record<'a> {
-    pub(super) fn new(time_ns: i64, facts: &'a [Fact<'a>]) -> Self {
-        Self { time_ns, facts }
+    pub(super) fn new(time_ns: i64, values: &'a [FieldValue<'a>]) -> Self {
+        Self { time_ns, values }
     }
 
     /// Bytes that it takes.
     pub(super) fn length(&self) -> usize {
-        let facts = self.facts.iter().map(|fact| match fact {
-            Fact::Int(_) => 4,
-            Fact::Long(_) => 8,
-            Fact::Address(_) => ADDRESS_LENGTH,
-            Fact::Text(text) => 2 + kept(text.as_bytes()).len(),
-            Fact::Message(_, bytes) => 8 + kept(bytes).len(),
-            Fact::Frame(bytes) => 4 + kept(bytes).len(),
+        let values = self.values.iter().map(|value| match value {
+            FieldValue::Int(_) => 4,
+            FieldValue::Long(_) => 8,
+            FieldValue::Address(_) => ADDRESS_LENGTH,
+            FieldValue::Text(text) => 2 + captured(text.as_bytes()).len(),
+            FieldValue::Message(_, bytes) => 8 + captured(bytes).len(),
+            FieldValue::Frame(bytes) => 4 + captured(bytes).len(),
         });
-        8 + facts.sum::<usize>()
+        8 + values.sum::<usize>()
     }
 
     /// Fills `target`, which has just that length.
     pub(super) fn write(&self, target: &mut [u8]) {
-        let mut out = Out(target);
+        let mut out = RecordWriter(target);
         out.put(&self.time_ns.to_le_bytes());
-        for fact in self.facts {
-            match fact {
-                Fact::Int(n) => out.put(&n.to_le_bytes()),
-                Fact::Long(n) => out.put(&n.to_le_bytes()),
-                Fact::Address(address) => out.put(&address_bytes(*address)),
-                Fact::Text(text) => {
-                    let text = kept(text.as_bytes());
+        for value in self.values {
+            match value {
+                FieldValue::Int(n) => out.put(&n.to_le_bytes()),
+                FieldValue::Long(n) => out.put(&n.to_le_bytes()),
+                FieldValue::Address(address) => out.put(&address_bytes(*address)),
+                FieldValue::Text(text) => {
+                    let text = captured(text.as_bytes());
                     out.put(&(text.len() as u16).to_le_bytes());
                     out.put(text);
                 }
-                Fact::Message(type_id, bytes) => {
+                FieldValue::Message(type_id, bytes) => {
                     out.put(&type_id.to_le_bytes());
-                    out.put(&whole(bytes));
-                    out.put(kept(bytes));
+                    out.put(&full_length(bytes));
+                    out.put(captured(bytes));
                 }
-                Fact::Frame(bytes) => {
-                    out.put(&whole(bytes));
-                    out.put(kept(bytes));
+                FieldValue::Frame(bytes) => {
+                    out.put(&full_length(bytes));
+                    out.put(captured(bytes));
                 }
             }
         }
     }
 }
 
-fn kept(bytes: &[u8]) -> &[u8] {
-    &bytes[..bytes.len().min(KEPT)]
+fn captured(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(MAX_CAPTURED)]
 }
 
-fn whole(bytes: &[u8]) -> [u8; 4] {
+fn full_length(bytes: &[u8]) -> [u8; 4] {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes()
 }
 
@@ -106,9 +106,9 @@ fn address_bytes(address: Option<SocketAddr>) -> [u8; ADDRESS_LENGTH] {
 }
 
 /// Bytes that are filled from the front.
-struct Out<'a>(&'a mut [u8]);
+struct RecordWriter<'a>(&'a mut [u8]);
 
-impl Out<'_> {
+impl RecordWriter<'_> {
     fn put(&mut self, bytes: &[u8]) {
         let (front, rest) = std::mem::take(&mut self.0).split_at_mut(bytes.len());
         front.copy_from_slice(bytes);
@@ -116,15 +116,15 @@ impl Out<'_> {
     }
 }
 
-/// Reads a record back: its time, and its facts as far as they are there.
+/// Reads a record back: its time, and its values as far as they are there.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct RecordReader<'a> {
     rest: &'a [u8],
     fields: std::slice::Iter<'static, Field>,
 }
 
-impl<'a> Reader<'a> {
-    /// The time of a record, and a reader of its facts.
+impl<'a> RecordReader<'a> {
+    /// The time of a record, and a reader of its values.
     pub(super) fn new(record: &'a [u8], fields: &'static [Field]) -> Option<(i64, Self)> {
         let (time, rest) = record.split_first_chunk()?;
         let fields = fields.iter();
@@ -137,25 +137,25 @@ impl<'a> Reader<'a> {
         Some(*bytes)
     }
 
-    fn read(&mut self, kind: FieldKind) -> Option<Read<'a>> {
+    fn read(&mut self, kind: FieldKind) -> Option<DecodedValue<'a>> {
         Some(match kind {
-            FieldKind::Int => Read::Int(i32::from_le_bytes(self.take()?)),
-            FieldKind::Long => Read::Long(i64::from_le_bytes(self.take()?)),
-            FieldKind::Address => Read::Address(self.address()?),
+            FieldKind::Int => DecodedValue::Int(i32::from_le_bytes(self.take()?)),
+            FieldKind::Long => DecodedValue::Long(i64::from_le_bytes(self.take()?)),
+            FieldKind::Address => DecodedValue::Address(self.address()?),
             FieldKind::Text => {
                 let length = usize::from(u16::from_le_bytes(self.take()?));
                 let (text, rest) = self.rest.split_at_checked(length)?;
                 self.rest = rest;
-                Read::Text(text)
+                DecodedValue::Text(text)
             }
             FieldKind::Command | FieldKind::Response => {
                 let type_id = i32::from_le_bytes(self.take()?);
-                let whole = u32::from_le_bytes(self.take()?) as usize;
-                Read::Message(type_id, whole, std::mem::take(&mut self.rest))
+                let length = u32::from_le_bytes(self.take()?) as usize;
+                DecodedValue::Message(type_id, length, std::mem::take(&mut self.rest))
             }
             FieldKind::Frame => {
-                let whole = u32::from_le_bytes(self.take()?) as usize;
-                Read::Frame(whole, std::mem::take(&mut self.rest))
+                let length = u32::from_le_bytes(self.take()?) as usize;
+                DecodedValue::Frame(length, std::mem::take(&mut self.rest))
             }
         })
     }
@@ -174,8 +174,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl<'a> Iterator for Reader<'a> {
-    type Item = (&'static Field, Read<'a>);
+impl<'a> Iterator for RecordReader<'a> {
+    type Item = (&'static Field, DecodedValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let field = self.fields.next()?;
@@ -217,32 +217,32 @@ mod tests {
             Some("10.0.0.1:40123".parse().unwrap()),
             Some("[fe80::1]:1".parse().unwrap()),
         ] {
-            let frame = [7; 3 * KEPT];
-            let facts = [
-                Fact::Int(-1),
-                Fact::Long(i64::MIN),
-                Fact::Address(address),
-                Fact::Text("text"),
-                Fact::Frame(&frame),
+            let frame = [7; 3 * MAX_CAPTURED];
+            let values = [
+                FieldValue::Int(-1),
+                FieldValue::Long(i64::MIN),
+                FieldValue::Address(address),
+                FieldValue::Text("text"),
+                FieldValue::Frame(&frame),
             ];
-            let record = Record::new(42, &facts);
+            let record = Record::new(42, &values);
             let mut bytes = vec![0; record.length()];
             record.write(&mut bytes);
-            let (time_ns, reader) = Reader::new(&bytes, FIELDS).unwrap();
-            let read: Vec<Read<'_>> = reader.map(|(_, fact)| fact).collect();
+            let (time_ns, reader) = RecordReader::new(&bytes, FIELDS).unwrap();
+            let read: Vec<DecodedValue<'_>> = reader.map(|(_, value)| value).collect();
             assert_eq!(time_ns, 42);
             assert_eq!(
                 read,
                 [
-                    Read::Int(-1),
-                    Read::Long(i64::MIN),
-                    Read::Address(address),
-                    Read::Text(b"text"),
-                    Read::Frame(frame.len(), &frame[..KEPT]),
+                    DecodedValue::Int(-1),
+                    DecodedValue::Long(i64::MIN),
+                    DecodedValue::Address(address),
+                    DecodedValue::Text(b"text"),
+                    DecodedValue::Frame(frame.len(), &frame[..MAX_CAPTURED]),
                 ]
             );
             for length in 0..bytes.len() {
-                if let Some((_, reader)) = Reader::new(&bytes[..length], FIELDS) {
+                if let Some((_, reader)) = RecordReader::new(&bytes[..length], FIELDS) {
                     assert!(reader.count() <= FIELDS.len());
                 }
             }

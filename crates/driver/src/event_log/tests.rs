@@ -9,7 +9,7 @@ use taran_protocol::response::Response;
 
 #[test]
 fn what_is_wanted_becomes_lines() {
-    let (log, mut source) = EventLog::captured("all");
+    let (log, mut consumer) = EventLog::captured("all");
     let mut bytes = Vec::new();
     let add = Command::AddPublication {
         client_id: 3,
@@ -29,11 +29,11 @@ fn what_is_wanted_becomes_lines() {
     log.log(
         EventCode::UntetheredSubscriptionStateChange,
         &[
-            Fact::Long(9),
-            Fact::Int(1001),
-            Fact::Int(-5),
-            Fact::Text("ACTIVE"),
-            Fact::Text("LINGER"),
+            FieldValue::Long(9),
+            FieldValue::Int(1001),
+            FieldValue::Int(-5),
+            FieldValue::Text("ACTIVE"),
+            FieldValue::Text("LINGER"),
         ],
     );
     let nak = Nak {
@@ -47,12 +47,12 @@ fn what_is_wanted_becomes_lines() {
     log.log(
         EventCode::FrameIn,
         &[
-            Fact::Address(Some("10.0.0.1:9".parse().unwrap())),
-            Fact::Frame(nak.as_bytes()),
+            FieldValue::Address(Some("10.0.0.1:9".parse().unwrap())),
+            FieldValue::Frame(nak.as_bytes()),
         ],
     );
     assert_eq!(
-        source.lines(),
+        consumer.lines(),
         "[5.000000007] DRIVER: CMD_IN_ADD_PUBLICATION [49/49]: client_id=3 correlation_id=4 stream_id=1001 \
          channel=aeron:ipc?alias=two\\nlines\n\
          [5.000000007] DRIVER: CMD_OUT_ERROR [18/18]: correlation_id=4 error_code=1 message=no\n\
@@ -65,48 +65,48 @@ fn what_is_wanted_becomes_lines() {
 
 #[test]
 fn what_is_not_wanted_leaves_no_trace() {
-    let (log, mut source) = EventLog::captured("CMD_OUT_ERROR");
-    log.log(EventCode::TextData, &[Fact::Text("nothing")]);
+    let (log, mut consumer) = EventLog::captured("CMD_OUT_ERROR");
+    log.log(EventCode::TextData, &[FieldValue::Text("nothing")]);
     log.command(0x0B, &[0; 16]);
-    EventLog::off().log(EventCode::TextData, &[Fact::Text("nothing")]);
-    assert_eq!(source.lines(), "");
-    assert_eq!(source.take_lost(), 0);
+    EventLog::off().log(EventCode::TextData, &[FieldValue::Text("nothing")]);
+    assert_eq!(consumer.lines(), "");
+    assert_eq!(consumer.take_lost(), 0);
 }
 
 #[test]
 fn a_full_queue_loses_events_and_counts_them() {
-    let (log, mut source) = EventLog::captured("all");
+    let (log, mut consumer) = EventLog::captured("all");
     let text = "x".repeat(1000);
     for _ in 0..100 {
-        log.log(EventCode::TextData, &[Fact::Text(&text)]);
+        log.log(EventCode::TextData, &[FieldValue::Text(&text)]);
     }
-    let lost = source.take_lost();
-    let written = source.lines().lines().count() as u64;
+    let lost = consumer.take_lost();
+    let written = consumer.lines().lines().count() as u64;
     assert!(lost > 0 && written > 0);
     assert_eq!(lost + written, 100);
-    assert_eq!(source.take_lost(), 0);
-    log.log(EventCode::TextData, &[Fact::Text("again")]);
-    assert!(source.lines().ends_with("TEXT_DATA [7/7]: again\n"));
+    assert_eq!(consumer.take_lost(), 0);
+    log.log(EventCode::TextData, &[FieldValue::Text("again")]);
+    assert!(consumer.lines().ends_with("TEXT_DATA [7/7]: again\n"));
 }
 
 #[test]
 fn every_event_can_be_logged_with_the_facts_it_declares() {
-    let (log, mut source) = EventLog::captured("all");
+    let (log, mut consumer) = EventLog::captured("all");
     for spec in EventCode::ALL {
-        let facts: Vec<Fact<'_>> = spec
+        let values: Vec<FieldValue<'_>> = spec
             .fields
             .iter()
             .map(|field| match field.kind {
-                FieldKind::Int => Fact::Int(1),
-                FieldKind::Long => Fact::Long(2),
-                FieldKind::Address => Fact::Address(None),
-                FieldKind::Text => Fact::Text("text"),
-                FieldKind::Command | FieldKind::Response => Fact::Message(-1, b"garbage"),
-                FieldKind::Frame => Fact::Frame(b"garbage"),
+                FieldKind::Int => FieldValue::Int(1),
+                FieldKind::Long => FieldValue::Long(2),
+                FieldKind::Address => FieldValue::Address(None),
+                FieldKind::Text => FieldValue::Text("text"),
+                FieldKind::Command | FieldKind::Response => FieldValue::Message(-1, b"garbage"),
+                FieldKind::Frame => FieldValue::Frame(b"garbage"),
             })
             .collect();
-        log.log(spec.code, &facts);
-        let line = source.lines();
+        log.log(spec.code, &values);
+        let line = consumer.lines();
         assert!(line.contains(spec.name), "{line}");
         assert_eq!(line.lines().count(), 1, "{line}");
     }
@@ -122,14 +122,17 @@ fn the_writer_appends_to_its_file_and_finishes() {
     ));
     std::fs::write(&path, "before\n").unwrap();
     let spec = EventWriterSpec {
-        wanted: EventSet::parse("all").unwrap(),
+        enabled: EventSet::parse("all").unwrap(),
         path: Some(path.clone()),
         capacity: 1 << 20,
     };
     let writer = EventWriter::start(spec).unwrap();
     let log = writer.log();
     for number in 0..1000 {
-        log.log(EventCode::TextData, &[Fact::Text(&number.to_string())]);
+        log.log(
+            EventCode::TextData,
+            &[FieldValue::Text(&number.to_string())],
+        );
     }
     drop(writer);
     let mut text = String::new();
@@ -152,7 +155,7 @@ fn the_writer_appends_to_its_file_and_finishes() {
 #[test]
 fn a_file_that_cannot_be_opened_is_named() {
     let spec = EventWriterSpec {
-        wanted: EventSet::parse("all").unwrap(),
+        enabled: EventSet::parse("all").unwrap(),
         path: Some("/nowhere/events".into()),
         capacity: 1 << 20,
     };

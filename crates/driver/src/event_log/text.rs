@@ -8,7 +8,7 @@ use taran_protocol::event::{EventCode, EventSpec, FieldKind};
 use taran_protocol::response::Response;
 
 use super::frame_text;
-use super::record::{Read, Reader};
+use super::record::{DecodedValue, RecordReader};
 
 /// What the log says first.
 pub(super) fn start(now_ns: i64, epoch_ms: i64) -> String {
@@ -35,13 +35,13 @@ pub(super) fn lost(now_ns: i64, count: u64, capacity: usize) -> String {
     )
 }
 
-/// Appends the line of an event: `[<s>.<ns>] DRIVER: <name> [<kept>/<whole>]: <facts>`.
+/// Appends the line of an event: `[<s>.<ns>] DRIVER: <name> [<captured>/<length>]: <values>`.
 pub(super) fn append(text: &mut String, number: i32, record: &[u8]) {
     let Some(event) = EventCode::from_number(number) else {
         return;
     };
     let spec = event.spec();
-    let Some((time_ns, facts)) = Reader::new(record, spec.fields) else {
+    let Some((time_ns, values)) = RecordReader::new(record, spec.fields) else {
         return;
     };
     let line_start = text.len();
@@ -50,12 +50,12 @@ pub(super) fn append(text: &mut String, number: i32, record: &[u8]) {
     text.push_str(spec.name);
     let sizes_at = text.len();
     let mut sizes = (record.len() - TIME_LENGTH, record.len() - TIME_LENGTH);
-    for (field, fact) in facts {
+    for (field, value) in values {
         text.push(' ');
-        append_fact(text, spec, field.name, field.kind, &fact);
-        match fact {
-            Read::Message(_, whole, kept) | Read::Frame(whole, kept) => {
-                sizes = (kept.len(), whole);
+        append_value(text, spec, field.name, field.kind, &value);
+        match value {
+            DecodedValue::Message(_, length, captured) | DecodedValue::Frame(length, captured) => {
+                sizes = (captured.len(), length);
             }
             _ => {}
         }
@@ -67,43 +67,49 @@ pub(super) fn append(text: &mut String, number: i32, record: &[u8]) {
 
 const TIME_LENGTH: usize = 8;
 
-fn append_fact(
+fn append_value(
     text: &mut String,
     spec: &EventSpec,
     name: &'static str,
     kind: FieldKind,
-    fact: &Read<'_>,
+    value: &DecodedValue<'_>,
 ) {
     // Writing to a string cannot fail.
-    let _ = match *fact {
-        Read::Int(n) => write!(text, "{name}={n}"),
-        Read::Long(n) => write!(text, "{name}={n}"),
-        Read::Address(Some(address)) => write!(text, "{name}={address}"),
-        Read::Address(None) => write!(text, "{name}=unknown"),
+    let _ = match *value {
+        DecodedValue::Int(n) => write!(text, "{name}={n}"),
+        DecodedValue::Long(n) => write!(text, "{name}={n}"),
+        DecodedValue::Address(Some(address)) => write!(text, "{name}={address}"),
+        DecodedValue::Address(None) => write!(text, "{name}=unknown"),
         // The text of an event that is nothing but a text needs no name.
-        Read::Text(bytes) if spec.fields.len() == 1 && spec.code == EventCode::TextData => {
+        DecodedValue::Text(bytes) if spec.fields.len() == 1 && spec.code == EventCode::TextData => {
             write!(text, "{}", bytes.escape_ascii())
         }
-        Read::Text(bytes) => write!(text, "{name}={}", bytes.escape_ascii()),
-        Read::Message(type_id, whole, kept) => {
-            append_message(text, kind, type_id, whole, kept);
+        DecodedValue::Text(bytes) => write!(text, "{name}={}", bytes.escape_ascii()),
+        DecodedValue::Message(type_id, length, captured) => {
+            append_message(text, kind, type_id, length, captured);
             Ok(())
         }
-        Read::Frame(_, kept) => {
-            frame_text::append(text, kept);
+        DecodedValue::Frame(_, captured) => {
+            frame_text::append(text, captured);
             Ok(())
         }
     };
 }
 
-fn append_message(text: &mut String, kind: FieldKind, type_id: i32, whole: usize, kept: &[u8]) {
+fn append_message(
+    text: &mut String,
+    kind: FieldKind,
+    type_id: i32,
+    length: usize,
+    captured: &[u8],
+) {
     let shown = match kind {
-        FieldKind::Command => Command::decode(type_id, kept).map(|message| message.to_string()),
-        _ => Response::decode(type_id, kept).map(|message| message.to_string()),
+        FieldKind::Command => Command::decode(type_id, captured).map(|message| message.to_string()),
+        _ => Response::decode(type_id, captured).map(|message| message.to_string()),
     };
     match shown {
         Ok(shown) => text.push_str(&shown),
-        Err(_) if kept.len() < whole => text.push_str("too long to be shown"),
+        Err(_) if captured.len() < length => text.push_str("too long to be shown"),
         Err(error) => text.push_str(&error.to_string()),
     }
 }

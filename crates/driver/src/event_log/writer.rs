@@ -11,7 +11,7 @@ use std::time::Duration;
 use taran_core::clock::{Clock, SystemClock};
 use taran_protocol::event::EventSet;
 
-use super::{EventLog, EventSource, text};
+use super::{EventConsumer, EventLog, text};
 use crate::error::DriverError;
 
 /// How long the thread sleeps when there is nothing to write. Who logs never wakes it up: that would be a system call.
@@ -19,7 +19,7 @@ const SLEEP: Duration = Duration::from_millis(2);
 /// The sleep when there has been nothing for a while.
 const LONG_SLEEP: Duration = Duration::from_millis(20);
 /// Sleeps after which it is a while.
-const SHORT_SLEEPS: u32 = 100;
+const SHORT_SLEEP_LIMIT: u32 = 100;
 /// Records that become one write.
 const BATCH: usize = 64;
 
@@ -27,7 +27,7 @@ const BATCH: usize = 64;
 #[derive(Debug)]
 pub(crate) struct EventWriterSpec {
     /// The events.
-    pub(crate) wanted: EventSet,
+    pub(crate) enabled: EventSet,
     /// The file to append to; `None` for standard output.
     pub(crate) path: Option<PathBuf>,
     /// Bytes of the queue.
@@ -46,7 +46,7 @@ impl EventWriter {
     /// Opens the file, says that the log begins, and starts the thread.
     pub(crate) fn start(spec: EventWriterSpec) -> Result<Self, DriverError> {
         let EventWriterSpec {
-            wanted,
+            enabled,
             path,
             capacity,
         } = spec;
@@ -60,8 +60,8 @@ impl EventWriter {
                     .map_err(|source| DriverError::EventLog { path, source })?,
             ),
         };
-        let (log, source) =
-            EventLog::new(wanted, capacity, monotonic_ns).map_err(|error| DriverError::Cnc {
+        let (log, consumer) =
+            EventLog::new(enabled, capacity, monotonic_ns).map_err(|error| DriverError::Cnc {
                 what: "the queue of events",
                 reason: error.to_string(),
             })?;
@@ -72,7 +72,7 @@ impl EventWriter {
         let stopped = Arc::clone(&stop);
         let thread = thread::Builder::new()
             .name("event-log".to_owned())
-            .spawn(move || work(source, out, capacity, &stopped))
+            .spawn(move || work(consumer, out, capacity, &stopped))
             .map_err(|source| DriverError::Thread {
                 agent: "the event log",
                 source,
@@ -107,7 +107,7 @@ fn monotonic_ns() -> i64 {
 }
 
 fn work(
-    mut source: EventSource,
+    mut consumer: EventConsumer,
     mut out: Box<dyn Write + Send>,
     capacity: usize,
     stop: &AtomicBool,
@@ -117,10 +117,10 @@ fn work(
     loop {
         let stopping = stop.load(Ordering::Acquire);
         lines.clear();
-        source.read(BATCH, |number, record| {
+        consumer.read(BATCH, |number, record| {
             text::append(&mut lines, number, record);
         });
-        let lost = source.take_lost();
+        let lost = consumer.take_lost();
         if lost > 0 {
             lines.push_str(&text::lost(monotonic_ns(), lost, capacity));
         }
@@ -128,12 +128,12 @@ fn work(
             idle = 0;
             // A full disk or a closed pipe is no reason to stop the driver, or to let the queue run over.
             let _ = write_all(out.as_mut(), &lines);
-        } else if source.is_empty() {
+        } else if consumer.is_empty() {
             if stopping {
                 return;
             }
             idle = idle.saturating_add(1);
-            thread::park_timeout(if idle > SHORT_SLEEPS {
+            thread::park_timeout(if idle > SHORT_SLEEP_LIMIT {
                 LONG_SLEEP
             } else {
                 SLEEP

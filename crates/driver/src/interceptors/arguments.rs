@@ -28,7 +28,7 @@ impl Arguments {
                     arguments.pairs.push((key.to_owned(), value.to_owned()));
                 }
                 _ => {
-                    return Err(arguments.refuse(format_args!(
+                    return Err(arguments.conflict(format_args!(
                         "has {pair}, which is not key=value; pairs are separated by |"
                     )));
                 }
@@ -38,13 +38,13 @@ impl Arguments {
     }
 
     /// Refuses keys that mean nothing.
-    pub(super) fn only(&self, known: &[&str]) -> Result<(), Conflict> {
+    pub(super) fn allow_only(&self, known: &[&str]) -> Result<(), Conflict> {
         match self
             .pairs
             .iter()
             .find(|(key, _)| !known.contains(&key.as_str()))
         {
-            Some((key, _)) => Err(self.refuse(format_args!(
+            Some((key, _)) => Err(self.conflict(format_args!(
                 "has an unknown key, {key}: known are {}",
                 known.join(", ")
             ))),
@@ -53,12 +53,12 @@ impl Arguments {
     }
 
     /// The value of a key, read; `None` where it is not there. `needed` says what a value must be.
-    pub(super) fn value<T: FromStr>(&self, key: &str, needed: &str) -> Result<Option<T>, Conflict> {
-        self.with(key, needed, |text| text.parse().ok())
+    pub(super) fn parse<T: FromStr>(&self, key: &str, needed: &str) -> Result<Option<T>, Conflict> {
+        self.parse_with(key, needed, |text| text.parse().ok())
     }
 
     /// The same with a reading of its own.
-    pub(super) fn with<T>(
+    pub(super) fn parse_with<T>(
         &self,
         key: &str,
         needed: &str,
@@ -69,11 +69,11 @@ impl Arguments {
         };
         match read(text) {
             Some(value) => Ok(Some(value)),
-            None => Err(self.refuse(format_args!("has {key}={text}, which must be {needed}"))),
+            None => Err(self.conflict(format_args!("has {key}={text}, which must be {needed}"))),
         }
     }
 
-    pub(super) fn refuse(&self, needed: impl fmt::Display) -> Conflict {
+    pub(super) fn conflict(&self, needed: impl fmt::Display) -> Conflict {
         Conflict {
             option: self.option,
             value: self.text.clone(),

@@ -3,7 +3,7 @@
 use taran_net::DatagramFilter;
 
 use super::arguments::Arguments;
-use super::streams::{Packet, Streams};
+use super::stream_offsets::{Packet, StreamOffsets};
 use crate::context::Conflict;
 
 /// Loses the datagrams of a term, in each stream from the first one seen, as long as they are in order and begin before
@@ -12,19 +12,19 @@ use crate::context::Conflict;
 pub(super) struct FixedLoss {
     term_id: i32,
     end: i64,
-    streams: Streams,
+    offsets: StreamOffsets,
 }
 
 impl FixedLoss {
     pub(super) fn build(arguments: &Arguments) -> Result<Box<dyn DatagramFilter>, Conflict> {
-        arguments.only(&["term-id", "term-offset", "length"])?;
-        let term_id: Option<i32> = arguments.value("term-id", "a whole number")?;
-        let offset: Option<i32> = arguments.value("term-offset", "a whole number")?;
-        let length: Option<u32> = arguments.value("length", "a number of bytes")?;
+        arguments.allow_only(&["term-id", "term-offset", "length"])?;
+        let term_id: Option<i32> = arguments.parse("term-id", "a whole number")?;
+        let offset: Option<i32> = arguments.parse("term-offset", "a whole number")?;
+        let length: Option<u32> = arguments.parse("length", "a number of bytes")?;
         Ok(Box::new(Self {
             term_id: term_id.unwrap_or(0),
             end: i64::from(offset.unwrap_or(0)) + i64::from(length.unwrap_or(0)),
-            streams: Streams::default(),
+            offsets: StreamOffsets::default(),
         }))
     }
 }
@@ -34,12 +34,12 @@ impl DatagramFilter for FixedLoss {
         let Some(packet) = Packet::read(datagram, self.term_id) else {
             return true;
         };
-        let Some(reached) = self.streams.reached(&packet) else {
+        let Some(next_offset) = self.offsets.next_offset(&packet) else {
             return true;
         };
-        let is_lost = reached < self.end && (packet.begin..packet.end).contains(&reached);
+        let is_lost = next_offset < self.end && (packet.begin..packet.end).contains(&next_offset);
         if is_lost {
-            self.streams.lost(&packet);
+            self.offsets.record_loss(&packet);
         }
         !is_lost
     }

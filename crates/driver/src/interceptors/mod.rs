@@ -9,7 +9,7 @@ mod arguments;
 mod fixed_loss;
 mod multi_gap_loss;
 mod random_loss;
-mod streams;
+mod stream_offsets;
 
 use taran_net::{DatagramFilter, Filtered, Network};
 use taran_protocol::option::{OptionId, OptionSet};
@@ -78,13 +78,13 @@ fn chain(
         .map(str::trim)
         .filter(|name| !name.is_empty())
         .collect();
-    let refuse = |needed: String| Conflict {
+    let conflict = |needed: String| Conflict {
         option,
         value: options.text(option),
         needed,
     };
     if names.len() > MAX_NAMES {
-        return Err(refuse(format!(
+        return Err(conflict(format!(
             "names too many interceptors, at most {MAX_NAMES} are possible"
         )));
     }
@@ -97,7 +97,7 @@ fn chain(
                 MultiGapLoss::build(&arguments(options, OptionId::MultiGapLossArgs)?)?
             }
             other => {
-                return Err(refuse(format!(
+                return Err(conflict(format!(
                     "names an unknown interceptor, {other}: loss, fixed-loss and multi-gap-loss are possible, \
                      separated by commas"
                 )));

@@ -3,7 +3,7 @@
 use taran_net::DatagramFilter;
 
 use super::arguments::Arguments;
-use super::streams::{Packet, Streams};
+use super::stream_offsets::{Packet, StreamOffsets};
 use crate::context::Conflict;
 
 /// Loses the datagrams that touch a gap. Gaps lie at the multiples of the distance, but for zero.
@@ -15,30 +15,30 @@ pub(super) struct MultiGapLoss {
     length: i64,
     /// What begins behind it is left alone.
     last: i64,
-    streams: Streams,
+    offsets: StreamOffsets,
 }
 
 impl MultiGapLoss {
     pub(super) fn build(arguments: &Arguments) -> Result<Box<dyn DatagramFilter>, Conflict> {
-        arguments.only(&["term-id", "gap-radix", "gap-length", "total-gaps"])?;
-        let term_id: Option<i32> = arguments.value("term-id", "a whole number")?;
+        arguments.allow_only(&["term-id", "gap-radix", "gap-length", "total-gaps"])?;
+        let term_id: Option<i32> = arguments.parse("term-id", "a whole number")?;
         let needed = "a number of bytes from 1 to 1073741824";
-        let radix = arguments.with("gap-radix", needed, |text| {
+        let radix = arguments.parse_with("gap-radix", needed, |text| {
             let radix = text.parse::<u32>().ok();
             radix.filter(|radix| (1..=1 << 30).contains(radix))
         })?;
         let Some(radix) = radix else {
-            return Err(arguments.refuse(format_args!("needs gap-radix, {needed}")));
+            return Err(arguments.conflict(format_args!("needs gap-radix, {needed}")));
         };
-        let length: Option<u32> = arguments.value("gap-length", "a number of bytes")?;
-        let gaps: Option<u32> = arguments.value("total-gaps", "a number of gaps")?;
+        let length: Option<u32> = arguments.parse("gap-length", "a number of bytes")?;
+        let gaps: Option<u32> = arguments.parse("total-gaps", "a number of gaps")?;
         let length = i64::from(length.unwrap_or(0));
         Ok(Box::new(Self {
             term_id: term_id.unwrap_or(0),
             distance: i64::from(radix.next_power_of_two()),
             length,
             last: i64::from(gaps.unwrap_or(0)) * i64::from(radix) + length,
-            streams: Streams::default(),
+            offsets: StreamOffsets::default(),
         }))
     }
 
@@ -59,12 +59,12 @@ impl DatagramFilter for MultiGapLoss {
         if packet.begin > self.last {
             return true;
         }
-        let Some(reached) = self.streams.reached(&packet) else {
+        let Some(next_offset) = self.offsets.next_offset(&packet) else {
             return true;
         };
-        let is_lost = reached <= packet.begin && self.touches_gap(&packet);
+        let is_lost = next_offset <= packet.begin && self.touches_gap(&packet);
         if is_lost {
-            self.streams.lost(&packet);
+            self.offsets.record_loss(&packet);
         }
         !is_lost
     }

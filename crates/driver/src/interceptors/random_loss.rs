@@ -14,22 +14,22 @@ pub(super) struct RandomLoss {
     rate: f64,
     /// Bit n stands for frame type n.
     types: u64,
-    chance: Chance,
+    rng: Erand48,
 }
 
 impl RandomLoss {
     pub(super) fn build(arguments: &Arguments) -> Result<Box<dyn DatagramFilter>, Conflict> {
-        arguments.only(&["rate", "seed", "recv-msg-mask"])?;
-        let rate = arguments.with("rate", "a number between 0 and 1", |text| {
+        arguments.allow_only(&["rate", "seed", "recv-msg-mask"])?;
+        let rate = arguments.parse_with("rate", "a number between 0 and 1", |text| {
             let rate = text.parse().ok();
             rate.filter(|rate| (0.0..=1.0).contains(rate))
         })?;
         // A negative number stands for the bits of its two's complement.
-        let seed = arguments.with("seed", "a whole number of 64 bits", |text| {
+        let seed = arguments.parse_with("seed", "a whole number of 64 bits", |text| {
             let signed = || text.parse::<i64>().map(i64::cast_unsigned);
             text.parse::<u64>().or_else(|_| signed()).ok()
         })?;
-        let types = arguments.with(
+        let types = arguments.parse_with(
             "recv-msg-mask",
             "a hexadecimal number with one bit for each frame type",
             |text| {
@@ -40,7 +40,7 @@ impl RandomLoss {
         Ok(Box::new(Self {
             rate: rate.unwrap_or(0.0),
             types: types.unwrap_or(0),
-            chance: Chance::new(seed.unwrap_or(0)),
+            rng: Erand48::new(seed.unwrap_or(0)),
         }))
     }
 }
@@ -54,15 +54,15 @@ impl DatagramFilter for RandomLoss {
             .checked_shl(u32::from(header.frame_type.get()))
             .unwrap_or(0);
         // The dice are thrown only for what may be lost.
-        self.rate <= 0.0 || self.types & bit == 0 || self.chance.next() > self.rate
+        self.rate <= 0.0 || self.types & bit == 0 || self.rng.next() > self.rate
     }
 }
 
 /// The 48-bit linear congruential generator of POSIX (`erand48`), so that a seed means what it means in the C driver.
 #[derive(Debug)]
-struct Chance(u64);
+struct Erand48(u64);
 
-impl Chance {
+impl Erand48 {
     /// Three words of 16 bits make up the state, the lowest of the seed first in rank.
     fn new(seed: u64) -> Self {
         let word = |shift: u32| seed >> shift & 0xFFFF;
@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn chance_is_that_of_posix() {
-        let mut chance = Chance::new(0xDEAD_BEEF_1234_5678);
-        let drawn = [chance.next(), chance.next(), chance.next()];
+        let mut rng = Erand48::new(0xDEAD_BEEF_1234_5678);
+        let drawn = [rng.next(), rng.next(), rng.next()];
         // What `erand48` of glibc says for the state { 0xBEEF, 0x1234, 0x5678 }.
         assert_eq!(
             drawn,

@@ -11,7 +11,7 @@ use taran_core::ring::many_to_one::{Consumer, Producer};
 use taran_protocol::cnc::{CNC_FILE_NAME, Cnc, CncSpec, Version};
 use taran_protocol::counter::{SystemCounter, SystemLabels, type_id};
 
-use super::directory::{Attempt, LOSS_REPORT_FILE};
+use super::directory::{LOSS_REPORT_FILE, StartupGuard};
 use crate::conductor::SystemCounters;
 use crate::context::Settings;
 use crate::error::DriverError;
@@ -31,7 +31,7 @@ pub(crate) struct Files {
     pub(crate) replies: Transmitter,
     pub(crate) loss_report: Region,
     /// To be told when the start has succeeded.
-    pub(crate) attempt: Attempt,
+    pub(crate) startup_guard: StartupGuard,
 }
 
 impl Files {
@@ -62,7 +62,7 @@ impl Files {
             CreateOptions::RESERVED,
         )?;
         // From here on the files in the directory are this driver's.
-        let attempt = Attempt::new(storage, directory);
+        let startup_guard = StartupGuard::new(storage, directory);
         let cnc = Cnc::create(&region, &spec).map_err(|error| unusable("the header", &error))?;
         let commands =
             Consumer::open(&cnc.to_driver).map_err(|error| unusable("the command ring", &error))?;
@@ -85,7 +85,7 @@ impl Files {
             correlation_ids,
             replies,
             loss_report,
-            attempt,
+            startup_guard,
         })
     }
 

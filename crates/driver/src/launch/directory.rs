@@ -23,7 +23,7 @@ pub(crate) const LOG_FOLDERS: [&str; 2] = ["publications", "images"];
 
 /// Who lives in a directory.
 #[derive(Debug)]
-pub(crate) enum Tenant {
+pub(crate) enum DirectoryOwner {
     /// Nobody ever did.
     None,
     /// A `cnc.dat` that is not finished: its driver starts just now, or died doing so.
@@ -35,19 +35,19 @@ pub(crate) enum Tenant {
 }
 
 /// Looks who lives in a directory (docs/spec/shared-memory.md §1.5).
-pub(crate) fn tenant(
+pub(crate) fn find_owner(
     storage: &dyn Storage,
     settings: &DirectorySettings,
     now_epoch_ms: i64,
-) -> Result<Tenant, DriverError> {
+) -> Result<DirectoryOwner, DriverError> {
     let directory = &settings.path;
     let region = match storage.open(&directory.join(CNC_FILE_NAME)) {
         Ok(region) => region,
-        Err(MemoryError::NotFound { .. }) => return Ok(Tenant::None),
-        Err(MemoryError::Empty { .. }) => return Ok(Tenant::Unfinished),
+        Err(MemoryError::NotFound { .. }) => return Ok(DirectoryOwner::None),
+        Err(MemoryError::Empty { .. }) => return Ok(DirectoryOwner::Unfinished),
         // There can be no such directory, as whoever tries to make it will say.
         Err(MemoryError::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
-            return Ok(Tenant::None);
+            return Ok(DirectoryOwner::None);
         }
         Err(MemoryError::Io { path, source, .. }) => return Err(failed("look at", &path)(source)),
         Err(MemoryError::PermissionDenied { path, .. }) => {
@@ -58,7 +58,7 @@ pub(crate) fn tenant(
     };
     let cnc = match Cnc::open(&region) {
         Ok(cnc) => cnc,
-        Err(error) if error.is_not_ready() => return Ok(Tenant::Unfinished),
+        Err(error) if error.is_not_ready() => return Ok(DirectoryOwner::Unfinished),
         Err(CncError::Version { found, expected }) => {
             return Err(DriverError::ForeignVersion {
                 directory: directory.clone(),
@@ -66,19 +66,19 @@ pub(crate) fn tenant(
                 expected,
             });
         }
-        Err(_) => return Ok(Tenant::Dead(None)),
+        Err(_) => return Ok(DirectoryOwner::Dead(None)),
     };
     let Ok(ring) = Producer::open(&cnc.to_driver) else {
-        return Ok(Tenant::Dead(Some(cnc)));
+        return Ok(DirectoryOwner::Dead(Some(cnc)));
     };
     let age_ms = now_epoch_ms.saturating_sub(ring.consumer_heartbeat_ms());
     if age_ms <= settings.driver_timeout_ms {
-        return Ok(Tenant::Alive {
+        return Ok(DirectoryOwner::Alive {
             pid: cnc.spec().driver_pid,
             age_ms,
         });
     }
-    Ok(Tenant::Dead(Some(cnc)))
+    Ok(DirectoryOwner::Dead(Some(cnc)))
 }
 
 /// Makes the directory ready for a new driver: fails when one is alive there, saves the errors of a dead one, clears
@@ -91,7 +91,7 @@ pub(crate) fn prepare(
     let directory = &settings.path;
     if storage.exists(directory) {
         if !settings.delete_on_start {
-            evict(storage, settings, now_epoch_ms)?;
+            take_over(storage, settings, now_epoch_ms)?;
         }
         clear(storage, directory)?;
     }
@@ -104,19 +104,19 @@ pub(crate) fn prepare(
     Ok(())
 }
 
-fn evict(
+fn take_over(
     storage: &dyn Storage,
     settings: &DirectorySettings,
     now_epoch_ms: i64,
 ) -> Result<(), DriverError> {
-    match tenant(storage, settings, now_epoch_ms)? {
-        Tenant::Alive { pid, age_ms } => Err(DriverError::ActiveDriver {
+    match find_owner(storage, settings, now_epoch_ms)? {
+        DirectoryOwner::Alive { pid, age_ms } => Err(DriverError::ActiveDriver {
             directory: settings.path.clone(),
             pid,
             age_ms,
             timeout_ms: settings.driver_timeout_ms,
         }),
-        Tenant::Dead(Some(cnc)) => {
+        DirectoryOwner::Dead(Some(cnc)) => {
             let saved = saved_errors::save(storage, &settings.path, &cnc.error_log, now_epoch_ms);
             saved.map_err(|(path, source)| DriverError::Directory {
                 action: "save the errors of a dead driver to",
@@ -124,7 +124,7 @@ fn evict(
                 source,
             })
         }
-        Tenant::None | Tenant::Unfinished | Tenant::Dead(None) => Ok(()),
+        DirectoryOwner::None | DirectoryOwner::Unfinished | DirectoryOwner::Dead(None) => Ok(()),
     }
 }
 
@@ -154,30 +154,30 @@ pub(crate) fn remove(storage: &dyn Storage, directory: &Path) -> Result<(), Driv
 /// A start that has made files and may still fail. Then it takes them along: a `cnc.dat` that nobody finishes would keep
 /// clients and the next driver waiting.
 #[derive(Debug)]
-pub(crate) struct Attempt {
+pub(crate) struct StartupGuard {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
-    has_succeeded: bool,
+    is_disarmed: bool,
 }
 
-impl Attempt {
+impl StartupGuard {
     pub(crate) fn new(storage: &Arc<dyn Storage>, directory: &Path) -> Self {
         Self {
             storage: Arc::clone(storage),
             directory: directory.to_path_buf(),
-            has_succeeded: false,
+            is_disarmed: false,
         }
     }
 
     /// The files stay.
-    pub(crate) fn succeed(mut self) {
-        self.has_succeeded = true;
+    pub(crate) fn disarm(mut self) {
+        self.is_disarmed = true;
     }
 }
 
-impl Drop for Attempt {
+impl Drop for StartupGuard {
     fn drop(&mut self) {
-        if !self.has_succeeded {
+        if !self.is_disarmed {
             // Why the start failed is what is told.
             let _ = clear(self.storage.as_ref(), &self.directory);
         }

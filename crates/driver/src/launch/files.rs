@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use taran_core::memory::{Region, Storage};
 
-use super::pages::Pages;
+use super::page_prefaulter::PagePrefaulter;
 use crate::conductor::{
     FileRequest, FileResult, FileWorker, RequestOrigin, create_now, delete_now,
 };
 use crate::error::DriverError;
 
-/// Time between two looks after pages: who has a core with this thread gets most of it.
-const BETWEEN_STEPS: Duration = Duration::from_micros(250);
+/// Time between two looks after prefaulter: who has a core with this thread gets most of it.
+const PREFAULT_INTERVAL: Duration = Duration::from_micros(250);
 
 #[derive(Debug)]
 enum Job {
@@ -53,7 +53,7 @@ impl Jobs {
     }
 
     /// Files that nobody will use are not made.
-    fn forget_creations(&mut self) {
+    fn discard_creations(&mut self) {
         self.for_clients.clear();
         self.for_peers.clear();
     }
@@ -96,7 +96,7 @@ impl FileThread {
 
 fn work(storage: &dyn Storage, queue: &Receiver<Job>, done: &Sender<FileResult>) {
     let mut jobs = Jobs::default();
-    let mut pages = Pages::default();
+    let mut prefaulter = PagePrefaulter::default();
     let mut is_closed = false;
     loop {
         while !is_closed {
@@ -105,7 +105,7 @@ fn work(storage: &dyn Storage, queue: &Receiver<Job>, done: &Sender<FileResult>)
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
                     is_closed = true;
-                    jobs.forget_creations();
+                    jobs.discard_creations();
                 }
             }
         }
@@ -113,8 +113,8 @@ fn work(storage: &dyn Storage, queue: &Receiver<Job>, done: &Sender<FileResult>)
             if is_closed {
                 return;
             }
-            let next = if pages.step() {
-                queue.recv_timeout(BETWEEN_STEPS).ok()
+            let next = if prefaulter.step() {
+                queue.recv_timeout(PREFAULT_INTERVAL).ok()
             } else {
                 queue.recv().ok()
             };
@@ -124,9 +124,9 @@ fn work(storage: &dyn Storage, queue: &Receiver<Job>, done: &Sender<FileResult>)
             continue;
         };
         let result = match job {
-            Job::Create(ticket, request) => create(storage, ticket, request, &mut pages),
+            Job::Create(ticket, request) => create(storage, ticket, request, &mut prefaulter),
             Job::Delete(path, region) => {
-                pages.forget(&path);
+                prefaulter.remove(&path);
                 delete_now(storage, path, region)
             }
         };
@@ -135,12 +135,12 @@ fn work(storage: &dyn Storage, queue: &Receiver<Job>, done: &Sender<FileResult>)
     }
 }
 
-/// Makes a file. Pages that are set aside and not mapped yet are so later.
+/// Makes a file. PagePrefaulter that are set aside and not mapped yet are so later.
 fn create(
     storage: &dyn Storage,
     ticket: u64,
     request: FileRequest,
-    pages: &mut Pages,
+    prefaulter: &mut PagePrefaulter,
 ) -> FileResult {
     let (options, origin) = (request.options, request.origin);
     let made = create_now(storage, ticket, request);
@@ -152,7 +152,7 @@ fn create(
         && options.reserve
         && !options.populate
     {
-        pages.add(path, region, origin);
+        prefaulter.add(path, region, origin);
     }
     made
 }

@@ -3,15 +3,15 @@
 mod cnc_file;
 mod directory;
 mod files;
-mod in_turn;
+mod invoker_agent;
 mod names;
-mod pages;
+mod page_prefaulter;
 mod parts;
 mod resolver;
 mod saved_errors;
 mod signal;
+mod startup_lock;
 mod threads;
-mod turn;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -31,12 +31,12 @@ use taran_protocol::option::OptionSet;
 pub use parts::{DriverParts, Environment};
 pub use signal::Termination;
 
-use directory::Tenant;
+use directory::DirectoryOwner;
 use files::FileThread;
 use resolver::SystemResolver;
-use signal::Signal;
-use threads::{Plan, Running};
-use turn::Turn;
+use signal::ShutdownSignal;
+use startup_lock::StartupLock;
+use threads::{Running, ThreadingPlan};
 
 use crate::context::{DirectorySettings, DriverContext};
 use crate::error::DriverError;
@@ -58,7 +58,7 @@ pub struct MediaDriver {
     storage: Arc<dyn Storage>,
     delete_on_shutdown: bool,
     counters: CountersReader,
-    signal: Arc<Signal>,
+    signal: Arc<ShutdownSignal>,
     events: Option<EventWriter>,
 }
 
@@ -71,13 +71,13 @@ impl MediaDriver {
         if debugger::is_attached() {
             context.use_debug_timeout();
         }
-        let settings = context.settle()?;
+        let settings = context.build_settings()?;
         let options = context.options().clone();
         let storage = context
             .storage
             .take()
             .unwrap_or_else(|| Arc::new(FileStorage));
-        let signal = Arc::new(Signal::default());
+        let signal = Arc::new(ShutdownSignal::default());
         let mut hook = context.hook.take();
         let requested = Arc::clone(&signal);
         context.hook = Some(Box::new(move || {
@@ -93,7 +93,7 @@ impl MediaDriver {
         if let Some(events) = &events {
             context.events = events.log();
         }
-        let turn = Turn::wait(&storage, &settings.directory)?;
+        let startup_lock = StartupLock::acquire(&storage, &settings.directory)?;
         let mut clock = SystemClock::new();
         if !settings.directory.delete_on_start {
             await_starting_driver(storage.as_ref(), &settings.directory, &mut clock)?;
@@ -115,12 +115,12 @@ impl MediaDriver {
             pid: i64::from(std::process::id()),
         };
         let parts = DriverParts::build(context, environment)?;
-        turn.succeed();
+        startup_lock.keep_directory();
         for warning in &parts.warnings {
             eprintln!("WARNING: {warning}");
         }
         let counters = parts.counters.clone();
-        let plan = Plan {
+        let plan = ThreadingPlan {
             options: &options,
             errors: parts.errors.clone(),
             idle_status: parts.idle_status.clone(),
@@ -241,12 +241,12 @@ impl fmt::Debug for MediaDriver {
 
 /// The writer of the events that options want, if they want any.
 fn event_writer(options: &OptionSet) -> Result<Option<EventWriter>, DriverError> {
-    let wanted = options.events();
-    if wanted.is_empty() {
+    let enabled = options.events();
+    if enabled.is_empty() {
         return Ok(None);
     }
     EventWriter::start(EventWriterSpec {
-        wanted,
+        enabled,
         path: options.event_log_filename().map(PathBuf::from),
         capacity: options.event_buffer_length(),
     })
@@ -260,10 +260,12 @@ fn await_starting_driver(
     settings: &DirectorySettings,
     clock: &mut SystemClock,
 ) -> Result<(), DriverError> {
-    let patience = Duration::from_millis(settings.driver_timeout_ms.unsigned_abs());
-    let began = Instant::now();
-    while let Tenant::Unfinished = directory::tenant(storage, settings, clock.now().epoch_millis)? {
-        if began.elapsed() > patience {
+    let timeout = Duration::from_millis(settings.driver_timeout_ms.unsigned_abs());
+    let start = Instant::now();
+    while let DirectoryOwner::Unfinished =
+        directory::find_owner(storage, settings, clock.now().epoch_millis)?
+    {
+        if start.elapsed() > timeout {
             break;
         }
         thread::sleep(Duration::from_millis(1));

@@ -20,8 +20,8 @@ use crate::error::DriverError;
 use crate::event_log::EventLog;
 
 /// How long the address of the resolver's own interface is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
-const POLL: Duration = Duration::from_millis(1);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What the resolver is put together from.
 pub(super) struct NamesSpec<'a> {
@@ -76,7 +76,7 @@ pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<HostLookups, DriverError>
             )
         }
     };
-    let watch = DutyCycleTracker::new(
+    let tracker = DutyCycleTracker::new(
         spec.system.get(SystemCounter::NameResolverMaxTime).clone(),
         spec.system
             .get(SystemCounter::NameResolverTimeThresholdExceeded)
@@ -87,7 +87,7 @@ pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<HostLookups, DriverError>
         gossip,
         table,
         spec.resolver,
-        watch,
+        tracker,
         spec.now,
     ))
 }
@@ -108,14 +108,14 @@ fn interface(
     // Those who ask later begin to count from zero.
     let ticket = u64::MAX;
     resolver.start(ticket, name);
-    let began = Instant::now();
+    let start = Instant::now();
     let found: Vec<IpAddr> = loop {
         match resolver.poll() {
-            Some((answered, found)) if answered == ticket => {
+            Some((completed, found)) if completed == ticket => {
                 break found.map_err(|reason| failed(&reason))?;
             }
-            _ if began.elapsed() > PATIENCE => return Err(failed("its name has no answer")),
-            _ => thread::sleep(POLL),
+            _ if start.elapsed() > LOOKUP_TIMEOUT => return Err(failed("its name has no answer")),
+            _ => thread::sleep(POLL_INTERVAL),
         }
     };
     let ip = preferred(&found).ok_or_else(|| failed("no address is known for it"))?;

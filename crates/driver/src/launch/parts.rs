@@ -87,7 +87,7 @@ impl DriverParts {
         mut context: DriverContext,
         environment: Environment,
     ) -> Result<Self, DriverError> {
-        let settings = context.settle()?;
+        let settings = context.build_settings()?;
         let Environment {
             storage,
             network,
@@ -221,7 +221,7 @@ impl DriverParts {
         });
         // Everything is in its place: from here on clients may come.
         files.cnc.publish();
-        files.attempt.succeed();
+        files.startup_guard.disarm();
         Ok(Self {
             conductor,
             sender,

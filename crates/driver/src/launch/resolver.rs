@@ -8,11 +8,11 @@ use std::thread;
 use crate::conductor::NameResolver;
 
 type Found = Result<Vec<IpAddr>, String>;
-type Answer = (u64, Found);
-type OfHost = (String, Found);
+type LookupResult = (u64, Found);
+type HostResult = (String, Found);
 
 /// Lookups that may be under way at once; the others queue. Their threads do nothing but wait.
-const LOOKUPS_AT_ONCE: usize = 64;
+const MAX_CONCURRENT_LOOKUPS: usize = 64;
 
 /// The system's resolver (files, DNS and whatever else the machine is set up for).
 ///
@@ -21,16 +21,16 @@ const LOOKUPS_AT_ONCE: usize = 64;
 /// whoever asks, and not at all when nobody waits for it any more.
 #[derive(Debug)]
 pub(crate) struct SystemResolver {
-    queue: VecDeque<Question>,
-    under_way: Vec<Question>,
-    answers: VecDeque<Answer>,
-    found: (Sender<OfHost>, Receiver<OfHost>),
+    queue: VecDeque<PendingLookup>,
+    in_flight: Vec<PendingLookup>,
+    results: VecDeque<LookupResult>,
+    found: (Sender<HostResult>, Receiver<HostResult>),
     look_up: fn(&str) -> Found,
 }
 
 /// A host, and who wants to know about it.
 #[derive(Debug)]
-struct Question {
+struct PendingLookup {
     host: String,
     tickets: Vec<u64>,
 }
@@ -43,74 +43,74 @@ impl SystemResolver {
     fn with(look_up: fn(&str) -> Found) -> Self {
         Self {
             queue: VecDeque::new(),
-            under_way: Vec::new(),
-            answers: VecDeque::new(),
+            in_flight: Vec::new(),
+            results: VecDeque::new(),
             found: channel(),
             look_up,
         }
     }
 
-    fn begin_queued(&mut self) {
-        while self.under_way.len() < LOOKUPS_AT_ONCE {
-            let Some(question) = self.queue.pop_front() else {
+    fn start_queued(&mut self) {
+        while self.in_flight.len() < MAX_CONCURRENT_LOOKUPS {
+            let Some(lookup) = self.queue.pop_front() else {
                 return;
             };
-            let (host, found) = (question.host.clone(), self.found.0.clone());
+            let (host, found) = (lookup.host.clone(), self.found.0.clone());
             let look_up = self.look_up;
             let spawned = thread::Builder::new()
                 .name("name-lookup".to_owned())
                 .spawn(move || {
-                    let answer = look_up(&host);
+                    let result = look_up(&host);
                     // Nobody listens any more when the driver has been closed meanwhile.
-                    let _ = found.send((host, answer));
+                    let _ = found.send((host, result));
                 });
             match spawned {
-                Ok(_) => self.under_way.push(question),
+                Ok(_) => self.in_flight.push(lookup),
                 Err(error) => {
                     let text = format!("no thread for the lookup: {error}");
-                    self.answer(question.tickets, &Err(text));
+                    self.complete(lookup.tickets, &Err(text));
                 }
             }
         }
     }
 
-    fn answer(&mut self, tickets: Vec<u64>, found: &Found) {
-        let answers = tickets.into_iter().map(|ticket| (ticket, found.clone()));
-        self.answers.extend(answers);
+    fn complete(&mut self, tickets: Vec<u64>, found: &Found) {
+        let results = tickets.into_iter().map(|ticket| (ticket, found.clone()));
+        self.results.extend(results);
     }
 }
 
 impl NameResolver for SystemResolver {
     fn start(&mut self, ticket: u64, host: &str) {
-        let asked = self.under_way.iter_mut().chain(&mut self.queue);
-        match asked.into_iter().find(|question| question.host == host) {
-            Some(question) => question.tickets.push(ticket),
-            None => self.queue.push_back(Question {
+        let lookups = self.in_flight.iter_mut().chain(&mut self.queue);
+        match lookups.into_iter().find(|lookup| lookup.host == host) {
+            Some(lookup) => lookup.tickets.push(ticket),
+            None => self.queue.push_back(PendingLookup {
                 host: host.to_owned(),
                 tickets: vec![ticket],
             }),
         }
-        self.begin_queued();
+        self.start_queued();
     }
 
     fn cancel(&mut self, ticket: u64) {
-        let asked = self.under_way.iter_mut().chain(&mut self.queue);
-        for question in asked {
-            question.tickets.retain(|waiting| *waiting != ticket);
+        let lookups = self.in_flight.iter_mut().chain(&mut self.queue);
+        for lookup in lookups {
+            lookup.tickets.retain(|waiting| *waiting != ticket);
         }
-        self.queue.retain(|question| !question.tickets.is_empty());
+        self.queue.retain(|lookup| !lookup.tickets.is_empty());
     }
 
-    fn poll(&mut self) -> Option<Answer> {
+    fn poll(&mut self) -> Option<LookupResult> {
         while let Ok((host, found)) = self.found.1.try_recv() {
-            let index = self.under_way.iter().position(|asked| asked.host == host);
+            let index = self.in_flight.iter().position(|lookup| lookup.host == host);
             if let Some(index) = index {
-                let question = self.under_way.swap_remove(index);
-                self.answer(question.tickets, &found);
+                let lookup = self.in_flight.swap_remove(index);
+                self.complete(lookup.tickets, &found);
             }
-            self.begin_queued();
+            self.start_queued();
         }
-        self.answers.pop_front()
+        self.results.pop_front()
     }
 }
 
@@ -128,11 +128,11 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
-    fn wait_for(resolver: &mut SystemResolver) -> Answer {
+    fn wait_for(resolver: &mut SystemResolver) -> LookupResult {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
-            if let Some(answer) = resolver.poll() {
-                return answer;
+            if let Some(result) = resolver.poll() {
+                return result;
             }
             assert!(Instant::now() < deadline, "no answer");
             thread::yield_now();
@@ -144,11 +144,11 @@ mod tests {
         let mut resolver = SystemResolver::new();
         resolver.start(7, "127.0.0.1");
         resolver.start(8, "not a host name");
-        let mut answers = [wait_for(&mut resolver), wait_for(&mut resolver)];
-        answers.sort_by_key(|(ticket, _)| *ticket);
-        assert_eq!(answers[0], (7, Ok(vec![IpAddr::from([127, 0, 0, 1])])));
-        assert_eq!(answers[1].0, 8);
-        assert!(answers[1].1.is_err());
+        let mut results = [wait_for(&mut resolver), wait_for(&mut resolver)];
+        results.sort_by_key(|(ticket, _)| *ticket);
+        assert_eq!(results[0], (7, Ok(vec![IpAddr::from([127, 0, 0, 1])])));
+        assert_eq!(results[1].0, 8);
+        assert!(results[1].1.is_err());
         assert!(resolver.poll().is_none());
     }
 
@@ -167,36 +167,36 @@ mod tests {
     #[test]
     fn slow_names_take_one_thread_each_and_none_once_nobody_waits() {
         let mut resolver = SystemResolver::with(slow);
-        let places = LOOKUPS_AT_ONCE as u64;
-        for ticket in 0..places {
+        let limit = MAX_CONCURRENT_LOOKUPS as u64;
+        for ticket in 0..limit {
             resolver.start(ticket, "slow.host");
         }
-        resolver.start(places, "quick.host");
+        resolver.start(limit, "quick.host");
         assert_eq!(
             wait_for(&mut resolver).0,
-            places,
+            limit,
             "the slow one is in nobody's way"
         );
 
-        for ticket in places + 1..2 * places {
+        for ticket in limit + 1..2 * limit {
             resolver.start(ticket, &format!("slow.host.{ticket}"));
         }
-        resolver.start(2 * places, "slow.host.of.nobody");
-        resolver.start(2 * places + 1, "waiting.host");
-        resolver.cancel(2 * places);
+        resolver.start(2 * limit, "slow.host.of.nobody");
+        resolver.start(2 * limit + 1, "waiting.host");
+        resolver.cancel(2 * limit);
         resolver.cancel(0);
         OVER.store(true, Ordering::SeqCst);
-        let mut tickets: Vec<u64> = (0..2 * places - 1)
+        let mut tickets: Vec<u64> = (0..2 * limit - 1)
             .map(|_| wait_for(&mut resolver).0)
             .collect();
         tickets.sort_unstable();
-        let expected = (1..2 * places + 2).filter(|ticket| ![places, 2 * places].contains(ticket));
+        let expected = (1..2 * limit + 2).filter(|ticket| ![limit, 2 * limit].contains(ticket));
         assert!(tickets.into_iter().eq(expected));
         assert!(resolver.poll().is_none());
         let lookups = LOOKUPS.load(Ordering::SeqCst);
         assert_eq!(
             lookups,
-            LOOKUPS_AT_ONCE + 2,
+            MAX_CONCURRENT_LOOKUPS + 2,
             "nobody asks for what nobody wants"
         );
     }

@@ -14,12 +14,12 @@ pub enum Termination {
 
 /// Set once, seen by everybody who waits.
 #[derive(Debug, Default)]
-pub(crate) struct Signal {
+pub(crate) struct ShutdownSignal {
     termination: Mutex<Option<Termination>>,
     changed: Condvar,
 }
 
-impl Signal {
+impl ShutdownSignal {
     pub(crate) fn request(&self) {
         self.set(Termination::Requested);
     }

@@ -12,9 +12,9 @@ use taran_core::error_log::ErrorHandler;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::option::{Affinity, IdleRole, OptionSet, ThreadingMode};
 
-use super::in_turn::InTurn;
+use super::invoker_agent::InvokerAgent;
 use super::parts::DriverParts;
-use super::signal::Signal;
+use super::signal::ShutdownSignal;
 use crate::conductor::Conductor;
 use crate::error::DriverError;
 
@@ -22,19 +22,19 @@ use crate::error::DriverError;
 pub(crate) enum Running {
     /// In the order in which they were started: the conductor first, whose end clients see and which is closed last.
     Threads(Vec<RunningAgent>),
-    Invoker(Box<AgentInvoker<InTurn<Conductor, CompositeAgent>, SystemClock>>),
+    Invoker(Box<AgentInvoker<InvokerAgent<Conductor, CompositeAgent>, SystemClock>>),
 }
 
 /// Everything that decides how agents run.
-pub(crate) struct Plan<'a> {
+pub(crate) struct ThreadingPlan<'a> {
     pub(crate) options: &'a OptionSet,
     pub(crate) errors: ErrorHandler,
     pub(crate) idle_status: Counter,
-    pub(crate) signal: Arc<Signal>,
+    pub(crate) signal: Arc<ShutdownSignal>,
 }
 
 /// Starts the agents in the threading mode that the options say.
-pub(crate) fn start(parts: DriverParts, plan: &Plan<'_>) -> Result<Running, DriverError> {
+pub(crate) fn start(parts: DriverParts, plan: &ThreadingPlan<'_>) -> Result<Running, DriverError> {
     let DriverParts {
         conductor,
         sender,
@@ -81,7 +81,7 @@ pub(crate) fn start(parts: DriverParts, plan: &Plan<'_>) -> Result<Running, Driv
             let network =
                 CompositeAgent::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1);
             let mut invoker =
-                AgentInvoker::new(InTurn::new(conductor, network), SystemClock::new());
+                AgentInvoker::new(InvokerAgent::new(conductor, network), SystemClock::new());
             invoker.start();
             return Ok(Running::Invoker(Box::new(invoker)));
         }
@@ -89,7 +89,7 @@ pub(crate) fn start(parts: DriverParts, plan: &Plan<'_>) -> Result<Running, Driv
     Ok(Running::Threads(threads))
 }
 
-impl Plan<'_> {
+impl ThreadingPlan<'_> {
     fn thread(
         &self,
         name: &'static str,
@@ -133,7 +133,7 @@ struct Cores {
 
 impl Cores {
     fn new(options: &OptionSet, mode: ThreadingMode) -> Self {
-        let wanted = [
+        let affinities = [
             options.conductor_cpu_affinity(),
             options.sender_cpu_affinity(),
             options.receiver_cpu_affinity(),
@@ -143,8 +143,8 @@ impl Cores {
             ThreadingMode::SharedNetwork => 2,
             ThreadingMode::Shared | ThreadingMode::Invoker => 1,
         };
-        let mut free = free_cores(&wanted[..threads]);
-        let [conductor, sender, receiver] = wanted.map(|affinity| match affinity {
+        let mut free = free_cores(&affinities[..threads]);
+        let [conductor, sender, receiver] = affinities.map(|affinity| match affinity {
             Affinity::None => None,
             Affinity::Core(core) => Some(core),
             Affinity::Auto => free.pop(),
@@ -159,15 +159,15 @@ impl Cores {
 
 /// Cores for `auto`, the last first; none unless there are more cores than threads that want one, so that whoever else
 /// runs here has a place.
-fn free_cores(wanted: &[Affinity]) -> Vec<usize> {
-    let taken: Vec<usize> = wanted
+fn free_cores(affinities: &[Affinity]) -> Vec<usize> {
+    let taken: Vec<usize> = affinities
         .iter()
         .filter_map(|affinity| match affinity {
             Affinity::Core(core) => Some(*core),
             Affinity::None | Affinity::Auto => None,
         })
         .collect();
-    let bound = wanted
+    let bound = affinities
         .iter()
         .filter(|affinity| **affinity != Affinity::None)
         .count();

@@ -10,7 +10,7 @@ use super::identity::StatusFields;
 use super::image::{ImageContext, ReceiverImage, overrun_threshold};
 use super::transport::SendResult;
 use super::window_throttle::WindowThrottle;
-use crate::congestion::{Advice, Progress};
+use crate::congestion::{ReceiverProgress, WindowUpdate};
 
 impl ReceiverImage {
     /// Sends the feedback that is due. Returns the number of frames sent.
@@ -35,23 +35,26 @@ impl ReceiverImage {
         let Some(consumed) = self.subscribers.min_position(self.rebuild_position) else {
             return;
         };
-        let progress = Progress {
+        let progress = ReceiverProgress {
             consumed,
-            told: self.status_schedule.last_sent_position(),
+            last_sent_position: self.status_schedule.last_sent_position(),
             has_loss: self.loss_detector.take_new_loss(),
         };
         let half_term = self.geometry.term_length() / 2;
-        let advice = self.spec.congestion_control.advise(&progress, now_ns);
-        let advice = Advice {
+        let update = self
+            .spec
+            .congestion_control
+            .update_window(&progress, now_ns);
+        let update = WindowUpdate {
             window: window_throttle.apply(
-                advice.window.clamp(0, half_term),
+                update.window.clamp(0, half_term),
                 self.status_schedule.mtu(),
             ),
-            ..advice
+            ..update
         };
         if consumed <= self.status_schedule.position()
-            && advice.window == self.status_schedule.window()
-            && !advice.is_urgent
+            && update.window == self.status_schedule.window()
+            && !update.is_urgent
         {
             return;
         }
@@ -59,10 +62,10 @@ impl ReceiverImage {
             - i64::from(FRAME_ALIGNMENT);
         // A periodic status message carries the current position. Otherwise a slow subscriber's small step, which
         // schedules no message, could stall a sender that waits for it.
-        let is_urgent = advice.is_urgent || self.status_schedule.is_overdue(now_ns);
+        let is_urgent = update.is_urgent || self.status_schedule.is_overdue(now_ns);
         if self
             .status_schedule
-            .advance(consumed.min(free), advice.window, is_urgent)
+            .advance(consumed.min(free), update.window, is_urgent)
         {
             self.spec.shared.receiver_status(
                 self.status_schedule.position(),
@@ -185,7 +188,7 @@ impl ReceiverImage {
         if !self
             .spec
             .congestion_control
-            .wants_round_trip(context.now.nanos)
+            .should_measure_rtt(context.now.nanos)
         {
             return 0;
         }

@@ -237,7 +237,7 @@ impl ReceiveEndpoint {
         } else {
             let reply = (rttm.echo_timestamp.get(), rttm.reception_delta.get());
             if let Some(round_trip_ns) = round_trip_ns(reply, context.now.nanos) {
-                image.on_round_trip(round_trip_ns, context.now);
+                image.on_rtt_measurement(round_trip_ns, context.now);
             }
         }
     }

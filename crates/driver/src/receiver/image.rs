@@ -329,10 +329,10 @@ impl ReceiverImage {
         self.connections.on_setup(origin);
     }
 
-    pub(super) fn on_round_trip(&mut self, round_trip_ns: i64, now: Now) {
+    pub(super) fn on_rtt_measurement(&mut self, round_trip_ns: i64, now: Now) {
         self.spec
             .congestion_control
-            .on_round_trip(round_trip_ns, now.nanos);
+            .on_rtt_measurement(round_trip_ns, now.nanos);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use taran_protocol::event::EventCode;
 
-use crate::event_log::{EventLog, Fact};
+use crate::event_log::{EventLog, FieldValue};
 
 /// The event log, and whose events they are.
 #[derive(Clone, Debug)]
@@ -34,11 +34,11 @@ impl StreamLog {
         self.events.log(
             event,
             &[
-                Fact::Int(i32::try_from(count).unwrap_or(i32::MAX)),
-                Fact::Long(receiver_id),
-                Fact::Int(self.session_id),
-                Fact::Int(self.stream_id),
-                Fact::Text(&self.channel),
+                FieldValue::Int(i32::try_from(count).unwrap_or(i32::MAX)),
+                FieldValue::Long(receiver_id),
+                FieldValue::Int(self.session_id),
+                FieldValue::Int(self.stream_id),
+                FieldValue::Text(&self.channel),
             ],
         );
     }
@@ -48,12 +48,12 @@ impl StreamLog {
         self.events.log(
             EventCode::Resend,
             &[
-                Fact::Int(self.session_id),
-                Fact::Int(self.stream_id),
-                Fact::Int(term_id),
-                Fact::Int(term_offset),
-                Fact::Int(i32::try_from(length).unwrap_or(i32::MAX)),
-                Fact::Text(&self.channel),
+                FieldValue::Int(self.session_id),
+                FieldValue::Int(self.stream_id),
+                FieldValue::Int(term_id),
+                FieldValue::Int(term_offset),
+                FieldValue::Int(i32::try_from(length).unwrap_or(i32::MAX)),
+                FieldValue::Text(&self.channel),
             ],
         );
     }

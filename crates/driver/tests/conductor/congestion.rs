@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taran_core::memory::MemoryStorage;
-use taran_driver::congestion::{Advice, CongestionControl, Progress};
+use taran_driver::congestion::{CongestionControl, ReceiverProgress, WindowUpdate};
 use taran_protocol::command::Command;
 use taran_protocol::counter::type_id;
 
@@ -100,8 +100,8 @@ impl CongestionControl for Narrow {
         self.0
     }
 
-    fn advise(&mut self, _progress: &Progress, _now_ns: i64) -> Advice {
-        Advice {
+    fn update_window(&mut self, _progress: &ReceiverProgress, _now_ns: i64) -> WindowUpdate {
+        WindowUpdate {
             window: self.0,
             is_urgent: false,
         }

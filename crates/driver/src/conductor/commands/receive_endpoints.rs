@@ -13,7 +13,7 @@ use super::subscriptions::NewSubscription;
 use crate::boundary::{
     EndpointId, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverCommand, TransportId,
 };
-use crate::event_log::Fact;
+use crate::event_log::FieldValue;
 use crate::receiver::ReceiveEndpoint;
 use crate::timestamps::ReceiveTimestamps;
 
@@ -79,7 +79,7 @@ impl ConductorState {
         }
         self.events.log(
             EventCode::ReceiveChannelCreation,
-            &[Fact::Text(resolved.text())],
+            &[FieldValue::Text(resolved.text())],
         );
         let buffers = self.networking.sockets.requested_buffers(&resolved);
         self.networking.receive_endpoints.insert(Endpoint {

@@ -11,7 +11,7 @@ use super::super::network::{Endpoint, ResolvedChannel, status};
 use super::super::state::ConductorState;
 use super::publications::NewPublication;
 use crate::boundary::{Destination, EndpointId, SendEndpointSpec, SenderCommand};
-use crate::event_log::Fact;
+use crate::event_log::FieldValue;
 use crate::sender::SendEndpoint;
 
 impl ConductorState {
@@ -96,7 +96,7 @@ impl ConductorState {
         }
         self.events.log(
             EventCode::SendChannelCreation,
-            &[Fact::Text(resolved.text())],
+            &[FieldValue::Text(resolved.text())],
         );
         let buffers = self.networking.sockets.requested_buffers(&resolved);
         self.networking.send_endpoints.insert(Endpoint {

@@ -11,7 +11,7 @@ use super::super::deferred_commands::ResolvedPrerequisites;
 use super::super::failure::Failure;
 use super::super::state::ConductorState;
 use super::super::subscriptions::{Source, Subscription};
-use crate::event_log::Fact;
+use crate::event_log::FieldValue;
 
 /// An add command with its parsed channel.
 #[derive(Debug)]
@@ -98,9 +98,9 @@ impl ConductorState {
                 self.events.log(
                     EventCode::RemoveSubscriptionCleanup,
                     &[
-                        Fact::Int(subscription.stream_id),
-                        Fact::Long(id),
-                        Fact::Text(&subscription.text),
+                        FieldValue::Int(subscription.stream_id),
+                        FieldValue::Long(id),
+                        FieldValue::Text(&subscription.text),
                     ],
                 );
             }

@@ -10,7 +10,7 @@ use super::super::failure::Failure;
 use super::super::state::ConductorState;
 use super::config::ImageConfig;
 use crate::boundary::{CreateImage, ImageId};
-use crate::congestion::{CongestionControl, Cubic, CubicSpec, StaticWindow, Stream};
+use crate::congestion::{CongestionControl, Cubic, CubicSpec, ImageParams, StaticWindow};
 
 /// A congestion control and the counters to be freed with its image.
 pub(super) struct CongestionControlHandle {
@@ -35,7 +35,7 @@ impl ConductorState {
         config: &ImageConfig,
     ) -> Result<CongestionControlHandle, Failure> {
         if let Some(supplier) = &mut self.networking.congestion_control
-            && let Some(control) = (supplier.0)(&Stream {
+            && let Some(control) = (supplier.0)(&ImageParams {
                 channel: &config.endpoint_channel,
                 session_id: request.session_id,
                 stream_id: request.stream_id,

@@ -23,7 +23,7 @@ pub(crate) use table::NameTable;
 
 use super::counters::Counters;
 use crate::boundary::{EndpointId, TransportId};
-use crate::event_log::{EventLog, Fact};
+use crate::event_log::{EventLog, FieldValue};
 use table::Redirect;
 
 /// Timeout of a lookup. Clients wait ten seconds for the response to a command.
@@ -169,7 +169,7 @@ impl HostLookups {
             };
             let taken_ns = self.now.nanos.saturating_sub(lookup.since_ns);
             self.lookup_times.record(taken_ns);
-            if self.events.wants(EventCode::NameResolutionResolve) {
+            if self.events.is_enabled(EventCode::NameResolutionResolve) {
                 log_result(&self.events, &lookup, taken_ns, &found);
             }
             if let Requester::Neighbor(index) = lookup.requester {
@@ -256,11 +256,11 @@ impl HostLookups {
         self.events.log(
             EventCode::NameResolutionLookup,
             &[
-                Fact::Text(resolver),
-                Fact::Long(0),
-                Fact::Text(host),
-                Fact::Int(i32::from(is_re_lookup)),
-                Fact::Text(resolved_name),
+                FieldValue::Text(resolver),
+                FieldValue::Long(0),
+                FieldValue::Text(host),
+                FieldValue::Int(i32::from(is_re_lookup)),
+                FieldValue::Text(resolved_name),
             ],
         );
     }
@@ -280,10 +280,10 @@ fn log_result(events: &EventLog, lookup: &Lookup, taken_ns: i64, found: &Resolut
     events.log(
         EventCode::NameResolutionResolve,
         &[
-            Fact::Long(taken_ns),
-            Fact::Text(&lookup.host),
-            Fact::Int(i32::from(lookup.is_re_lookup())),
-            Fact::Text(&address),
+            FieldValue::Long(taken_ns),
+            FieldValue::Text(&lookup.host),
+            FieldValue::Int(i32::from(lookup.is_re_lookup())),
+            FieldValue::Text(&address),
         ],
     );
 }

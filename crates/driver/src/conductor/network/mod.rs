@@ -35,7 +35,7 @@ use super::subscriptions::SpiedStream;
 use crate::boundary::{
     EndpointId, ImageId, PublicationId, ReceiverCommand, SenderCommand, TransportId,
 };
-use crate::congestion::Supplier;
+use crate::congestion::CongestionControlSupplier;
 
 /// Network state of the driver.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Networking {
     /// Receiver id of the next receive endpoint.
     pub(crate) next_receiver_id: i64,
     /// Congestion control supplied by the embedding application.
-    pub(crate) congestion_control: Option<Supplier>,
+    pub(crate) congestion_control: Option<CongestionControlSupplier>,
     /// Clock for timestamps in messages.
     pub(crate) wall_clock: Arc<dyn WallClock>,
 }

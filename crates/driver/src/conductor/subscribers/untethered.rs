@@ -4,7 +4,7 @@ use taran_core::counters::Counter;
 use taran_protocol::event::EventCode;
 use taran_protocol::uri::Untethered;
 
-use crate::event_log::{EventLog, Fact};
+use crate::event_log::{EventLog, FieldValue};
 
 /// A subscription that reads a log.
 #[derive(Debug)]
@@ -73,11 +73,11 @@ impl UntetheredEvent {
         events.log(
             EventCode::UntetheredSubscriptionStateChange,
             &[
-                Fact::Long(subscription_id),
-                Fact::Int(stream_id),
-                Fact::Int(session_id),
-                Fact::Text(from),
-                Fact::Text(to),
+                FieldValue::Long(subscription_id),
+                FieldValue::Int(stream_id),
+                FieldValue::Int(session_id),
+                FieldValue::Text(from),
+                FieldValue::Text(to),
             ],
         );
     }

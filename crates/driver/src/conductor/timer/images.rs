@@ -6,7 +6,7 @@ use super::super::network::ImageEvent;
 use super::super::state::ConductorState;
 use super::untethered::{Notifier, TrackPosition};
 use crate::boundary::{ReceiverCommand, SubscriberPosition};
-use crate::event_log::Fact;
+use crate::event_log::FieldValue;
 
 impl ConductorState {
     pub(super) fn tick_images(&mut self) {
@@ -34,10 +34,10 @@ impl ConductorState {
                             events.log(
                                 EventCode::PublicationImageRevoke,
                                 &[
-                                    Fact::Long(image.end_of_stream_position()),
-                                    Fact::Int(image.session_id),
-                                    Fact::Int(image.stream_id),
-                                    Fact::Text(&image.source_identity),
+                                    FieldValue::Long(image.end_of_stream_position()),
+                                    FieldValue::Int(image.session_id),
+                                    FieldValue::Int(image.stream_id),
+                                    FieldValue::Text(&image.source_identity),
                                 ],
                             );
                         }
@@ -85,10 +85,10 @@ impl ConductorState {
             self.events.log(
                 EventCode::RemoveImageCleanup,
                 &[
-                    Fact::Int(image.session_id),
-                    Fact::Int(image.stream_id),
-                    Fact::Long(image.id.0),
-                    Fact::Text(self.networking.receive_channel(image.endpoint)),
+                    FieldValue::Int(image.session_id),
+                    FieldValue::Int(image.stream_id),
+                    FieldValue::Long(image.id.0),
+                    FieldValue::Text(self.networking.receive_channel(image.endpoint)),
                 ],
             );
             let (log, counters) = image.into_parts();

@@ -1,7 +1,7 @@
 //! Idle periods of images in the poll schedule.
 
 use super::*;
-use crate::congestion::{Advice, CongestionControl, Progress};
+use crate::congestion::{CongestionControl, ReceiverProgress, WindowUpdate};
 use crate::poll_schedule::{Pollable, Slot};
 
 /// Shortly after the last status message.
@@ -130,8 +130,8 @@ fn image_with_variable_window_does_not_idle() {
         fn initial_window(&self) -> i32 {
             WINDOW
         }
-        fn advise(&mut self, _: &Progress, _: i64) -> Advice {
-            Advice {
+        fn update_window(&mut self, _: &ReceiverProgress, _: i64) -> WindowUpdate {
+            WindowUpdate {
                 window: WINDOW,
                 is_urgent: false,
             }

@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use taran_protocol::event::EventCode;
 
-use crate::event_log::{EventLog, Fact};
+use crate::event_log::{EventLog, FieldValue};
 
 /// Maximum number of neighbors. Each one is sent every frame, so invented neighbors cause traffic.
 const NEIGHBORS_MAX: usize = 1024;
@@ -71,7 +71,8 @@ impl Neighbors {
             };
             self.known.insert(address, neighbor);
             let event = EventCode::NameResolutionNeighborAdded;
-            self.events.log(event, &[Fact::Address(Some(address))]);
+            self.events
+                .log(event, &[FieldValue::Address(Some(address))]);
         }
     }
 
@@ -84,7 +85,7 @@ impl Neighbors {
             if !is_kept {
                 *indirect -= usize::from(neighbor.is_indirect);
                 let event = EventCode::NameResolutionNeighborRemoved;
-                events.log(event, &[Fact::Address(Some(*address))]);
+                events.log(event, &[FieldValue::Address(Some(*address))]);
             }
             is_kept
         });

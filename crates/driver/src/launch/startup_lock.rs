@@ -15,20 +15,20 @@ use crate::context::DirectorySettings;
 use crate::error::DriverError;
 
 /// Between two tries.
-const RETRY: Duration = Duration::from_millis(1);
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The right to start in a directory, until it is dropped. A directory made for a start that fails goes again.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct StartupLock {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
     removes_directory: bool,
     _lock: DirectoryLock,
 }
 
-impl Turn {
+impl StartupLock {
     /// Makes the directory where there is none, and waits for drivers that are just starting in it.
-    pub(crate) fn wait(
+    pub(crate) fn acquire(
         storage: &Arc<dyn Storage>,
         settings: &DirectorySettings,
     ) -> Result<Self, DriverError> {
@@ -37,8 +37,8 @@ impl Turn {
         if settings.warn_if_exists && !is_new {
             eprintln!("WARNING: {} exists", directory.display());
         }
-        let patience = Duration::from_millis(settings.driver_timeout_ms.unsigned_abs());
-        let began = Instant::now();
+        let timeout = Duration::from_millis(settings.driver_timeout_ms.unsigned_abs());
+        let start = Instant::now();
         let lock = loop {
             storage
                 .create_dir_all(directory)
@@ -51,13 +51,13 @@ impl Turn {
                 // A file system without locks: as good as it gets.
                 Err(_) => break DirectoryLock::default(),
             }
-            if began.elapsed() > patience {
+            if start.elapsed() > timeout {
                 return Err(DriverError::Starting {
                     directory: directory.clone(),
                     waited_ms: settings.driver_timeout_ms,
                 });
             }
-            thread::sleep(RETRY);
+            thread::sleep(RETRY_INTERVAL);
         };
         // Whoever had the turn before may have made the directory, and may live in it now.
         let removes_directory = is_new && !storage.exists(&directory.join(CNC_FILE_NAME));
@@ -70,12 +70,12 @@ impl Turn {
     }
 
     /// The driver runs: others may see that for themselves.
-    pub(crate) fn succeed(mut self) {
+    pub(crate) fn keep_directory(mut self) {
         self.removes_directory = false;
     }
 }
 
-impl Drop for Turn {
+impl Drop for StartupLock {
     fn drop(&mut self) {
         if self.removes_directory {
             // Only what is empty goes, and why the start failed is what is told.

@@ -11,7 +11,7 @@ use taran_net::{
 use taran_protocol::event::{EventCode, EventSet};
 use taran_protocol::frame::{Frame, FrameHeader, FrameType, FromBytes};
 
-use super::{EventLog, Fact};
+use super::{EventLog, FieldValue};
 
 /// A network whose transports log frames.
 #[derive(Debug)]
@@ -29,18 +29,18 @@ struct LoggedTransport {
 impl LoggedNetwork {
     /// `network`, with a layer that logs if any event of the network is wanted.
     pub(crate) fn wrap(network: Box<dyn Network>, log: &EventLog) -> Box<dyn Network> {
-        let of_frames = [
+        let frame_events = [
             EventCode::FrameIn,
             EventCode::FrameOut,
             EventCode::NakSent,
             EventCode::NakReceived,
         ];
-        let others = log.wanted().without(
-            of_frames
+        let others = log.enabled().without(
+            frame_events
                 .into_iter()
                 .fold(EventSet::NONE, |set, event| set.with(event.into())),
         );
-        if others == log.wanted() {
+        if others == log.enabled() {
             return network;
         }
         let log = log.clone();
@@ -65,22 +65,30 @@ impl Network for LoggedNetwork {
 }
 
 impl LoggedTransport {
-    fn frame(&self, event: EventCode, of_nak: EventCode, peer: Option<SocketAddr>, frame: &[u8]) {
-        self.log
-            .log(event, &[Fact::Address(peer), Fact::Frame(frame)]);
-        if self.log.wants(of_nak)
+    fn log_frame(
+        &self,
+        event: EventCode,
+        nak_event: EventCode,
+        peer: Option<SocketAddr>,
+        frame: &[u8],
+    ) {
+        self.log.log(
+            event,
+            &[FieldValue::Address(peer), FieldValue::Frame(frame)],
+        );
+        if self.log.is_enabled(nak_event)
             && is_nak(frame)
             && let Ok(Frame::Nak(nak)) = Frame::parse(frame)
         {
             self.log.log(
-                of_nak,
+                nak_event,
                 &[
-                    Fact::Address(peer),
-                    Fact::Int(nak.session_id.get()),
-                    Fact::Int(nak.stream_id.get()),
-                    Fact::Int(nak.term_id.get()),
-                    Fact::Int(nak.term_offset.get()),
-                    Fact::Int(nak.length.get()),
+                    FieldValue::Address(peer),
+                    FieldValue::Int(nak.session_id.get()),
+                    FieldValue::Int(nak.stream_id.get()),
+                    FieldValue::Int(nak.term_id.get()),
+                    FieldValue::Int(nak.term_offset.get()),
+                    FieldValue::Int(nak.length.get()),
                 ],
             );
         }
@@ -103,7 +111,7 @@ impl Transport for LoggedTransport {
                     return Ok(accepted);
                 }
                 left -= datagram.len();
-                self.frame(EventCode::FrameOut, EventCode::NakSent, peer, datagram);
+                self.log_frame(EventCode::FrameOut, EventCode::NakSent, peer, datagram);
             }
         }
         Ok(accepted)
@@ -114,7 +122,7 @@ impl Transport for LoggedTransport {
         if count > 0 {
             for datagram in batch.datagrams() {
                 let source = Some(datagram.source);
-                self.frame(
+                self.log_frame(
                     EventCode::FrameIn,
                     EventCode::NakReceived,
                     source,

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use taran_protocol::frame::{DataHeader, FrameType, FromBytes};
 
-/// Streams that are followed; the datagrams of more are left alone. Anybody can send invented ids.
+/// StreamOffsets that are followed; the datagrams of more are left alone. Anybody can send invented ids.
 const MAX_STREAMS: usize = 65_536;
 
 /// A term offset for each stream and session, for all sockets of the driver together.
 #[derive(Debug, Default)]
-pub(super) struct Streams(HashMap<(i32, i32), i64>);
+pub(super) struct StreamOffsets(HashMap<(i32, i32), i64>);
 
 /// A datagram that starts with a data frame of the term that loss is about.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ impl Packet {
     }
 }
 
-impl Streams {
+impl StreamOffsets {
     /// How far it has gone; where the packet begins, if it is the first one of its stream.
-    pub(super) fn reached(&mut self, packet: &Packet) -> Option<i64> {
+    pub(super) fn next_offset(&mut self, packet: &Packet) -> Option<i64> {
         if self.0.len() >= MAX_STREAMS && !self.0.contains_key(&packet.key) {
             return None;
         }
@@ -46,7 +46,7 @@ impl Streams {
     }
 
     /// The packet is lost: it goes on behind it.
-    pub(super) fn lost(&mut self, packet: &Packet) {
+    pub(super) fn record_loss(&mut self, packet: &Packet) {
         self.0.insert(packet.key, packet.end);
     }
 }

@@ -1,0 +1,166 @@
+//! PagePrefaulter of log files, made ready before messages come to them.
+//!
+//! The pages of a new log are set aside, but the system clears each of them only when it is met for the first time, and that
+//! is in the middle of a message: some 2 us for 4 KiB, and as much again for whoever else maps the file. Whoever has nothing
+//! else to do takes a [`step`](PagePrefaulter::step): it clears and maps a few pages of one log, then it is another one's turn. Logs
+//! that clients have asked for come first: whoever reaches a socket can ask for images.
+//!
+//! PagePrefaulter are met as if they were read, so that nothing has to be written to a disk; there, but not in memory, whoever writes
+//! to one first still meets a fault.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+
+use taran_core::memory::Region;
+
+use crate::conductor::RequestOrigin;
+
+/// Bytes made ready in a step, some 150 us: for so long a job waits that comes in meanwhile.
+const STEP_LENGTH: usize = 256 * 1024;
+
+/// Logs of which there are pages to be made ready.
+#[derive(Debug, Default)]
+pub(super) struct PagePrefaulter {
+    logs: HashMap<PathBuf, Log>,
+    /// Whose turns come, those of logs that are gone among them.
+    for_clients: VecDeque<PathBuf>,
+    for_peers: VecDeque<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Log {
+    region: Region,
+    origin: RequestOrigin,
+    prefaulted: usize,
+}
+
+impl PagePrefaulter {
+    /// A new log.
+    pub(super) fn add(&mut self, path: &Path, region: &Region, origin: RequestOrigin) {
+        let log = Log {
+            region: region.clone(),
+            origin,
+            prefaulted: 0,
+        };
+        self.logs.insert(path.to_owned(), log);
+        self.queue_for(origin).push_back(path.to_owned());
+    }
+
+    /// A log that nobody uses any more. It is to be unmapped, which it is with the last view of it.
+    pub(super) fn remove(&mut self, path: &Path) {
+        self.logs.remove(path);
+    }
+
+    /// Makes some pages ready. False if there are none left.
+    pub(super) fn step(&mut self) -> bool {
+        while let Some(path) = self.next_path() {
+            let Some(log) = self.logs.get_mut(&path) else {
+                continue;
+            };
+            if log.prefault_step() {
+                let origin = log.origin;
+                self.queue_for(origin).push_back(path);
+            } else {
+                self.logs.remove(&path);
+            }
+            return true;
+        }
+        false
+    }
+
+    fn next_path(&mut self) -> Option<PathBuf> {
+        let clients = self.for_clients.pop_front();
+        clients.or_else(|| self.for_peers.pop_front())
+    }
+
+    fn queue_for(&mut self, origin: RequestOrigin) -> &mut VecDeque<PathBuf> {
+        match origin {
+            RequestOrigin::Client => &mut self.for_clients,
+            RequestOrigin::Peer => &mut self.for_peers,
+        }
+    }
+}
+
+impl Log {
+    /// The next prefaulter. False if there are no more, or the system cannot do it.
+    fn prefault_step(&mut self) -> bool {
+        let length = STEP_LENGTH.min(self.region.len() - self.prefaulted);
+        let part = self.region.sub(self.prefaulted, length);
+        self.prefaulted += length;
+        part.is_ok_and(|part| part.fault_in().is_ok()) && self.prefaulted < self.region.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefaulter(logs: &[(&str, usize, RequestOrigin)]) -> PagePrefaulter {
+        let mut prefaulter = PagePrefaulter::default();
+        for (path, length, origin) in logs {
+            let region = Region::anonymous(*length).unwrap();
+            prefaulter.add(path.as_ref(), &region, *origin);
+        }
+        prefaulter
+    }
+
+    fn prefaulted(prefaulter: &PagePrefaulter) -> Vec<(&str, usize)> {
+        let logs = prefaulter.logs.iter();
+        let mut ready: Vec<_> = logs
+            .map(|(path, log)| (path.to_str().unwrap(), log.prefaulted))
+            .collect();
+        ready.sort_unstable();
+        ready
+    }
+
+    #[test]
+    fn logs_take_turns_and_each_comes_to_its_end() {
+        let client = RequestOrigin::Client;
+        let mut prefaulter = prefaulter(&[
+            ("a", 2 * STEP_LENGTH + 4_096, client),
+            ("b", STEP_LENGTH, client),
+        ]);
+        for expected in [
+            vec![("a", STEP_LENGTH), ("b", 0)],
+            vec![("a", STEP_LENGTH)],
+            vec![("a", 2 * STEP_LENGTH)],
+            vec![],
+        ] {
+            assert!(prefaulter.step());
+            assert_eq!(prefaulted(&prefaulter), expected);
+        }
+        assert!(!prefaulter.step());
+    }
+
+    #[test]
+    fn what_peers_ask_for_comes_last() {
+        let mut prefaulter = prefaulter(&[
+            ("peer", STEP_LENGTH, RequestOrigin::Peer),
+            ("client", 3 * STEP_LENGTH, RequestOrigin::Client),
+        ]);
+        for _ in 0..3 {
+            assert_eq!(prefaulted(&prefaulter)[1], ("peer", 0));
+            prefaulter.step();
+        }
+        assert_eq!(prefaulted(&prefaulter), [("peer", 0)]);
+        assert!(prefaulter.step());
+        assert!(!prefaulter.step());
+    }
+
+    #[test]
+    fn of_a_log_that_is_gone_nothing_is_kept() {
+        let client = RequestOrigin::Client;
+        let mut prefaulter = prefaulter(&[
+            ("a", 4 * STEP_LENGTH, client),
+            ("b", 4 * STEP_LENGTH, client),
+        ]);
+        prefaulter.step();
+        prefaulter.remove("a".as_ref());
+        assert_eq!(prefaulted(&prefaulter), [("b", 0)]);
+        for _ in 0..4 {
+            assert!(prefaulter.step());
+        }
+        assert!(!prefaulter.step());
+        assert!(prefaulter.for_clients.is_empty());
+    }
+}
