@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Shares of all round trips at which their distribution is told.
+/// Shares of all round trips at which their distribution is judged.
 const QUANTILES: [f64; 21] = [
     0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.99, 0.995, 0.999,
     0.9995, 0.9999, 0.99999, 1.0,
@@ -16,7 +16,7 @@ pub struct Measured {
     /// driver, per cent of a core.
     pub rate: f64,
     /// Messages missing, repeated or damaged.
-    pub troubles: u64,
+    pub defects: u64,
     /// Whether the rate that was asked for was held, where one was.
     pub is_held: bool,
     /// Round trips in nanoseconds at shares of all of them; of a stream, none.
@@ -29,7 +29,7 @@ impl Measured {
     pub fn of(rate: f64) -> Measured {
         Measured {
             rate,
-            troubles: 0,
+            defects: 0,
             is_held: true,
             round_trips: Vec::new(),
         }
@@ -64,7 +64,7 @@ mod tests {
         let measured = Measured::of(1_000.5).with_round_trips(&histogram);
         assert_eq!(measured.round_trip(0.5), Some(500));
         assert_eq!(measured.round_trip(0.99), Some(990));
-        assert_eq!(measured.round_trip(0.123), None, "not among those told");
+        assert_eq!(measured.round_trip(0.123), None, "not among those judged");
         let line = serde_json::to_string(&measured).unwrap();
         assert_eq!(serde_json::from_str::<Measured>(&line).unwrap(), measured);
     }

@@ -5,6 +5,8 @@
 mod compare;
 mod fuzz;
 mod kills;
+#[cfg(test)]
+mod language;
 mod readme;
 mod sanitizers;
 mod sbe;

@@ -1,4 +1,4 @@
-//! The benchmarks, whoever's driver or client is under them: what they are told, and how they tell what they found.
+//! The benchmarks, whoever's driver or client is under them: what they are judged, and how they tell what they found.
 
 mod arguments;
 
@@ -14,7 +14,7 @@ use taran_bench::report::{EchoReport, RATE_TOLERANCE};
 use taran_bench::side::RunError;
 use taran_bench::{ping, stream};
 
-pub use arguments::{Common, End, PATIENCE, STREAM_ID};
+pub use arguments::{Common, End, STREAM_ID, TIMEOUT};
 
 use crate::measured::Measured;
 
@@ -34,7 +34,7 @@ pub fn run<H: BenchClient>(end: &End, side: &mut H) -> Found {
         End::Subscribe(common) => {
             let report = stream::subscribe(&common.stream(), side, say_ready)?;
             Ok(Some(Measured {
-                troubles: report.troubles,
+                defects: report.defects,
                 ..Measured::of(report.rate())
             }))
         }
@@ -56,7 +56,7 @@ pub fn run<H: BenchClient>(end: &End, side: &mut H) -> Found {
 pub fn echoed(report: &EchoReport) -> Measured {
     let rate = report.achieved_rate();
     Measured {
-        troubles: report.sent.saturating_sub(report.received) + report.damaged,
+        defects: report.sent.saturating_sub(report.received) + report.damaged,
         is_held: rate >= RATE_TOLERANCE * report.rate as f64,
         ..Measured::of(rate).with_round_trips(&report.histogram)
     }

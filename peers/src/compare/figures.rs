@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Serialize;
 use taran_peers::measured::Measured;
 
-use crate::contender::Contender;
-use crate::plan::{Bound, Case, Floor, Kind};
+use crate::plan::{Bound, Case, Kind, Target};
+use crate::subject::Implementation;
 
 /// All rounds of one measurement.
 #[derive(Debug)]
@@ -15,18 +15,18 @@ pub(crate) struct Outcome {
     pub(crate) name: String,
     /// What its figures count.
     pub(crate) kind: Kind,
-    /// A row for each contestant, in their order.
+    /// A row for each subject, in their order.
     pub(crate) rows: Vec<Row>,
-    floors: Vec<Floor>,
+    targets: Vec<Target>,
 }
 
-/// What one contestant showed.
+/// What one subject showed.
 #[derive(Debug)]
 pub(crate) struct Row {
     /// Who, for people.
     pub(crate) label: String,
     /// Whose driver or client.
-    pub(crate) whose: Contender,
+    pub(crate) implementation: Implementation,
     /// The row that it is compared with.
     pub(crate) against: usize,
     /// Round by round.
@@ -44,22 +44,22 @@ pub(crate) struct Figure {
     pub(crate) most: f64,
 }
 
-/// A floor, and what came out.
+/// A target, and what came out.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Verdict {
     /// What the figure had to be.
     pub(crate) bound: Bound,
-    /// In proportion to whose, if so.
+    /// In proportion to implementation, if so.
     pub(crate) to: Option<String>,
     /// What it is.
     pub(crate) value: f64,
     /// Whether that is enough.
-    pub(crate) kept: Kept,
+    pub(crate) status: Status,
 }
 
-/// A floor with all that there is to say about it.
+/// A target with all that there is to say about it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Promise<'a> {
+pub(crate) struct TargetResult<'a> {
     /// The measurement.
     pub(crate) name: &'a str,
     /// Which of its figures.
@@ -68,22 +68,24 @@ pub(crate) struct Promise<'a> {
     pub(crate) bound: Bound,
     /// What ours is.
     pub(crate) of: Option<Figure>,
-    /// In proportion to whose it is judged, if so.
+    /// In proportion to implementation it is judged, if so.
     pub(crate) to: Option<&'a str>,
     /// What came out; nothing if it could not be measured.
     pub(crate) verdict: Option<Verdict>,
 }
 
-impl Promise<'_> {
+impl TargetResult<'_> {
     /// In a word.
-    pub(crate) fn is_kept(&self) -> Kept {
-        self.verdict.as_ref().map_or(Kept::Unknown, |it| it.kept)
+    pub(crate) fn status(&self) -> Status {
+        self.verdict
+            .as_ref()
+            .map_or(Status::Unknown, |it| it.status)
     }
 }
 
-/// Whether a promise is kept.
+/// Whether a result is status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum Status {
     /// It is.
     Yes,
     /// It is not.
@@ -94,13 +96,13 @@ pub(crate) enum Kept {
     Unknown,
 }
 
-impl fmt::Display for Kept {
+impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kept::Yes => "met",
-            Kept::No => "NOT MET",
-            Kept::Unsound => "NOT SOUND",
-            Kept::Unknown => "NOT MEASURED",
+            Status::Yes => "met",
+            Status::No => "NOT MET",
+            Status::Unsound => "NOT SOUND",
+            Status::Unknown => "NOT MEASURED",
         })
     }
 }
@@ -108,21 +110,21 @@ impl fmt::Display for Kept {
 impl Outcome {
     /// Nothing yet.
     pub(crate) fn new(case: &Case) -> Outcome {
-        let row = |contestant: &crate::plan::Contestant| Row {
-            label: contestant.label.clone(),
-            whose: contestant.whose,
-            against: contestant.against,
+        let row = |subject: &crate::plan::Subject| Row {
+            label: subject.label.clone(),
+            implementation: subject.implementation,
+            against: subject.against,
             rounds: Vec::new(),
         };
         Outcome {
             name: case.name.clone(),
             kind: case.kind(),
-            rows: case.contestants.iter().map(row).collect(),
-            floors: case.floors.clone(),
+            rows: case.subjects.iter().map(row).collect(),
+            targets: case.targets.clone(),
         }
     }
 
-    /// One more round of the contestant with this index.
+    /// One more round of the subject with this index.
     pub(crate) fn add(&mut self, index: usize, measured: Measured) {
         self.rows[index].rounds.push(measured);
     }
@@ -137,40 +139,40 @@ impl Outcome {
         self.proportion(row, self.rows[row].against, figure)
     }
 
-    /// The floors of a figure of a row.
+    /// The targets of a figure of a row.
     pub(crate) fn verdicts(&self, row: usize, figure: usize) -> Vec<Verdict> {
-        let floors = self.floors.iter();
-        floors
-            .filter(|floor| (floor.of, floor.figure) == (row, figure))
-            .filter_map(|floor| self.verdict(floor))
+        let targets = self.targets.iter();
+        targets
+            .filter(|target| (target.of, target.figure) == (row, figure))
+            .filter_map(|target| self.verdict(target))
             .collect()
     }
 
-    /// Everything that was promised about it.
-    pub(crate) fn promises(&self) -> impl Iterator<Item = Promise<'_>> {
-        self.floors.iter().map(|floor| Promise {
+    /// Everything that was target_result about it.
+    pub(crate) fn target_results(&self) -> impl Iterator<Item = TargetResult<'_>> {
+        self.targets.iter().map(|target| TargetResult {
             name: &self.name,
-            figure: self.kind.names()[floor.figure],
-            bound: floor.bound,
-            of: self.figure(floor.of, floor.figure),
-            to: floor.to.map(|to| self.rows[to].label.as_str()),
-            verdict: self.verdict(floor),
+            figure: self.kind.names()[target.figure],
+            bound: target.bound,
+            of: self.figure(target.of, target.figure),
+            to: target.to.map(|to| self.rows[to].label.as_str()),
+            verdict: self.verdict(target),
         })
     }
 
-    fn verdict(&self, floor: &Floor) -> Option<Verdict> {
-        let value = match floor.to {
-            Some(to) => self.proportion(floor.of, to, floor.figure)?,
-            None => self.figure(floor.of, floor.figure)?.median,
+    fn verdict(&self, target: &Target) -> Option<Verdict> {
+        let value = match target.to {
+            Some(to) => self.proportion(target.of, to, target.figure)?,
+            None => self.figure(target.of, target.figure)?.median,
         };
         Some(Verdict {
-            bound: floor.bound,
-            to: floor.to.map(|to| self.rows[to].label.clone()),
+            bound: target.bound,
+            to: target.to.map(|to| self.rows[to].label.clone()),
             value,
-            kept: match floor.bound.is_met_by(value) {
-                false => Kept::No,
-                true if self.rows[floor.of].is_sound() => Kept::Yes,
-                true => Kept::Unsound,
+            status: match target.bound.is_met_by(value) {
+                false => Status::No,
+                true if self.rows[target.of].is_sound() => Status::Yes,
+                true => Status::Unsound,
             },
         })
     }
@@ -202,16 +204,16 @@ impl Row {
     /// Whether nothing was lost in any round, and the rate held in most.
     fn is_sound(&self) -> bool {
         let held = self.rounds.iter().filter(|round| round.is_held).count();
-        2 * held > self.rounds.len() && self.rounds.iter().all(|round| round.troubles == 0)
+        2 * held > self.rounds.len() && self.rounds.iter().all(|round| round.defects == 0)
     }
 
     /// What went wrong in some of its rounds, if anything did.
-    pub(crate) fn complaint(&self) -> Option<String> {
-        let troubles: u64 = self.rounds.iter().map(|round| round.troubles).sum();
+    pub(crate) fn warning(&self) -> Option<String> {
+        let defects: u64 = self.rounds.iter().map(|round| round.defects).sum();
         let not_held = self.rounds.iter().filter(|round| !round.is_held).count();
         let mut parts = Vec::new();
-        if troubles > 0 {
-            parts.push(format!("{troubles} messages lost, repeated or damaged"));
+        if defects > 0 {
+            parts.push(format!("{defects} messages lost, repeated or damaged"));
         }
         if not_held > 0 {
             let rounds = self.rounds.len();
@@ -239,7 +241,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::plan;
 
-    /// An outcome of the case with this name in which each contestant has these rates.
+    /// An outcome of the case with this name in which each subject has these rates.
     pub(crate) fn outcome(name: &str, rates: &[&[f64]]) -> Outcome {
         let cases = plan::all();
         let case = cases.iter().find(|case| case.name == name).unwrap();
@@ -272,16 +274,19 @@ pub(crate) mod tests {
     #[test]
     fn a_floor_is_met_or_not() {
         let name = "driver stream loopback invoker 288B";
-        let kept = |ours: f64| outcome(name, &[&[ours], &[1.0]]).verdicts(0, 0)[0].kept;
-        assert_eq!(kept(8.6), Kept::Yes);
-        assert_eq!(kept(8.5), Kept::No);
+        let status = |ours: f64| outcome(name, &[&[ours], &[1.0]]).verdicts(0, 0)[0].status;
+        assert_eq!(status(8.6), Status::Yes);
+        assert_eq!(status(8.5), Status::No);
         assert!(outcome(name, &[&[8.6], &[1.0]]).verdicts(1, 0).is_empty());
     }
 
     #[test]
     fn what_was_not_measured_has_no_verdict() {
         let outcome = outcome("driver stream loopback invoker 288B", &[&[8.6]]);
-        assert_eq!(outcome.promises().next().unwrap().is_kept(), Kept::Unknown);
+        assert_eq!(
+            outcome.target_results().next().unwrap().status(),
+            Status::Unknown
+        );
         assert!(outcome.verdicts(0, 0).is_empty());
         assert_eq!(outcome.ratio(0, 0), None);
     }
@@ -290,27 +295,27 @@ pub(crate) mod tests {
     fn a_figure_can_stand_for_itself() {
         let outcome = outcome("defaults idle", &[&[0.4]]);
         let verdicts = outcome.verdicts(0, 0);
-        assert_eq!((verdicts[0].value, verdicts[0].kept), (0.4, Kept::Yes));
+        assert_eq!((verdicts[0].value, verdicts[0].status), (0.4, Status::Yes));
     }
 
     #[test]
     fn losses_are_told() {
         let mut outcome = outcome("defaults idle", &[&[0.4]]);
-        assert_eq!(outcome.rows[0].complaint(), None);
-        outcome.rows[0].rounds[0].troubles = 2;
-        let complaint = outcome.rows[0].complaint().unwrap();
-        assert_eq!(complaint, "Taran: 2 messages lost, repeated or damaged");
+        assert_eq!(outcome.rows[0].warning(), None);
+        outcome.rows[0].rounds[0].defects = 2;
+        let warning = outcome.rows[0].warning().unwrap();
+        assert_eq!(warning, "Taran: 2 messages lost, repeated or damaged");
     }
 
     #[test]
     fn a_floor_is_not_met_by_losing_messages_or_by_going_slowly() {
-        let kept = |spoil: fn(&mut Measured)| {
+        let status = |spoil: fn(&mut Measured)| {
             let mut outcome = outcome("defaults idle", &[&[0.4, 0.4, 0.4]]);
             outcome.rows[0].rounds.iter_mut().take(2).for_each(spoil);
-            outcome.verdicts(0, 0)[0].kept
+            outcome.verdicts(0, 0)[0].status
         };
-        assert_eq!(kept(|_| ()), Kept::Yes);
-        assert_eq!(kept(|round| round.troubles = 1), Kept::Unsound);
-        assert_eq!(kept(|round| round.is_held = false), Kept::Unsound);
+        assert_eq!(status(|_| ()), Status::Yes);
+        assert_eq!(status(|round| round.defects = 1), Status::Unsound);
+        assert_eq!(status(|round| round.is_held = false), Status::Unsound);
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// How long a signal may wait to be noticed.
-pub(crate) const LOOK: Duration = Duration::from_millis(20);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 static RAISED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
@@ -36,7 +36,7 @@ pub(crate) fn pause(duration: Duration) -> Result<(), String> {
     let end = Instant::now() + duration;
     while Instant::now() < end {
         check()?;
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }

@@ -1,14 +1,18 @@
-//! The outcome for other programs.
+//! Results as JSON: what `--markdown` and other programs read.
 
 use serde_json::{Value, json};
 
 use crate::about::About;
-use crate::figures::{Outcome, Promise, Row};
-use crate::table::{told, wanted};
+use crate::figures::{Outcome, Row, TargetResult};
+use crate::table::{bound_text, judged};
 
-/// What they belong to, and all measurements: figures with their ratios and what was promised, and every round by itself.
+/// Version of the format; a reader refuses versions that it does not know.
+pub(crate) const SCHEMA: u64 = 1;
+
+/// Commit and machine, then all measurements: figures, ratios, targets, and the values of each round.
 pub(crate) fn value(outcomes: &[Outcome], about: &About) -> Value {
     json!({
+        "schema": SCHEMA,
         "about": about,
         "measurements": measurements(outcomes),
     })
@@ -23,36 +27,36 @@ fn measurement(outcome: &Outcome) -> Value {
     json!({
         "name": outcome.name,
         "kind": outcome.kind,
-        "promises": outcome.promises().map(|promise| promised(&promise)).collect::<Value>(),
-        "rows": rows.map(|(index, row)| contestant(outcome, index, row)).collect::<Value>(),
+        "targets": outcome.target_results().map(|result| target_result(&result)).collect::<Value>(),
+        "rows": rows.map(|(index, row)| subject(outcome, index, row)).collect::<Value>(),
     })
 }
 
-fn promised(promise: &Promise<'_>) -> Value {
+fn target_result(result: &TargetResult<'_>) -> Value {
     json!({
-        "figure": promise.figure,
-        "wanted": wanted(promise),
-        "measured": promise.of,
-        "judged_by": promise.verdict.as_ref().map(|verdict| verdict.value),
-        "is_kept": promise.is_kept().to_string(),
+        "figure": result.figure,
+        "bound": bound_text(result),
+        "over_rounds": result.of,
+        "value": result.verdict.as_ref().map(|verdict| verdict.value),
+        "status": result.status().to_string(),
     })
 }
 
-fn contestant(outcome: &Outcome, index: usize, row: &Row) -> Value {
+fn subject(outcome: &Outcome, index: usize, row: &Row) -> Value {
     let names = outcome.kind.names().iter().enumerate();
     let figures = names.map(|(figure, name)| {
         json!({
             "name": name,
             "over_rounds": outcome.figure(index, figure),
             "ratio": outcome.ratio(index, figure),
-            "promised": outcome.verdicts(index, figure).iter().map(told).collect::<Value>(),
+            "verdicts": outcome.verdicts(index, figure).iter().map(judged).collect::<Value>(),
         })
     });
     json!({
         "label": row.label,
-        "whose": row.whose,
-        "against": outcome.rows[row.against].label,
-        "complaint": row.complaint(),
+        "implementation": row.implementation,
+        "baseline": outcome.rows[row.against].label,
+        "warning": row.warning(),
         "figures": figures.collect::<Value>(),
         "rounds": row.rounds,
     })
@@ -64,17 +68,17 @@ mod tests {
     use crate::figures::tests::outcome;
 
     #[test]
-    fn tells_figures_ratios_promises_and_rounds() {
+    fn value_has_figures_ratios_targets_and_rounds() {
         let name = "driver stream loopback invoker 288B";
         let value = measurements(&[outcome(name, &[&[30.0, 10.0, 20.0], &[2.0]])]);
         let ours = &value[0]["rows"][0];
         assert_eq!(value[0]["name"], name);
-        assert_eq!(value[0]["promises"][0]["judged_by"], 10.0);
-        assert_eq!(value[0]["promises"][0]["is_kept"], "met");
+        assert_eq!(value[0]["targets"][0]["value"], 10.0);
+        assert_eq!(value[0]["targets"][0]["status"], "met");
         assert_eq!(ours["figures"][0]["over_rounds"]["median"], 20.0);
         assert_eq!(ours["figures"][0]["ratio"], 10.0);
         assert_eq!(
-            ours["figures"][0]["promised"][0],
+            ours["figures"][0]["verdicts"][0],
             "[at least 8.6 of official C, is 10.00: met]"
         );
         assert_eq!(ours["rounds"][1]["rate"], 10.0);

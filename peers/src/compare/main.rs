@@ -1,24 +1,25 @@
 //! `cargo xtask compare`: our driver and client against the official ones, alternating, on one machine.
 //!
 //! * `plan`: what is measured, and what has to come out: lists of data.
-//! * `contender`: who is measured: the programs that run for each.
-//! * `world`: where: this machine, or two namespaces with a cable between them.
-//! * `run`: one measurement of one contestant, by `process`es.
-//! * `about`: which code and which machine; `figures`: medians, spreads, ratios and floors; `table`, `page`, `json`: how they are shown.
+//! * `subject`: who is measured: the programs that run for each.
+//! * `testbed`: where: this machine, or two namespaces with a veth between them.
+//! * `run`: one measurement of one subject, by `process`es.
+//! * `about`: which code and which machine; `figures`: medians, spreads, ratios and targets; `table`, `page`, `json`: how they are shown.
 
 #![forbid(unsafe_code)]
 
 mod about;
-mod contender;
 mod figures;
 mod interrupt;
 mod json;
+mod markdown;
 mod page;
 mod plan;
 mod process;
 mod run;
+mod subject;
 mod table;
-mod world;
+mod testbed;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,23 +29,23 @@ use std::time::Instant;
 use clap::Parser;
 
 use about::About;
-use contender::Contender;
 use figures::Outcome;
-use plan::{Case, Contestant, Drive, Task};
-use world::Place;
+use plan::{Case, DriverSetup, Subject, Task};
+use subject::Implementation;
+use testbed::Place;
 
 /// How it ends when everything was measured, and something was not as good as it has to be.
-const NOT_KEPT: u8 = 2;
+const TARGETS_MISSED: u8 = 2;
 
 /// Compare our driver and client with the official ones.
 #[derive(Parser, Debug)]
 #[command(name = "cargo xtask compare")]
 struct Arguments {
-    /// Only measurements whose names contain one of these; `--list` shows all names
+    /// Only measurements implementation names contain one of these; `--list` shows all names
     #[arg(long, value_delimiter = ',', value_name = "PART")]
     only: Vec<String>,
 
-    /// How often each is measured, all contestants in turn each time
+    /// How often each is measured, all subjects in turn each time
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
@@ -59,6 +60,10 @@ struct Arguments {
     /// Where the results go, as compare.json and compare.html
     #[arg(long, default_value = "target/compare", value_name = "DIR")]
     output: PathBuf,
+
+    /// Measure nothing: replace the generated tables of PAGE by those of the result files
+    #[arg(long, num_args = 2.., value_names = ["PAGE", "FILE"])]
+    markdown: Vec<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -66,8 +71,8 @@ fn main() -> ExitCode {
     match compare(&arguments) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(broken) => {
-            eprintln!("compare: {broken} promises are not kept, see above");
-            ExitCode::from(NOT_KEPT)
+            eprintln!("compare: {broken} target_results are not status, see above");
+            ExitCode::from(TARGETS_MISSED)
         }
         Err(reason) => {
             eprintln!("compare: {reason}");
@@ -76,8 +81,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Gives how many promises are not kept.
+/// Gives how many target_results are not status.
 fn compare(arguments: &Arguments) -> Result<usize, String> {
+    if let Some((page, files)) = arguments.markdown.split_first() {
+        markdown::update(page, files)?;
+        return Ok(0);
+    }
     let cases = chosen(&arguments.only)?;
     if arguments.list {
         for case in &cases {
@@ -87,8 +96,8 @@ fn compare(arguments: &Arguments) -> Result<usize, String> {
     }
     interrupt::watch()?;
     process::remove_leftovers();
-    world::remove_leftovers();
-    let is_there = Present::look(&cases);
+    testbed::remove_leftovers();
+    let available = Available::look(&cases);
     needs_buffers(&cases)?;
     fs::create_dir_all(&arguments.output).map_err(|error| at(&arguments.output, &error))?;
     let began = Instant::now();
@@ -97,14 +106,14 @@ fn compare(arguments: &Arguments) -> Result<usize, String> {
     let mut outcomes = Vec::new();
     let mut failures = 0;
     for case in &cases {
-        let outcome = measure(case, arguments, &is_there, &mut failures)?;
+        let outcome = measure(case, arguments, &available, &mut failures)?;
         print!("{}", table::text(&outcome));
         outcomes.push(outcome);
-        // After each, so that whoever loses patience has what there is.
+        // After each, so that whoever loses timeout has what there is.
         write(&outcomes, &about, &arguments.output)?;
     }
-    let (promises, broken) = table::promises(&outcomes);
-    print!("{promises}");
+    let (target_results, broken) = table::target_results(&outcomes);
+    print!("{target_results}");
     println!(
         "\n{}/compare.html has curves; all took {} minutes",
         arguments.output.display(),
@@ -130,49 +139,45 @@ fn chosen(parts: &[String]) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// What can be had here of all that the plan asks for. What cannot is not measured, and neither are promises about it.
-struct Present {
-    cable: bool,
+/// What can be had here of all that the plan asks for. What cannot is not measured, and neither are target_results about it.
+struct Available {
+    veth: bool,
     java: bool,
 }
 
-impl Present {
+impl Available {
     /// Looks, as far as it matters, and says what is missing.
-    fn look(cases: &[Case]) -> Present {
-        let all = || cases.iter().flat_map(|case| &case.contestants);
+    fn look(cases: &[Case]) -> Available {
+        let all = || cases.iter().flat_map(|case| &case.subjects);
         let missing = |what: &str, why: Option<String>| {
             if let Some(why) = &why {
                 eprintln!("SKIPPED: {what}: {why}");
             }
             why.is_none()
         };
-        Present {
-            cable: !all().any(needs_cable)
-                || missing("everything over veth", world::cable_is_missing()),
-            java: !all().any(|one| one.whose == Contender::Java)
-                || missing("everything in Java", Contender::Java.is_missing()),
+        Available {
+            veth: !all().any(needs_veth)
+                || missing("everything over veth", testbed::veth_is_missing()),
+            java: !all().any(|one| one.implementation == Implementation::Java)
+                || missing("everything in Java", Implementation::Java.is_missing()),
         }
     }
 
-    fn has(&self, contestant: &Contestant) -> bool {
-        (self.cable || !needs_cable(contestant))
-            && (self.java || contestant.whose != Contender::Java)
+    fn has(&self, subject: &Subject) -> bool {
+        (self.veth || !needs_veth(subject))
+            && (self.java || subject.implementation != Implementation::Java)
     }
 }
 
-fn needs_cable(contestant: &Contestant) -> bool {
-    matches!(&contestant.task, Task::Stream(drive, _) if matches!(drive.place, Place::Cable { .. }))
+fn needs_veth(subject: &Subject) -> bool {
+    matches!(&subject.task, Task::Stream(setup, _) if matches!(setup.place, Place::Veth { .. }))
 }
 
 /// Tuned drivers ask for larger socket buffers than most systems allow. Ours would get them all the same where it is root,
 /// and the official one in C refuses to start: neither is a comparison.
 fn needs_buffers(cases: &[Case]) -> Result<(), String> {
-    let is_tuned = |one: &Contestant| one.task.drive().is_some_and(Drive::is_tuned);
-    if !cases
-        .iter()
-        .flat_map(|case| &case.contestants)
-        .any(is_tuned)
-    {
+    let is_tuned = |one: &Subject| one.task.setup().is_some_and(DriverSetup::is_tuned);
+    if !cases.iter().flat_map(|case| &case.subjects).any(is_tuned) {
         return Ok(());
     }
     for name in ["rmem_max", "wmem_max"] {
@@ -193,27 +198,27 @@ fn needs_buffers(cases: &[Case]) -> Result<(), String> {
     Ok(())
 }
 
-/// A B A B: each contestant in every round, its driver started anew. One that fails is told, and has no figure for that
+/// A B A B: each subject in every round, its driver started anew. One that fails is judged, and has no figure for that
 /// round: the others go on.
 fn measure(
     case: &Case,
     arguments: &Arguments,
-    present: &Present,
+    present: &Available,
     failures: &mut u32,
 ) -> Result<Outcome, String> {
     let mut outcome = Outcome::new(case);
     for round in 1..=arguments.rounds {
-        for (index, contestant) in case.contestants.iter().enumerate() {
-            if !present.has(contestant) {
+        for (index, subject) in case.subjects.iter().enumerate() {
+            if !present.has(subject) {
                 continue;
             }
-            let result = run::once(contestant, arguments.measure_ms);
+            let result = run::once(subject, arguments.measure_ms);
             interrupt::check()?;
             match result {
                 Ok(measured) => outcome.add(index, measured),
                 Err(reason) => {
                     *failures += 1;
-                    let label = &contestant.label;
+                    let label = &subject.label;
                     eprintln!("FAILED: {}, {label}, round {round}: {reason}", case.name);
                 }
             }

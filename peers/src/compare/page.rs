@@ -8,10 +8,10 @@ use plotters::prelude::{
 };
 
 use crate::about::About;
-use crate::contender::Contender;
-use crate::figures::{Kept, Outcome, Promise, Row, median};
+use crate::figures::{Outcome, Row, Status, TargetResult, median};
 use crate::plan::Kind;
-use crate::table::{number, ratio, spread, told, wanted};
+use crate::subject::Implementation;
+use crate::table::{bound_text, judged, number, ratio, spread};
 
 const SIZE: (u32, u32) = (860, 380);
 /// Ours first, then as far apart from it as eyes of all kinds can tell.
@@ -44,38 +44,39 @@ pub(crate) fn html(outcomes: &[Outcome], about: &About) -> String {
     page
 }
 
-/// What was promised, first: whoever reads no further knows.
+/// What was target_result, first: whoever reads no further knows.
 fn summary(page: &mut String, outcomes: &[Outcome]) {
-    let promises: Vec<Promise<'_>> = outcomes.iter().flat_map(Outcome::promises).collect();
-    if promises.is_empty() {
+    let target_results: Vec<TargetResult<'_>> =
+        outcomes.iter().flat_map(Outcome::target_results).collect();
+    if target_results.is_empty() {
         return;
     }
-    let kept = promises
+    let status = target_results
         .iter()
-        .filter(|one| one.is_kept() == Kept::Yes)
+        .filter(|one| one.status() == Status::Yes)
         .count();
     let _ = write!(
         page,
-        "<section><h2>Promises: {kept} of {} kept</h2><table class=\"promises\"><tr><th>measurement<th>figure<th>median (least .. \
-         most)<th>ratio<th>wanted<th></tr>",
-        promises.len()
+        "<section><h2>Promises: {status} of {} status</h2><table class=\"target_results\"><tr><th>measurement<th>figure<th>median (least .. \
+         most)<th>ratio<th>bound_text<th></tr>",
+        target_results.len()
     );
-    for promise in &promises {
-        let class = match promise.is_kept() {
-            Kept::Yes => "good",
-            Kept::No | Kept::Unsound => "bad",
-            Kept::Unknown => "unknown",
+    for result in &target_results {
+        let class = match result.status() {
+            Status::Yes => "good",
+            Status::No | Status::Unsound => "bad",
+            Status::Unknown => "unknown",
         };
         let _ = write!(
             page,
             "<tr><td><a href=\"#{}\">{}</a><td>{}<td>{}<td>{}<td>{}<td><span class=\"{class}\">{}</span></tr>",
-            anchor(promise.name),
-            promise.name,
-            promise.figure,
-            promise.of.map_or_else(String::new, |of| spread(&of)),
-            ratio(promise),
-            wanted(promise),
-            promise.is_kept()
+            anchor(result.name),
+            result.name,
+            result.figure,
+            result.of.map_or_else(String::new, |of| spread(&of)),
+            ratio(result),
+            bound_text(result),
+            result.status()
         );
     }
     page.push_str("</table></section>");
@@ -106,8 +107,8 @@ fn bar(outcome: &Outcome, figure: usize, median: f64) -> f64 {
 fn section(page: &mut String, outcome: &Outcome) {
     let _ = write!(
         page,
-        "<section id=\"{}\"><h2>{}</h2><table><tr><th>figure<th>whose<th>median<th class=\"bar\"><th>least<th>most<th>ratio\
-         <th>promised</tr>",
+        "<section id=\"{}\"><h2>{}</h2><table><tr><th>figure<th>implementation<th>median<th class=\"bar\"><th>least<th>most<th>ratio\
+         <th>target_result</tr>",
         anchor(&outcome.name),
         outcome.name
     );
@@ -124,7 +125,7 @@ fn section(page: &mut String, outcome: &Outcome) {
                 if index == 0 { name } else { "" },
                 row.label,
                 number(values.median),
-                if row.whose == Contender::Taran {
+                if row.implementation == Implementation::Taran {
                     "ours"
                 } else {
                     "theirs"
@@ -135,19 +136,19 @@ fn section(page: &mut String, outcome: &Outcome) {
                 ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))
             );
             for verdict in outcome.verdicts(index, figure) {
-                let class = if verdict.kept == Kept::Yes {
+                let class = if verdict.status == Status::Yes {
                     "good"
                 } else {
                     "bad"
                 };
-                let _ = write!(page, "<span class=\"{class}\">{}</span> ", told(&verdict));
+                let _ = write!(page, "<span class=\"{class}\">{}</span> ", judged(&verdict));
             }
             page.push_str("</tr>");
         }
     }
     page.push_str("</table>");
-    for complaint in outcome.rows.iter().filter_map(Row::complaint) {
-        let _ = write!(page, "<p class=\"bad\">{complaint}.</p>");
+    for warning in outcome.rows.iter().filter_map(Row::warning) {
+        let _ = write!(page, "<p class=\"bad\">{warning}.</p>");
     }
     if outcome.kind == Kind::RoundTrips {
         match curves(outcome) {
@@ -160,7 +161,7 @@ fn section(page: &mut String, outcome: &Outcome) {
     page.push_str("</section>");
 }
 
-/// Round trips over how rare they are, both by powers of ten: a line for each contender.
+/// Round trips over how rare they are, both by powers of ten: a line for each subject.
 fn curves(outcome: &Outcome) -> Result<String, String> {
     let lines: Vec<(&Row, Vec<(f64, f64)>)> =
         outcome.rows.iter().map(|row| (row, curve(row))).collect();

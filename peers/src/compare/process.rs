@@ -13,7 +13,7 @@ use crate::interrupt;
 /// What the directories of drivers begin with; the process id of their run follows.
 const DIRECTORY: &str = "/dev/shm/taran-compare-";
 /// How long a program may take to end once its input has ended.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A program. It ends when its standard input does, which is when this is dropped or gone; if not, it is made to.
 pub(crate) struct Program {
@@ -49,17 +49,17 @@ impl Program {
     }
 
     /// The next line, within some time.
-    pub(crate) fn line(&mut self, patience: Duration) -> Result<String, String> {
-        self.line_beside(patience, None)
+    pub(crate) fn line(&mut self, timeout: Duration) -> Result<String, String> {
+        self.line_beside(timeout, None)
     }
 
     /// The same, unless another program fails in the meantime.
     pub(crate) fn line_beside(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         mut other: Option<&mut Program>,
     ) -> Result<String, String> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         loop {
             interrupt::check()?;
             if let Some(other) = &mut other
@@ -68,13 +68,13 @@ impl Program {
             {
                 return Err(format!("{} ended with {status}, see above", other.what));
             }
-            match self.lines.recv_timeout(interrupt::LOOK) {
+            match self.lines.recv_timeout(interrupt::POLL_INTERVAL) {
                 Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(format!("{} ended early, see above", self.what));
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
-                    return Err(format!("{} said nothing for {patience:?}", self.what));
+                    return Err(format!("{} said nothing for {timeout:?}", self.what));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -90,7 +90,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() > deadline {
                 eprintln!("{} does not end, and is killed", self.what);

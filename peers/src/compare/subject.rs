@@ -9,10 +9,10 @@ use serde::Serialize;
 /// The version of the official jar that the project in `interop` brings.
 const JAR: &str = "aeron-all-1.51.0.jar";
 
-/// Whose driver, or whose client.
+/// Whose driver, or implementation client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Contender {
+pub(crate) enum Implementation {
     /// Ours.
     Taran,
     /// The official one in C.
@@ -21,17 +21,17 @@ pub(crate) enum Contender {
     Java,
 }
 
-impl fmt::Display for Contender {
+impl fmt::Display for Implementation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Contender::Taran => "Taran",
-            Contender::C => "official C",
-            Contender::Java => "official Java",
+            Implementation::Taran => "Taran",
+            Implementation::C => "official C",
+            Implementation::Java => "official Java",
         })
     }
 }
 
-/// What an end of a benchmark of clients is told.
+/// What an end of a benchmark of clients is judged.
 pub(crate) struct Told<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) channel: &'a str,
@@ -41,38 +41,38 @@ pub(crate) struct Told<'a> {
     pub(crate) warm_up_ms: u64,
 }
 
-impl Contender {
+impl Implementation {
     /// What the benchmark programs call it. They have no driver in Java, and need none: it is a process.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Contender::Taran | Contender::Java => "taran",
-            Contender::C => "c",
+            Implementation::Taran | Implementation::Java => "taran",
+            Implementation::C => "c",
         }
     }
 
     /// Its driver as a program, without its options.
     pub(crate) fn driver(self, directory: &Path, options: &[(&str, &str)]) -> Command {
         match self {
-            Contender::Taran | Contender::C => {
+            Implementation::Taran | Implementation::C => {
                 let mut command = Command::new(program("drivers"));
                 command.args(["--driver", self.name(), "run"]);
                 command
             }
-            Contender::Java => java(directory, options),
+            Implementation::Java => java(directory, options),
         }
     }
 
     /// One end of a benchmark of its client: `publish`, `subscribe`, `ping` or `pong`, on the driver that lives there.
-    pub(crate) fn client(self, end: &str, told: &Told<'_>) -> Command {
+    pub(crate) fn client(self, end: &str, judged: &Told<'_>) -> Command {
         let [length, measure_ms, warm_up_ms] =
-            [told.length as u64, told.measure_ms, told.warm_up_ms];
-        let directory = told.directory.display();
-        if self == Contender::Java {
+            [judged.length as u64, judged.measure_ms, judged.warm_up_ms];
+        let directory = judged.directory.display();
+        if self == Implementation::Java {
             let mut command = virtual_machine();
             command
                 .args(["io.taran.interop.Main", &format!("bench-{end}")])
                 .arg(format!("dir={directory}"))
-                .arg(format!("channel={}", told.channel))
+                .arg(format!("channel={}", judged.channel))
                 .arg(format!("length={length}"))
                 .arg(format!("measure-ms={measure_ms}"))
                 .arg(format!("warmup-ms={warm_up_ms}"));
@@ -81,7 +81,7 @@ impl Contender {
         let mut command = Command::new(program("clients"));
         command
             .args(["--client", self.name(), end])
-            .args(["--channel", told.channel])
+            .args(["--channel", judged.channel])
             .args(["--aeron-dir", &directory.to_string()])
             .args(["--length", &length.to_string()])
             .args(["--measure-ms", &measure_ms.to_string()])
@@ -91,7 +91,7 @@ impl Contender {
 
     /// Why it cannot be measured here, if so.
     pub(crate) fn is_missing(self) -> Option<String> {
-        if self != Contender::Java {
+        if self != Implementation::Java {
             return None;
         }
         let jar = interop(JAR);

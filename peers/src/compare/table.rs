@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::figures::{Figure, Kept, Outcome, Promise, Verdict};
+use crate::figures::{Figure, Outcome, Status, TargetResult, Verdict};
 
-/// One measurement: a line for each figure and contestant, with what it is to whom it is compared with, and the floors.
+/// One measurement: a line for each figure and subject, with what it is to whom it is compared with, and the targets.
 pub(crate) fn text(outcome: &Outcome) -> String {
     let mut text = format!("\n{}\n", outcome.name);
     for (figure, name) in outcome.kind.names().iter().enumerate() {
@@ -24,41 +24,41 @@ pub(crate) fn text(outcome: &Outcome) -> String {
                 number(values.most),
             );
             for verdict in outcome.verdicts(index, figure) {
-                let _ = write!(text, "  {}", told(&verdict));
+                let _ = write!(text, "  {}", judged(&verdict));
             }
             text.push('\n');
         }
     }
-    for complaint in outcome.rows.iter().filter_map(|row| row.complaint()) {
-        let _ = writeln!(text, "  {complaint}");
+    for warning in outcome.rows.iter().filter_map(|row| row.warning()) {
+        let _ = writeln!(text, "  {warning}");
     }
     text
 }
 
-/// What was promised about all that was measured, a line for each, and how many of them are not kept; nothing if nothing
+/// What was target_result about all that was measured, a line for each, and how many of them are not status; nothing if nothing
 /// was.
-pub(crate) fn promises(outcomes: &[Outcome]) -> (String, usize) {
-    let all: Vec<Promise<'_>> = outcomes.iter().flat_map(Outcome::promises).collect();
-    let broken = all.iter().filter(|one| one.is_kept() != Kept::Yes).count();
+pub(crate) fn target_results(outcomes: &[Outcome]) -> (String, usize) {
+    let all: Vec<TargetResult<'_>> = outcomes.iter().flat_map(Outcome::target_results).collect();
+    let broken = all.iter().filter(|one| one.status() != Status::Yes).count();
     let mut text = String::new();
     if !all.is_empty() {
         let _ = writeln!(
             text,
-            "\nPROMISES: {} of {} kept",
+            "\nPROMISES: {} of {} status",
             all.len() - broken,
             all.len()
         );
     }
-    for promise in &all {
+    for result in &all {
         let _ = writeln!(
             text,
             "  {:<12} {:<38} {:<11} {:>30} {:>7}  {}",
-            promise.is_kept().to_string(),
-            promise.name,
-            promise.figure,
-            promise.of.map_or_else(|| "-".to_owned(), |of| spread(&of)),
-            ratio(promise),
-            wanted(promise),
+            result.status().to_string(),
+            result.name,
+            result.figure,
+            result.of.map_or_else(|| "-".to_owned(), |of| spread(&of)),
+            ratio(result),
+            bound_text(result),
         );
     }
     (text, broken)
@@ -70,29 +70,29 @@ pub(crate) fn spread(figure: &Figure) -> String {
     format!("{median} ({least} .. {most})")
 }
 
-/// What a promise is judged by, if that is a ratio.
-pub(crate) fn ratio(promise: &Promise<'_>) -> String {
-    match (&promise.verdict, promise.to) {
+/// What a result is judged by, if that is a ratio.
+pub(crate) fn ratio(result: &TargetResult<'_>) -> String {
+    match (&result.verdict, result.to) {
         (Some(verdict), Some(_)) => format!("{:.2}", verdict.value),
         _ => "-".to_owned(),
     }
 }
 
-/// What a promise asks for.
-pub(crate) fn wanted(promise: &Promise<'_>) -> String {
-    let to = promise
+/// What a result asks for.
+pub(crate) fn bound_text(result: &TargetResult<'_>) -> String {
+    let to = result
         .to
         .map_or_else(String::new, |to| format!(" times {to}"));
-    format!("{}{to}", promise.bound)
+    format!("{}{to}", result.bound)
 }
 
-/// A floor and whether it is met.
-pub(crate) fn told(verdict: &Verdict) -> String {
+/// A target and whether it is met.
+pub(crate) fn judged(verdict: &Verdict) -> String {
     let to = match &verdict.to {
         Some(to) => format!(" of {to}, is {:.2}", verdict.value),
         None => String::new(),
     };
-    format!("[{}{to}: {}]", verdict.bound, verdict.kept)
+    format!("[{}{to}: {}]", verdict.bound, verdict.status)
 }
 
 /// With as many digits as say something.
@@ -136,13 +136,13 @@ mod tests {
             outcome(name, &[&[100.0]]),
             outcome("client ping ipc 32B", &[]),
         ];
-        let (text, broken) = promises(&outcomes);
+        let (text, broken) = target_results(&outcomes);
         assert_eq!(broken, 2);
         let lines: Vec<String> = text
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect();
-        assert_eq!(lines[1], "PROMISES: 1 of 3 kept");
+        assert_eq!(lines[1], "PROMISES: 1 of 3 status");
         assert_eq!(
             lines[3],
             format!(

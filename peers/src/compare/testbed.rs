@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::plan::Crowd;
+use crate::plan::Topology;
 use crate::process::is_dead;
 
 /// What the names of namespaces begin with; the process id of their run follows.
@@ -12,18 +12,18 @@ const NAMES: [&str; 2] = ["taran-compare-near-", "taran-compare-far-"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Over shared memory of one driver.
-    Memory,
+    Ipc,
     /// Over the loopback interface of this machine.
     Loopback,
-    /// Over a cable between two network namespaces.
-    Cable {
+    /// Over a veth between two network namespaces.
+    Veth {
         /// Bytes of the largest packet on it.
         mtu: u32,
     },
 }
 
 /// The ends of a place, made for one measurement.
-pub(crate) struct World {
+pub(crate) struct Testbed {
     /// Names of the namespaces, if there are two.
     namespaces: Option<[String; 2]>,
     place: Place,
@@ -38,20 +38,20 @@ pub(crate) enum End {
     Far,
 }
 
-impl World {
+impl Testbed {
     /// Makes it.
-    pub(crate) fn new(place: &Place) -> Result<World, String> {
-        let mut world = World {
+    pub(crate) fn new(place: &Place) -> Result<Testbed, String> {
+        let mut testbed = Testbed {
             namespaces: None,
             place: place.clone(),
         };
-        if let Place::Cable { mtu } = place {
+        if let Place::Veth { mtu } = place {
             let names = NAMES.map(|name| format!("{name}{}", std::process::id()));
             // From now on dropping it takes away whatever there is.
-            world.namespaces = Some(names.clone());
+            testbed.namespaces = Some(names.clone());
             lay_cable(&names, *mtu)?;
         }
-        Ok(world)
+        Ok(testbed)
     }
 
     /// Whether each end has a driver of its own by need.
@@ -91,14 +91,14 @@ impl World {
     }
 
     /// The channels of one end of a stream: of a publisher one, of a subscriber one for each receiver.
-    pub(crate) fn channels(&self, end: End, crowd: Crowd) -> Vec<String> {
+    pub(crate) fn channels(&self, end: End, topology: Topology) -> Vec<String> {
         // Logs of many streams have to fit into memory.
-        let term = if crowd.streams > 1 { "1m" } else { "16m" };
-        match (end, crowd.destinations) {
+        let term = if topology.streams > 1 { "1m" } else { "16m" };
+        match (end, topology.destinations) {
             (_, 1) => {
                 let channel = self.channel().replace("16m", term);
                 let count = if end == End::Far {
-                    crowd.subscribers
+                    topology.subscribers
                 } else {
                     1
                 };
@@ -122,9 +122,9 @@ impl World {
 
     fn to(&self, end: End, port: u16) -> String {
         match self.place {
-            Place::Memory => "aeron:ipc?term-length=16m".to_owned(),
+            Place::Ipc => "aeron:ipc?term-length=16m".to_owned(),
             Place::Loopback => format!("aeron:udp?endpoint=127.0.0.1:{port}|term-length=16m"),
-            Place::Cable { mtu } => format!(
+            Place::Veth { mtu } => format!(
                 "aeron:udp?endpoint={}:{port}|term-length=16m|mtu={}",
                 ADDRESSES[end as usize],
                 datagram(mtu)
@@ -135,7 +135,7 @@ impl World {
 
 /// Where receivers announce themselves to a publication that has many.
 const CONTROL: &str = "control=127.0.0.1:20150|control-mode=dynamic";
-/// Of the two ends of a cable.
+/// Of the two ends of a veth.
 const ADDRESSES: [&str; 2] = ["10.77.0.1", "10.77.0.2"];
 
 /// The largest datagram that fits a packet: a multiple of 32 after IP and UDP have their 28 bytes.
@@ -162,9 +162,9 @@ fn lay_cable(names: &[String; 2], mtu: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Why there can be no cable here, if so.
-pub(crate) fn cable_is_missing() -> Option<String> {
-    World::new(&Place::Cable { mtu: 1_500 }).err()
+/// Why there can be no veth here, if so.
+pub(crate) fn veth_is_missing() -> Option<String> {
+    Testbed::new(&Place::Veth { mtu: 1_500 }).err()
 }
 
 /// Removes the namespaces of runs that were killed.
@@ -196,7 +196,7 @@ fn ip(arguments: &[&str]) -> Result<String, String> {
     ))
 }
 
-impl Drop for World {
+impl Drop for Testbed {
     fn drop(&mut self) {
         for name in self.namespaces.iter().flatten() {
             let _ = ip(&["netns", "delete", name]);

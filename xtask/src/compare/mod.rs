@@ -13,7 +13,8 @@ use crate::run as run_command;
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let manifest = root().join("peers/Cargo.toml");
     // What only looks at the plan needs nothing.
-    let is_plan = |argument: &String| argument == "--list" || argument == "--help";
+    let is_plan =
+        |argument: &String| ["--list", "--help", "--markdown"].contains(&argument.as_str());
     let is_plan = arguments.iter().any(is_plan);
     let path = if is_plan {
         std::env::var_os("PATH").unwrap_or_default()

@@ -1,12 +1,12 @@
 //! All measurements.
 
-use super::{Bound, Case, Contestant, Crowd, Drive, Floor, Mode, Task};
-use crate::contender::Contender::{self, C, Java, Taran};
-use crate::world::Place;
+use super::{Bound, Case, DriverSetup, Mode, Subject, Target, Task, Topology};
+use crate::subject::Implementation::{self, C, Java, Taran};
+use crate::testbed::Place;
 
 type Options = &'static [(&'static str, &'static str)];
 
-/// What experts would set, for everybody the same but for what [`Drive::options_of`] says. A thread that yields and has a core to itself spins.
+/// What experts would set, for everybody the same but for what [`DriverSetup::options_of`] says. A thread that yields and has a core to itself spins.
 const TUNED: Options = &[
     ("aeron.sender.io.vector.capacity", "16"),
     ("aeron.receiver.io.vector.capacity", "16"),
@@ -50,24 +50,24 @@ pub(crate) fn all() -> Vec<Case> {
 fn streams(cases: &mut Vec<Case>) {
     for (place, name) in [
         (Place::Loopback, "loopback"),
-        (Place::Cable { mtu: 1_500 }, "veth-1500"),
-        (Place::Cable { mtu: 9_000 }, "veth-9000"),
+        (Place::Veth { mtu: 1_500 }, "veth-1500"),
+        (Place::Veth { mtu: 9_000 }, "veth-9000"),
     ] {
         for (mode, mode_name) in MODES {
             for length in LENGTHS {
-                let drive = tuned(place.clone(), mode, length);
-                let floor = match (&place, length) {
+                let setup = tuned(place.clone(), mode, length);
+                let target = match (&place, length) {
                     (Place::Loopback, 32) => Some(5.3),
                     (Place::Loopback, 288) => Some(8.6),
                     (Place::Loopback, 1_344) => Some(8.0),
-                    (Place::Cable { mtu: 1_500 }, 288) => Some(4.0),
+                    (Place::Veth { mtu: 1_500 }, 288) => Some(4.0),
                     _ => None,
                 };
-                cases.push(rivals(
+                cases.push(against_c(
                     format!("driver stream {name} {mode_name} {length}B"),
                     mode,
-                    &Task::Stream(drive, Crowd::ONE),
-                    |ours, theirs| floor.map(|floor| Floor::times(floor, ours, theirs)),
+                    &Task::Stream(setup, Topology::ONE),
+                    |ours, theirs| target.map(|target| Target::times(target, ours, theirs)),
                 ));
             }
         }
@@ -76,123 +76,123 @@ fn streams(cases: &mut Vec<Case>) {
 
 fn echoes(cases: &mut Vec<Case>) {
     for (mode, mode_name) in MODES {
-        let drive = |length| tuned(Place::Loopback, mode, length);
+        let setup = |length| tuned(Place::Loopback, mode, length);
         for rate in ECHO_RATES {
             for length in LENGTHS {
-                let has_floors = (mode, rate, length) == (Mode::Invoker, 100_000, 288);
-                cases.push(rivals(
+                let has_targets = (mode, rate, length) == (Mode::Invoker, 100_000, 288);
+                cases.push(against_c(
                     format!("driver echo {mode_name} {rate}/s {length}B"),
                     mode,
-                    &Task::Echo(drive(length), rate),
+                    &Task::Echo(setup(length), rate),
                     |ours, theirs| {
                         [(P50, 0.85), (P99, 0.7)]
                             .into_iter()
-                            .filter(move |_| has_floors)
-                            .map(move |(figure, most)| Floor::within(figure, most, ours, theirs))
+                            .filter(move |_| has_targets)
+                            .map(move |(figure, most)| Target::within(figure, most, ours, theirs))
                     },
                 ));
             }
         }
-        cases.push(rivals(
+        cases.push(against_c(
             format!("driver ceiling {mode_name} 288B"),
             mode,
-            &Task::Ceiling(drive(288)),
-            |ours, theirs| Some(Floor::times(5.0, ours, theirs)),
+            &Task::Ceiling(setup(288)),
+            |ours, theirs| Some(Target::times(5.0, ours, theirs)),
         ));
     }
 }
 
 fn clients(cases: &mut Vec<Case>) {
     for length in LENGTHS {
-        let drive = Drive {
-            place: Place::Memory,
-            mode: Mode::Aside,
+        let setup = DriverSetup {
+            place: Place::Ipc,
+            mode: Mode::Beside,
             length,
             options: &[],
         };
-        let floor = match length {
+        let target = match length {
             32 => Some(1.5),
             288 => Some(1.3),
             _ => None,
         };
         let all = |task: &Task| {
             [Taran, Java, C]
-                .map(|whose| contestant(whose, task, 2))
+                .map(|implementation| subject(implementation, task, 2))
                 .to_vec()
         };
         cases.push(Case {
             name: format!("client stream ipc {length}B"),
-            contestants: all(&Task::ClientStream(drive.clone())),
-            floors: floor
-                .map(|floor| Floor::times(floor, 0, 2))
+            subjects: all(&Task::ClientStream(setup.clone())),
+            targets: target
+                .map(|target| Target::times(target, 0, 2))
                 .into_iter()
                 .collect(),
         });
         cases.push(Case {
             name: format!("client ping ipc {length}B"),
-            contestants: all(&Task::ClientPing(drive)),
-            floors: Vec::new(),
+            subjects: all(&Task::ClientPing(setup)),
+            targets: Vec::new(),
         });
     }
 }
 
 fn defaults(cases: &mut Vec<Case>) {
-    for (place, name) in [(Place::Loopback, "udp"), (Place::Memory, "ipc")] {
+    for (place, name) in [(Place::Loopback, "udp"), (Place::Ipc, "ipc")] {
         for rate in [1_000, 10_000] {
             for length in [288, 8_192] {
-                let drive = |options| Drive {
+                let setup = |options| DriverSetup {
                     place: place.clone(),
                     mode: Mode::Default,
                     length,
                     options,
                 };
-                let task = Task::Echo(drive(&[]), rate);
+                let task = Task::Echo(setup(&[]), rate);
                 let (ours, spinning, java, c) = (0, 1, 2, 3);
-                let mut floors = Vec::new();
+                let mut targets = Vec::new();
                 if rate == 10_000 {
-                    floors.push(Floor::within(P90, 2.0, ours, spinning));
-                    floors.push(Floor::within(P99, 3.0, ours, spinning));
+                    targets.push(Target::within(P90, 2.0, ours, spinning));
+                    targets.push(Target::within(P99, 3.0, ours, spinning));
                     for theirs in [java, c] {
-                        floors.push(Floor::within(P90, 1.0, ours, theirs));
-                        floors.push(Floor::within(P99, 1.0, ours, theirs));
+                        targets.push(Target::within(P90, 1.0, ours, theirs));
+                        targets.push(Target::within(P99, 1.0, ours, theirs));
                     }
                 }
                 cases.push(Case {
                     name: format!("defaults echo {name} {rate}/s {length}B"),
-                    contestants: vec![
-                        contestant(Taran, &task, c),
-                        Contestant {
+                    subjects: vec![
+                        subject(Taran, &task, c),
+                        Subject {
                             label: "Taran, spinning".to_owned(),
-                            ..contestant(Taran, &Task::Echo(drive(SPINNING), rate), c)
+                            ..subject(Taran, &Task::Echo(setup(SPINNING), rate), c)
                         },
-                        contestant(Java, &task, c),
-                        contestant(C, &task, c),
+                        subject(Java, &task, c),
+                        subject(C, &task, c),
                     ],
-                    floors,
+                    targets,
                 });
             }
         }
     }
     for length in LENGTHS {
-        let drive = Drive {
+        let setup = DriverSetup {
             place: Place::Loopback,
             mode: Mode::Default,
             length,
             options: &[],
         };
-        cases.push(rivals(
+        cases.push(against_c(
             format!("defaults stream udp {length}B"),
             Mode::Default,
-            &Task::Stream(drive, Crowd::ONE),
+            &Task::Stream(setup, Topology::ONE),
             |_, _| None,
         ));
     }
-    cases.push(rivals(
+    cases.push(against_c(
         "defaults idle".to_owned(),
         Mode::Default,
         &Task::Idle,
         |ours, _| {
-            Some(Floor {
+            Some(Target {
                 figure: 0,
                 of: ours,
                 to: None,
@@ -203,66 +203,78 @@ fn defaults(cases: &mut Vec<Case>) {
 }
 
 fn scale(cases: &mut Vec<Case>) {
-    let crowds = [100, 1_000, 10_000]
-        .map(|idle| (format!("beside {idle} idle"), Crowd { idle, ..Crowd::ONE }))
+    let topologies = [100, 1_000, 10_000]
+        .map(|idle| {
+            (
+                format!("beside {idle} idle"),
+                Topology {
+                    idle,
+                    ..Topology::ONE
+                },
+            )
+        })
         .into_iter()
         .chain([10, 100].map(|streams| {
-            let crowd = Crowd {
+            let topology = Topology {
                 streams,
-                ..Crowd::ONE
+                ..Topology::ONE
             };
-            (format!("{streams} busy"), crowd)
+            (format!("{streams} busy"), topology)
         }))
         .chain([10, 100].map(|streams| {
-            let crowd = Crowd {
+            let topology = Topology {
                 streams,
                 trickle: true,
-                ..Crowd::ONE
+                ..Topology::ONE
             };
-            (format!("{streams} trickling"), crowd)
+            (format!("{streams} trickling"), topology)
         }))
         .chain([4, 16].map(|destinations| {
-            let crowd = Crowd {
+            let topology = Topology {
                 destinations,
-                ..Crowd::ONE
+                ..Topology::ONE
             };
-            (format!("{destinations} destinations"), crowd)
+            (format!("{destinations} destinations"), topology)
         }))
         .chain([4, 16].map(|subscribers| {
-            let crowd = Crowd {
+            let topology = Topology {
                 subscribers,
-                ..Crowd::ONE
+                ..Topology::ONE
             };
-            (format!("{subscribers} subscribers"), crowd)
+            (format!("{subscribers} subscribers"), topology)
         }));
-    for (what, crowd) in crowds {
-        let drive = tuned(Place::Loopback, Mode::Invoker, 288);
-        let one = Crowd {
-            trickle: crowd.trickle,
-            ..Crowd::ONE
+    for (what, topology) in topologies {
+        let setup = tuned(Place::Loopback, Mode::Invoker, 288);
+        let one = Topology {
+            trickle: topology.trickle,
+            ..Topology::ONE
         };
-        let pair = |whose, alone: usize| {
-            let drive = drive.clone();
+        let pair = |implementation, alone: usize| {
+            let setup = setup.clone();
             [
-                Contestant {
-                    label: format!("{whose}, {what}"),
-                    ..contestant(whose, &Task::Stream(drive.clone(), crowd), alone)
+                Subject {
+                    label: format!("{implementation}, {what}"),
+                    ..subject(
+                        implementation,
+                        &Task::Stream(setup.clone(), topology),
+                        alone,
+                    )
                 },
-                Contestant {
-                    label: format!("{whose}, alone"),
-                    ..contestant(whose, &Task::Stream(drive, one), alone)
+                Subject {
+                    label: format!("{implementation}, alone"),
+                    ..subject(implementation, &Task::Stream(setup, one), alone)
                 },
             ]
         };
         cases.push(Case {
             name: format!("scale {what}"),
-            contestants: match crowd.idle {
+            subjects: match topology.idle {
                 // The driver in C takes minutes to open as many.
                 10_000 => pair(Taran, 1).to_vec(),
                 _ => [pair(Taran, 1), pair(C, 3)].concat(),
             },
-            floors: match crowd.idle {
-                1_000 => vec![Floor::times(0.9, 0, 1)],
+            targets: match topology.idle {
+                1_000 => vec![Target::times(0.9, 0, 1)],
                 _ => Vec::new(),
             },
         });
@@ -270,38 +282,38 @@ fn scale(cases: &mut Vec<Case>) {
 }
 
 /// Everybody's driver against that in C. The one in Java has no mode in which it lives in a process of ours.
-fn rivals<F: IntoIterator<Item = Floor>>(
+fn against_c<F: IntoIterator<Item = Target>>(
     name: String,
     mode: Mode,
     task: &Task,
-    floors: impl Fn(usize, usize) -> F,
+    targets: impl Fn(usize, usize) -> F,
 ) -> Case {
-    let all: &[Contender] = match mode {
+    let all: &[Implementation] = match mode {
         Mode::Invoker => &[Taran, C],
-        Mode::Shared | Mode::Default | Mode::Aside => &[Taran, Java, C],
+        Mode::Shared | Mode::Default | Mode::Beside => &[Taran, Java, C],
     };
     let last = all.len() - 1;
     Case {
         name,
-        contestants: all
+        subjects: all
             .iter()
-            .map(|&whose| contestant(whose, task, last))
+            .map(|&implementation| subject(implementation, task, last))
             .collect(),
-        floors: floors(0, last).into_iter().collect(),
+        targets: targets(0, last).into_iter().collect(),
     }
 }
 
-fn contestant(whose: Contender, task: &Task, against: usize) -> Contestant {
-    Contestant {
-        label: whose.to_string(),
-        whose,
+fn subject(implementation: Implementation, task: &Task, against: usize) -> Subject {
+    Subject {
+        label: implementation.to_string(),
+        implementation,
         task: task.clone(),
         against,
     }
 }
 
-fn tuned(place: Place, mode: Mode, length: usize) -> Drive {
-    Drive {
+fn tuned(place: Place, mode: Mode, length: usize) -> DriverSetup {
+    DriverSetup {
         place,
         mode,
         length,
@@ -325,20 +337,24 @@ mod tests {
     #[test]
     fn whoever_is_pointed_at_is_there() {
         for case in all() {
-            let count = case.contestants.len();
+            let count = case.subjects.len();
             assert!(
-                case.contestants.iter().all(|one| one.against < count),
+                case.subjects.iter().all(|one| one.against < count),
                 "{}",
                 case.name
             );
-            for floor in &case.floors {
+            for target in &case.targets {
                 assert!(
-                    floor.of < count && floor.to.is_none_or(|to| to < count),
+                    target.of < count && target.to.is_none_or(|to| to < count),
                     "{}",
                     case.name
                 );
-                assert!(floor.figure < case.kind().names().len(), "{}", case.name);
-                assert_eq!(case.contestants[floor.of].whose, Taran, "{}", case.name);
+                assert!(target.figure < case.kind().names().len(), "{}", case.name);
+                assert_eq!(
+                    case.subjects[target.of].implementation, Taran,
+                    "{}",
+                    case.name
+                );
             }
         }
     }
@@ -346,9 +362,9 @@ mod tests {
     #[test]
     fn those_that_are_compared_are_asked_the_same_kind_of_thing() {
         for case in all() {
-            for one in &case.contestants {
+            for one in &case.subjects {
                 let alone = Case {
-                    contestants: vec![one.clone()],
+                    subjects: vec![one.clone()],
                     ..case.clone()
                 };
                 assert_eq!(alone.kind(), case.kind(), "{}", case.name);
@@ -358,9 +374,9 @@ mod tests {
 
     #[test]
     fn every_promise_has_a_case() {
-        let promised: Vec<String> = all()
+        let target_result: Vec<String> = all()
             .into_iter()
-            .filter(|case| !case.floors.is_empty())
+            .filter(|case| !case.targets.is_empty())
             .map(|case| case.name)
             .collect();
         for name in [
@@ -376,7 +392,12 @@ mod tests {
             "defaults idle",
             "scale beside 1000 idle",
         ] {
-            assert!(promised.iter().any(|promised| promised == name), "{name}");
+            assert!(
+                target_result
+                    .iter()
+                    .any(|target_result| target_result == name),
+                "{name}"
+            );
         }
     }
 }

@@ -1,37 +1,37 @@
 //! What is measured: lists of data.
 
 mod cases;
-mod floors;
+mod targets;
 
 use serde::Serialize;
 
-use crate::contender::Contender;
-use crate::world::Place;
+use crate::subject::Implementation;
+use crate::testbed::Place;
 
 pub(crate) use cases::{SOCKET_BUFFER, all};
-pub(crate) use floors::{Bound, Floor};
+pub(crate) use targets::{Bound, Target};
 
-/// A measurement of several contestants under the same conditions.
+/// A measurement of several subjects under the same conditions.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     /// For people, and for `--only`.
     pub(crate) name: String,
     /// Who is measured, in turn.
-    pub(crate) contestants: Vec<Contestant>,
+    pub(crate) subjects: Vec<Subject>,
     /// What has to come out.
-    pub(crate) floors: Vec<Floor>,
+    pub(crate) targets: Vec<Target>,
 }
 
 /// Somebody who is measured, and how.
 #[derive(Debug, Clone)]
-pub(crate) struct Contestant {
+pub(crate) struct Subject {
     /// For people.
     pub(crate) label: String,
     /// Whose driver or client.
-    pub(crate) whose: Contender,
+    pub(crate) implementation: Implementation,
     /// What is asked of it.
     pub(crate) task: Task,
-    /// The index of the contestant that it is compared with; may be its own.
+    /// The index of the subject that it is compared with; may be its own.
     pub(crate) against: usize,
 }
 
@@ -39,17 +39,17 @@ pub(crate) struct Contestant {
 #[derive(Debug, Clone)]
 pub(crate) enum Task {
     /// Of a driver: streams as fast as they go.
-    Stream(Drive, Crowd),
+    Stream(DriverSetup, Topology),
     /// Of a driver: round trips at so many messages a second.
-    Echo(Drive, u64),
+    Echo(DriverSetup, u64),
     /// Of a driver: the highest rate at which the 99th percentile of round trips is below a millisecond.
-    Ceiling(Drive),
+    Ceiling(DriverSetup),
     /// Of a driver: CPU time while nobody asks for anything.
     Idle,
     /// Of a client, on our driver: a stream over shared memory.
-    ClientStream(Drive),
+    ClientStream(DriverSetup),
     /// Of a client, on our driver: a message there and back over shared memory.
-    ClientPing(Drive),
+    ClientPing(DriverSetup),
 }
 
 /// What figures count, and so which of them are better.
@@ -66,7 +66,7 @@ pub(crate) enum Kind {
 
 /// How a driver is driven.
 #[derive(Debug, Clone)]
-pub(crate) struct Drive {
+pub(crate) struct DriverSetup {
     /// Where.
     pub(crate) place: Place,
     /// How it runs.
@@ -82,28 +82,31 @@ const MESSAGES_PER_SEND: &str = "aeron.network.publication.max.messages.per.send
 
 impl Task {
     /// How the driver is driven, if it is.
-    pub(crate) fn drive(&self) -> Option<&Drive> {
+    pub(crate) fn setup(&self) -> Option<&DriverSetup> {
         match self {
-            Task::Stream(drive, _)
-            | Task::Echo(drive, _)
-            | Task::Ceiling(drive)
-            | Task::ClientStream(drive)
-            | Task::ClientPing(drive) => Some(drive),
+            Task::Stream(setup, _)
+            | Task::Echo(setup, _)
+            | Task::Ceiling(setup)
+            | Task::ClientStream(setup)
+            | Task::ClientPing(setup) => Some(setup),
             Task::Idle => None,
         }
     }
 }
 
-impl Drive {
+impl DriverSetup {
     /// Whether it asks for larger socket buffers than most systems allow.
     pub(crate) fn is_tuned(&self) -> bool {
         let mut options = self.options.iter();
         options.any(|(name, _)| *name == "aeron.socket.so_rcvbuf")
     }
 
-    /// Those of its options that a contender gets.
-    pub(crate) fn options_of(&self, whose: Contender) -> Vec<(&'static str, &'static str)> {
-        let is_bound = |name| whose == Contender::Taran && name == MESSAGES_PER_SEND;
+    /// Those of its options that a subject gets.
+    pub(crate) fn options_of(
+        &self,
+        implementation: Implementation,
+    ) -> Vec<(&'static str, &'static str)> {
+        let is_bound = |name| implementation == Implementation::Taran && name == MESSAGES_PER_SEND;
         let options = self.options.iter().copied();
         options.filter(|&(name, _)| !is_bound(name)).collect()
     }
@@ -119,12 +122,12 @@ pub(crate) enum Mode {
     /// As a process, as it comes. Its clients share a core, which leaves it the other one.
     Default,
     /// As a process, as it comes, beside clients that have a core each: it is not on their road.
-    Aside,
+    Beside,
 }
 
 /// Who else is there while streams flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Crowd {
+pub(crate) struct Topology {
     /// Streams that flow.
     pub(crate) streams: u16,
     /// Whether each of these has one message between two turns of its driver.
@@ -137,9 +140,9 @@ pub(crate) struct Crowd {
     pub(crate) destinations: u16,
 }
 
-impl Crowd {
+impl Topology {
     /// One stream with one receiver.
-    pub(crate) const ONE: Crowd = Crowd {
+    pub(crate) const ONE: Topology = Topology {
         streams: 1,
         trickle: false,
         idle: 0,
@@ -151,7 +154,7 @@ impl Crowd {
 impl Case {
     /// What its figures count: the same for all that are compared.
     pub(crate) fn kind(&self) -> Kind {
-        match self.contestants.first().map(|first| &first.task) {
+        match self.subjects.first().map(|first| &first.task) {
             Some(Task::Echo(..) | Task::ClientPing(_)) => Kind::RoundTrips,
             Some(Task::Idle) => Kind::Load,
             _ => Kind::Rate,

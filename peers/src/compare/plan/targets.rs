@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// A promise about one figure of one contestant.
+/// A result about one figure of one subject.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Floor {
+pub(crate) struct Target {
     /// Which figure, by its place among [`super::Kind::names`].
     pub(crate) figure: usize,
     /// Whose, by its place in the case.
     pub(crate) of: usize,
-    /// In proportion to whose; `None` for the figure by itself.
+    /// In proportion to implementation; `None` for the figure by itself.
     pub(crate) to: Option<usize>,
     /// What it has to be.
     pub(crate) bound: Bound,
@@ -43,10 +43,10 @@ impl fmt::Display for Bound {
     }
 }
 
-impl Floor {
-    /// At least so many times what another contestant has.
-    pub(crate) fn times(bound: f64, of: usize, to: usize) -> Floor {
-        Floor {
+impl Target {
+    /// At least so many times what another subject has.
+    pub(crate) fn times(bound: f64, of: usize, to: usize) -> Target {
+        Target {
             figure: 0,
             of,
             to: Some(to),
@@ -54,9 +54,9 @@ impl Floor {
         }
     }
 
-    /// A figure at most so many times that of another contestant.
-    pub(crate) fn within(figure: usize, bound: f64, of: usize, to: usize) -> Floor {
-        Floor {
+    /// A figure at most so many times that of another subject.
+    pub(crate) fn within(figure: usize, bound: f64, of: usize, to: usize) -> Target {
+        Target {
             figure,
             of,
             to: Some(to),

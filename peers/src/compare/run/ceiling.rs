@@ -16,7 +16,7 @@ const CUTS: u32 = 3;
 const TRIES: u32 = 3;
 
 /// The highest rate at which the 99th percentile is short enough, as close as a twelfth.
-pub(super) fn ceiling(
+pub(super) fn highest(
     mut echo: impl FnMut(u64) -> Result<Measured, String>,
 ) -> Result<Measured, String> {
     let mut good = |rate: f64| -> Result<Option<Measured>, String> {
@@ -62,17 +62,17 @@ pub(super) fn ceiling(
 
 fn is_good(measured: &Measured) -> bool {
     let is_short = |nanos| nanos < TOO_LONG;
-    measured.is_held && measured.troubles == 0 && measured.round_trip(0.99).is_some_and(is_short)
+    measured.is_held && measured.defects == 0 && measured.round_trip(0.99).is_some_and(is_short)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn search(highest: u64) -> Result<f64, String> {
-        let found = ceiling(|rate| {
+    fn search(limit: u64) -> Result<f64, String> {
+        let found = highest(|rate| {
             Ok(Measured {
-                round_trips: vec![(0.99, if rate <= highest { 10_000 } else { 5_000_000 })],
+                round_trips: vec![(0.99, if rate <= limit { 10_000 } else { 5_000_000 })],
                 ..Measured::of(rate as f64)
             })
         });
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_bad_moment_is_forgiven() {
         let mut tries = 0;
-        let found = ceiling(|rate| {
+        let found = highest(|rate| {
             tries += 1;
             Ok(Measured {
                 is_held: rate < 300_000.0 as u64 && tries % 2 == 0,

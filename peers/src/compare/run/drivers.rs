@@ -5,11 +5,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::contender::Contender;
 use crate::interrupt;
-use crate::plan::{Drive, Mode};
+use crate::plan::{DriverSetup, Mode};
 use crate::process::{Program, directory};
-use crate::world::{End, World};
+use crate::subject::Implementation;
+use crate::testbed::{End, Testbed};
 
 /// Cores of the two ends.
 pub(super) const CORES: [usize; 2] = [0, 1];
@@ -28,18 +28,22 @@ struct Running {
 
 impl Drivers {
     /// Starts them, and waits until they are there.
-    pub(super) fn start(whose: Contender, drive: &Drive, world: &World) -> Result<Drivers, String> {
-        let ends: &[End] = match (drive.mode, world.has_two_machines()) {
+    pub(super) fn start(
+        implementation: Implementation,
+        setup: &DriverSetup,
+        testbed: &Testbed,
+    ) -> Result<Drivers, String> {
+        let ends: &[End] = match (setup.mode, testbed.has_two_machines()) {
             (Mode::Invoker, _) => &[],
             (_, true) => &[End::Near, End::Far],
             (_, false) => &[End::Far],
         };
         let mut running = Vec::new();
         for &end in ends {
-            running.push(Running::start(whose, drive, world, end)?);
+            running.push(Running::start(implementation, setup, testbed, end)?);
         }
         Ok(Drivers {
-            leaves_one_core: drive.mode != Mode::Aside && running.len() == 1,
+            leaves_one_core: setup.mode != Mode::Beside && running.len() == 1,
             running,
         })
     }
@@ -77,21 +81,26 @@ impl Drivers {
 }
 
 impl Running {
-    fn start(whose: Contender, drive: &Drive, world: &World, end: End) -> Result<Running, String> {
+    fn start(
+        implementation: Implementation,
+        setup: &DriverSetup,
+        testbed: &Testbed,
+        end: End,
+    ) -> Result<Running, String> {
         let directory = directory(&format!("{end:?}").to_lowercase());
         let mut options = Vec::new();
         let mut core = None;
-        if drive.mode == Mode::Shared {
+        if setup.mode == Mode::Shared {
             options.push(("aeron.threading.mode", "SHARED"));
             core = Some(CORES[end as usize]);
         }
-        options.extend(drive.options_of(whose));
-        let mut command = whose.driver(&directory, &options);
+        options.extend(setup.options_of(implementation));
+        let mut command = implementation.driver(&directory, &options);
         command.env("AERON_DIR", &directory);
-        tell_options(&mut command, &options);
-        tell_options(&mut command, &[("aeron.dir.delete.on.shutdown", "true")]);
+        set_options(&mut command, &options);
+        set_options(&mut command, &[("aeron.dir.delete.on.shutdown", "true")]);
         let mut running = Running {
-            program: Program::start(world.at(end, core, &command), "the driver")?,
+            program: Program::start(testbed.at(end, core, &command), "the driver")?,
             directory,
         };
         running.wait()?;
@@ -100,7 +109,7 @@ impl Running {
 
     /// Until its file is there; for the rest clients wait by themselves.
     fn wait(&mut self) -> Result<(), String> {
-        let deadline = Instant::now() + super::PATIENCE;
+        let deadline = Instant::now() + super::TIMEOUT;
         while !self.directory.join("cnc.dat").exists() {
             interrupt::check()?;
             if let Some(status) = self.program.has_ended()? {
@@ -126,7 +135,7 @@ impl Drop for Drivers {
 }
 
 /// Tells options by the environment, as all drivers take them.
-pub(super) fn tell_options(command: &mut Command, options: &[(&str, &str)]) {
+pub(super) fn set_options(command: &mut Command, options: &[(&str, &str)]) {
     for (name, value) in options {
         command.env(name.to_ascii_uppercase().replace('.', "_"), value);
     }

@@ -1,7 +1,7 @@
-//! One measurement of one contestant.
+//! One measurement of one subject.
 
+mod ceiling;
 mod drivers;
-mod search;
 
 use std::path::Path;
 use std::process::Command;
@@ -9,69 +9,69 @@ use std::time::{Duration, Instant};
 
 use taran_peers::measured::Measured;
 
-use crate::contender::{Contender, Told, program};
 use crate::interrupt;
-use crate::plan::{Contestant, Crowd, Drive, Mode, Task};
+use crate::plan::{DriverSetup, Mode, Subject, Task, Topology};
 use crate::process::Program;
-use crate::world::{End, Place, World};
+use crate::subject::{Implementation, Told, program};
+use crate::testbed::{End, Place, Testbed};
 
-use drivers::{Drivers, tell_options};
+use drivers::{Drivers, set_options};
 
 /// How long anything may take that is not measured.
-const PATIENCE: Duration = Duration::from_secs(70);
+const TIMEOUT: Duration = Duration::from_secs(70);
 /// Milliseconds before those that are measured.
 const WARM_UP: u64 = 500;
 /// The same, for everybody, where a virtual machine is among those that are compared, which has to find out first what is worth
 /// compiling.
 const WARM_UP_JAVA: u64 = 3_000;
 /// The same where thousands of streams have just been opened: what moved lately has turns for a while.
-const WARM_UP_CROWD: u64 = 2_000;
+const WARM_UP_MANY_STREAMS: u64 = 2_000;
 /// Least milliseconds in which the load of an idle driver is measured.
 const IDLE: u64 = 3_000;
 
 /// Measures once, for so many milliseconds.
-pub(crate) fn once(contestant: &Contestant, measure_ms: u64) -> Result<Measured, String> {
+pub(crate) fn once(subject: &Subject, measure_ms: u64) -> Result<Measured, String> {
     let run = Run {
-        whose: contestant.whose,
+        implementation: subject.implementation,
         measure_ms,
     };
-    match &contestant.task {
-        Task::Stream(drive, crowd) => run.stream(drive, *crowd),
-        Task::Echo(drive, rate) => run.echo(drive, *rate),
-        Task::Ceiling(drive) => search::ceiling(|rate| run.echo(drive, rate)),
+    match &subject.task {
+        Task::Stream(setup, topology) => run.stream(setup, *topology),
+        Task::Echo(setup, rate) => run.echo(setup, *rate),
+        Task::Ceiling(setup) => ceiling::highest(|rate| run.echo(setup, rate)),
         Task::Idle => run.idle(),
-        Task::ClientStream(drive) => run.client(drive, ["publish", "subscribe"]),
-        Task::ClientPing(drive) => run.client(drive, ["ping", "pong"]),
+        Task::ClientStream(setup) => run.client(setup, ["publish", "subscribe"]),
+        Task::ClientPing(setup) => run.client(setup, ["ping", "pong"]),
     }
 }
 
 struct Run {
-    whose: Contender,
+    implementation: Implementation,
     measure_ms: u64,
 }
 
 impl Run {
-    fn stream(&self, drive: &Drive, crowd: Crowd) -> Result<Measured, String> {
-        let world = World::new(&drive.place)?;
-        let drivers = Drivers::start(self.whose, drive, &world)?;
+    fn stream(&self, setup: &DriverSetup, topology: Topology) -> Result<Measured, String> {
+        let testbed = Testbed::new(&setup.place)?;
+        let drivers = Drivers::start(self.implementation, setup, &testbed)?;
         let end = |what: &str, end: End| {
             let mut command = Command::new(program("drivers"));
-            command.args(["--driver", self.whose.name()]);
-            if crowd.idle > 0 {
-                command.args(["beside", "--idle", &crowd.idle.to_string()]);
+            command.args(["--driver", self.implementation.name()]);
+            if topology.idle > 0 {
+                command.args(["beside", "--idle", &topology.idle.to_string()]);
             }
             command.arg(what);
-            for channel in world.channels(end, crowd) {
+            for channel in testbed.channels(end, topology) {
                 command.args(["--channel", &channel]);
             }
-            command.args(["--streams", &crowd.streams.to_string()]);
-            if crowd.trickle {
+            command.args(["--streams", &topology.streams.to_string()]);
+            if topology.trickle {
                 command.arg("--trickle");
             }
             command.args(["--cpus", &drivers.core(end).to_string()]);
-            self.tell(&mut command, drive, crowd);
+            self.tell(&mut command, setup, topology);
             drivers.tell(&mut command, end);
-            world.at(end, None, &command)
+            testbed.at(end, None, &command)
         };
         ends(
             end("publish", End::Near),
@@ -80,32 +80,32 @@ impl Run {
         )
     }
 
-    fn echo(&self, drive: &Drive, rate: u64) -> Result<Measured, String> {
-        let world = World::new(&drive.place)?;
-        let drivers = Drivers::start(self.whose, drive, &world)?;
+    fn echo(&self, setup: &DriverSetup, rate: u64) -> Result<Measured, String> {
+        let testbed = Testbed::new(&setup.place)?;
+        let drivers = Drivers::start(self.implementation, setup, &testbed)?;
         let mut command = Command::new(program("drivers"));
         // Both ends are threads of one process, each on its core.
         let cores = [End::Near, End::Far].map(|end| drivers.core(end).to_string());
         command
-            .args(["--driver", self.whose.name(), "echo"])
+            .args(["--driver", self.implementation.name(), "echo"])
             .args(["--rate", &rate.to_string()])
-            .args(["--channel", &world.channel()])
-            .args(["--reply-channel", &world.reply_channel()])
+            .args(["--channel", &testbed.channel()])
+            .args(["--reply-channel", &testbed.reply_channel()])
             .args(["--cpus", &cores.join(",")]);
-        self.tell(&mut command, drive, Crowd::ONE);
+        self.tell(&mut command, setup, Topology::ONE);
         drivers.tell(&mut command, End::Near);
-        let mut program = Program::start(world.at(End::Near, None, &command), "the round trips")?;
+        let mut program = Program::start(testbed.at(End::Near, None, &command), "the round trips")?;
         measured(&mut program, None)
     }
 
     fn idle(&self) -> Result<Measured, String> {
-        let drive = Drive {
-            place: Place::Memory,
+        let setup = DriverSetup {
+            place: Place::Ipc,
             mode: Mode::Default,
             length: 0,
             options: &[],
         };
-        let drivers = Drivers::start(self.whose, &drive, &World::new(&drive.place)?)?;
+        let drivers = Drivers::start(self.implementation, &setup, &Testbed::new(&setup.place)?)?;
         let id = drivers.id().ok_or("no driver")?;
         // Past whatever there is to do at the start.
         interrupt::pause(Duration::from_secs(2))?;
@@ -116,24 +116,24 @@ impl Run {
         Ok(Measured::of(load))
     }
 
-    /// Both ends on our driver, with the contestant's client. That which measures is the far one of a stream, and the near
+    /// Both ends on our driver, with the subject's client. That which measures is the far one of a stream, and the near
     /// one of a ping-pong.
-    fn client(&self, drive: &Drive, [near, far]: [&str; 2]) -> Result<Measured, String> {
-        let world = World::new(&drive.place)?;
-        let drivers = Drivers::start(Contender::Taran, drive, &world)?;
+    fn client(&self, setup: &DriverSetup, [near, far]: [&str; 2]) -> Result<Measured, String> {
+        let testbed = Testbed::new(&setup.place)?;
+        let drivers = Drivers::start(Implementation::Taran, setup, &testbed)?;
         let directory = drivers.directory().ok_or("no driver")?;
         let end = |what: &str, end: End| {
-            let command = self.whose.client(
+            let command = self.implementation.client(
                 what,
                 &Told {
                     directory: &directory,
-                    channel: &world.channel(),
-                    length: drive.length,
+                    channel: &testbed.channel(),
+                    length: setup.length,
                     measure_ms: self.measure_ms,
                     warm_up_ms: WARM_UP_JAVA,
                 },
             );
-            world.at(end, Some(drivers.core(end)), &command)
+            testbed.at(end, Some(drivers.core(end)), &command)
         };
         let measuring = if far == "subscribe" {
             End::Far
@@ -143,18 +143,18 @@ impl Run {
         ends(end(near, End::Near), end(far, End::Far), measuring)
     }
 
-    fn tell(&self, command: &mut Command, drive: &Drive, crowd: Crowd) {
-        let warm_up = match drive.mode {
+    fn tell(&self, command: &mut Command, setup: &DriverSetup, topology: Topology) {
+        let warm_up = match setup.mode {
             Mode::Default => WARM_UP_JAVA,
-            _ if crowd.idle > 0 => WARM_UP_CROWD,
+            _ if topology.idle > 0 => WARM_UP_MANY_STREAMS,
             _ => WARM_UP,
         };
         command
-            .args(["--length", &drive.length.to_string()])
+            .args(["--length", &setup.length.to_string()])
             .args(["--measure-ms", &self.measure_ms.to_string()])
             .args(["--warmup-ms", &warm_up.to_string()]);
-        if drive.mode == Mode::Invoker {
-            tell_options(command, &drive.options_of(self.whose));
+        if setup.mode == Mode::Invoker {
+            set_options(command, &setup.options_of(self.implementation));
         }
     }
 }
@@ -162,7 +162,7 @@ impl Run {
 /// Starts the far end and, once it is ready, the near one; what the measuring one found.
 fn ends(near: Command, far: Command, measuring: End) -> Result<Measured, String> {
     let mut far = Program::start(far, "the far end")?;
-    match far.line(PATIENCE)?.as_str() {
+    match far.line(TIMEOUT)?.as_str() {
         "READY" => {}
         other => return Err(format!("the far end says {other:?} in place of READY")),
     }
@@ -175,7 +175,7 @@ fn ends(near: Command, far: Command, measuring: End) -> Result<Measured, String>
 
 /// What a program found. Where the other end fails, it would wait in vain.
 fn measured(program: &mut Program, other: Option<&mut Program>) -> Result<Measured, String> {
-    let line = program.line_beside(PATIENCE, other)?;
+    let line = program.line_beside(TIMEOUT, other)?;
     serde_json::from_str(&line).map_err(|error| format!("{line:?}: {error}"))
 }
 

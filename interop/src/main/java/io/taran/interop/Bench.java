@@ -37,7 +37,7 @@ final class Bench
     private final BufferClaim claim = new BufferClaim();
     /** Of what comes in. */
     private long messages;
-    private long troubles;
+    private long defects;
     private long next;
 
     private Bench(final Args args)
@@ -147,7 +147,7 @@ final class Bench
                 {
                     Thread.yield();
                 }
-                if (bench.troubles > 0 || bench.messages != expected)
+                if (bench.defects > 0 || bench.messages != expected)
                 {
                     throw new IllegalStateException("message " + bench.next + " did not come back as it was");
                 }
@@ -236,7 +236,7 @@ final class Bench
         final long sequence = size == length ? buffer.getLong(offset + 8, ByteOrder.LITTLE_ENDIAN) : -1;
         if (sequence != next || !isFilled(buffer, offset + HEAD, size - HEAD, filler(sequence)))
         {
-            troubles++;
+            defects++;
         }
         next = sequence + 1;
     }
@@ -280,7 +280,7 @@ final class Bench
 
     private void tell(final double rate, final String roundTrips)
     {
-        Main.say("{\"rate\":%s,\"troubles\":%d,\"is_held\":true,\"round_trips\":[%s]}",
-            String.format(Locale.ROOT, "%.1f", rate), troubles, roundTrips);
+        Main.say("{\"rate\":%s,\"defects\":%d,\"is_held\":true,\"round_trips\":[%s]}",
+            String.format(Locale.ROOT, "%.1f", rate), defects, roundTrips);
     }
 }
