@@ -14,9 +14,9 @@ use taran_bench::stream::StreamConfig;
 /// The first stream of all benchmarks; the way back of round trips has the next number.
 pub const STREAM_ID: i32 = 1_001;
 /// How long to wait for the other side, and for a driver that may have ten thousand streams to make.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long round trips by schedule may take at the end.
-const LATE: Duration = Duration::from_secs(2);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One end of a benchmark.
 #[derive(Subcommand, Debug, Clone)]
@@ -105,7 +105,7 @@ impl Common {
             driver_options: Vec::new(),
             threading: INVOKER.to_owned(),
             cpu: self.cpus.first().copied(),
-            timeout: PATIENCE,
+            timeout: TIMEOUT,
         }
     }
 
@@ -119,7 +119,7 @@ impl Common {
             length: self.length,
             duration: Duration::from_millis(self.measure_ms),
             warmup: Duration::from_millis(self.warmup_ms),
-            timeout: PATIENCE,
+            timeout: TIMEOUT,
         }
     }
 
@@ -140,7 +140,7 @@ impl Common {
             launch_driver,
             threading: INVOKER.to_owned(),
             cpus: self.cpus.clone(),
-            timeout: LATE,
+            timeout: REPLY_TIMEOUT,
             progress: false,
             ..EchoConfig::default()
         }

@@ -34,7 +34,7 @@ pub fn run<H: BenchClient>(end: &End, side: &mut H) -> Found {
         End::Subscribe(common) => {
             let report = stream::subscribe(&common.stream(), side, say_ready)?;
             Ok(Some(Measured {
-                defects: report.defects,
+                defects: report.troubles,
                 ..Measured::of(report.rate())
             }))
         }

@@ -20,10 +20,10 @@ use rusteron_client::bindings::{
     aeron_init, aeron_publication_constants_t, aeron_start, aeron_subscription_is_connected,
     aeron_subscription_poll, aeron_subscription_t, aeron_t,
 };
-use taran_core::affinity;
-use taran_peers::bench::{Common, PATIENCE};
 use taran_bench::client_api::{BenchClient, BenchPublication, BenchSubscription};
 use taran_bench::side::RunError;
+use taran_core::affinity;
+use taran_peers::bench::{Common, TIMEOUT};
 
 /// A connected client with its conductor on a thread of its own.
 pub(crate) struct Client {
@@ -144,7 +144,7 @@ impl BenchClient for Client {
 
 /// Polls until something is there.
 fn until_there(mut poll: impl FnMut() -> i32) -> Result<(), RunError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let state = poll();
         done(state)?;
@@ -152,7 +152,7 @@ fn until_there(mut poll: impl FnMut() -> i32) -> Result<(), RunError> {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return Err(RunError::TimedOut(PATIENCE, "the driver to answer"));
+            return Err(RunError::TimedOut(TIMEOUT, "the driver to answer"));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Parser, ValueEnum};
-use taran_peers::bench::{self, End, Found, conclude, end_with_parent};
 use taran_bench::side::{Side, launch_embedded};
+use taran_peers::bench::{self, End, Found, conclude, end_with_parent};
 
 #[derive(Parser)]
 struct Arguments {
@@ -33,7 +33,10 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments, stop: Arc<AtomicBool>) -> Found {
     let end = &arguments.end;
     match arguments.client {
-        Whose::Taran => bench::run(end, &mut Side::start(&end.common().side(launch_embedded, stop))?),
+        Whose::Taran => bench::run(
+            end,
+            &mut Side::start(&end.common().side(launch_embedded, stop))?,
+        ),
         Whose::C => bench::run(end, &mut c::Client::connect(end.common(), stop)?),
     }
 }

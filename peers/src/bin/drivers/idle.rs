@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use taran::{ExclusivePublication, Subscription};
-use taran_peers::bench::{End, STREAM_ID};
 use taran_bench::client_api::BenchClient;
 use taran_bench::side::{RunError, Side};
+use taran_peers::bench::{End, STREAM_ID};
 
 /// Their logs are as small as can be: ten thousand have to fit into memory.
 const CHANNEL: &str = "aeron:udp?endpoint=127.0.0.1:20145|term-length=64k|sparse=true";
@@ -18,7 +18,7 @@ pub(crate) struct Idle {
 }
 
 /// How long it may take until they are connected.
-const PATIENCE: Duration = Duration::from_secs(45);
+const TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Opens publications beside a publisher, and subscriptions to them beside a subscriber. The publisher's side waits until
 /// all are connected.
@@ -34,7 +34,7 @@ pub(crate) fn open(count: u16, end: &End, side: &mut Side) -> Result<Idle, RunEr
         }
     }
     let mut connected = 0;
-    side.wait(PATIENCE, "idle streams to connect", || {
+    side.wait(TIMEOUT, "idle streams to connect", || {
         // Those that are need no second look.
         let rest = idle.publications[connected..].iter();
         connected += rest.take_while(|one| one.is_connected()).count();

@@ -10,10 +10,10 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use taran_bench::echo;
+use taran_bench::side::{EmbeddedDriver, LaunchDriver, RunError, Side, SideSpec};
 use taran_driver::{DriverContext, MediaDriver};
 use taran_peers::bench::{self, Common, End, Found, conclude, end_with_parent};
-use taran_bench::echo;
-use taran_bench::side::{LaunchDriver, EmbeddedDriver, RunError, Side, SideSpec};
 
 /// How often a driver that is alone looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(50);
