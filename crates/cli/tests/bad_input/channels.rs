@@ -1,5 +1,5 @@
 //! The complete table of accepted and rejected channels (docs/spec/uri-and-configuration.md §1.14,
-//! docs/uri-decisions.md), with a real driver.
+//! docs/differences-from-aeron.md), with a real driver.
 //!
 //! A rejected channel leaves no resources, so all of them share one driver. Accepted channels, and those that depend on
 //! earlier ones, get a driver of their own.

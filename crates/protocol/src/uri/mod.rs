@@ -6,7 +6,7 @@
 //! 2. [`PublicationParams::new`] or [`SubscriptionParams::new`]: the other parameters, defaults filled in.
 //! 3. Once names are resolved: [`UdpChannel::select_local`], [`UdpChannel::roles`], [`UdpChannel::canonical_form`].
 //!
-//! What the official drivers decide differently is decided row by row in `docs/uri-decisions.md`.
+//! What the official drivers decide differently is decided row by row in `docs/differences-from-aeron.md`.
 
 mod address;
 mod builder;
