@@ -1,36 +1,36 @@
-//! A window that shrinks by a fifth with each loss, and grows back along a cubic curve: quickly, then hardly at all
-//! where the loss was met, then quickly again.
+//! CUBIC congestion control: the window shrinks by a fifth on loss and grows back along a cubic curve, fast at first,
+//! slowly near the window at which the loss occurred, and then fast again.
 
 use taran_core::counters::Counter;
 
 use super::{CongestionControl, ReceiverProgress, WindowUpdate};
 
-/// Datagrams that are let through before anything is known.
+/// Initial window in datagrams.
 const INITIAL_WINDOW: i32 = 10;
 
-/// How steep the curve is.
+/// Constant C of CUBIC: steepness of the curve.
 const C: f64 = 0.4;
 
-/// By which part the window shrinks with a loss.
+/// Fraction by which a loss reduces the window.
 const BETA: f64 = 0.2;
 
-/// Round trips between two measurements.
+/// Round trips per RTT measurement.
 const RTTS_PER_MEASUREMENT: i64 = 4;
 
 const NANOS_PER_SECOND: f64 = 1e9;
 
-/// What a [`Cubic`] is made of.
+/// Parameters of a [`Cubic`].
 #[derive(Debug)]
 pub(crate) struct CubicSpec {
-    /// The sender's largest datagram, bytes: the unit of the window.
+    /// Maximum datagram length of the sender in bytes: the unit of the window.
     pub(crate) mtu: i32,
-    /// Largest window, bytes.
+    /// Maximum window in bytes.
     pub(crate) max_window: i32,
     /// `aeron.CubicCongestionControl.measureRtt`
     pub(crate) measures_round_trip: bool,
     /// `aeron.CubicCongestionControl.initialRtt`
     pub(crate) initial_round_trip_ns: i64,
-    /// `aeron.CubicCongestionControl.tcpMode`: grows at least as quickly as TCP would.
+    /// `aeron.CubicCongestionControl.tcpMode`: grows at least as fast as TCP.
     pub(crate) is_tcp_friendly: bool,
     /// `rcv-cc-cubic-rtt`
     pub(crate) round_trip_counter: Counter,
@@ -38,15 +38,15 @@ pub(crate) struct CubicSpec {
     pub(crate) window_counter: Counter,
 }
 
-/// CUBIC. All windows are in datagrams.
+/// CUBIC congestion control. All windows are in datagrams.
 #[derive(Debug)]
 pub(crate) struct Cubic {
     spec: CubicSpec,
     max_window: i32,
     window: i32,
-    /// The window in which loss was met last; at first the largest.
+    /// W_max: the window at the last loss; initially the maximum window.
     w_max: i32,
-    /// Seconds from a loss until the window is there again.
+    /// K: seconds from a loss until the window is W_max again.
     k: f64,
     loss_ns: i64,
     updated_ns: i64,
@@ -76,7 +76,7 @@ impl Cubic {
     }
 
     fn bytes(&self) -> i32 {
-        // At max_window the largest window.
+        // Not greater than the maximum window.
         self.window * self.spec.mtu
     }
 
@@ -112,7 +112,7 @@ impl Cubic {
     }
 }
 
-/// Seconds until a window is reached again from what is left of it after a loss.
+/// Returns K: seconds until the window grows back to `window` after a loss.
 fn cubic_k(window: i32) -> f64 {
     (f64::from(window) * BETA / C).cbrt()
 }
@@ -143,7 +143,7 @@ impl CongestionControl for Cubic {
         {
             self.grow(now_ns);
         } else if self.window == 1 && progress.consumed > progress.last_sent_position {
-            // The sender waits for each single datagram to be consumed.
+            // The sender waits until each datagram is consumed.
             is_urgent = true;
         }
         WindowUpdate {
@@ -203,7 +203,7 @@ mod tests {
         cubic
     }
 
-    /// Windows in datagrams at these times.
+    /// Returns the windows in datagrams at these times.
     fn windows(cubic: &mut Cubic, times: &[i64]) -> Vec<i32> {
         let update = times.iter().map(|now| cubic.update_window(&QUIET, *now));
         update.map(|update| update.window / MTU).collect()
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn it_grows_to_the_largest_window_and_stays_there() {
-        // 93 datagrams; the w_max is there after cbrt(93 * 0.2 / 0.4) = 3.596 s.
+        // 93 datagrams; W_max is reached after cbrt(93 * 0.2 / 0.4) = 3.596 s.
         let mut cubic = cubic(131_072, |_| ());
         let seen = windows(
             &mut cubic,
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!((update.window, update.is_urgent), (8 * MTU, true));
         let update = cubic.update_window(&LOSS, 20 * US);
         assert_eq!(update.window, 6 * MTU);
-        // From the last loss on: the w_max of 8 is there after 1.587 s.
+        // Counted from the last loss: W_max of 8 is reached after 1.587 s.
         assert_eq!(windows(&mut cubic, &[20 * US + SECOND, 3 * SECOND]), [8, 9]);
         for _ in 0..50 {
             cubic.update_window(&LOSS, 4 * SECOND);
@@ -270,11 +270,11 @@ mod tests {
             cubic.on_rtt_measurement(10_000 * US, 0);
             cubic.update_window(&LOSS, 0);
         }
-        // Plateau 10: 10 * 0.8 + 0.6 / 1.8 * t / 10 ms.
+        // W_max is 10: 10 * 0.8 + 0.6 / 1.8 * t / 10 ms.
         let times = [30_000 * US, 60_000 * US];
         assert_eq!(windows(&mut plain, &times), [9, 9]);
         assert_eq!(windows(&mut tcp, &times), [9, 10]);
-        // A round trip of no time is no reason for a window of any size.
+        // A round-trip time of zero does not exceed the maximum window.
         let mut hasty = cubic(131_072, |spec| spec.is_tcp_friendly = true);
         hasty.on_rtt_measurement(0, 0);
         hasty.update_window(&LOSS, 0);
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(cubic.spec.round_trip_counter.get(), 5_000 * US);
         assert!(!cubic.should_measure_rtt(21_000 * US));
         assert!(cubic.should_measure_rtt(21_000 * US + 1));
-        // A quick one does not make it hurry.
+        // A short round-trip time does not shorten the interval below four initial ones.
         cubic.on_rtt_measurement(3, 30_000 * US);
         assert!(!cubic.should_measure_rtt(30_400 * US));
     }

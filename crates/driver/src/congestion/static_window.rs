@@ -1,4 +1,4 @@
-//! The same window always.
+//! Congestion control with a constant window.
 
 use super::{CongestionControl, ReceiverProgress, WindowUpdate};
 

@@ -1,4 +1,4 @@
-//! What the driver is told from outside.
+//! Configuration of the driver.
 
 mod names;
 mod print;
@@ -29,7 +29,7 @@ use crate::error::DriverError;
 use crate::event_log::EventLog;
 use crate::sender::{FlowControl, FlowControlRequest, FlowControlSupplier};
 
-/// The configuration of a driver.
+/// Configuration of a driver.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,7 +44,7 @@ use crate::sender::{FlowControl, FlowControlRequest, FlowControlSupplier};
 /// assert_eq!(context.options().term_buffer_length(), 1 << 20);
 /// ```
 ///
-/// What cannot be is told when the driver is launched.
+/// Invalid values are reported when the driver is launched.
 pub struct DriverContext {
     options: OptionSet,
     errors: Vec<DriverError>,
@@ -60,16 +60,16 @@ pub struct DriverContext {
 }
 
 impl DriverContext {
-    /// The defaults, whatever the environment says.
+    /// Creates a context with the default options; the environment is ignored.
     #[must_use]
     pub fn new() -> Self {
         Self::from_options(OptionSet::driver())
     }
 
-    /// The defaults, and what the process's environment says.
+    /// Creates a context with the default options and those of the process's environment.
     ///
     /// # Errors
-    /// A variable has a value that its option cannot have.
+    /// Fails if a variable has an invalid value.
     pub fn from_environment() -> Result<Self, DriverError> {
         let mut options = OptionSet::driver();
         options
@@ -78,7 +78,7 @@ impl DriverContext {
         Ok(Self::from_options(options))
     }
 
-    /// Options that were put together elsewhere.
+    /// Creates a context with the given options.
     #[must_use]
     pub fn from_options(options: OptionSet) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl DriverContext {
         }
     }
 
-    /// The options as they stand.
+    /// Returns the current options.
     #[must_use]
     pub fn options(&self) -> &OptionSet {
         &self.options
@@ -129,77 +129,77 @@ impl DriverContext {
         self.set(id, format_args!("{}ns", saturating_nanos(value)))
     }
 
-    /// The directory in which driver and clients meet.
+    /// Sets the directory shared by driver and clients.
     #[must_use]
     pub fn aeron_dir(self, directory: impl AsRef<Path>) -> Self {
         self.set(OptionId::Dir, directory.as_ref().display())
     }
 
-    /// Which agents share a thread.
+    /// Sets the threading mode: which agents share a thread.
     #[must_use]
     pub fn threading_mode(self, mode: ThreadingMode) -> Self {
         self.set(OptionId::ThreadingMode, mode.as_str())
     }
 
-    /// Delete what is in the directory first, without a look whether a driver is alive there.
+    /// Deletes the contents of the directory at start, without checking for a live driver.
     #[must_use]
     pub fn delete_dir_on_start(self, delete: bool) -> Self {
         self.set(OptionId::DirDeleteOnStart, delete)
     }
 
-    /// Delete the directory at the end.
+    /// Deletes the directory when the driver closes.
     #[must_use]
     pub fn delete_dir_on_shutdown(self, delete: bool) -> Self {
         self.set(OptionId::DirDeleteOnShutdown, delete)
     }
 
-    /// A client that is silent for so long is gone.
+    /// Sets the time without a keepalive after which a client is removed.
     #[must_use]
     pub fn client_liveness_timeout(self, timeout: Duration) -> Self {
         self.set_duration(OptionId::ClientLivenessTimeout, timeout)
     }
 
-    /// How often the conductor looks at timeouts.
+    /// Sets the interval at which the conductor checks timeouts.
     #[must_use]
     pub fn timer_interval(self, interval: Duration) -> Self {
         self.set_duration(OptionId::TimerInterval, interval)
     }
 
-    /// Length of the terms of network publications, bytes.
+    /// Sets the term length of network publications in bytes.
     #[must_use]
     pub fn term_buffer_length(self, bytes: usize) -> Self {
         self.set(OptionId::TermBufferLength, bytes)
     }
 
-    /// Length of the terms of IPC publications, bytes.
+    /// Sets the term length of IPC publications in bytes.
     #[must_use]
     pub fn ipc_term_buffer_length(self, bytes: usize) -> Self {
         self.set(OptionId::IpcTermBufferLength, bytes)
     }
 
-    /// Where datagrams go; without this, to the system's sockets.
+    /// Sets the network; default: the sockets of the operating system.
     #[must_use]
     pub fn network(mut self, network: impl Network + 'static) -> Self {
         self.network = Some(Box::new(network));
         self
     }
 
-    /// Where files live; without this, in the file system.
+    /// Sets the storage of files; default: the file system.
     #[must_use]
     pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.storage = Some(storage);
         self
     }
 
-    /// Who looks host names up; without this, the system.
+    /// Sets the resolver of host names; default: the operating system.
     #[must_use]
     pub fn resolver(mut self, resolver: impl NameResolver + 'static) -> Self {
         self.resolver = Some(Box::new(resolver));
         self
     }
 
-    /// Makes the congestion control of images; those for which it makes none have the one that their channels or
-    /// `aeron.CongestionControl.supplier` name.
+    /// Sets a supplier of congestion control for images. If it returns `None`, the channel or
+    /// `aeron.CongestionControl.supplier` decides.
     #[must_use]
     pub fn congestion_control(
         mut self,
@@ -209,7 +209,7 @@ impl DriverContext {
         self
     }
 
-    /// Decides about clients' requests to stop the driver; without this, `aeron.driver.termination.validator` does.
+    /// Sets the decision on clients' requests to terminate the driver; default: `aeron.driver.termination.validator`.
     #[must_use]
     pub fn termination_validator(
         mut self,
@@ -219,15 +219,15 @@ impl DriverContext {
         self
     }
 
-    /// Called by the conductor when a request to stop the driver was accepted.
+    /// Sets a hook that the conductor calls when it accepted a termination request.
     #[must_use]
     pub fn termination_hook(mut self, hook: impl FnMut() + Send + 'static) -> Self {
         self.hook = Some(Box::new(hook));
         self
     }
 
-    /// Chooses the flow control of each new publication to the network; where it returns `None`, options and channel do.
-    /// It is called by the conductor and must return at once.
+    /// Sets a supplier of flow control for network publications. If it returns `None`, the options and the channel
+    /// decide. It is called by the conductor and must not block.
     #[must_use]
     pub fn flow_control(
         mut self,
@@ -237,12 +237,12 @@ impl DriverContext {
         self
     }
 
-    /// For a process that a debugger stops and lets go on: see `aeron.debug.timeout`.
+    /// Uses `aeron.debug.timeout` for a process under a debugger.
     pub(crate) fn use_debug_timeout(&mut self) {
         self.options.use_debug_timeout();
     }
 
-    /// The first thing that is wrong, else the settings.
+    /// Returns the settings, or the first error.
     pub(crate) fn build_settings(&mut self) -> Result<Settings, DriverError> {
         if !self.errors.is_empty() {
             return Err(self.errors.remove(0));

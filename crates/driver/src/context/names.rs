@@ -1,58 +1,59 @@
-//! How names are resolved, as options say it (docs/spec/uri-and-configuration.md §2.9).
+//! Settings of name resolution (docs/spec/uri-and-configuration.md §2.9).
 
 use taran_protocol::option::{OptionId, OptionSet};
 use taran_protocol::uri::Address;
 
 use super::validate::Conflict;
 
-/// Most drivers that can be named to start from.
+/// Maximum bootstrap neighbors.
 const BOOTSTRAP_MAX: usize = 20;
 
-/// Who answers for names before the system is asked.
+/// Sources of names that are consulted before the operating system.
 #[derive(Debug, Clone, Default)]
 pub struct NameSettings {
-    /// The driver's own name, told in the label of a counter.
+    /// The driver's own name, published in the label of a counter.
     pub driver_name: Option<String>,
-    /// The table of `csv_table`; empty without one.
+    /// Rows of `csv_table`; empty without it.
     pub table: Vec<TableRow>,
-    /// Exchange of names among drivers, where it is asked for.
+    /// Driver-to-driver name resolution (gossip), if enabled.
     pub gossip: Option<GossipSettings>,
 }
 
-/// A name and what it stands for.
+/// A name and its replacements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableRow {
     /// The name.
     pub name: String,
-    /// The host it stands for at first.
+    /// The host that it initially stands for.
     pub first: String,
-    /// The host it stands for when its counter says so.
+    /// The host that it stands for after re-resolution, when its counter says so.
     pub other: String,
 }
 
-/// How this driver exchanges names with others (docs/spec/wire.md §6).
+/// Settings of driver-to-driver name resolution (docs/spec/wire.md §6).
 #[derive(Debug, Clone)]
 pub struct GossipSettings {
     /// This driver's name.
     pub name: String,
-    /// Where it listens.
+    /// Address to which the resolver's socket is bound.
     pub interface: Address,
-    /// Drivers to start from, as they were given. What cannot be read is told when they are looked up: others may do.
+    /// Bootstrap neighbors as configured. Malformed ones are reported when they are looked up, because others may be
+    /// valid.
     pub bootstrap: Vec<String>,
-    /// Who is silent for so long is forgotten.
+    /// Time without input after which a neighbor is removed.
     pub neighbor_timeout_ns: i64,
-    /// How often the driver announces itself.
+    /// Interval at which the driver announces itself.
     pub self_interval_ns: i64,
-    /// How often it passes on whom it knows.
+    /// Interval at which it announces its neighbors.
     pub neighbor_interval_ns: i64,
-    /// How often the drivers to start from are looked up again.
+    /// Interval at which bootstrap neighbors are resolved again.
     pub bootstrap_interval_ns: i64,
-    /// Length of the longest frame, bytes.
+    /// Maximum frame length in bytes.
     pub mtu: usize,
 }
 
 impl NameSettings {
-    /// What options say; what they need of each other is checked before.
+    /// Reads the options; conflicts are checked separately.
     pub(super) fn from_options(options: &OptionSet) -> Self {
         Self {
             driver_name: options.resolver_name().map(str::to_owned),
@@ -62,7 +63,7 @@ impl NameSettings {
     }
 }
 
-/// What is wrong with these options, or missing.
+/// Returns the conflicts and missing values among these options.
 pub(super) fn conflicts(options: &OptionSet) -> Vec<Conflict> {
     let table = table(options).err();
     let gossip = gossip(options).err();
@@ -77,7 +78,7 @@ fn conflict(options: &OptionSet, option: OptionId, needed: impl Into<String>) ->
     }
 }
 
-/// The rows of `csv_table`. A row that has not three columns is none, as with the official driver.
+/// Parses the rows of `csv_table`. Rows that do not have three columns are ignored, as by the official driver.
 fn table(options: &OptionSet) -> Result<Vec<TableRow>, Conflict> {
     if options.name_resolver_supplier() != "csv_table" {
         return Ok(Vec::new());
@@ -104,7 +105,7 @@ fn table(options: &OptionSet) -> Result<Vec<TableRow>, Conflict> {
     Ok(rows.collect())
 }
 
-/// Asked for by the supplier, as with the C driver, or by the interface alone, as with the Java driver.
+/// Gossip is enabled by the supplier, as in the C driver, or by the interface alone, as in the Java driver.
 fn gossip(options: &OptionSet) -> Result<Option<GossipSettings>, Conflict> {
     let Some(interface) = options.resolver_interface() else {
         if options.name_resolver_supplier() == "driver" {
@@ -123,7 +124,7 @@ fn gossip(options: &OptionSet) -> Result<Option<GossipSettings>, Conflict> {
             "must be given with aeron.driver.resolver.interface: `resolverName` is required when `resolverInterface` is set",
         )
     })?;
-    // What a frame has room for, with its header and the fixed part of the entry.
+    // The limit is what fits into a frame with its header and the fixed part of the entry.
     if name.len() > 512.min(options.mtu_length().saturating_sub(40)) {
         return Err(conflict(
             options,

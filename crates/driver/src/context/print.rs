@@ -1,9 +1,9 @@
-//! The configuration as text, for `aeron.print.configuration` (docs/spec/uri-and-configuration.md §5.3).
+//! Configuration as text, for `aeron.print.configuration` (docs/spec/uri-and-configuration.md §5.3).
 
 use taran_core::directory::default_directory;
 use taran_protocol::option::{OptionId, OptionSet, Value};
 
-/// Where the official key is not that of the property.
+/// Options whose official key is not derived from the property.
 const IRREGULAR: &[(OptionId, &str)] = &[
     (OptionId::Dir, "aeron_dir"),
     (OptionId::PrintConfiguration, "print_configuration_on_start"),
@@ -64,7 +64,7 @@ const IRREGULAR: &[(OptionId, &str)] = &[
     ),
 ];
 
-/// Lines as the official driver prints them: one `key=value` for each option, sizes in bytes, times in nanoseconds.
+/// Formats the options like the official driver: one `key=value` per option, lengths in bytes, times in nanoseconds.
 pub fn print_configuration(options: &OptionSet) -> String {
     let mut text = String::from("aeron_driver_context_t {\n");
     for explained in options.explain() {

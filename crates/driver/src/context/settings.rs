@@ -1,4 +1,4 @@
-//! The driver's options as the agents use them: typed, checked, in nanoseconds and bytes.
+//! The driver's options as used by the agents: typed, validated, in nanoseconds and bytes.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use taran_protocol::uri::{CongestionControl, PublicationDefaults, SubscriptionDe
 
 use super::names::NameSettings;
 
-/// What options say, besides threads and their idling. Built and validated once, then shared.
+/// Values of all options except threads and idle strategies. Built and validated once, then shared.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The Aeron directory.
@@ -18,49 +18,49 @@ pub struct Settings {
     pub buffers: BufferSettings,
     /// `aeron.file.page.size`: file lengths are multiples of it.
     pub file_page_size: i32,
-    /// `aeron.perform.storage.checks`: compare a log's length with the usable space before it is made.
+    /// `aeron.perform.storage.checks`: compare a log's length with the usable space before creating it.
     pub perform_storage_checks: bool,
     /// `aeron.low.file.store.warning.threshold` in bytes.
     pub low_storage_warning: u64,
-    /// What holds where the channel of a publication says nothing.
+    /// Defaults for parameters that the channel of a publication does not set.
     pub publication_defaults: PublicationDefaults,
-    /// What holds where the channel of a subscription says nothing.
+    /// Defaults for parameters that the channel of a subscription does not set.
     pub subscription_defaults: SubscriptionDefaults,
-    /// Publications, beyond what channels can say.
+    /// Publication settings that channels cannot override.
     pub publication: PublicationSettings,
-    /// Images, beyond what channels can say.
+    /// Image settings that channels cannot override.
     pub receiver: ReceiverSettings,
     /// Sockets.
     pub sockets: SocketSettings,
     /// Intervals and limits of the conductor.
     pub timers: TimerSettings,
-    /// Names of hosts and drivers.
+    /// Name resolution.
     pub names: NameSettings,
 }
 
-/// The Aeron directory and what is done with it (docs/spec/uri-and-configuration.md §2.2).
+/// The Aeron directory (docs/spec/uri-and-configuration.md §2.2).
 #[derive(Debug, Clone)]
 pub struct DirectorySettings {
-    /// Where it is, absolute.
+    /// Absolute path.
     pub path: PathBuf,
-    /// Delete what is there, without a look whether a driver is alive.
+    /// Delete the contents at start, without checking for a live driver.
     pub delete_on_start: bool,
-    /// Delete it again at the end.
+    /// Delete the directory at shutdown.
     pub delete_on_shutdown: bool,
-    /// Say on standard error when it is there already.
+    /// Warn on standard error if the directory exists.
     pub warn_if_exists: bool,
-    /// Age of a heartbeat at which a driver counts as dead.
+    /// Age of the heartbeat beyond which a driver is considered dead.
     pub driver_timeout_ms: i64,
 }
 
 /// Lengths in bytes (docs/spec/uri-and-configuration.md §2.3).
 #[derive(Debug, Clone, Copy)]
 pub struct BufferSettings {
-    /// To-driver ring with its trailer.
+    /// To-driver ring, including its trailer.
     pub to_driver: usize,
-    /// To-clients broadcast buffer with its trailer.
+    /// To-clients broadcast buffer, including its trailer.
     pub to_clients: usize,
-    /// Counter values; the metadata takes four times as much.
+    /// Counter values; the metadata is four times as long.
     pub counter_values: usize,
     /// Distinct error log.
     pub error_log: usize,
@@ -68,97 +68,97 @@ pub struct BufferSettings {
     pub loss_report: usize,
 }
 
-/// Publications, beyond what channels can say.
+/// Publication settings that channels cannot override.
 #[derive(Debug, Clone)]
 pub struct PublicationSettings {
-    /// Unfinished frames are padded over after this.
+    /// Time after which unfinished frames are unblocked with padding.
     pub unblock_timeout_ns: i64,
-    /// A receiver that is silent for so long is gone.
+    /// Time without a status message after which a receiver is considered gone.
     pub connection_timeout_ns: i64,
     /// Session ids that are never generated.
     pub reserved_session_ids: RangeInclusive<i32>,
     /// Delay of retransmissions.
     pub retransmit_delay_ns: i64,
-    /// How long repeated requests for retransmission are ignored.
+    /// Time for which repeated NAKs are ignored.
     pub retransmit_linger_ns: i64,
-    /// Most datagrams of one publication in one send, of which a duty cycle may have a few, if limited.
+    /// Maximum datagrams of one publication per send call, if limited; a duty cycle may make several calls.
     pub max_datagrams_per_send: Option<i32>,
 }
 
-/// Images, beyond what channels can say.
+/// Image settings that channels cannot override.
 #[derive(Debug, Clone)]
 pub struct ReceiverSettings {
-    /// A silent image is gone after this.
+    /// Time without a frame after which an image is removed.
     pub image_liveness_ns: i64,
-    /// Longest time between status messages.
+    /// Maximum interval of status messages.
     pub status_message_timeout_ns: i64,
-    /// Images of one stream on one endpoint.
+    /// Maximum images of one stream per endpoint.
     pub stream_session_limit: usize,
-    /// Repeated requests for retransmission wait this many times the delay of the first.
+    /// Factor from the delay of the first NAK to that of repetitions.
     pub nak_retry_ratio: i64,
-    /// Longest delay of a request when there are many receivers.
+    /// Maximum NAK delay with multiple receivers.
     pub nak_max_backoff_ns: i64,
-    /// How many receivers that reckons with.
+    /// Assumed number of receivers for that delay.
     pub nak_group_size: u32,
-    /// The congestion control of all images, whatever their channels say; `None` leaves it to them.
+    /// Congestion control of all images, regardless of their channels; `None` if channels decide.
     pub congestion_control: Option<CongestionControl>,
-    /// Where that is CUBIC.
+    /// Parameters of CUBIC.
     pub cubic: CubicSettings,
 }
 
 /// CUBIC congestion control (docs/spec/wire.md §5.7).
 #[derive(Debug, Clone, Copy)]
 pub struct CubicSettings {
-    /// Ask senders for round trips.
+    /// Measure round-trip times.
     pub measures_round_trip: bool,
-    /// What a round trip takes before one was measured; also the shortest time between two changes of a window.
+    /// Assumed round-trip time before the first measurement; also the minimum time between two window changes.
     pub initial_round_trip_ns: i64,
-    /// Grow at least as quickly as TCP would.
+    /// Grow at least as fast as TCP.
     pub is_tcp_friendly: bool,
 }
 
 /// Sockets (docs/spec/uri-and-configuration.md §2.5).
 #[derive(Debug, Clone)]
 pub struct SocketSettings {
-    /// `SO_SNDBUF`; `None`: the system's default.
+    /// `SO_SNDBUF`; `None` for the system default.
     pub send_buffer: Option<usize>,
-    /// `SO_RCVBUF`; `None`: the system's default.
+    /// `SO_RCVBUF`; `None` for the system default.
     pub receive_buffer: Option<usize>,
-    /// Nobody has said how long receive buffers are to be: they become as long as is needed, within the system's limit.
+    /// Receive buffers grow as needed, up to the system limit, because no length is configured.
     pub receive_buffers_grow: bool,
-    /// Connect the sockets of publications to one address.
+    /// Connect the sockets of publications that have a single destination.
     pub connect: bool,
-    /// Hops of what is sent to groups; `None`: the system's default.
+    /// Multicast TTL; `None` for the system default.
     pub multicast_ttl: Option<u8>,
     /// Ports for publications with an explicit control address and port 0.
     pub sender_ports: Option<RangeInclusive<u16>>,
     /// Ports for subscriptions with port 0.
     pub receiver_ports: Option<RangeInclusive<u16>>,
-    /// The sender polls its control sockets at least every so many duty cycles.
+    /// Maximum duty cycles of the sender between two polls of its control sockets.
     pub status_poll_ratio: u32,
 }
 
 /// Intervals and limits of the conductor (docs/spec/uri-and-configuration.md §2.8).
 #[derive(Debug, Clone)]
 pub struct TimerSettings {
-    /// Between two looks at lives.
+    /// Interval of liveness checks.
     pub interval_ns: i64,
-    /// A client that is silent for so long is gone.
+    /// Time without a keepalive after which a client is removed.
     pub client_liveness_ns: i64,
-    /// How long a freed counter id rests.
+    /// Time after which a freed counter id may be reused.
     pub counter_free_to_reuse_ns: i64,
-    /// Log files deleted in one duty cycle.
+    /// Maximum log files deleted per duty cycle.
     pub resource_free_limit: usize,
-    /// Longer duty cycles are counted: conductor, sender, receiver.
+    /// Thresholds beyond which duty cycles are counted: conductor, sender, receiver.
     pub cycle_thresholds_ns: [i64; 3],
-    /// Slower name look-ups are counted.
+    /// Threshold beyond which name lookups are counted.
     pub name_resolver_threshold_ns: i64,
-    /// How often peers are looked for that fell silent, as their names are to be looked up again; 0: never.
+    /// Interval at which silent peers are checked for re-resolution; 0 disables the check.
     pub reresolution_check_interval_ns: i64,
 }
 
 impl Settings {
-    /// Reads what options say. Their own ranges have been checked when they were set; what they need of each other is for
+    /// Reads the options. The range of each option was checked when it was set; conflicts among options are found by
     /// [`validate`](super::validate).
     pub fn from_options(options: &OptionSet) -> Self {
         let page_size = options.file_page_size();
@@ -179,7 +179,7 @@ impl Settings {
                     .loss_report_buffer_length()
                     .next_multiple_of(page_size),
             },
-            // At most 1 GiB, by the option's range.
+            // At most 1 GiB, by the range of the option.
             file_page_size: page_size as i32,
             perform_storage_checks: options.perform_storage_checks(),
             low_storage_warning: options.low_file_store_warning_threshold() as u64,
@@ -198,8 +198,8 @@ impl PublicationSettings {
     fn from_options(options: &OptionSet) -> Self {
         let low = options.publication_reserved_session_id_low();
         let high = options.publication_reserved_session_id_high();
-        // The C driver takes four datagrams unless told otherwise, this one as many as are worth a call; an explicit
-        // number is kept.
+        // The C driver sends four datagrams per call by default, this one as many as pay off; an explicit value is
+        // respected.
         let is_explicit = *options.source(OptionId::MaxMessagesPerSend) != Source::Default;
         let most = options.network_publication_max_messages_per_send();
         Self {
@@ -272,12 +272,12 @@ impl TimerSettings {
     }
 }
 
-/// The ranges of these options lie within 32 bits.
+/// The ranges of these options are within 32 bits.
 fn int32(n: i64) -> i32 {
     i32::try_from(n).unwrap_or(if n < 0 { i32::MIN } else { i32::MAX })
 }
 
-/// The directory as an absolute path, so that clients can use what they are told wherever they are.
+/// Returns the directory as an absolute path, so that clients can use it from any working directory.
 fn directory(options: &OptionSet) -> PathBuf {
     let path = options.dir().map_or_else(default_directory, PathBuf::from);
     std::path::absolute(&path).unwrap_or(path)

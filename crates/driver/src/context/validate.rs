@@ -1,9 +1,10 @@
-//! What options need of each other (docs/spec/uri-and-configuration.md §2.13). The range of each by itself was checked when it was set.
+//! Conflicts among options (docs/spec/uri-and-configuration.md §2.13). The range of each option was checked when it was
+//! set.
 
 use taran_net::BufferLimits;
 use taran_protocol::option::{OptionId, OptionSet};
 
-/// Two options, or an option and the system, that do not go together.
+/// Conflict between two options, or between an option and the system.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}={value} {needed}", option.spec().property)]
 pub struct Conflict {
@@ -11,14 +12,14 @@ pub struct Conflict {
     pub option: OptionId,
     /// Its value as text.
     pub value: String,
-    /// What it needs, in words that follow the value.
+    /// The requirement, as text that follows the value.
     pub needed: String,
 }
 
-/// Largest `cnc.dat`: lengths in it are 32-bit.
+/// Maximum length of `cnc.dat`: its lengths are 32-bit.
 const CNC_LENGTH_MAX: usize = i32::MAX as usize;
 
-/// Checks options against each other; all conflicts, not only the first.
+/// Checks options against each other. Returns all conflicts.
 pub fn validate(options: &OptionSet) -> Vec<Conflict> {
     let mut conflicts = Conflicts {
         options,
@@ -31,7 +32,7 @@ pub fn validate(options: &OptionSet) -> Vec<Conflict> {
     conflicts.found
 }
 
-/// Checks options against what the system grants.
+/// Checks options against the limits of the system.
 pub fn validate_limits(options: &OptionSet, limits: &BufferLimits) -> Vec<Conflict> {
     let mut conflicts = Conflicts {
         options,
@@ -41,9 +42,10 @@ pub fn validate_limits(options: &OptionSet, limits: &BufferLimits) -> Vec<Confli
     conflicts.found
 }
 
-/// Where the system grants less than options ask for. The driver works all the same, with more loss or less throughput.
+/// Returns warnings for buffers for which the system grants less than configured. The driver works nevertheless, with
+/// more loss or less throughput.
 pub fn shortfalls(options: &OptionSet, limits: &BufferLimits) -> Vec<String> {
-    // Linux doubles what is asked for and reports that.
+    // Linux doubles the requested length and reports the double.
     let factor = if cfg!(target_os = "linux") { 2 } else { 1 };
     let buffers = [
         (
@@ -112,7 +114,7 @@ impl Conflicts<'_> {
         });
     }
 
-    /// unblock > client liveness > timer interval; every untethered timeout > timer interval.
+    /// Requires unblock > client liveness > timer interval, and every untethered timeout > timer interval.
     fn timeouts(&mut self) {
         let options = self.options;
         let interval = options.timer_interval_ns();
@@ -197,7 +199,7 @@ impl Conflicts<'_> {
         });
     }
 
-    /// What was asked for, else what the system gives by default.
+    /// Checks against the configured buffer length or the system default.
     fn socket_buffers(&mut self, limits: &BufferLimits) {
         let options = self.options;
         let or_default = |asked: usize, default: usize| if asked > 0 { asked } else { default };

@@ -1,14 +1,14 @@
-//! For tests: a log whose lines can be looked at.
+//! Test support: an event log whose lines can be inspected.
 
 use taran_protocol::event::EventSet;
 
 use super::{EventConsumer, EventLog, text};
 
-/// Bytes of the queue.
+/// Length of the queue in bytes.
 const CAPACITY: usize = 64 * 1024;
 
 impl EventLog {
-    /// A log of these events, all of which happen 5.000000007 s after 1970; and its other end.
+    /// Creates a log of these events with the fixed timestamp 5.000000007 s, and its consumer.
     pub(crate) fn captured(enabled: &str) -> (Self, EventConsumer) {
         Self::new(EventSet::parse(enabled).unwrap(), CAPACITY, || {
             5_000_000_007
@@ -18,7 +18,7 @@ impl EventLog {
 }
 
 impl EventConsumer {
-    /// All that was logged since the last time.
+    /// Returns all lines logged since the last call.
     pub(crate) fn lines(&mut self) -> String {
         let mut lines = String::new();
         while self.read(10, |number, record| {

@@ -1,17 +1,17 @@
-//! Datagrams in words.
+//! Text form of datagrams.
 
 use std::fmt::Write;
 
 use taran_protocol::frame::{DataHeader, Frame, FrameHeader, FrameType, FromBytes};
 
-/// Appends what the beginning of a datagram says.
+/// Appends the text form of a datagram of which at least the beginning is given.
 pub(super) fn append(text: &mut String, bytes: &[u8]) {
-    // Writing to a string cannot fail, here and below.
+    // Here and below: writing to a string does not fail.
     if let Ok((header, _)) = DataHeader::ref_from_prefix(bytes)
         && header.header.version == 0
         && matches!(header.header.frame_type(), FrameType::DATA | FrameType::PAD)
     {
-        // Of a long datagram only the beginning was captured, so that the rules for length ones do not apply.
+        // Only the beginning of a long datagram was captured, so it cannot be validated as a whole.
         let kind = match header.header.frame_type() {
             FrameType::PAD => "PAD",
             _ => "DATA",
@@ -41,7 +41,7 @@ fn append_frame(text: &mut String, frame: &Frame<'_>, bytes: &[u8]) {
         .map(|(header, _)| flags(header.flags))
         .unwrap_or_default();
     let _ = match frame {
-        // Above.
+        // Handled above.
         Frame::Data(_) => Ok(()),
         Frame::Nak(nak) => write!(
             text,

@@ -1,5 +1,4 @@
-//! Logs what goes over the network, from between the driver and its sockets. A driver that logs no frames has no such
-//! layer.
+//! Network decorator that logs frames between the driver and its sockets. Present only if frame events are enabled.
 
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -13,7 +12,7 @@ use taran_protocol::frame::{Frame, FrameHeader, FrameType, FromBytes};
 
 use super::{EventLog, FieldValue};
 
-/// A network whose transports log frames.
+/// Network whose transports log frames.
 #[derive(Debug)]
 pub(crate) struct LoggedNetwork {
     network: Box<dyn Network>,
@@ -27,7 +26,7 @@ struct LoggedTransport {
 }
 
 impl LoggedNetwork {
-    /// `network`, with a layer that logs if any event of the network is wanted.
+    /// Wraps `network` in a logging decorator if any frame event is enabled.
     pub(crate) fn wrap(network: Box<dyn Network>, log: &EventLog) -> Box<dyn Network> {
         let frame_events = [
             EventCode::FrameIn,
@@ -149,7 +148,7 @@ impl Transport for LoggedTransport {
         self.inner.raw_fd()
     }
 
-    /// All goes through a batch.
+    /// Direct receive is disabled: all datagrams go through a batch.
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             receives_parts: false,

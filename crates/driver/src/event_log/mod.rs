@@ -1,8 +1,7 @@
-//! The event log: what the driver does, for people who look for a cause (`aeron.event.log`, docs/spec/uri-and-configuration.md §6).
+//! Event log for troubleshooting (`aeron.event.log`, docs/spec/uri-and-configuration.md §6).
 //!
-//! Agents write records of plain bytes into a bounded queue; a thread of its own takes them out, makes lines of them and
-//! writes these. An event that is not wanted costs a look at one bit. A full queue loses events and counts them; nobody
-//! ever waits for it.
+//! Agents write binary records into a bounded queue; a separate thread formats them and writes the lines. A disabled
+//! event costs one bit test. If the queue is full, events are dropped and counted; agents never wait.
 
 mod frame_text;
 mod logged_network;
@@ -24,14 +23,14 @@ pub(crate) use writer::{EventWriter, EventWriterSpec};
 
 use record::Record;
 
-/// The end of the event log that agents have. Clones write into the same log.
+/// Producer end of the event log. Clones write to the same log.
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
     enabled: EventSet,
     queue: Option<Arc<Queue>>,
 }
 
-/// Where records wait.
+/// Queue of records.
 #[derive(Debug)]
 struct Queue {
     ring: Producer,
@@ -39,14 +38,14 @@ struct Queue {
     now_ns: fn() -> i64,
 }
 
-/// One value of an event. Which values an event has, [`EventSpec`](taran_protocol::event::EventSpec) says.
+/// A value of an event. [`EventSpec`](taran_protocol::event::EventSpec) declares the fields of each event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldValue<'a> {
     /// A 32-bit number.
     Int(i32),
     /// A 64-bit number.
     Long(i64),
-    /// Address and port; `None` where it is not known.
+    /// Address and port; `None` if unknown.
     Address(Option<SocketAddr>),
     /// A text.
     Text(&'a str),
@@ -56,7 +55,7 @@ pub enum FieldValue<'a> {
     Frame(&'a [u8]),
 }
 
-/// The other end of the log, for the thread that writes.
+/// Consumer end of the event log, for the writer thread.
 #[derive(Debug)]
 pub(crate) struct EventConsumer {
     ring: Consumer,
@@ -64,13 +63,13 @@ pub(crate) struct EventConsumer {
 }
 
 impl EventLog {
-    /// A log that wants nothing.
+    /// Creates a log without enabled events.
     #[must_use]
     pub fn off() -> Self {
         Self::default()
     }
 
-    /// A log of these events in a queue of `capacity` bytes, a power of two; and its other end.
+    /// Creates a log of these events with a queue of `capacity` bytes, a power of two; and its consumer.
     pub(crate) fn new(
         enabled: EventSet,
         capacity: usize,
@@ -91,19 +90,19 @@ impl EventLog {
         Ok((log, EventConsumer { ring, queue }))
     }
 
-    /// True if the event is wanted. To be asked before values are gathered that cost something.
+    /// Returns true if the event is enabled. Check it before computing expensive values.
     #[inline]
     #[must_use]
     pub fn is_enabled(&self, event: EventCode) -> bool {
         self.enabled.contains(event)
     }
 
-    /// The events that are wanted.
+    /// Returns the enabled events.
     pub(crate) fn enabled(&self) -> EventSet {
         self.enabled
     }
 
-    /// Logs an event, if it is enabled, with the values that its declaration names.
+    /// Logs an event if it is enabled, with the values that its declaration names.
     #[inline]
     pub fn log(&self, event: EventCode, values: &[FieldValue<'_>]) {
         if self.is_enabled(event) {
@@ -111,7 +110,7 @@ impl EventLog {
         }
     }
 
-    /// Logs a command of a client, as it stood in the ring.
+    /// Logs a command of a client, as it stands in the ring.
     #[inline]
     pub(crate) fn command(&self, type_id: i32, payload: &[u8]) {
         if !self.enabled.is_empty()
@@ -147,13 +146,13 @@ impl EventLog {
 }
 
 impl EventConsumer {
-    /// Hands up to `limit` records to `handler`; returns how many there were.
+    /// Passes up to `limit` records to `handler`. Returns their number.
     fn read(&mut self, limit: usize, handler: impl FnMut(i32, &[u8])) -> usize {
-        // Only this process writes into the queue; were it damaged all the same, it is empty now and goes on.
+        // Only this process writes to the queue; a damaged queue is emptied and used further.
         self.ring.read(limit, handler).unwrap_or(0)
     }
 
-    /// Events that found no room since this was asked last.
+    /// Returns the number of events dropped since the last call.
     fn take_lost(&self) -> u64 {
         self.queue.lost.swap(0, Ordering::Relaxed)
     }

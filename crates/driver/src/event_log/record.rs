@@ -1,8 +1,8 @@
-//! An event as bytes in the queue: when it was, then each value in order.
+//! Binary form of an event in the queue: its time, then each value in order.
 //!
-//! Numbers are little-endian; an address is its family (0 none, 4, 6), its port and 16 bytes; a text is a 16-bit length
-//! and its bytes; a message is its type, its length length and the beginning of its bytes; a frame is its length length and
-//! the beginning of its bytes. Messages and frames stand last and go to the end of the record.
+//! Numbers are little-endian. An address is its family (0 none, 4, 6), its port and 16 bytes; a text is a 16-bit length
+//! and its bytes; a message is its type, its full length and the beginning of its bytes; a frame is its full length and
+//! the beginning of its bytes. Messages and frames are last and extend to the end of the record.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,27 +10,27 @@ use taran_protocol::event::{Field, FieldKind};
 
 use super::FieldValue;
 
-/// Most bytes of a text, a message or a frame that are captured. A record must fit into an eighth of the smallest queue.
+/// Maximum captured bytes of a text, a message or a frame. A record must fit into an eighth of the smallest queue.
 const MAX_CAPTURED: usize = 2048;
 const ADDRESS_LENGTH: usize = 19;
 
-/// An event about to be written.
+/// An event to be written.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
     time_ns: i64,
     values: &'a [FieldValue<'a>],
 }
 
-/// A value that was read back.
+/// A decoded value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecodedValue<'a> {
     Int(i32),
     Long(i64),
     Address(Option<SocketAddr>),
     Text(&'a [u8]),
-    /// Type, length length, what was captured.
+    /// Type, full length, captured bytes.
     Message(i32, usize, &'a [u8]),
-    /// Whole length, what was captured.
+    /// Full length, captured bytes.
     Frame(usize, &'a [u8]),
 }
 
@@ -39,7 +39,7 @@ impl<'a> Record<'a> {
         Self { time_ns, values }
     }
 
-    /// Bytes that it takes.
+    /// Returns the encoded length.
     pub(super) fn length(&self) -> usize {
         let values = self.values.iter().map(|value| match value {
             FieldValue::Int(_) => 4,
@@ -52,7 +52,7 @@ impl<'a> Record<'a> {
         8 + values.sum::<usize>()
     }
 
-    /// Fills `target`, which has just that length.
+    /// Encodes the event into `target`, which has exactly that length.
     pub(super) fn write(&self, target: &mut [u8]) {
         let mut out = RecordWriter(target);
         out.put(&self.time_ns.to_le_bytes());
@@ -105,7 +105,7 @@ fn address_bytes(address: Option<SocketAddr>) -> [u8; ADDRESS_LENGTH] {
     bytes
 }
 
-/// Bytes that are filled from the front.
+/// Appends to a buffer.
 struct RecordWriter<'a>(&'a mut [u8]);
 
 impl RecordWriter<'_> {
@@ -116,7 +116,7 @@ impl RecordWriter<'_> {
     }
 }
 
-/// Reads a record back: its time, and its values as far as they are there.
+/// Decodes the values of a record, as far as they are complete.
 #[derive(Debug)]
 pub(super) struct RecordReader<'a> {
     rest: &'a [u8],
@@ -124,7 +124,7 @@ pub(super) struct RecordReader<'a> {
 }
 
 impl<'a> RecordReader<'a> {
-    /// The time of a record, and a reader of its values.
+    /// Decodes the time of a record. Returns it with a reader of the values.
     pub(super) fn new(record: &'a [u8], fields: &'static [Field]) -> Option<(i64, Self)> {
         let (time, rest) = record.split_first_chunk()?;
         let fields = fields.iter();

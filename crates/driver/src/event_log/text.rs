@@ -1,4 +1,4 @@
-//! Events as lines of text.
+//! Text form of events.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use taran_protocol::response::Response;
 use super::frame_text;
 use super::record::{DecodedValue, RecordReader};
 
-/// What the log says first.
+/// Returns the first line of a log.
 pub(super) fn start(now_ns: i64, epoch_ms: i64) -> String {
     let date = match DateTime::from_timestamp_millis(epoch_ms) {
         Some(utc) => utc
@@ -26,7 +26,7 @@ pub(super) fn start(now_ns: i64, epoch_ms: i64) -> String {
     )
 }
 
-/// That events were lost.
+/// Returns the line that reports dropped events.
 pub(super) fn lost(now_ns: i64, count: u64, capacity: usize) -> String {
     format!(
         "{}DRIVER: {count} events lost: more came than could be written, raise aeron.event.buffer.length={capacity} or log \
@@ -74,13 +74,13 @@ fn append_value(
     kind: FieldKind,
     value: &DecodedValue<'_>,
 ) {
-    // Writing to a string cannot fail.
+    // Writing to a string does not fail.
     let _ = match *value {
         DecodedValue::Int(n) => write!(text, "{name}={n}"),
         DecodedValue::Long(n) => write!(text, "{name}={n}"),
         DecodedValue::Address(Some(address)) => write!(text, "{name}={address}"),
         DecodedValue::Address(None) => write!(text, "{name}=unknown"),
-        // The text of an event that is nothing but a text needs no name.
+        // An event that consists of one text has no field name.
         DecodedValue::Text(bytes) if spec.fields.len() == 1 && spec.code == EventCode::TextData => {
             write!(text, "{}", bytes.escape_ascii())
         }
@@ -114,7 +114,7 @@ fn append_message(
     }
 }
 
-/// `[<seconds>.<nanoseconds>] `.
+/// Formats a timestamp: `[<seconds>.<nanoseconds>] `.
 fn time(now_ns: i64) -> String {
     const SECOND: i64 = 1_000_000_000;
     format!("[{}.{:09}] ", now_ns / SECOND, (now_ns % SECOND).abs())

@@ -1,4 +1,4 @@
-//! The thread that writes the event log.
+//! Writer thread of the event log.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -14,27 +14,27 @@ use taran_protocol::event::EventSet;
 use super::{EventConsumer, EventLog, text};
 use crate::error::DriverError;
 
-/// How long the thread sleeps when there is nothing to write. Who logs never wakes it up: that would be a system call.
+/// Sleep when there is nothing to write. Producers never wake the thread, because that would be a system call.
 const SLEEP: Duration = Duration::from_millis(2);
-/// The sleep when there has been nothing for a while.
+/// Sleep after a long time without events.
 const LONG_SLEEP: Duration = Duration::from_millis(20);
-/// Sleeps after which it is a while.
+/// Short sleeps in a row after which the sleep is long.
 const SHORT_SLEEP_LIMIT: u32 = 100;
-/// Records that become one write.
+/// Records per write.
 const BATCH: usize = 64;
 
-/// What is logged, and where to.
+/// Enabled events and output of the log.
 #[derive(Debug)]
 pub(crate) struct EventWriterSpec {
-    /// The events.
+    /// Enabled events.
     pub(crate) enabled: EventSet,
-    /// The file to append to; `None` for standard output.
+    /// File to append to; `None` for standard output.
     pub(crate) path: Option<PathBuf>,
-    /// Bytes of the queue.
+    /// Length of the queue in bytes.
     pub(crate) capacity: usize,
 }
 
-/// Writes what the driver logs. When it is dropped, all that was logged has been written.
+/// Writes the event log. Dropping it writes everything that was logged.
 #[derive(Debug)]
 pub(crate) struct EventWriter {
     log: EventLog,
@@ -43,7 +43,7 @@ pub(crate) struct EventWriter {
 }
 
 impl EventWriter {
-    /// Opens the file, says that the log begins, and starts the thread.
+    /// Opens the file, writes the first line, and starts the thread.
     pub(crate) fn start(spec: EventWriterSpec) -> Result<Self, DriverError> {
         let EventWriterSpec {
             enabled,
@@ -66,7 +66,7 @@ impl EventWriter {
                 reason: error.to_string(),
             })?;
         let now = SystemClock::new().now();
-        // Where nobody reads it, nobody misses it.
+        // A closed standard output is ignored.
         let _ = write_all(out.as_mut(), &text::start(now.nanos, now.epoch_millis));
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -84,7 +84,7 @@ impl EventWriter {
         })
     }
 
-    /// The end for those who log.
+    /// Returns the producer end.
     pub(crate) fn log(&self) -> EventLog {
         self.log.clone()
     }
@@ -92,11 +92,11 @@ impl EventWriter {
 
 impl Drop for EventWriter {
     fn drop(&mut self) {
-        // Release: what was logged before is seen by the thread that acquires this.
+        // Release: events logged before are visible to the thread that acquires this.
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It has nothing that could panic.
+            // The thread does not panic.
             let _ = thread.join();
         }
     }
@@ -126,7 +126,7 @@ fn work(
         }
         if !lines.is_empty() {
             idle = 0;
-            // A full disk or a closed pipe is no reason to stop the driver, or to let the queue run over.
+            // A full disk or a closed pipe neither stops the driver nor lets the queue fill up.
             let _ = write_all(out.as_mut(), &lines);
         } else if consumer.is_empty() {
             if stopping {

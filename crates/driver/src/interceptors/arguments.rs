@@ -1,4 +1,4 @@
-//! The arguments of an interceptor: `key=value|key=value`.
+//! Arguments of an interceptor: `key=value|key=value`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use taran_protocol::option::OptionId;
 
 use crate::context::Conflict;
 
-/// The arguments of one interceptor, taken apart.
+/// Parsed arguments of one interceptor.
 #[derive(Debug)]
 pub(super) struct Arguments {
     option: OptionId,
@@ -37,7 +37,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Refuses keys that mean nothing.
+    /// Rejects unknown keys.
     pub(super) fn allow_only(&self, known: &[&str]) -> Result<(), Conflict> {
         match self
             .pairs
@@ -52,12 +52,12 @@ impl Arguments {
         }
     }
 
-    /// The value of a key, read; `None` where it is not there. `needed` says what a value must be.
+    /// Parses the value of a key; `None` if the key is absent. `needed` describes valid values, for the error text.
     pub(super) fn parse<T: FromStr>(&self, key: &str, needed: &str) -> Result<Option<T>, Conflict> {
         self.parse_with(key, needed, |text| text.parse().ok())
     }
 
-    /// The same with a reading of its own.
+    /// Like [`Self::parse`], with a custom parser.
     pub(super) fn parse_with<T>(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! `fixed-loss`: a range of one term is lost once.
+//! `fixed-loss`: drops a range of one term once.
 
 use taran_net::DatagramFilter;
 
@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use super::stream_offsets::{Packet, StreamOffsets};
 use crate::context::Conflict;
 
-/// Loses the datagrams of a term, in each stream from the first one seen, as long as they are in order and begin before
+/// Drops the datagrams of a term in each stream, from the first one seen, as long as they are in order and begin before
 /// the end of the range.
 #[derive(Debug)]
 pub(super) struct FixedLoss {

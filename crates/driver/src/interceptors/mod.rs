@@ -1,9 +1,9 @@
-//! Loss on purpose in a running driver, by the options of the C driver (docs/spec/uri-and-configuration.md §2.5).
+//! Loss injection in a running driver, with the options of the C driver (docs/spec/uri-and-configuration.md §2.5).
 //!
-//! `AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS` and `..._OUTGOING_INTERCEPTORS` name what datagrams pass through, in that
-//! order; each interceptor has an option with its arguments. What one interceptor loses the next one does not see. The
-//! rules by which datagrams are counted and lost are those of the C driver, so that a test that provokes loss there
-//! provokes the same here; what its arguments leave out or garble there is refused at the start here.
+//! `AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS` and `..._OUTGOING_INTERCEPTORS` name the interceptors that datagrams pass,
+//! in that order; each interceptor has an option with its arguments. A datagram dropped by one interceptor does not
+//! reach the next. The rules by which datagrams are counted and dropped are those of the C driver, so that a test gets
+//! the same loss. Missing or malformed arguments, which the C driver tolerates, are rejected at start.
 
 mod arguments;
 mod fixed_loss;
@@ -21,17 +21,17 @@ use random_loss::RandomLoss;
 
 use crate::context::Conflict;
 
-/// Most interceptors in a list.
+/// Maximum interceptors in a list.
 const MAX_NAMES: usize = 10;
 
-/// What the options ask for.
+/// Interceptors named by the options.
 #[derive(Debug)]
 pub(crate) struct Interceptors {
     incoming: Option<Chain>,
     outgoing: Option<Chain>,
 }
 
-/// One after the other.
+/// Interceptors in order.
 #[derive(Debug)]
 struct Chain(Vec<Box<dyn DatagramFilter>>);
 
@@ -58,7 +58,7 @@ impl Interceptors {
         })
     }
 
-    /// Puts them between a driver and its network.
+    /// Wraps the network with the interceptors, if there are any.
     pub(crate) fn wrap(self, network: Box<dyn Network>) -> Box<dyn Network> {
         if self.incoming.is_none() && self.outgoing.is_none() {
             return network;
@@ -160,7 +160,7 @@ mod tests {
         read(variables).unwrap().incoming.unwrap()
     }
 
-    /// A data frame of `length` bytes as it travels.
+    /// Returns a data frame of `length` bytes.
     fn data(session_id: i32, term_id: i32, offset: i32, length: usize) -> Vec<u8> {
         let mut header = DataHeader::heartbeat(0xC0, session_id, 7, term_id, offset);
         header.header.frame_length = (length as i32).into();
@@ -208,12 +208,13 @@ mod tests {
         assert!((0..1_000).all(|_| nothing.admits(&datagram)));
     }
 
-    /// What comes again, as the answer to a NAK, passes.
+    /// Retransmissions in reply to a NAK pass.
     #[test]
     fn fixed_loss_loses_a_range_of_a_term_once_in_each_session() {
         let args = "term-id=3|term-offset=128|length=128";
         let mut chain = incoming(&[(INCOMING, "fixed-loss"), (FIXED_ARGS, args)]);
-        // What was tracked first decides where loss begins, not the range: everything up to its end goes.
+        // The first packet seen, not the start of the range, determines where loss begins: everything up to its end is
+        // dropped.
         for session_id in [-5, 5] {
             let mut passes = |offset| chain.admits(&data(session_id, 3, offset, 64));
             let lost: Vec<i32> = (0..8).map(|n| n * 64).filter(|o| !passes(*o)).collect();
@@ -228,7 +229,7 @@ mod tests {
         let args = "term-id=0|gap-radix=1000|gap-length=64|total-gaps=2";
         let mut chain = incoming(&[(INCOMING, "multi-gap-loss"), (GAP_ARGS, args)]);
         let mut passes = |offset| chain.admits(&data(9, 0, offset, 96));
-        // The radix is rounded up to 1024. The last gap is at twice 1000: what begins behind 2064 is left alone.
+        // The radix is rounded up to 1024. The last gap is at twice 1000: datagrams that begin beyond 2064 pass.
         let lost: Vec<i32> = (0..40).map(|n| n * 96).filter(|o| !passes(*o)).collect();
         assert_eq!(lost, [960, 1_056, 2_016]);
         assert!((0..40).all(|n| passes(n * 96)));

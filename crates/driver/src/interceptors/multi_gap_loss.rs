@@ -1,4 +1,4 @@
-//! `multi-gap-loss`: many gaps of one length at regular distances in one term are lost once.
+//! `multi-gap-loss`: drops many gaps of equal length at regular distances in one term, each once.
 
 use taran_net::DatagramFilter;
 
@@ -6,14 +6,14 @@ use super::arguments::Arguments;
 use super::stream_offsets::{Packet, StreamOffsets};
 use crate::context::Conflict;
 
-/// Loses the datagrams that touch a gap. Gaps lie at the multiples of the distance, but for zero.
+/// Drops datagrams that touch a gap. Gaps lie at the multiples of the distance, except zero.
 #[derive(Debug)]
 pub(super) struct MultiGapLoss {
     term_id: i32,
     /// A power of two.
     distance: i64,
     length: i64,
-    /// What begins behind it is left alone.
+    /// Datagrams that begin beyond this offset pass.
     last: i64,
     offsets: StreamOffsets,
 }

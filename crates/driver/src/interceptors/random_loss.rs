@@ -1,4 +1,4 @@
-//! `loss`: each datagram of some types is lost with a probability.
+//! `loss`: drops datagrams of some frame types with a probability.
 
 use taran_net::DatagramFilter;
 use taran_protocol::frame::{FrameHeader, FromBytes};
@@ -8,7 +8,7 @@ use crate::context::Conflict;
 
 const MASK_48: u64 = (1 << 48) - 1;
 
-/// Loses datagrams whose first frame has a type of the mask.
+/// Drops datagrams whose first frame has a type in the mask.
 #[derive(Debug)]
 pub(super) struct RandomLoss {
     rate: f64,
@@ -24,7 +24,7 @@ impl RandomLoss {
             let rate = text.parse().ok();
             rate.filter(|rate| (0.0..=1.0).contains(rate))
         })?;
-        // A negative number stands for the bits of its two's complement.
+        // A negative number is read as its two's complement.
         let seed = arguments.parse_with("seed", "a whole number of 64 bits", |text| {
             let signed = || text.parse::<i64>().map(i64::cast_unsigned);
             text.parse::<u64>().or_else(|_| signed()).ok()
@@ -53,23 +53,24 @@ impl DatagramFilter for RandomLoss {
         let bit = 1u64
             .checked_shl(u32::from(header.frame_type.get()))
             .unwrap_or(0);
-        // The dice are thrown only for what may be lost.
+        // A random number is drawn only for datagrams that may be dropped.
         self.rate <= 0.0 || self.types & bit == 0 || self.rng.next() > self.rate
     }
 }
 
-/// The 48-bit linear congruential generator of POSIX (`erand48`), so that a seed means what it means in the C driver.
+/// The 48-bit linear congruential generator of POSIX (`erand48`), so that a seed has the same effect as in the C
+/// driver.
 #[derive(Debug)]
 struct Erand48(u64);
 
 impl Erand48 {
-    /// Three words of 16 bits make up the state, the lowest of the seed first in rank.
+    /// The state consists of three 16-bit words; the lowest word of the seed is the most significant.
     fn new(seed: u64) -> Self {
         let word = |shift: u32| seed >> shift & 0xFFFF;
         Self(word(0) << 32 | word(16) << 16 | word(32))
     }
 
-    /// Evenly from 0 to less than 1.
+    /// Returns a number from 0 (inclusive) to 1 (exclusive), uniformly distributed.
     fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(0x5_DEEC_E66D).wrapping_add(0xB) & MASK_48;
         self.0 as f64 / (1u64 << 48) as f64
@@ -84,7 +85,7 @@ mod tests {
     fn chance_is_that_of_posix() {
         let mut rng = Erand48::new(0xDEAD_BEEF_1234_5678);
         let drawn = [rng.next(), rng.next(), rng.next()];
-        // What `erand48` of glibc says for the state { 0xBEEF, 0x1234, 0x5678 }.
+        // Results of glibc's `erand48` for the state { 0xBEEF, 0x1234, 0x5678 }.
         assert_eq!(
             drawn,
             [0.9466768698819621, 0.5199852524208417, 0.048515207676445016]

@@ -1,17 +1,17 @@
-//! How far loss has gone in each stream.
+//! Offset that loss has reached in each stream.
 
 use std::collections::HashMap;
 
 use taran_protocol::frame::{DataHeader, FrameType, FromBytes};
 
-/// StreamOffsets that are followed; the datagrams of more are left alone. Anybody can send invented ids.
+/// Maximum streams tracked; datagrams of further ones pass. Anyone can send invented ids.
 const MAX_STREAMS: usize = 65_536;
 
 /// A term offset for each stream and session, for all sockets of the driver together.
 #[derive(Debug, Default)]
 pub(super) struct StreamOffsets(HashMap<(i32, i32), i64>);
 
-/// A datagram that starts with a data frame of the term that loss is about.
+/// A datagram that starts with a data frame of the affected term.
 #[derive(Debug)]
 pub(super) struct Packet {
     key: (i32, i32),
@@ -20,7 +20,7 @@ pub(super) struct Packet {
 }
 
 impl Packet {
-    /// Heartbeats are data frames too.
+    /// Returns `None` unless the datagram starts with a data frame of the term. Heartbeats are data frames too.
     pub(super) fn read(datagram: &[u8], term_id: i32) -> Option<Self> {
         let (header, _) = DataHeader::ref_from_prefix(datagram).ok()?;
         let is_data = header.header.frame_type() == FrameType::DATA;
@@ -37,7 +37,8 @@ impl Packet {
 }
 
 impl StreamOffsets {
-    /// How far it has gone; where the packet begins, if it is the first one of its stream.
+    /// Returns the offset that loss has reached, initially the begin of the stream's first packet; `None` if too many
+    /// streams are tracked.
     pub(super) fn next_offset(&mut self, packet: &Packet) -> Option<i64> {
         if self.0.len() >= MAX_STREAMS && !self.0.contains_key(&packet.key) {
             return None;
@@ -45,7 +46,7 @@ impl StreamOffsets {
         Some(*self.0.entry(packet.key).or_insert(packet.begin))
     }
 
-    /// The packet is lost: it goes on behind it.
+    /// Records that the packet was dropped: loss continues behind it.
     pub(super) fn record_loss(&mut self, packet: &Packet) {
         self.0.insert(packet.key, packet.end);
     }

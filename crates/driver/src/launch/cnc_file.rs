@@ -1,4 +1,5 @@
-//! `cnc.dat` and the loss report: made at the start, in the order that clients rely on (docs/spec/shared-memory.md §2.4).
+//! `cnc.dat` and the loss report, created at start in the order on which clients rely (docs/spec/shared-memory.md
+//! §2.4).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +17,27 @@ use crate::conductor::SystemCounters;
 use crate::context::Settings;
 use crate::error::DriverError;
 
-/// The Aeron version that this driver speaks, told in system counter 34.
+/// Aeron version that this driver implements; published in system counter 34.
 pub(crate) const AERON_VERSION: Version = Version::new(1, 51, 0);
-/// The version of the protocol between client and driver, told in system counter 43.
+/// Version of the protocol between client and driver; published in system counter 43.
 const CONTROL_PROTOCOL_VERSION: Version = Version::new(1, 0, 0);
 
-/// The files that a driver makes at its start.
+/// Files that a driver creates at start.
 pub(crate) struct Files {
-    /// The whole of `cnc.dat`.
+    /// The mapping of all of `cnc.dat`.
     pub(crate) region: Region,
     pub(crate) cnc: Cnc,
     pub(crate) commands: Consumer,
     pub(crate) correlation_ids: Producer,
     pub(crate) replies: Transmitter,
     pub(crate) loss_report: Region,
-    /// To be told when the start has succeeded.
+    /// Deletes the files unless it is disarmed after a successful start.
     pub(crate) startup_guard: StartupGuard,
 }
 
 impl Files {
-    /// `cnc.dat` without its version, the ring with a heartbeat, and the loss report (docs/spec/shared-memory.md §2.4).
+    /// Creates `cnc.dat` without its version, the command ring with a heartbeat, and the loss report
+    /// (docs/spec/shared-memory.md §2.4).
     pub(crate) fn create(
         storage: &Arc<dyn Storage>,
         settings: &Settings,
@@ -61,7 +63,7 @@ impl Files {
             spec.file_length() as u64,
             CreateOptions::RESERVED,
         )?;
-        // From here on the files in the directory are this driver's.
+        // From here on the files in the directory belong to this driver.
         let startup_guard = StartupGuard::new(storage, directory);
         let cnc = Cnc::create(&region, &spec).map_err(|error| unusable("the header", &error))?;
         let commands =
@@ -70,7 +72,7 @@ impl Files {
             Producer::open(&cnc.to_driver).map_err(|error| unusable("the command ring", &error))?;
         let replies = Transmitter::open(&cnc.to_clients)
             .map_err(|error| unusable("the response buffer", &error))?;
-        // The first client gets 1 or more: 0 means none in too many places.
+        // Correlation ids start at 1, because 0 means "none" in several places.
         commands.next_correlation_id();
         commands.set_heartbeat_ms(now.epoch_millis);
         let loss_report = storage.create(
@@ -89,7 +91,7 @@ impl Files {
         })
     }
 
-    /// The table of counters with the system counters in it, which come first and in order.
+    /// Creates the counters table and allocates the system counters, which come first and in order.
     pub(crate) fn counters(
         &self,
         settings: &Settings,
@@ -132,7 +134,7 @@ impl Files {
     }
 }
 
-/// Looks at the room for all files at once, so that whoever makes room makes enough of it.
+/// Checks the space for all files at once, so that the error states how much is needed in total.
 fn check_space(
     storage: &dyn Storage,
     settings: &Settings,
@@ -146,7 +148,7 @@ fn check_space(
             shortage: storage.insufficient_space(directory, requested),
             counters: settings.buffers.counter_values,
         }),
-        // A file system that cannot tell is no reason to refuse; reserving the pages decides.
+        // If the file system does not report its free space, reserving the pages decides.
         _ => Ok(()),
     }
 }

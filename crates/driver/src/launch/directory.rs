@@ -1,8 +1,8 @@
-//! The Aeron directory: whose it is, what a dead driver left in it, and what of it is ours to delete (docs/spec/shared-memory.md §1.3,
-//! docs/spec/uri-and-configuration.md §5.2).
+//! The Aeron directory: its owner, what a dead driver left in it, and what of it may be deleted
+//! (docs/spec/shared-memory.md §1.3, docs/spec/uri-and-configuration.md §5.2).
 //!
-//! Only what a driver makes is ever deleted: `cnc.dat`, `loss-report.dat`, the two folders of logs. The directory itself
-//! goes when nothing else is in it.
+//! Only files that a driver creates are ever deleted: `cnc.dat`, `loss-report.dat` and the two folders of logs. The
+//! directory itself is deleted if nothing else is in it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,25 +16,25 @@ use super::saved_errors;
 use crate::context::DirectorySettings;
 use crate::error::DriverError;
 
-/// The name of the loss report.
+/// Name of the loss report.
 pub(crate) const LOSS_REPORT_FILE: &str = "loss-report.dat";
-/// The folders of log buffers.
+/// Names of the folders of log buffers.
 pub(crate) const LOG_FOLDERS: [&str; 2] = ["publications", "images"];
 
-/// Who lives in a directory.
+/// Owner of an Aeron directory.
 #[derive(Debug)]
 pub(crate) enum DirectoryOwner {
-    /// Nobody ever did.
+    /// There has been no driver.
     None,
-    /// A `cnc.dat` that is not finished: its driver starts just now, or died doing so.
+    /// `cnc.dat` is not complete: its driver is starting, or died while starting.
     Unfinished,
-    /// A driver that is alive.
+    /// A live driver.
     Alive { pid: i64, age_ms: i64 },
-    /// A driver that is not.
+    /// A driver whose heartbeat is too old.
     Dead(Option<Cnc>),
 }
 
-/// Looks who lives in a directory (docs/spec/shared-memory.md §1.5).
+/// Determines the owner of a directory (docs/spec/shared-memory.md §1.5).
 pub(crate) fn find_owner(
     storage: &dyn Storage,
     settings: &DirectorySettings,
@@ -45,7 +45,7 @@ pub(crate) fn find_owner(
         Ok(region) => region,
         Err(MemoryError::NotFound { .. }) => return Ok(DirectoryOwner::None),
         Err(MemoryError::Empty { .. }) => return Ok(DirectoryOwner::Unfinished),
-        // There can be no such directory, as whoever tries to make it will say.
+        // The directory cannot exist; its creation reports the error.
         Err(MemoryError::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
             return Ok(DirectoryOwner::None);
         }
@@ -81,8 +81,8 @@ pub(crate) fn find_owner(
     Ok(DirectoryOwner::Dead(Some(cnc)))
 }
 
-/// Makes the directory ready for a new driver: fails when one is alive there, saves the errors of a dead one, clears
-/// what is a driver's, and makes the folders.
+/// Prepares the directory for a new driver: fails if a live driver owns it, saves the errors of a dead one, deletes its
+/// files, and creates the folders.
 pub(crate) fn prepare(
     storage: &dyn Storage,
     settings: &DirectorySettings,
@@ -128,7 +128,7 @@ fn take_over(
     }
 }
 
-/// Deletes what a driver made; nothing else.
+/// Deletes the files of a driver and nothing else.
 fn clear(storage: &dyn Storage, directory: &Path) -> Result<(), DriverError> {
     for file in [CNC_FILE_NAME, LOSS_REPORT_FILE] {
         let path = directory.join(file);
@@ -141,8 +141,7 @@ fn clear(storage: &dyn Storage, directory: &Path) -> Result<(), DriverError> {
     Ok(())
 }
 
-/// Deletes the directory at the end of a driver that made it. What others have put there stays, and the directory with
-/// it.
+/// Deletes the directory when its driver closes. Foreign files are kept, and the directory with them.
 pub(crate) fn remove(storage: &dyn Storage, directory: &Path) -> Result<(), DriverError> {
     clear(storage, directory)?;
     match storage.remove_dir(directory) {
@@ -151,8 +150,7 @@ pub(crate) fn remove(storage: &dyn Storage, directory: &Path) -> Result<(), Driv
     }
 }
 
-/// A start that has made files and may still fail. Then it takes them along: a `cnc.dat` that nobody finishes would keep
-/// clients and the next driver waiting.
+/// Deletes the files of a start that fails: an incomplete `cnc.dat` would delay clients and the next driver.
 #[derive(Debug)]
 pub(crate) struct StartupGuard {
     storage: Arc<dyn Storage>,
@@ -169,7 +167,7 @@ impl StartupGuard {
         }
     }
 
-    /// The files stay.
+    /// Keeps the files.
     pub(crate) fn disarm(mut self) {
         self.is_disarmed = true;
     }
@@ -178,7 +176,7 @@ impl StartupGuard {
 impl Drop for StartupGuard {
     fn drop(&mut self) {
         if !self.is_disarmed {
-            // Why the start failed is what is told.
+            // The error that made the start fail is the one to report.
             let _ = clear(self.storage.as_ref(), &self.directory);
         }
     }

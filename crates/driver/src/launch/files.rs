@@ -1,5 +1,5 @@
-//! A thread that makes and deletes log files, so that nobody else waits for the file system, and makes their pages ready
-//! while it has nothing else to do.
+//! Thread that creates and deletes log files, so that no agent waits for the file system, and prefaults their pages
+//! while it is idle.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::conductor::{
 };
 use crate::error::DriverError;
 
-/// Time between two looks after prefaulter: who has a core with this thread gets most of it.
+/// Interval of prefault steps. Leaves most of a shared core to other threads.
 const PREFAULT_INTERVAL: Duration = Duration::from_micros(250);
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ enum Job {
     Delete(PathBuf, Option<Region>),
 }
 
-/// What the thread has to do, in the order in which it does it.
+/// Pending jobs of the thread, in order of priority.
 #[derive(Debug, Default)]
 struct Jobs {
     for_clients: VecDeque<Job>,
@@ -52,15 +52,15 @@ impl Jobs {
             .or_else(|| self.for_peers.pop_front())
     }
 
-    /// Files that nobody will use are not made.
+    /// Drops pending creations; at shutdown they are not needed.
     fn discard_creations(&mut self) {
         self.for_clients.clear();
         self.for_peers.clear();
     }
 }
 
-/// Files made and deleted on a thread of their own, one after the other: first those that clients wait for. When it is
-/// dropped, what is to be deleted is deleted, and what has not been made is not made.
+/// Creates and deletes files on a thread of its own, one after the other; files for clients come first. Dropping it
+/// completes pending deletions and drops pending creations.
 #[derive(Debug)]
 pub(crate) struct FileThread {
     jobs: Option<Sender<Job>>,
@@ -88,7 +88,7 @@ impl FileThread {
 
     fn send(&self, job: Job) {
         if let Some(jobs) = &self.jobs {
-            // The thread ends only after its last job, which this one would be.
+            // The thread outlives this sender, so sending does not fail.
             let _ = jobs.send(job);
         }
     }
@@ -130,12 +130,12 @@ fn work(storage: &dyn Storage, queue: &Receiver<Job>, done: &Sender<FileResult>)
                 delete_now(storage, path, region)
             }
         };
-        // At the end nobody listens any more.
+        // The receiver is gone at shutdown.
         let _ = done.send(result);
     }
 }
 
-/// Makes a file. PagePrefaulter that are set aside and not mapped yet are so later.
+/// Creates a file. Pages that are reserved but not mapped are prefaulted later.
 fn create(
     storage: &dyn Storage,
     ticket: u64,
@@ -175,7 +175,7 @@ impl Drop for FileThread {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // It has nothing that could panic but the file system's own code.
+            // Only the file system's code could panic.
             let _ = thread.join();
         }
     }
@@ -238,7 +238,7 @@ mod tests {
         );
     }
 
-    /// How much of a mapped file is in the process's page tables, in bytes; `None`: it is not mapped.
+    /// Returns the bytes of a mapped file that are in the page tables of the process; `None` if it is not mapped.
     #[cfg(target_os = "linux")]
     fn mapped(file: &std::path::Path) -> Option<u64> {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
@@ -251,7 +251,7 @@ mod tests {
         Some(1_024 * kib.parse::<u64>().unwrap())
     }
 
-    /// What `of` says, as soon as it satisfies.
+    /// Waits until `of` returns the expected value.
     #[cfg(target_os = "linux")]
     fn expect<T: std::fmt::Debug + PartialEq>(of: impl Fn() -> T, wanted: &T) {
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -261,7 +261,7 @@ mod tests {
         }
     }
 
-    /// A folder in memory that goes with it.
+    /// Temporary folder in shared memory, deleted on drop.
     #[cfg(target_os = "linux")]
     struct Folder(PathBuf);
 

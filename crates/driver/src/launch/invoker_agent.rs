@@ -1,8 +1,8 @@
-//! The agents of a driver whose user runs them.
+//! Agents of a driver in INVOKER mode.
 //!
-//! Whoever runs a driver turn by turn does so between two looks at his own streams: what a turn costs that finds nothing is
-//! what he waits. Much of it is the conductor's, which is on nobody's road. So where a whole turn has found nothing, the
-//! conductor looks around only every few microseconds, unless somebody wants something of it.
+//! A user that invokes the driver does so between polls of its own streams, so an idle cycle adds to its latency. A
+//! large part of that cost is the conductor, which is not on the data path. After a cycle without work the conductor is
+//! therefore skipped for a few microseconds, unless there is a request for it.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
@@ -13,14 +13,13 @@ use taran_core::clock::Now;
 use crate::conductor::Conductor;
 use crate::poll_backoff::PollBackoff;
 
-/// Where there is nothing to do the conductor looks around once in such a time. By then a dozen idle turns have gone by, so
-/// that its share is next to nothing; and what it does later by so much (moving the limit of a publisher that has used up
-/// half a term, freeing room in a log) is nothing beside what has to happen before it.
+/// Time for which an idle conductor is skipped: about a dozen idle cycles, which makes its share negligible. The delay
+/// is small compared to what it affects: moving the limit of a publisher after half a term, or freeing terms of a log.
 const SKIP_NS: i64 = 4_000;
 
-/// An agent that need not always have a turn.
+/// Agent that may be skipped.
 pub(crate) trait SkippableAgent: Agent {
-    /// Nobody has asked it for anything, and it awaits nothing.
+    /// Returns true if the agent has no pending request and waits for nothing.
     fn can_skip(&self) -> bool;
 }
 
@@ -30,14 +29,14 @@ impl SkippableAgent for Conductor {
     }
 }
 
-/// The conductor, and sender and receiver behind it, as one agent.
+/// Composite of the conductor and of the sender and receiver.
 pub(crate) struct InvokerAgent<C, N> {
     conductor: C,
     network: N,
     role_name: String,
-    /// Behind turns of the conductor since which nobody has found anything to do.
+    /// Time since the last conductor cycle without work.
     backoff: PollBackoff,
-    /// It had none in the last turn.
+    /// The conductor was skipped in the last cycle.
     conductor_skipped: bool,
 }
 
@@ -60,7 +59,7 @@ impl<C: SkippableAgent, N: Agent> Agent for InvokerAgent<C, N> {
         if self.conductor_skipped {
             let work = self.network.do_work(now);
             if work > 0 {
-                // What sender and receiver did may be of interest to the conductor.
+                // The work of sender and receiver may concern the conductor.
                 self.backoff.reset();
             }
             return work;
@@ -81,7 +80,7 @@ impl<C: SkippableAgent, N: Agent> Agent for InvokerAgent<C, N> {
 
     /// Closes both, even if the first one panics.
     fn on_close(&mut self) {
-        // Whoever panicked is not used again, and the conductor does not share its state.
+        // A panicked agent is not used again, and the conductor does not share its state.
         let closed = panic::catch_unwind(AssertUnwindSafe(|| self.network.on_close()));
         self.conductor.on_close();
         if let Err(payload) = closed {
@@ -89,7 +88,8 @@ impl<C: SkippableAgent, N: Agent> Agent for InvokerAgent<C, N> {
         }
     }
 
-    /// What arrives ends it. Nobody goes to sleep before the conductor has looked around: the next turn does.
+    /// Returns early when a datagram arrives. If the conductor was skipped, returns at once so that the next cycle
+    /// includes it.
     fn park(&mut self, max: Duration) {
         if self.conductor_skipped {
             self.backoff.reset();
@@ -116,7 +116,7 @@ mod tests {
 
     const STEP_NS: i64 = SKIP_NS / 10;
 
-    /// Counts its turns and parks.
+    /// Counts its cycles and parks.
     #[derive(Default)]
     struct FakeAgent {
         cycles: usize,
@@ -153,11 +153,11 @@ mod tests {
         }
     }
 
-    /// The agents, and the time.
+    /// The agents and the current time.
     struct InvokerFixture(InvokerAgent<FakeAgent, FakeAgent>, i64);
 
     impl InvokerFixture {
-        /// One turn has found nothing.
+        /// Returns a fixture after one cycle without work.
         fn idle() -> Self {
             let mut fixture = Self(
                 InvokerAgent::new(FakeAgent::default(), FakeAgent::default()),
@@ -171,7 +171,7 @@ mod tests {
             fixture
         }
 
-        /// How many of so many cycles, each so much later, the conductor had.
+        /// Runs `count` cycles, `nanos` apart. Returns in how many of them the conductor was not skipped.
         fn conductor_cycles(&mut self, count: usize, nanos: i64) -> usize {
             let (conductor, network) = (self.0.conductor.cycles, self.0.network.cycles);
             for _ in 0..count {

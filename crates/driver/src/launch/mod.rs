@@ -1,4 +1,4 @@
-//! Starting and closing a driver.
+//! Start and shutdown of a driver.
 
 mod cnc_file;
 mod directory;
@@ -42,7 +42,7 @@ use crate::context::{DirectorySettings, DriverContext};
 use crate::error::DriverError;
 use crate::event_log::{EventWriter, EventWriterSpec};
 
-/// A running media driver. Closed when dropped.
+/// A running media driver. Closed on drop.
 ///
 /// ```no_run
 /// use taran_driver::{DriverContext, MediaDriver};
@@ -63,10 +63,12 @@ pub struct MediaDriver {
 }
 
 impl MediaDriver {
-    /// Starts a driver in the threading mode of the context. With `INVOKER`, [`Self::invoke`] has to be called often.
+    /// Starts a driver in the threading mode of the context. In `INVOKER` mode [`Self::invoke`] must be called
+    /// frequently.
     ///
     /// # Errors
-    /// Options that cannot be, a directory in which another driver lives, no space or no permission for its files.
+    /// Fails for invalid options, if a live driver owns the directory, and if space or permission for its files is
+    /// missing.
     pub fn launch(mut context: DriverContext) -> Result<Self, DriverError> {
         if debugger::is_attached() {
             context.use_debug_timeout();
@@ -138,8 +140,8 @@ impl MediaDriver {
         })
     }
 
-    /// Starts a driver for this process and its children: where the context names no directory, in a new one that is
-    /// deleted at the end.
+    /// Starts a driver for this process and its children. Without a configured directory it uses a new one, which is
+    /// deleted when the driver closes.
     ///
     /// # Errors
     /// As [`Self::launch`].
@@ -155,19 +157,19 @@ impl MediaDriver {
         Self::launch(context)
     }
 
-    /// The directory in which clients find the driver.
+    /// Returns the directory in which clients find the driver.
     #[must_use]
     pub fn aeron_dir(&self) -> &Path {
         &self.directory
     }
 
-    /// All counters of the driver, to look at.
+    /// Returns a reader of all counters.
     #[must_use]
     pub fn counters(&self) -> &CountersReader {
         &self.counters
     }
 
-    /// One turn of all agents, when the threading mode is `INVOKER`; in other modes nothing. Returns the work done.
+    /// Runs one duty cycle of all agents in `INVOKER` mode; does nothing in other modes. Returns the amount of work.
     pub fn invoke(&mut self) -> usize {
         match &mut self.running {
             Some(Running::Invoker(invoker)) => invoker.invoke(),
@@ -175,8 +177,8 @@ impl MediaDriver {
         }
     }
 
-    /// Sleeps until a datagram comes, for `longest` at most: for whoever invokes and has nothing else to do. Returns at once
-    /// when the last turn left something out (which it may if the one before found nothing).
+    /// Sleeps until a datagram arrives, for `longest` at most; for users that invoke the driver and have nothing else
+    /// to do. Returns at once if the last cycle skipped the conductor (possible after a cycle without work).
     pub fn park(&mut self, longest: Duration) {
         match &mut self.running {
             Some(Running::Invoker(invoker)) => invoker.agent_mut().park(longest),
@@ -184,23 +186,24 @@ impl MediaDriver {
         }
     }
 
-    /// Whether the driver shall end, and why: a client asked for it and was allowed to, or an agent failed.
+    /// Returns why the driver should be closed, if it should: a permitted request of a client, or the failure of an
+    /// agent.
     #[must_use]
     pub fn termination(&self) -> Option<Termination> {
         self.signal.get()
     }
 
-    /// Waits until the driver shall end, for `timeout` at most.
+    /// Waits for a reason to close the driver, for `timeout` at most.
     #[must_use]
     pub fn wait_for_termination(&self, timeout: Duration) -> Option<Termination> {
         self.signal.wait(timeout)
     }
 
-    /// Stops all agents, tells clients, and deletes the directory if the context says so. Nothing of the driver runs
-    /// when it returns.
+    /// Stops all agents, notifies clients, and deletes the directory if so configured. No thread of the driver is
+    /// running when it returns.
     ///
     /// # Errors
-    /// The directory could not be deleted.
+    /// Fails if the directory cannot be deleted.
     pub fn close(mut self) -> Result<(), DriverError> {
         self.shut_down()
     }
@@ -215,7 +218,7 @@ impl MediaDriver {
                 invoker.close();
             }
         }
-        // Nobody logs any more; what was logged is written now.
+        // All agents have stopped; closing the writer flushes the log.
         self.events = None;
         if self.delete_on_shutdown {
             directory::remove(self.storage.as_ref(), &self.directory)?;
@@ -226,7 +229,7 @@ impl MediaDriver {
 
 impl Drop for MediaDriver {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // There is no caller to report the error to.
         let _ = self.shut_down();
     }
 }
@@ -239,7 +242,7 @@ impl fmt::Debug for MediaDriver {
     }
 }
 
-/// The writer of the events that options want, if they want any.
+/// Starts the event log writer if any event is enabled.
 fn event_writer(options: &OptionSet) -> Result<Option<EventWriter>, DriverError> {
     let enabled = options.events();
     if enabled.is_empty() {
@@ -253,8 +256,8 @@ fn event_writer(options: &OptionSet) -> Result<Option<EventWriter>, DriverError>
     .map(Some)
 }
 
-/// A `cnc.dat` that is not finished may be that of a driver which starts at this moment: gives it the time to show
-/// itself (docs/spec/shared-memory.md §1.5).
+/// Waits while `cnc.dat` is incomplete, for the driver timeout at most: it may belong to a driver that is just starting
+/// (docs/spec/shared-memory.md §1.5).
 fn await_starting_driver(
     storage: &dyn Storage,
     settings: &DirectorySettings,

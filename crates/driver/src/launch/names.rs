@@ -1,4 +1,4 @@
-//! Who answers for names, as the options say.
+//! Construction of name resolution from the options.
 
 use std::net::{IpAddr, SocketAddr};
 use std::thread;
@@ -19,11 +19,11 @@ use crate::context::{GossipSettings, Settings};
 use crate::error::DriverError;
 use crate::event_log::EventLog;
 
-/// How long the address of the resolver's own interface is waited for.
+/// Timeout of the lookup of the resolver's own interface.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What the resolver is put together from.
+/// Parts from which name resolution is built.
 pub(super) struct NamesSpec<'a> {
     pub(super) settings: &'a Settings,
     pub(super) resolver: Box<dyn NameResolver>,
@@ -92,7 +92,7 @@ pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<HostLookups, DriverError>
     ))
 }
 
-/// The address of the resolver's interface. Nothing runs yet that a name could hold up.
+/// Resolves the address of the resolver's interface. It may block because no agent is running yet.
 fn interface(
     address: &Address,
     resolver: &mut dyn NameResolver,
@@ -105,7 +105,7 @@ fn interface(
         Ok(ip) => return Ok(SocketAddr::new(ip, address.port)),
         Err(name) => name,
     };
-    // Those who ask later begin to count from zero.
+    // Later tickets count up from zero.
     let ticket = u64::MAX;
     resolver.start(ticket, name);
     let start = Instant::now();

@@ -1,12 +1,12 @@
-//! PagePrefaulter of log files, made ready before messages come to them.
+//! Background prefaulting of log file pages.
 //!
-//! The pages of a new log are set aside, but the system clears each of them only when it is met for the first time, and that
-//! is in the middle of a message: some 2 us for 4 KiB, and as much again for whoever else maps the file. Whoever has nothing
-//! else to do takes a [`step`](PagePrefaulter::step): it clears and maps a few pages of one log, then it is another one's turn. Logs
-//! that clients have asked for come first: whoever reaches a socket can ask for images.
+//! The pages of a new log are reserved, but the kernel clears each one on its first access, which would be in the
+//! middle of a message: about 2 us per 4 KiB, and as much again for each other process that maps the file. An idle
+//! thread therefore calls [`step`](PagePrefaulter::step), which clears and maps a few pages of one log; logs take
+//! turns. Logs requested by clients have priority, because any peer that reaches a socket can cause images.
 //!
-//! PagePrefaulter are met as if they were read, so that nothing has to be written to a disk; there, but not in memory, whoever writes
-//! to one first still meets a fault.
+//! Pages are faulted in for reading, so that nothing has to be written to disk. On a file system that is not in memory
+//! the first write to a page therefore still faults.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use taran_core::memory::Region;
 
 use crate::conductor::RequestOrigin;
 
-/// Bytes made ready in a step, some 150 us: for so long a job waits that comes in meanwhile.
+/// Bytes per step, about 150 us: the longest delay of a job that arrives meanwhile.
 const STEP_LENGTH: usize = 256 * 1024;
 
-/// Logs of which there are pages to be made ready.
+/// Logs with pages that are not mapped yet.
 #[derive(Debug, Default)]
 pub(super) struct PagePrefaulter {
     logs: HashMap<PathBuf, Log>,
-    /// Whose turns come, those of logs that are gone among them.
+    /// Queues of logs; they may contain logs that were removed.
     for_clients: VecDeque<PathBuf>,
     for_peers: VecDeque<PathBuf>,
 }
@@ -35,7 +35,7 @@ struct Log {
 }
 
 impl PagePrefaulter {
-    /// A new log.
+    /// Adds a new log.
     pub(super) fn add(&mut self, path: &Path, region: &Region, origin: RequestOrigin) {
         let log = Log {
             region: region.clone(),
@@ -46,12 +46,12 @@ impl PagePrefaulter {
         self.queue_for(origin).push_back(path.to_owned());
     }
 
-    /// A log that nobody uses any more. It is to be unmapped, which it is with the last view of it.
+    /// Removes a log that is no longer in use. Its memory is unmapped with the last view of it.
     pub(super) fn remove(&mut self, path: &Path) {
         self.logs.remove(path);
     }
 
-    /// Makes some pages ready. False if there are none left.
+    /// Prefaults some pages. Returns false if there are none left.
     pub(super) fn step(&mut self) -> bool {
         while let Some(path) = self.next_path() {
             let Some(log) = self.logs.get_mut(&path) else {
@@ -82,7 +82,7 @@ impl PagePrefaulter {
 }
 
 impl Log {
-    /// The next prefaulter. False if there are no more, or the system cannot do it.
+    /// Prefaults the next pages. Returns false if there are no more or the system does not support it.
     fn prefault_step(&mut self) -> bool {
         let length = STEP_LENGTH.min(self.region.len() - self.prefaulted);
         let part = self.region.sub(self.prefaulted, length);

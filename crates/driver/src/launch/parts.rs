@@ -1,4 +1,4 @@
-//! The three agents of a driver, put together and not yet run by anything.
+//! Construction of the three agents of a driver.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -29,60 +29,61 @@ use crate::interceptors::Interceptors;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 
-/// Where official drivers tell their commit: that of the release whose behaviour this driver has, for programs that
-/// compare it with their own, then what this driver really is.
+/// Commit text for the system counter labels: the commit of the official release whose behaviour this driver
+/// implements, for programs that compare it with their own, followed by the version of this driver.
 const BUILD: &str = concat!("9773cba37e taran=", env!("CARGO_PKG_VERSION"));
 
-/// Commands that may be on their way to an agent; more wait with the conductor.
+/// Capacity of a command queue; further commands wait in the conductor.
 const COMMAND_QUEUE: usize = 256;
-/// Events that may be on their way to the conductor; more wait with their agent, or are repeated.
+/// Capacity of an event queue; further events wait in their agent or are repeated.
 const EVENT_QUEUE: usize = 256;
 
-/// The world of a driver: what it may not take for itself.
+/// Platform of a driver: everything that it takes from the outside.
 #[derive(Debug)]
 pub struct Environment {
-    /// Where files live.
+    /// Storage of files.
     pub storage: Arc<dyn Storage>,
-    /// Where datagrams go.
+    /// Network for datagrams.
     pub network: Box<dyn Network>,
-    /// Who looks host names up.
+    /// Resolver of host names.
     pub resolver: Box<dyn NameResolver>,
-    /// Where chance comes from: session ids, term ids, receiver ids, delays.
+    /// Seed of all random values: session ids, term ids, receiver ids, delays.
     pub seed: u64,
-    /// The time at the start.
+    /// Time at the start.
     pub now: Now,
-    /// The time that is written into messages.
+    /// Wall clock for timestamps in messages.
     pub wall_clock: Arc<dyn WallClock>,
-    /// The process id that clients are told.
+    /// Process id in `cnc.dat`.
     pub pid: i64,
 }
 
-/// The agents of a driver, to be run by whoever built them: by threads, or in turns in virtual time.
+/// Agents of a driver, which the caller runs: on threads, or one after the other in virtual time.
 ///
-/// Contract: `do_work` of each as often as possible, in any order, each with a time that does not go back; `on_close` of
-/// the conductor last.
+/// Contract: call `do_work` of each agent as often as possible, in any order, with a time that never goes back; call
+/// `on_close` of the conductor last.
 #[derive(Debug)]
 pub struct DriverParts {
-    /// Opens and closes the roads.
+    /// Conductor: manages publications, subscriptions and images.
     pub conductor: Conductor,
-    /// From term buffers to the network.
+    /// Sender: from term buffers to the network.
     pub sender: Sender,
-    /// From the network to term buffers.
+    /// Receiver: from the network to term buffers.
     pub receiver: Receiver,
-    /// All counters, to look at.
+    /// Reader of all counters.
     pub counters: CountersReader,
-    /// Where errors are recorded.
+    /// Log of errors.
     pub errors: ErrorHandler,
-    /// What an operator should know, and what is no reason not to start.
+    /// Warnings for the operator; none of them prevents the start.
     pub warnings: Vec<String>,
     pub(crate) idle_status: Counter,
 }
 
 impl DriverParts {
-    /// Makes the directory and the files of a driver, and its agents.
+    /// Creates the directory and files of a driver, and its agents.
     ///
     /// # Errors
-    /// Options that cannot be, a directory in which another driver lives, no space or no permission for its files.
+    /// Fails for invalid options, if a live driver owns the directory, and if space or permission for its files is
+    /// missing.
     pub fn build(
         mut context: DriverContext,
         environment: Environment,
@@ -219,7 +220,7 @@ impl DriverParts {
                 events,
             },
         });
-        // Everything is in its place: from here on clients may come.
+        // Everything is ready: from here on clients can connect.
         files.cnc.publish();
         files.startup_guard.disarm();
         Ok(Self {
@@ -233,26 +234,26 @@ impl DriverParts {
         })
     }
 
-    /// The options of a context as text, for `aeron.print.configuration`.
+    /// Returns the options as text, for `aeron.print.configuration`.
     #[must_use]
     pub fn describe(options: &OptionSet) -> String {
         crate::context::print_configuration(options)
     }
 }
 
-/// A handler that goes to what `aeron.fallback.logger` names when its log takes no more.
+/// Returns an error handler that writes to `aeron.fallback.logger` when the error log is full.
 fn fallback_to(logger: &str, log: ErrorLog, errors: Counter) -> ErrorHandler {
     match logger {
         "no_op" => ErrorHandler::new(log, errors, |_| ()),
         "stdout" => ErrorHandler::new(log, errors, |unlogged| {
-            // Where nobody reads it there is nobody to tell.
+            // A closed standard output is ignored.
             let _ = writeln!(io::stdout(), "{unlogged}");
         }),
         _ => ErrorHandler::or_stderr(log, errors),
     }
 }
 
-/// Options have no negative durations.
+/// Durations in options are not negative.
 fn nanos(nanos: i64) -> Duration {
     Duration::from_nanos(nanos.unsigned_abs())
 }

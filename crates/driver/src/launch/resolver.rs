@@ -1,4 +1,4 @@
-//! Host names looked up by the system, each on a thread of its own, so that a slow one delays nobody.
+//! Host name lookups by the operating system, each on a thread of its own, so that a slow one does not delay others.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -11,14 +11,14 @@ type Found = Result<Vec<IpAddr>, String>;
 type LookupResult = (u64, Found);
 type HostResult = (String, Found);
 
-/// Lookups that may be under way at once; the others queue. Their threads do nothing but wait.
+/// Maximum concurrent lookups; further ones are queued. Their threads only wait.
 const MAX_CONCURRENT_LOOKUPS: usize = 64;
 
-/// The system's resolver (files, DNS and whatever else the machine is set up for).
+/// Resolver of the operating system (files, DNS and whatever else is configured).
 ///
-/// The system gives no way to end a lookup, so a slow one keeps its thread until the system gives up; whoever asked has
-/// stopped waiting long before. So that few slow names do not take all threads, a host is looked up once at a time,
-/// whoever asks, and not at all when nobody waits for it any more.
+/// A lookup cannot be cancelled, so a slow one occupies its thread until the operating system gives up, long after the
+/// requester's timeout. So that few slow names do not occupy all threads, there is at most one lookup per host at a
+/// time, and none without a waiting requester.
 #[derive(Debug)]
 pub(crate) struct SystemResolver {
     queue: VecDeque<PendingLookup>,
@@ -28,7 +28,7 @@ pub(crate) struct SystemResolver {
     look_up: fn(&str) -> Found,
 }
 
-/// A host, and who wants to know about it.
+/// A host and the tickets that wait for it.
 #[derive(Debug)]
 struct PendingLookup {
     host: String,
@@ -61,7 +61,7 @@ impl SystemResolver {
                 .name("name-lookup".to_owned())
                 .spawn(move || {
                     let result = look_up(&host);
-                    // Nobody listens any more when the driver has been closed meanwhile.
+                    // The receiver is gone if the driver was closed meanwhile.
                     let _ = found.send((host, result));
                 });
             match spawned {
@@ -115,7 +115,7 @@ impl NameResolver for SystemResolver {
 }
 
 fn look_up(host: &str) -> Found {
-    // The port is of no interest, but the standard library wants one.
+    // The standard library requires a port.
     match (host, 0).to_socket_addrs() {
         Ok(found) => Ok(found.map(|address| address.ip()).collect()),
         Err(error) => Err(error.to_string()),
@@ -152,7 +152,7 @@ mod tests {
         assert!(resolver.poll().is_none());
     }
 
-    /// Answers when the test is over.
+    /// Set at the end of the test, which completes slow lookups.
     static OVER: AtomicBool = AtomicBool::new(false);
     static LOOKUPS: AtomicUsize = AtomicUsize::new(0);
 

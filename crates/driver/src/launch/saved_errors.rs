@@ -1,4 +1,4 @@
-//! The errors of a dead driver, saved as text beside its directory (docs/spec/shared-memory.md §1.4).
+//! Errors of a dead driver, saved as text beside its directory (docs/spec/shared-memory.md §1.4).
 
 use std::fmt::Write;
 use std::io;
@@ -41,7 +41,7 @@ pub(crate) fn save(
         .map_err(|error| (path, error))
 }
 
-/// `YYYY-MM-DD HH:MM:SS.mmm+zzzz`, as the official tools write dates.
+/// Formats a date as the official tools do: `YYYY-MM-DD HH:MM:SS.mmm+zzzz`.
 fn date(epoch_ms: i64) -> String {
     match DateTime::from_timestamp_millis(epoch_ms) {
         Some(utc) => utc

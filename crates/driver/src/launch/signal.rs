@@ -1,18 +1,18 @@
-//! That a driver shall end, and why: from its agents to whoever waits for it.
+//! Shutdown signal from the agents to the threads that wait for it.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Why a driver shall end.
+/// Reason for closing a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Termination {
-    /// A client asked for it, and was allowed to.
+    /// A permitted request of a client.
     Requested,
-    /// An agent panicked: the driver does not work any more.
+    /// An agent panicked; the driver does not work any more.
     Failed(String),
 }
 
-/// Set once, seen by everybody who waits.
+/// Reason for closing the driver; set once, and observed by all waiting threads.
 #[derive(Debug, Default)]
 pub(crate) struct ShutdownSignal {
     termination: Mutex<Option<Termination>>,
@@ -37,7 +37,7 @@ impl ShutdownSignal {
         self.lock().clone()
     }
 
-    /// Waits until the driver shall end, or for `timeout` at most.
+    /// Waits for a reason, for `timeout` at most.
     pub(crate) fn wait(&self, timeout: Duration) -> Option<Termination> {
         let waited = self
             .changed
@@ -47,7 +47,7 @@ impl ShutdownSignal {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Termination>> {
-        // There is nothing to be left half done.
+        // No update can be left incomplete by a panic.
         self.termination
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -1,5 +1,5 @@
-//! One driver starts in a directory at a time: of two that start at once, the second finds the first one alive, instead of
-//! taking its unfinished files for those of a dead one.
+//! Start-up lock: one driver at a time starts in a directory. Of two that start at once, the second finds the first one
+//! alive instead of mistaking its incomplete files for those of a dead driver.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use super::directory::{LOG_FOLDERS, failed};
 use crate::context::DirectorySettings;
 use crate::error::DriverError;
 
-/// Between two tries.
+/// Interval of attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The right to start in a directory, until it is dropped. A directory made for a start that fails goes again.
+/// Lock on a directory during start-up, released on drop. If the start fails, a directory created for it is deleted.
 #[derive(Debug)]
 pub(crate) struct StartupLock {
     storage: Arc<dyn Storage>,
@@ -27,7 +27,7 @@ pub(crate) struct StartupLock {
 }
 
 impl StartupLock {
-    /// Makes the directory where there is none, and waits for drivers that are just starting in it.
+    /// Creates the directory if necessary, and waits while another driver is starting in it.
     pub(crate) fn acquire(
         storage: &Arc<dyn Storage>,
         settings: &DirectorySettings,
@@ -45,10 +45,10 @@ impl StartupLock {
                 .map_err(failed("create the directory", directory))?;
             match storage.try_lock(directory) {
                 Ok(lock) => break lock,
-                // Gone again, by a start that failed.
+                // A start that failed has deleted the directory.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // A file system without locks: as good as it gets.
+                // The file system does not support locks; continue without one.
                 Err(_) => break DirectoryLock::default(),
             }
             if start.elapsed() > timeout {
@@ -59,7 +59,7 @@ impl StartupLock {
             }
             thread::sleep(RETRY_INTERVAL);
         };
-        // Whoever had the turn before may have made the directory, and may live in it now.
+        // A previous holder of the lock may have created the directory and may own it now.
         let removes_directory = is_new && !storage.exists(&directory.join(CNC_FILE_NAME));
         Ok(Self {
             storage: Arc::clone(storage),
@@ -69,7 +69,7 @@ impl StartupLock {
         })
     }
 
-    /// The driver runs: others may see that for themselves.
+    /// Keeps the directory: the start succeeded.
     pub(crate) fn keep_directory(mut self) {
         self.removes_directory = false;
     }
@@ -78,7 +78,7 @@ impl StartupLock {
 impl Drop for StartupLock {
     fn drop(&mut self) {
         if self.removes_directory {
-            // Only what is empty goes, and why the start failed is what is told.
+            // Only empty directories are deleted, and the error that made the start fail is the one to report.
             for folder in LOG_FOLDERS {
                 let _ = self.storage.remove_dir(&self.directory.join(folder));
             }

@@ -1,4 +1,5 @@
-//! How the agents of a driver are run: on three threads, two, one, or by their user (docs/spec/uri-and-configuration.md §2.10).
+//! Threading modes: the agents run on three threads, two, one, or by invocation (docs/spec/uri-and-configuration.md
+//! §2.10).
 
 use std::sync::Arc;
 
@@ -18,14 +19,14 @@ use super::signal::ShutdownSignal;
 use crate::conductor::Conductor;
 use crate::error::DriverError;
 
-/// The agents, running.
+/// Running agents.
 pub(crate) enum Running {
-    /// In the order in which they were started: the conductor first, whose end clients see and which is closed last.
+    /// In order of start: the conductor first, because clients observe its end and it is closed last.
     Threads(Vec<RunningAgent>),
     Invoker(Box<AgentInvoker<InvokerAgent<Conductor, CompositeAgent>, SystemClock>>),
 }
 
-/// Everything that decides how agents run.
+/// Everything that determines how agents are run.
 pub(crate) struct ThreadingPlan<'a> {
     pub(crate) options: &'a OptionSet,
     pub(crate) errors: ErrorHandler,
@@ -33,7 +34,7 @@ pub(crate) struct ThreadingPlan<'a> {
     pub(crate) signal: Arc<ShutdownSignal>,
 }
 
-/// Starts the agents in the threading mode that the options say.
+/// Starts the agents in the configured threading mode.
 pub(crate) fn start(parts: DriverParts, plan: &ThreadingPlan<'_>) -> Result<Running, DriverError> {
     let DriverParts {
         conductor,
@@ -50,7 +51,7 @@ pub(crate) fn start(parts: DriverParts, plan: &ThreadingPlan<'_>) -> Result<Runn
             plan.thread("receiver", receiver, IdleRole::Receiver, cores.receiver)?,
         ],
         ThreadingMode::SharedNetwork => {
-            // What arrives must not wait for the end of a park.
+            // The receiver's park ends when a datagram arrives.
             let network =
                 CompositeAgent::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1);
             vec![
@@ -107,7 +108,7 @@ impl ThreadingPlan<'_> {
                 &GENERIC_ERROR.record(&failure.to_string()),
             );
             if matches!(failure, AgentFailure::Panicked { .. }) {
-                // A driver without one of its agents is of no use to anybody.
+                // A driver without one of its agents is useless.
                 signal.fail(failure.to_string());
             }
         };
@@ -124,7 +125,7 @@ impl ThreadingPlan<'_> {
 
 const GENERIC_ERROR: ErrorCode = ErrorCode::GenericError;
 
-/// The core of each thread that has one of its own.
+/// Cores to which threads are pinned.
 struct Cores {
     conductor: Option<usize>,
     sender: Option<usize>,
@@ -157,8 +158,8 @@ impl Cores {
     }
 }
 
-/// Cores for `auto`, the last first; none unless there are more cores than threads that want one, so that whoever else
-/// runs here has a place.
+/// Returns cores for `auto`, the last one first. Returns none unless there are more cores than pinned threads, so that
+/// other processes have a core.
 fn free_cores(affinities: &[Affinity]) -> Vec<usize> {
     let taken: Vec<usize> = affinities
         .iter()
