@@ -1,4 +1,4 @@
-//! Asking the driver without waiting for it, in handlers and futures.
+//! Asynchronous commands to the driver, polled and as futures.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
     let client = context.connect()?;
 
-    // Asked for at once, taken when they are there.
+    // Both commands are sent at once; their results are polled.
     let mut publication = client.async_add_publication("aeron:ipc", 1001)?;
     let mut subscription = client.async_add_subscription("aeron:ipc", 1001)?;
     let (mut published, mut subscribed) = (None, None);
@@ -32,7 +32,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
         std::thread::yield_now();
     }
 
-    // A pending answer is a future, for whatever executor there is.
+    // A `Pending` is a future, for any executor.
     let session_id = block_on(async {
         let session_id = client.async_next_available_session_id(1001)?.await?;
         let counter = client
@@ -43,7 +43,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
     })?;
     println!("session {session_id} is free");
 
-    // What is not wanted any more is withdrawn by its id, and closes are answered too.
+    // An add can be withdrawn by its registration id, and closes can be waited for.
     let pending = client.async_add_publication("aeron:ipc", 1002)?;
     let removal = client.async_remove_publication(pending.registration_id())?;
     removal.wait()?;
@@ -58,7 +58,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The smallest executor there is.
+/// A minimal executor.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {

@@ -1,4 +1,4 @@
-//! Channels: built with checks, taken apart, and changed. Needs no driver.
+//! Channels: building with validation, parsing, and modification. Needs no driver.
 
 use std::error::Error;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use taran::{ChannelUri, ChannelUriBuilder, ControlMode, Param};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    // One method per parameter; values are checked before any driver sees them.
+    // One method per parameter; values are validated before they reach a driver.
     let multicast = ChannelUriBuilder::udp()
         .endpoint("224.20.30.39:40456")
         .interface("192.168.1.0/24")
@@ -17,17 +17,17 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     println!("{multicast}");
     if let Err(error) = ChannelUriBuilder::udp().endpoint("localhost").build() {
-        println!("refused: {error}");
+        println!("rejected: {error}");
     }
 
-    // A stream that goes on at a position.
+    // A stream that continues at a position.
     let resumed = ChannelUriBuilder::udp()
         .endpoint("localhost:40123")
         .initial_position(1 << 20, 7, 64 * 1024)
         .build()?;
     println!("{resumed}");
 
-    // Taken apart.
+    // Parsing.
     let channel = ChannelUri::parse("aeron:udp?endpoint=localhost:0|tags=1,2|my-key=x")?;
     println!(
         "{:?} with tags {:?}",
@@ -38,10 +38,10 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         println!("  {key} = {value}");
     }
     for key in channel.unknown_keys() {
-        println!("  no driver knows {key}");
+        println!("  {key} is unknown to drivers");
     }
 
-    // Changed: the order, and what nobody knows, stay.
+    // Modification: the order of the parameters and unknown parameters are preserved.
     println!("{}", channel.with_endpoint_port("127.0.0.1:40123")?);
     println!(
         "{}",
@@ -52,7 +52,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         .clear(Param::Endpoint)
         .build()?;
     println!(
-        "{manual}, for instance to {}",
+        "{manual}, with the destination {}",
         manual.destination("localhost:40124")?
     );
     Ok(())

@@ -1,4 +1,4 @@
-//! Counters: 64 bits that every process on the machine can watch.
+//! Counters: 64-bit values that every process on the machine can read.
 //!
 //! Needs a running driver: `cargo run --release -- driver`. Watch with `cargo run -- stat`.
 
@@ -6,7 +6,7 @@ use std::error::Error;
 
 use taran::Context;
 
-/// Types from 1000 on are the applications'.
+/// Type ids from 1000 are for applications.
 const ORDERS: i32 = 1_101;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -16,27 +16,27 @@ fn main() -> Result<(), Box<dyn Error>> {
 pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
     let client = context.connect()?;
 
-    // Handlers are told of everybody's counters.
+    // Handlers are called for the counters of all clients.
     let watching = client.add_unavailable_counter_handler(|counters, registration_id, id| {
         let label = counters.label(id);
         let label = label.as_ref().map_or("a counter", |label| label.as_str());
         println!("{label} ({registration_id}) is about to be freed");
     })?;
 
-    // One's own: freed when it is closed, or with the client. Key and label are shown by tools.
+    // A counter is freed when it is closed, or with its client. Tools show its key and label.
     let orders = client.add_counter(ORDERS, b"desk 7", "orders")?;
     orders.increment();
     orders.add(41);
     orders.append_label(" of desk 7");
 
-    // Found by its type and registration id, by any process.
+    // Any process can find the counter by its type and registration id.
     let counters = client.counters();
     let found = counters
         .find_by_type_and_registration(ORDERS, orders.registration_id())
         .ok_or("the counter is gone")?;
     println!("{:?} = {:?}", counters.label(found), counters.value(found));
 
-    // A static counter outlives its client. Whoever asks for the same type and registration id gets the same one.
+    // A static counter outlives its client. A second add with the same type and registration id finds it.
     let total = client.add_static_counter(ORDERS, b"", "all orders", 77)?;
     let same = client.add_static_counter(ORDERS, b"", "all orders", 77)?;
     total.add(orders.get());

@@ -1,4 +1,4 @@
-//! The first program of the README: a message over UDP, from a publication to a subscription.
+//! The first program of the README: sends and receives a message over UDP.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut subscription = client.add_subscription(channel, 1001)?;
     let publication = client.add_publication(channel, 1001)?;
 
-    // No receiver yet, back-pressure, a new term: all of these pass.
+    // Retryable errors: no receiver yet, back-pressure, term rotation.
     while let Err(error) = publication.offer(b"hello, world") {
         if !error.is_retryable() {
             return Err(error.into());

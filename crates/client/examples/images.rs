@@ -1,4 +1,4 @@
-//! Images: the publications that a subscription receives, one by one.
+//! Images: polling the streams of a subscription separately.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
@@ -14,21 +14,21 @@ fn main() -> Result<(), Box<dyn Error>> {
 pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
     let client = context.connect()?;
 
-    // Handlers run on the client's conductor; they get a view, which may be kept.
-    let (come, images) = mpsc::channel();
+    // Handlers run on the client conductor; they receive a view, which may be kept.
+    let (image_sender, images) = mpsc::channel();
     let handlers = ImageHandlers::new()
         .on_available(move |image| {
             println!("{} from {}", image.session_id(), image.source_identity());
-            let _ = come.send(image.clone());
+            let _ = image_sender.send(image.clone());
         })
         .on_unavailable(|image| {
-            let how = if image.is_end_of_stream() {
+            let state = if image.is_end_of_stream() {
                 "complete"
             } else {
-                "cut short"
+                "incomplete"
             };
             println!(
-                "{} is gone at {}, {how}",
+                "{} ended at {}, {state}",
                 image.session_id(),
                 image.position()
             );
@@ -45,20 +45,20 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
         }
     }
 
-    // One image by itself, found by its session or by its correlation id.
+    // A single image is found by its session id or its correlation id.
     if let Some(image) = subscription.image_mut(first.session_id()) {
-        // Looking ahead consumes nothing.
-        let look = |message: &[u8], _: &taran::Header<'_>| {
+        // A peek consumes nothing.
+        let peek = |message: &[u8], _: &taran::Header<'_>| {
             println!("ahead: {}", message[0]);
             Action::Continue
         };
-        let end = image.controlled_peek(image.position(), look, i64::MAX)?;
-        // Skipping is possible up to the end of the term.
+        let end = image.controlled_peek(image.position(), peek, i64::MAX)?;
+        // The position can be moved forward to the end of the term.
         image.set_position(end - 64)?;
         assert_eq!(image.poll(|message, _| assert_eq!(message, [4]), 10), 1);
     }
 
-    // An image may be taken out and polled on another thread; when it is dropped it goes back.
+    // An image may be taken out and polled on another thread; when it is dropped it returns to its subscription.
     let id = second.correlation_id();
     let mut taken = subscription
         .take_image_by_correlation_id(id)
@@ -67,7 +67,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
     let counted = counted.join().map_err(|_| "the thread panicked")?;
     println!("{counted} messages on another thread");
 
-    // An image that is not wanted: its publisher is told why, see the example `ends`.
+    // Rejects an image; its publisher receives the reason, see the example `closing`.
     second.reject("this was enough")?;
     while !second.is_closed() {
         std::thread::yield_now();

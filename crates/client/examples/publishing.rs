@@ -1,4 +1,4 @@
-//! Shared publications: every way to send a message.
+//! Shared publications: all kinds of offers.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
@@ -10,8 +10,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(Context::new())
 }
 
-/// Offers until it is taken: no receiver yet, back-pressure and a new term all pass.
-fn patiently<T>(mut offer: impl FnMut() -> Result<T, OfferError>) -> Result<T, OfferError> {
+/// Repeats an offer while its error is retryable: no receiver yet, back-pressure, term rotation.
+fn retry<T>(mut offer: impl FnMut() -> Result<T, OfferError>) -> Result<T, OfferError> {
     loop {
         match offer() {
             Err(error) if error.is_retryable() => std::thread::yield_now(),
@@ -23,34 +23,33 @@ fn patiently<T>(mut offer: impl FnMut() -> Result<T, OfferError>) -> Result<T, O
 pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
     let client = context.connect()?;
     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
-    // Any number of threads may use it; clones are the same publication.
+    // Any number of threads may use a publication; all clones refer to the same one.
     let publication = client.add_publication("aeron:ipc", 1001)?;
 
-    // One slice.
-    patiently(|| publication.offer(b"a message"))?;
+    retry(|| publication.offer(b"a message"))?;
 
-    // Several slices, gathered into one message.
-    patiently(|| publication.offer_parts(&[b"head ", b"body ", b"tail"]))?;
+    // Several slices, concatenated into one message.
+    retry(|| publication.offer_parts(&[b"head ", b"body ", b"tail"]))?;
 
-    // With eight bytes of one's own in the header of each frame, here a checksum.
+    // With the reserved value in the header of each frame, here a checksum.
     let checksum = |payload: &[u8]| payload.iter().map(|byte| i64::from(*byte)).sum();
-    patiently(|| publication.offer_with(&[b"checked"], checksum))?;
+    retry(|| publication.offer_with(&[b"checked"], checksum))?;
 
-    // Written in place, without a copy. A claim that is dropped is aborted, and later messages wait for it.
-    let mut claim = patiently(|| publication.try_claim(5))?;
+    // Written in place, without a copy. Dropping a claim aborts it; later messages wait for the claim.
+    let mut claim = retry(|| publication.try_claim(5))?;
     claim.copy_from_slice(b"claim");
     claim.commit();
 
-    // Longer than a frame: it travels in fragments, see the example `subscribing`.
+    // Longer than a frame: the message is fragmented, see the example `subscribing`.
     let long = vec![7; publication.max_payload_length() + 1];
-    let position = patiently(|| publication.offer(&long))?;
+    let position = retry(|| publication.offer(&long))?;
     println!(
         "at {position}, {} bytes to go, longest message {}",
         publication.available_window(),
         publication.max_message_length()
     );
 
-    // What can never be sent is told at once, with the limit.
+    // A message that is too long is rejected with the maximum length.
     let too_long = vec![0; publication.max_message_length() + 1];
     if let Err(OfferError::TooLong { length, max }) = publication.offer(&too_long) {
         println!("{length} bytes are more than {max}");

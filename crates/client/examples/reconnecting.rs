@@ -1,6 +1,7 @@
-//! A client that outlives its driver: when that is lost, it connects anew and makes its publication and subscription anew.
+//! Reconnecting: when the driver is lost, the application connects again and adds its publication and subscription
+//! again.
 //!
-//! Needs a running driver: `cargo run --release -- driver`. Kill it meanwhile and start it again.
+//! Needs a running driver: `cargo run --release -- driver`. Kill and restart it while this runs.
 
 use std::error::Error;
 use std::thread;
@@ -22,34 +23,35 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(Context::new, 100_000_000, on_message, on_lost)
 }
 
-/// Sends messages with the numbers below `messages`, and receives each of them once, whatever becomes of the driver.
-/// `context` makes the options of each client, `on_lost` hears how each was lost.
+/// Sends the message numbers below `messages` and receives each of them once, across restarts of the driver. `context`
+/// creates the context of each client; `on_lost` is called with the reason of each loss.
 pub(crate) fn run(
     context: impl Fn() -> Context,
     messages: u64,
     mut on_message: impl FnMut(u64),
     mut on_lost: impl FnMut(Lost),
 ) -> Result<(), Box<dyn Error>> {
-    // What a driver kept is gone with it: what was sent and not received is for us to send again.
+    // The driver's logs are lost with it: the application sends unreceived messages again.
     let mut received = 0;
     while received < messages {
-        let end = Session::open(&context).and_then(|mut session| {
+        let outcome = Session::open(&context).and_then(|mut session| {
             while received < messages {
-                session.turn(&mut received, &mut on_message)?;
+                session.exchange(&mut received, &mut on_message)?;
             }
             Ok(())
         });
-        match end {
-            Err(Trouble::Lost(lost)) => on_lost(lost),
+        match outcome {
+            Err(Failure::Lost(lost)) => on_lost(lost),
             // Connecting has waited for a driver already.
-            Ok(()) | Err(Trouble::NoDriver) => {}
-            Err(Trouble::Other(error)) => return Err(error),
+            Ok(()) | Err(Failure::NoDriver) => {}
+            Err(Failure::Other(error)) => return Err(error),
         }
     }
     Ok(())
 }
 
-/// What ends with a driver. A lost client stays lost, and so does all that it has made: dropping the session closes it.
+/// Everything that is lost with a driver. A lost client and its resources cannot be reused; dropping the session closes
+/// them.
 struct Session {
     publication: Publication,
     subscription: Subscription,
@@ -58,7 +60,7 @@ struct Session {
 }
 
 impl Session {
-    fn open(context: &impl Fn() -> Context) -> Result<Session, Trouble> {
+    fn open(context: &impl Fn() -> Context) -> Result<Session, Failure> {
         let client = context().connect()?;
         Ok(Session {
             subscription: client.add_subscription(CHANNEL, STREAM)?,
@@ -68,8 +70,12 @@ impl Session {
         })
     }
 
-    /// Offers one message and takes what has come.
-    fn turn(&mut self, received: &mut u64, mut on_message: impl FnMut(u64)) -> Result<(), Trouble> {
+    /// Offers one message and polls.
+    fn exchange(
+        &mut self,
+        received: &mut u64,
+        mut on_message: impl FnMut(u64),
+    ) -> Result<(), Failure> {
         let next = *self.next.get_or_insert(*received);
         match self.publication.offer(&next.to_le_bytes()) {
             Ok(_) => self.next = Some(next + 1),
@@ -78,7 +84,7 @@ impl Session {
         }
         self.subscription.poll(
             |message, _| {
-                assert_eq!(message, received.to_le_bytes(), "the next one");
+                assert_eq!(message, received.to_le_bytes(), "messages arrive in order");
                 on_message(*received);
                 *received += 1;
             },
@@ -88,53 +94,53 @@ impl Session {
     }
 }
 
-/// What can go wrong: some of it is a reason to begin anew.
-enum Trouble {
-    /// The client is lost.
+/// Errors, by what to do about them.
+enum Failure {
+    /// The client is lost; connect again.
     Lost(Lost),
-    /// There is no driver, or not yet.
+    /// There is no driver; connect again.
     NoDriver,
-    /// Connecting anew would not help.
+    /// Connecting again would not help.
     Other(Box<dyn Error>),
 }
 
-impl From<ConnectError> for Trouble {
-    fn from(error: ConnectError) -> Trouble {
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Failure {
         match error {
             ConnectError::NoDriver { .. }
             | ConnectError::NotReady { .. }
             | ConnectError::DriverStopped { .. }
-            | ConnectError::DriverDied { .. } => Trouble::NoDriver,
-            other => Trouble::Other(other.into()),
+            | ConnectError::DriverDied { .. } => Failure::NoDriver,
+            other => Failure::Other(other.into()),
         }
     }
 }
 
-impl From<AddError> for Trouble {
-    fn from(error: AddError) -> Trouble {
+impl From<AddError> for Failure {
+    fn from(error: AddError) -> Failure {
         match error {
-            AddError::DriverLost(lost) => Trouble::Lost(lost),
-            // It was asked and did not answer: that is how a driver ends, too.
-            AddError::Timeout { .. } => Trouble::NoDriver,
-            other => Trouble::Other(other.into()),
+            AddError::DriverLost(lost) => Failure::Lost(lost),
+            // A driver that does not answer may have died.
+            AddError::Timeout { .. } => Failure::NoDriver,
+            other => Failure::Other(other.into()),
         }
     }
 }
 
-impl From<OfferError> for Trouble {
-    fn from(error: OfferError) -> Trouble {
+impl From<OfferError> for Failure {
+    fn from(error: OfferError) -> Failure {
         match error {
-            OfferError::DriverLost(lost) => Trouble::Lost(lost),
-            other => Trouble::Other(other.into()),
+            OfferError::DriverLost(lost) => Failure::Lost(lost),
+            other => Failure::Other(other.into()),
         }
     }
 }
 
-impl From<PollError> for Trouble {
-    fn from(error: PollError) -> Trouble {
+impl From<PollError> for Failure {
+    fn from(error: PollError) -> Failure {
         match error {
-            PollError::DriverLost(lost) => Trouble::Lost(lost),
-            other => Trouble::Other(other.into()),
+            PollError::DriverLost(lost) => Failure::Lost(lost),
+            other => Failure::Other(other.into()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Requests and responses: a server that answers each client on a stream of its own, through the client's firewall.
+//! Response channels: a server responds to each client on a separate stream, through the client's firewall.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(Context::new(), "127.0.0.1:40456")
 }
 
-/// `control` is the address at which the server's responses are asked for.
+/// `control` is the control address of the response channel.
 pub(crate) fn run(context: Context, control: &str) -> Result<(), Box<dyn Error>> {
     let client = context.connect()?;
     let responses = || {
@@ -23,10 +23,10 @@ pub(crate) fn run(context: Context, control: &str) -> Result<(), Box<dyn Error>>
             .control_mode(ControlMode::Response)
     };
 
-    // The server learns of each client by the image of its requests.
-    let (come, images) = mpsc::channel();
+    // The server identifies each client by the image of its requests.
+    let (image_sender, images) = mpsc::channel();
     let handlers = ImageHandlers::new().on_available(move |image| {
-        let _ = come.send(image.correlation_id());
+        let _ = image_sender.send(image.correlation_id());
     });
     let mut requests =
         client.add_subscription_with("aeron:udp?endpoint=127.0.0.1:0", REQUESTS, handlers)?;
@@ -37,23 +37,23 @@ pub(crate) fn run(context: Context, control: &str) -> Result<(), Box<dyn Error>>
         }
     };
 
-    // The client says with its requests which subscription the responses are for.
-    let mut answers = client.add_subscription(responses().build()?, RESPONSES)?;
-    let asking = ChannelUriBuilder::udp()
+    // The client's request channel names the subscription for the responses.
+    let mut responses_subscription = client.add_subscription(responses().build()?, RESPONSES)?;
+    let request_publication = ChannelUriBuilder::udp()
         .endpoint(&endpoint)
-        .response_correlation_id(answers.registration_id())
+        .response_correlation_id(responses_subscription.registration_id())
         .build()?;
-    let asking = client.add_publication(&asking, REQUESTS)?;
-    send(&asking, b"what time is it?")?;
-    println!("asked: {}", receive(&mut requests)?);
+    let request_publication = client.add_publication(&request_publication, REQUESTS)?;
+    send(&request_publication, b"what time is it?")?;
+    println!("request: {}", receive(&mut requests)?);
 
-    // The server answers that image.
-    let answering = responses()
+    // The server responds to that image.
+    let response_publication = responses()
         .response_correlation_id(images.recv()?)
         .build()?;
-    let answering = client.add_publication(&answering, RESPONSES)?;
-    send(&answering, b"late")?;
-    println!("answered: {}", receive(&mut answers)?);
+    let response_publication = client.add_publication(&response_publication, RESPONSES)?;
+    send(&response_publication, b"late")?;
+    println!("response: {}", receive(&mut responses_subscription)?);
     Ok(())
 }
 

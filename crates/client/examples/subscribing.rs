@@ -1,4 +1,4 @@
-//! Subscriptions: every way to receive messages.
+//! Subscriptions: all kinds of polls for messages.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
@@ -17,7 +17,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
     send(&publication, b"short")?;
     send(&publication, &[7; 5_000])?;
 
-    // Fragments as they come. A long message is several of them.
+    // Fragments. A long message is delivered as several of them.
     let mut fragments = 0;
     while fragments < 5 {
         fragments += subscription.poll(
@@ -29,7 +29,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
         )?;
     }
 
-    // Whole messages: an assembler sits between the poll and the handler. It keeps its buffers, so keep it.
+    // Whole messages: an assembler wraps the handler. It reuses its buffers, so keep it between polls.
     send(&publication, &[7; 5_000])?;
     let mut assembler = FragmentAssembler::new();
     let mut messages = 0;
@@ -45,29 +45,29 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
         subscription.poll(assembler.wrap(handler), 10)?;
     }
 
-    // With a say in how the poll goes on.
+    // Controlled polls: the handler decides how the poll continues.
     send(&publication, b"not now")?;
     send(&publication, b"last")?;
     let mut assembler = ControlledFragmentAssembler::new();
-    let (mut refusals, mut taken) = (0, 0);
+    let (mut aborts, mut taken) = (0, 0);
     while taken < 2 {
         let handler = |message: &[u8], _: &taran::Header<'_>| {
-            if message == b"not now" && refusals < 3 {
-                // It is delivered again by the next poll.
-                refusals += 1;
+            if message == b"not now" && aborts < 3 {
+                // The next poll delivers the message again.
+                aborts += 1;
                 return Action::Abort;
             }
             taken += 1;
             match message {
-                // Consumed, and the publisher knows at once.
+                // Consumed; the position is stored at once.
                 b"not now" => Action::Commit,
-                // Consumed, and the poll ends.
+                // Consumed; the poll ends.
                 _ => Action::Break,
             }
         };
         subscription.controlled_poll(assembler.wrap(handler), 10)?;
     }
-    println!("taken after {refusals} refusals");
+    println!("received after {aborts} aborts");
     Ok(())
 }
 

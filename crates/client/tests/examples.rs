@@ -1,4 +1,4 @@
-//! Every example does what it says, with a driver of its own.
+//! Runs each example with its own driver.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -32,13 +32,13 @@ macro_rules! examples {
 examples! {
     "../examples/asynchronous.rs" asynchronous;
     "../examples/counters.rs" counters;
-    "../examples/destinations.rs" destinations;
-    "../examples/ends.rs" ends;
-    "../examples/exclusive.rs" exclusive;
+    "../examples/publication_destinations.rs" publication_destinations;
+    "../examples/closing.rs" closing;
+    "../examples/exclusive_publication.rs" exclusive_publication;
     "../examples/images.rs" images;
     "../examples/publishing.rs" publishing;
-    "../examples/raw_files.rs" raw_files;
-    "../examples/sources.rs" sources;
+    "../examples/raw_poll.rs" raw_poll;
+    "../examples/subscription_destinations.rs" subscription_destinations;
     "../examples/subscribing.rs" subscribing;
 }
 
@@ -54,26 +54,26 @@ fn context(driver: &MediaDriver) -> Context {
 mod channels;
 
 #[test]
-fn channels_need_no_driver() {
+fn channels() {
     channels::main().unwrap();
 }
 
-#[path = "../examples/one_thread.rs"]
-mod one_thread;
+#[path = "../examples/single_thread.rs"]
+mod single_thread;
 
 #[test]
-fn one_thread_is_enough() {
-    one_thread::main().unwrap();
+fn single_thread() {
+    single_thread::main().unwrap();
 }
 
-#[path = "../examples/inspecting.rs"]
+#[path = "../examples/inspect_driver.rs"]
 #[allow(dead_code, reason = "its main uses the driver of the environment")]
-mod inspecting;
+mod inspect_driver;
 
 #[test]
-fn a_driver_can_be_inspected() {
+fn inspect_driver() {
     let driver = driver();
-    inspecting::run(&context(&driver)).unwrap();
+    inspect_driver::run(&context(&driver)).unwrap();
 }
 
 #[path = "../examples/responses.rs"]
@@ -81,9 +81,9 @@ fn a_driver_can_be_inspected() {
 mod responses;
 
 #[test]
-fn requests_are_answered() {
+fn responses() {
     let driver = driver();
-    // A loopback address that is nobody else's, and none of the ports that the system gives to others.
+    // A loopback address specific to this process, and a port outside the ephemeral range.
     let [_, _, high, low] = std::process::id().to_be_bytes();
     let control = format!("127.{}.{low}.1:9459", 64 | (high & 0x3f));
     responses::run(context(&driver), &control).unwrap();
@@ -93,11 +93,11 @@ fn requests_are_answered() {
 #[allow(dead_code, reason = "its main uses the driver of the environment")]
 mod reconnecting;
 
-/// Each driver works as long as somebody turns it. Then it is as dead as one that was killed, and the next one begins.
+/// The driver runs only while this test invokes it. Afterwards it is like a killed one, and the next driver starts.
 #[test]
-fn a_client_outlives_its_drivers() {
-    const LIVES: u64 = 3;
-    // Many more than the client can exchange on its own when a driver has set it going: it has to meet each of them.
+fn reconnecting() {
+    const DRIVERS: u64 = 3;
+    // Too many for the client to exchange without a running driver, so it must use each driver.
     const MESSAGES: u64 = 10_000;
     let launch = |context: DriverContext| {
         let context = context.threading_mode(ThreadingMode::Invoker);
@@ -122,18 +122,18 @@ fn a_client_outlives_its_drivers() {
             }
         };
         thread::spawn(move || {
-            let run = reconnecting::run(context, LIVES * MESSAGES, on_message, on_lost);
+            let run = reconnecting::run(context, DRIVERS * MESSAGES, on_message, on_lost);
             run.map_err(|error| error.to_string())
         })
     };
-    let patience = Instant::now() + Duration::from_secs(120);
-    for life in 1..=LIVES {
-        while received.load(Ordering::Relaxed) < life * MESSAGES && !client.is_finished() {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    for count in 1..=DRIVERS {
+        while received.load(Ordering::Relaxed) < count * MESSAGES && !client.is_finished() {
             driver.invoke();
-            assert!(Instant::now() < patience, "the client does not go on");
+            assert!(Instant::now() < deadline, "the client makes no progress");
         }
-        if life < LIVES {
-            // Nobody turns it any more, and it says no good-bye.
+        if count < DRIVERS {
+            // This driver is not invoked again, and does not shut down.
             std::mem::forget(driver);
             let context = DriverContext::new().aeron_dir(&directory);
             driver = launch(
@@ -145,8 +145,8 @@ fn a_client_outlives_its_drivers() {
     }
     while !client.is_finished() {
         driver.invoke();
-        assert!(Instant::now() < patience, "the client does not end");
+        assert!(Instant::now() < deadline, "the client does not end");
     }
     client.join().unwrap().unwrap();
-    assert!(losses.load(Ordering::Relaxed) >= LIVES - 1);
+    assert!(losses.load(Ordering::Relaxed) >= DRIVERS - 1);
 }

@@ -1,4 +1,4 @@
-//! Looking at a driver without being its client, and asking it to end.
+//! Inspection of a driver without connecting to it, and a termination request.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
@@ -14,8 +14,8 @@ pub(crate) fn run(context: &Context) -> Result<(), Box<dyn Error>> {
     let driver = context.inspect_driver()?;
     println!("{}: process {}", driver.aeron_dir().display(), driver.pid());
     match driver.heartbeat_age() {
-        Some(age) if driver.is_active() => println!("lives, last sign of life {age:?} ago"),
-        Some(age) => println!("silent for {age:?}: killed, or starved"),
+        Some(age) if driver.is_active() => println!("active, last heartbeat {age:?} ago"),
+        Some(age) => println!("no heartbeat for {age:?}: killed, or not scheduled"),
         None => println!("has shut down"),
     }
 
@@ -29,7 +29,7 @@ pub(crate) fn run(context: &Context) -> Result<(), Box<dyn Error>> {
     });
     println!("{errors} distinct errors");
 
-    // A driver ends only if its validator likes the token; by default it likes none.
+    // The driver's termination validator decides on the token; by default it rejects all.
     if std::env::args().any(|argument| argument == "--terminate") {
         driver.request_termination(b"a secret")?;
     }

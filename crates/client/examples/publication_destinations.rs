@@ -1,4 +1,4 @@
-//! One publication to many receivers whose addresses are not known beforehand.
+//! Multi-destination publication (MDC): one publication to receivers that are added at run time.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(Context::new())
 }
 
-/// A receiver at a port that the system chooses, and the channel that reaches it.
+/// Adds a receiver with a port that the system assigns. Returns it with its channel.
 fn receiver(client: &Client) -> Result<(Subscription, String), Box<dyn Error>> {
     let subscription = client.add_subscription("aeron:udp?endpoint=127.0.0.1:0", 1001)?;
     loop {
@@ -31,7 +31,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
         .build()?;
     let publication = client.add_publication(&channel, 1001)?;
 
-    // Waiting for the driver, or not; the id of the command is that of the destination.
+    // Destinations are added with or without waiting. The correlation id of the command is the id of the destination.
     publication.add_destination(&to_first)?;
     let pending = publication.async_add_destination(&to_second)?;
     let second_id = pending.registration_id();
@@ -49,7 +49,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
         }
     }
 
-    // Removed by the text that it was added with, or by its id.
+    // A destination is removed by its channel or by its id.
     publication.remove_destination(&to_first)?;
     publication.remove_destination_by_id(second_id)?;
     println!("sent to two destinations");

@@ -1,4 +1,4 @@
-//! Recording a stream from its log's file, where the kernel can move the bytes.
+//! Recording of a stream by raw polls, which let the kernel copy from the log file.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
@@ -44,7 +44,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// `io::copy` between two files is `copy_file_range` or `sendfile` where the system has them.
+/// Copies a block. `io::copy` between two files uses `copy_file_range` or `sendfile` where available.
 fn record(block: &RawBlock<'_>, recording: &mut File) -> io::Result<()> {
     let mut log = block.file();
     log.seek(SeekFrom::Start(block.file_offset()))?;

@@ -1,4 +1,4 @@
-//! One subscription to many addresses that come and go.
+//! Multi-destination subscription (MDS): one subscription to several channels that are added at run time.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
@@ -17,7 +17,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
         .build()?;
     let mut subscription = client.add_subscription(&channel, 1001)?;
 
-    // The system chooses the port of this source.
+    // The system assigns the port of this destination.
     let open = "aeron:udp?endpoint=127.0.0.1:0";
     subscription.add_destination(open)?;
     let address = loop {
@@ -34,7 +34,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
         std::thread::yield_now();
     }
 
-    // Without waiting; a publication of this machine is a source too.
+    // Without waiting. An IPC channel can be a destination too.
     subscription.async_add_destination("aeron:ipc")?.wait()?;
     let local = client.add_publication("aeron:ipc", 1001)?;
     while local.offer(b"from this machine").is_err() {

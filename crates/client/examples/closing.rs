@@ -1,4 +1,4 @@
-//! How things end: closed, revoked, rejected, or lost with the driver.
+//! Ways to close: close, revoke, reject, and loss of the driver.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
@@ -13,50 +13,50 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
-    let (complain, complaints) = mpsc::channel();
+    let (error_sender, errors) = mpsc::channel();
     let client = context
-        // What nobody asked for: a lost driver, a failed channel, a panic in a handler.
+        // Asynchronous errors: a lost driver, a failed channel, a panic in a handler.
         .on_error(|error| eprintln!("{error}"))
-        // A receiver complains about a publication of this client.
+        // Errors that receivers report for a publication of this client.
         .on_publication_error(move |error| {
-            let _ = complain.send(error.clone());
+            let _ = error_sender.send(error.clone());
         })
-        // The last word, whoever ended the client.
-        .on_close(|end| match end {
+        // The last callback.
+        .on_close(|reason| match reason {
             CloseReason::Closed => println!("closed"),
             CloseReason::Lost(lost) => println!("lost: {lost}"),
         })
-        // Other threads may commit what they have claimed for this long before the streams end.
+        // Other threads have this time to commit their claims before the streams end.
         .close_linger(Duration::from_millis(1))
         .connect()?;
-    client.add_close_handler(|_| println!("told as well"))?;
+    client.add_close_handler(|_| println!("close handler called"))?;
 
-    let (go, gone) = mpsc::channel();
+    let (ended_sender, ended) = mpsc::channel();
     let handlers = ImageHandlers::new().on_unavailable(move |image| {
-        let _ = go.send(image.is_publication_revoked());
+        let _ = ended_sender.send(image.is_publication_revoked());
     });
     let subscription = client.add_subscription_with("aeron:ipc", 1001, handlers)?;
 
-    // Rejected by the subscriber: the publisher hears why.
+    // The subscriber rejects an image; the publisher receives the reason.
     let rejected = client.add_publication("aeron:ipc", 1001)?;
     while subscription.has_no_images() {
         std::thread::yield_now();
     }
     subscription.image_views()[0].reject("not wanted")?;
-    let complaint = complaints.recv()?;
-    println!("{:?}: {}", complaint.code, complaint.text);
-    assert!(!gone.recv()?, "ended, but not revoked");
+    let error = errors.recv()?;
+    println!("{:?}: {}", error.code, error.text);
+    assert!(!ended.recv()?, "ended, but not revoked");
     drop(rejected);
 
-    // Revoked by the publisher: what was not received by then is lost.
+    // The publisher revokes the stream: what was not consumed by then is lost.
     let revoked = client.add_exclusive_publication("aeron:ipc", 1001)?;
     while subscription.image(revoked.session_id()).is_none() {
         std::thread::yield_now();
     }
     revoked.revoke();
-    assert!(gone.recv()?);
+    assert!(ended.recv()?);
 
-    // Closing and dropping are the same. No handler runs once either has returned.
+    // Closing and dropping are equivalent. No handler runs after either has returned.
     subscription.close();
     client.close();
     Ok(())

@@ -1,4 +1,4 @@
-//! Exclusive publications: one writer, a session of its own, and streams that go on where another one was.
+//! Exclusive publications: a single writer with its own session, and replay of a recorded stream.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
@@ -21,10 +21,10 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
         std::thread::yield_now();
     }
 
-    // Each writer of this channel and stream has its own session; sending needs no atomic read-modify-write.
+    // Each exclusive publication has its own session; offering needs no atomic read-modify-write operation.
     publication.offer(b"one")?;
     publication.offer(b"two")?;
-    // A gap that subscribers skip, for aligning what follows.
+    // Padding, which subscribers skip, for example for alignment.
     publication.append_padding(100)?;
     println!(
         "session {}, term {}, offset {}",
@@ -33,15 +33,15 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
         publication.term_offset()
     );
 
-    // The stream as it lies in memory: whole frames, headers included.
+    // The stream as stored in the log: whole frames, headers included.
     let mut recorded = Vec::new();
     reader.block_poll(|block| recorded.extend_from_slice(block.bytes()), 1024)?;
 
-    // A copy of the stream, from its beginning and in its session, gets them as they are.
+    // The replay has the session and start position of the original, so the recorded frames fit unchanged.
     let copy = ChannelUriBuilder::udp().endpoint("127.0.0.1:0").build()?;
     let mut receiver = client.add_subscription(&copy, 1001)?;
     let endpoint = loop {
-        // The system has chosen the port.
+        // Available once the system has assigned the port.
         match receiver.resolved_endpoint() {
             Some(endpoint) => break endpoint.to_string(),
             None => std::thread::yield_now(),

@@ -1,4 +1,4 @@
-//! Driver and client on one thread, without any of their own. Starts its driver itself.
+//! Driver and client in invoker mode on one thread. Launches its own driver.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         MediaDriver::launch_embedded(DriverContext::new().threading_mode(ThreadingMode::Invoker))?;
     let directory = driver.aeron_dir().to_path_buf();
     let driver = Arc::new(Mutex::new(driver));
-    let turn = {
+    let invoke_driver = {
         let driver = Arc::clone(&driver);
         move || {
             driver
@@ -22,19 +22,19 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         }
     };
 
-    // While the client waits for the driver, it runs it.
+    // While the client waits for the driver, it invokes the driver.
     let client = Context::new()
         .aeron_dir(directory)
         .invoker(true)
-        .driver_invoker(turn.clone())
+        .driver_invoker(invoke_driver.clone())
         .connect()?;
     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     let publication = client.add_publication("aeron:ipc", 1001)?;
 
-    // Otherwise the application does, often: the driver gives a silent client up.
+    // Otherwise the application invokes both, often: the driver times out a client without heartbeats.
     let (mut sent, mut received) = (0, 0);
     while received < 10 {
-        turn();
+        invoke_driver();
         client.invoke();
         if sent < 10 && publication.offer(&[sent]).is_ok() {
             sent += 1;
