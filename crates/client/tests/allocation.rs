@@ -1,30 +1,30 @@
-//! Offering, claiming and polling allocate nothing after set-up.
+//! Offering, claiming and polling do not allocate.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking, also in its helpers
 
 #[allow(dead_code)] // shared with the other tests
-#[path = "client/fake.rs"]
-mod fake;
+#[path = "client/fake_driver.rs"]
+mod fake_driver;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use fake::Pair;
+use fake_driver::Fixture;
 use taran::{Action, ControlledFragmentAssembler, FragmentAssembler, OfferError};
 
 thread_local! {
-    // Per thread, because the test harness allocates in others.
+    // Per thread, because the test harness allocates on other threads.
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
 
-// SAFETY: every call goes on unchanged to the system's allocator; counting allocates nothing (the thread local has a
-// constant start value and no destructor).
+// SAFETY: every call is forwarded unchanged to the system allocator; counting does not allocate, because the thread
+// local has a constant initial value and no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are those of the system's allocator.
+        // SAFETY: the caller upholds the contract, which is that of the system allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -37,10 +37,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs the road; how often it allocated.
-fn count(road: impl FnOnce()) -> usize {
+/// Runs `operations` and returns the number of allocations.
+fn count_allocations(operations: impl FnOnce()) -> usize {
     let before = ALLOCATIONS.get();
-    road();
+    operations();
     ALLOCATIONS.get() - before
 }
 
@@ -49,19 +49,19 @@ fn check(outcome: Result<i64, OfferError>) {
 }
 
 #[test]
-fn the_road_of_a_message_allocates_nothing() {
-    let mut pair = Pair::new();
-    let publication = pair.publication(10);
-    let mut exclusive = pair.exclusive_publication(10);
-    let mut subscription = pair.subscription(10);
-    let mut controlled = pair.subscription(10);
-    pair.turns();
+fn offer_claim_and_poll_do_not_allocate() {
+    let mut fixture = Fixture::new();
+    let publication = fixture.publication(10);
+    let mut exclusive = fixture.exclusive_publication(10);
+    let mut subscription = fixture.subscription(10);
+    let mut controlled = fixture.subscription(10);
+    fixture.run_cycles();
     let (short, long) = ([1; 100], [2; 5000]);
     let (mut assembler, mut controlled_assembler) =
         (FragmentAssembler::new(), ControlledFragmentAssembler::new());
     let mut received = 0usize;
-    let mut turn = |pair: &mut Pair| {
-        let allocations = count(|| {
+    let mut cycle = |fixture: &mut Fixture| {
+        let allocations = count_allocations(|| {
             check(publication.offer(&short));
             check(publication.offer(&long));
             check(publication.offer_parts(&[&short, &long]));
@@ -83,13 +83,13 @@ fn the_road_of_a_message_allocates_nothing() {
             }
         });
         // The fake driver may allocate.
-        pair.driver.turn();
+        fixture.driver.do_work();
         allocations
     };
     for _ in 0..100 {
-        turn(&mut pair);
+        cycle(&mut fixture);
     }
-    let allocations: usize = (0..1000).map(|_| turn(&mut pair)).sum();
+    let allocations: usize = (0..1000).map(|_| cycle(&mut fixture)).sum();
     assert_eq!(allocations, 0);
     assert!(received > 10_000_000, "{received}");
 }

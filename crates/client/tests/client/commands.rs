@@ -1,4 +1,4 @@
-//! Asking the driver for things: each answer, each refusal, and no answer.
+//! Commands to the driver: success, rejection and timeout.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,13 +13,13 @@ use taran_protocol::command::Command;
 use taran_protocol::counter::{SocketKey, channel_status, type_id};
 use taran_protocol::response::Response;
 
-use crate::fake::{COUNTERS, Pair};
+use crate::fake_driver::{COUNTER_COUNT, Fixture};
 
 #[test]
-fn a_publication_knows_what_the_driver_said() {
-    let mut pair = Pair::new();
-    let publication = pair.publication(10);
-    let stream = pair.stream(publication.registration_id());
+fn publication_has_properties_from_response() {
+    let mut fixture = Fixture::new();
+    let publication = fixture.publication(10);
+    let stream = fixture.stream(publication.registration_id());
     assert_eq!(publication.stream_id(), 10);
     assert_eq!(publication.session_id(), stream.session_id);
     assert_eq!(publication.channel(), "aeron:ipc");
@@ -45,61 +45,62 @@ fn a_publication_knows_what_the_driver_said() {
 }
 
 #[test]
-fn shared_publications_of_one_stream_share_it_and_each_is_removed_for_itself() {
-    let mut pair = Pair::new();
-    let first = pair.publication(10);
-    let second = pair.publication(10);
+fn shared_publications_use_one_stream_and_are_removed_separately() {
+    let mut fixture = Fixture::new();
+    let first = fixture.publication(10);
+    let second = fixture.publication(10);
     assert_eq!(second.original_registration_id(), first.registration_id());
     assert_ne!(second.registration_id(), first.registration_id());
     assert_eq!(second.session_id(), first.session_id());
-    pair.driver.take_seen();
+    fixture.driver.take_commands();
     let removed = first.registration_id();
     drop(first);
-    pair.turns();
-    let seen = pair.driver.take_seen();
+    fixture.run_cycles();
+    let seen = fixture.driver.take_commands();
     assert_eq!(seen.len(), 1);
     assert!(matches!(
         seen[0].command(),
         Command::RemovePublication { registration_id, revoke: false, .. } if registration_id == removed
     ));
     assert!(!second.is_closed());
-    assert_eq!(pair.driver.streams.len(), 1);
+    assert_eq!(fixture.driver.streams.len(), 1);
 }
 
 #[test]
-fn clones_are_one_publication_that_is_closed_once() {
-    let mut pair = Pair::new();
-    let publication = pair.publication(10);
+fn publication_clones_are_closed_and_removed_once() {
+    let mut fixture = Fixture::new();
+    let publication = fixture.publication(10);
     let clone = publication.clone();
     drop(publication);
-    pair.driver.take_seen();
-    pair.turns();
-    assert!(pair.driver.take_seen().is_empty(), "a clone is left");
-    let found = pair
+    fixture.driver.take_commands();
+    fixture.run_cycles();
+    assert!(fixture.driver.take_commands().is_empty(), "a clone is left");
+    let found = fixture
         .client
         .find_publication(clone.registration_id())
         .unwrap();
     clone.close();
     assert!(found.is_closed());
     assert!(
-        pair.client
+        fixture
+            .client
             .find_publication(clone.registration_id())
             .is_none()
     );
     drop((clone, found));
-    pair.turns();
-    assert_eq!(pair.driver.take_seen().len(), 1);
+    fixture.run_cycles();
+    assert_eq!(fixture.driver.take_commands().len(), 1);
 }
 
 #[test]
-fn revoking_says_so() {
-    let mut pair = Pair::new();
-    let (shared, exclusive) = (pair.publication(10), pair.exclusive_publication(11));
-    pair.driver.take_seen();
+fn revoke_sets_flag_in_remove_command() {
+    let mut fixture = Fixture::new();
+    let (shared, exclusive) = (fixture.publication(10), fixture.exclusive_publication(11));
+    fixture.driver.take_commands();
     shared.revoke();
     exclusive.revoke();
-    pair.turns();
-    let seen = pair.driver.take_seen();
+    fixture.run_cycles();
+    let seen = fixture.driver.take_commands();
     assert_eq!(seen.len(), 2);
     for seen in seen {
         assert!(matches!(
@@ -110,46 +111,50 @@ fn revoking_says_so() {
 }
 
 #[test]
-fn exclusive_publications_have_a_session_each() {
-    let mut pair = Pair::new();
+fn exclusive_publications_have_distinct_sessions() {
+    let mut fixture = Fixture::new();
     let (first, second) = (
-        pair.exclusive_publication(10),
-        pair.exclusive_publication(10),
+        fixture.exclusive_publication(10),
+        fixture.exclusive_publication(10),
     );
     assert_ne!(first.session_id(), second.session_id());
     assert!(
-        pair.client
+        fixture
+            .client
             .find_publication(first.registration_id())
             .is_none()
     );
     first.close();
-    pair.turns();
-    assert_eq!(pair.driver.streams.len(), 1);
+    fixture.run_cycles();
+    assert_eq!(fixture.driver.streams.len(), 1);
 }
 
 #[test]
-fn counters_are_allocated_written_found_and_freed() {
-    let mut pair = Pair::new();
-    let pending = pair.client.async_add_counter(1001, b"key", "label");
-    let counter = pair.answer(pending).unwrap();
+fn counter_is_allocated_written_found_and_freed() {
+    let mut fixture = Fixture::new();
+    let pending = fixture.client.async_add_counter(1001, b"key", "label");
+    let counter = fixture.complete(pending).unwrap();
     counter.set(5);
     counter.increment();
     counter.add(4);
     assert!(counter.propose_max(12) && !counter.propose_max(11));
-    let counters = pair.client.counters().clone();
+    let counters = fixture.client.counters().clone();
     assert_eq!(counters.value(counter.id()), Some(12));
     assert_eq!(counter.label().as_deref(), Some("label"));
     let meta = counters.meta(counter.id()).unwrap();
     assert_eq!(
         (meta.type_id, &meta.key[..3], meta.owner_id),
-        (1001, &b"key"[..], pair.client.client_id())
+        (1001, &b"key"[..], fixture.client.client_id())
     );
-    let found = pair.client.find_counter(counter.registration_id()).unwrap();
+    let found = fixture
+        .client
+        .find_counter(counter.registration_id())
+        .unwrap();
     assert_eq!(found.id(), counter.id());
     counter.close();
     assert!(
         found.is_closed()
-            && pair
+            && fixture
                 .client
                 .find_counter(counter.registration_id())
                 .is_none()
@@ -161,7 +166,7 @@ fn counters_are_allocated_written_found_and_freed() {
         Some(12),
         "a closed handle writes nothing"
     );
-    pair.turns();
+    fixture.run_cycles();
     assert_eq!(
         counters.label(counter.id()).is_none(),
         counters.value(counter.id()).is_none()
@@ -170,36 +175,36 @@ fn counters_are_allocated_written_found_and_freed() {
 }
 
 #[test]
-fn a_static_counter_is_found_again_and_never_removed() {
-    let mut pair = Pair::new();
-    let pending = pair
+fn static_counter_is_found_again_and_never_removed() {
+    let mut fixture = Fixture::new();
+    let pending = fixture
         .client
         .async_add_static_counter(1002, b"", "static", 77);
-    let first = pair.answer(pending).unwrap();
-    let pending = pair
+    let first = fixture.complete(pending).unwrap();
+    let pending = fixture
         .client
         .async_add_static_counter(1002, b"", "static", 77);
-    let second = pair.answer(pending).unwrap();
+    let second = fixture.complete(pending).unwrap();
     assert_eq!((first.id(), first.registration_id()), (second.id(), 77));
-    pair.driver.take_seen();
+    fixture.driver.take_commands();
     drop(first);
     second.close();
-    pair.turns();
-    assert!(pair.driver.take_seen().is_empty());
+    fixture.run_cycles();
+    assert!(fixture.driver.take_commands().is_empty());
 }
 
 #[test]
-fn session_ids_and_destinations_are_asked_for() {
-    let mut pair = Pair::new();
-    let pending = pair.client.async_next_available_session_id(10);
-    assert_eq!(pair.answer(pending), Ok(4242));
-    let (publication, subscription) = (pair.publication(10), pair.subscription(10));
-    pair.driver.take_seen();
+fn session_id_and_destination_commands_are_sent() {
+    let mut fixture = Fixture::new();
+    let pending = fixture.client.async_next_available_session_id(10);
+    assert_eq!(fixture.complete(pending), Ok(4242));
+    let (publication, subscription) = (fixture.publication(10), fixture.subscription(10));
+    fixture.driver.take_commands();
     let pending = publication
         .async_add_destination("aeron:udp?endpoint=a:1")
         .unwrap();
     let id = pending.registration_id();
-    pair.answer(Ok(pending)).unwrap();
+    fixture.complete(Ok(pending)).unwrap();
     let asked = [
         publication.async_remove_destination("aeron:udp?endpoint=a:1"),
         publication.async_remove_destination_by_id(id),
@@ -207,9 +212,9 @@ fn session_ids_and_destinations_are_asked_for() {
         subscription.async_remove_destination("aeron:udp?endpoint=b:1"),
     ];
     for pending in asked {
-        pair.answer(pending).unwrap();
+        fixture.complete(pending).unwrap();
     }
-    let seen = pair.driver.take_seen();
+    let seen = fixture.driver.take_commands();
     let commands: Vec<_> = seen.iter().map(|seen| seen.command()).collect();
     let publication_id = publication.registration_id();
     assert!(matches!(
@@ -232,15 +237,15 @@ fn session_ids_and_destinations_are_asked_for() {
 }
 
 #[test]
-fn an_image_is_rejected_where_it_stands() {
-    let mut pair = Pair::new();
-    let (publication, subscription) = (pair.publication(10), pair.subscription(10));
-    pair.turns();
-    pair.driver.take_seen();
+fn reject_image_sends_current_position() {
+    let mut fixture = Fixture::new();
+    let (publication, subscription) = (fixture.publication(10), fixture.subscription(10));
+    fixture.run_cycles();
+    fixture.driver.take_commands();
     let image = subscription.image(publication.session_id()).unwrap();
     let pending = subscription.async_reject_image(&image, "not wanted");
-    pair.answer(pending).unwrap();
-    let seen = pair.driver.take_seen();
+    fixture.complete(pending).unwrap();
+    let seen = fixture.driver.take_commands();
     let image_id = image.correlation_id();
     assert!(matches!(
         seen[0].command(),
@@ -260,20 +265,20 @@ fn an_image_is_rejected_where_it_stands() {
 }
 
 #[test]
-fn a_refusal_has_the_code_and_the_text_of_the_driver() {
-    let mut pair = Pair::new();
-    pair.driver.answers = false;
-    let pending = pair
+fn rejected_command_returns_code_and_text_of_driver() {
+    let mut fixture = Fixture::new();
+    fixture.driver.auto_respond = false;
+    let pending = fixture
         .client
         .async_add_subscription("aeron:nonsense", 1)
         .unwrap();
     let correlation_id = pending.registration_id();
-    pair.driver.say(&Response::Error {
+    fixture.driver.respond(&Response::Error {
         correlation_id,
         error_code: 1,
         message: b"no such medium",
     });
-    let error = pair.answer(Ok(pending)).unwrap_err();
+    let error = fixture.complete(Ok(pending)).unwrap_err();
     let expected = RegistrationError {
         code: ErrorCode::InvalidChannel,
         text: "no such medium".to_owned(),
@@ -288,27 +293,33 @@ fn a_refusal_has_the_code_and_the_text_of_the_driver() {
 }
 
 #[test]
-fn no_answer_is_a_timeout_and_what_comes_late_is_given_back() {
-    let mut pair = Pair::new();
-    pair.driver.answers = false;
-    let mut publication = pair.client.async_add_publication("aeron:ipc", 1).unwrap();
-    let mut subscription = pair.client.async_add_subscription("aeron:ipc", 2).unwrap();
-    let mut counter = pair.client.async_add_counter(1001, b"", "").unwrap();
-    pair.turns();
-    pair.pass(Duration::from_millis(9_900));
+fn command_timeout_removes_resource_created_late() {
+    let mut fixture = Fixture::new();
+    fixture.driver.auto_respond = false;
+    let mut publication = fixture
+        .client
+        .async_add_publication("aeron:ipc", 1)
+        .unwrap();
+    let mut subscription = fixture
+        .client
+        .async_add_subscription("aeron:ipc", 2)
+        .unwrap();
+    let mut counter = fixture.client.async_add_counter(1001, b"", "").unwrap();
+    fixture.run_cycles();
+    fixture.advance(Duration::from_millis(9_900));
     assert!(
         publication.poll().is_none() && subscription.poll().is_none() && counter.poll().is_none()
     );
-    pair.pass(Duration::from_millis(200));
+    fixture.advance(Duration::from_millis(200));
     let late = AddError::Timeout {
         after: Duration::from_secs(10),
     };
     assert_eq!(publication.poll().unwrap().unwrap_err(), late);
     assert_eq!(subscription.poll().unwrap().unwrap_err(), late);
     assert_eq!(counter.poll().unwrap().unwrap_err(), late);
-    let ids: Vec<i64> = pair
+    let ids: Vec<i64> = fixture
         .driver
-        .take_seen()
+        .take_commands()
         .iter()
         .map(|seen| match seen.command() {
             Command::RemovePublication {
@@ -325,29 +336,40 @@ fn no_answer_is_a_timeout_and_what_comes_late_is_given_back() {
         .collect();
     assert_eq!(ids[3..], [-ids[0], -ids[1], -ids[2]], "each is given back");
     assert_eq!(
-        pair.client.close_reason(),
+        fixture.client.close_reason(),
         None,
         "a timeout of one command does not end the client"
     );
 }
 
 #[test]
-fn an_answer_nobody_waits_for_is_given_back() {
-    let mut pair = Pair::new();
-    drop(pair.client.async_add_publication("aeron:ipc", 1).unwrap());
+fn dropped_pending_removes_created_resource() {
+    let mut fixture = Fixture::new();
     drop(
-        pair.client
+        fixture
+            .client
+            .async_add_publication("aeron:ipc", 1)
+            .unwrap(),
+    );
+    drop(
+        fixture
+            .client
             .async_add_exclusive_publication("aeron:ipc", 1)
             .unwrap(),
     );
-    drop(pair.client.async_add_subscription("aeron:ipc", 1).unwrap());
-    drop(pair.client.async_add_counter(1001, b"", "").unwrap());
-    pair.turns();
-    pair.turns();
-    assert!(pair.driver.streams.is_empty());
-    let removed = pair
+    drop(
+        fixture
+            .client
+            .async_add_subscription("aeron:ipc", 1)
+            .unwrap(),
+    );
+    drop(fixture.client.async_add_counter(1001, b"", "").unwrap());
+    fixture.run_cycles();
+    fixture.run_cycles();
+    assert!(fixture.driver.streams.is_empty());
+    let removed = fixture
         .driver
-        .take_seen()
+        .take_commands()
         .iter()
         .skip(4)
         .map(|seen| seen.command().type_id())
@@ -356,32 +378,32 @@ fn an_answer_nobody_waits_for_is_given_back() {
 }
 
 #[test]
-fn an_answer_is_given_once() {
-    let mut pair = Pair::new();
-    let mut pending = pair.client.async_next_available_session_id(1).unwrap();
-    pair.turns();
+fn pending_returns_result_once() {
+    let mut fixture = Fixture::new();
+    let mut pending = fixture.client.async_next_available_session_id(1).unwrap();
+    fixture.run_cycles();
     assert_eq!(pending.poll(), Some(Ok(4242)));
     assert_eq!(pending.poll(), None);
 }
 
 #[test]
-fn a_pending_answer_can_be_awaited() {
+fn pending_wakes_future() {
     struct Woken(AtomicBool);
     impl Wake for Woken {
         fn wake(self: Arc<Self>) {
             self.0.store(true, Ordering::SeqCst);
         }
     }
-    let mut pair = Pair::new();
+    let mut fixture = Fixture::new();
     let woken = Arc::new(Woken(AtomicBool::new(false)));
     let waker = Arc::clone(&woken).into();
     let mut context = TaskContext::from_waker(&waker);
-    let mut pending = pair.client.async_next_available_session_id(1).unwrap();
+    let mut pending = fixture.client.async_next_available_session_id(1).unwrap();
     assert_eq!(
         Pin::new(&mut pending).as_mut().poll(&mut context),
         Poll::Pending
     );
-    pair.turns();
+    fixture.run_cycles();
     assert!(woken.0.load(Ordering::SeqCst));
     assert_eq!(
         Future::poll(Pin::new(&mut pending), &mut context),
@@ -390,14 +412,17 @@ fn a_pending_answer_can_be_awaited() {
 }
 
 #[test]
-fn an_answer_of_another_kind_is_an_error() {
-    let mut pair = Pair::new();
-    pair.driver.answers = false;
-    let pending = pair.client.async_add_subscription("aeron:ipc", 1).unwrap();
-    pair.driver.say(&Response::OperationSuccess {
+fn mismatched_response_is_an_error() {
+    let mut fixture = Fixture::new();
+    fixture.driver.auto_respond = false;
+    let pending = fixture
+        .client
+        .async_add_subscription("aeron:ipc", 1)
+        .unwrap();
+    fixture.driver.respond(&Response::OperationSuccess {
         correlation_id: pending.registration_id(),
     });
-    let error = pair.answer(Ok(pending)).unwrap_err();
+    let error = fixture.complete(Ok(pending)).unwrap_err();
     assert_eq!(
         error,
         AddError::UnexpectedResponse {
@@ -407,9 +432,9 @@ fn an_answer_of_another_kind_is_an_error() {
 }
 
 #[test]
-fn a_log_or_counter_that_is_not_there_is_an_error_and_given_back() {
-    let mut pair = Pair::new();
-    pair.driver.answers = false;
+fn missing_log_or_counter_fails_add_and_removes_publication() {
+    let mut fixture = Fixture::new();
+    fixture.driver.auto_respond = false;
     let ready = |correlation_id, log_name, limit_counter_id| Response::PublicationReady {
         correlation_id,
         registration_id: correlation_id,
@@ -426,42 +451,58 @@ fn a_log_or_counter_that_is_not_there_is_an_error_and_given_back() {
         "../../x.logbuffer",
         "/fake/aeron/cnc.dat",
     ] {
-        let pending = pair.client.async_add_publication("aeron:ipc", 1).unwrap();
+        let pending = fixture
+            .client
+            .async_add_publication("aeron:ipc", 1)
+            .unwrap();
         let registered = pending.registration_id();
-        pair.driver.turn();
-        pair.driver.take_seen();
-        pair.driver.say(&ready(registered, name, 0));
-        let error = pair.answer(Ok(pending)).unwrap_err();
+        fixture.driver.do_work();
+        fixture.driver.take_commands();
+        fixture.driver.respond(&ready(registered, name, 0));
+        let error = fixture.complete(Ok(pending)).unwrap_err();
         assert!(matches!(error, AddError::Log { .. }), "{name}: {error:?}");
-        pair.turns();
+        fixture.run_cycles();
         assert!(matches!(
-            pair.driver.take_seen()[0].command(),
+            fixture.driver.take_commands()[0].command(),
             Command::RemovePublication { registration_id, .. } if registration_id == registered
         ));
     }
-    let index = pair.driver.make_stream(1, 55, 1, true);
-    let name = pair.driver.streams[index].log_name.clone();
-    for counter_id in [-1, COUNTERS as i32 - 1, COUNTERS as i32, i32::MAX, i32::MIN] {
-        let pending = pair.client.async_add_publication("aeron:ipc", 1).unwrap();
-        pair.driver
-            .say(&ready(pending.registration_id(), &name, counter_id));
-        let error = pair.answer(Ok(pending)).unwrap_err();
+    let index = fixture.driver.create_stream(1, 55, 1, true);
+    let name = fixture.driver.streams[index].log_name.clone();
+    for counter_id in [
+        -1,
+        COUNTER_COUNT as i32 - 1,
+        COUNTER_COUNT as i32,
+        i32::MAX,
+        i32::MIN,
+    ] {
+        let pending = fixture
+            .client
+            .async_add_publication("aeron:ipc", 1)
+            .unwrap();
+        fixture
+            .driver
+            .respond(&ready(pending.registration_id(), &name, counter_id));
+        let error = fixture.complete(Ok(pending)).unwrap_err();
         assert_eq!(error, AddError::NoSuchCounter { counter_id });
     }
 }
 
 #[test]
-fn a_log_is_found_where_this_process_sees_the_directory() {
-    let mut pair = Pair::new();
-    pair.driver.answers = false;
-    let index = pair.driver.make_stream(1, 55, 1, true);
-    let limit_counter_id = pair.driver.streams[index].limit.id();
+fn log_is_found_in_directory_as_seen_by_client() {
+    let mut fixture = Fixture::new();
+    fixture.driver.auto_respond = false;
+    let index = fixture.driver.create_stream(1, 55, 1, true);
+    let limit_counter_id = fixture.driver.streams[index].limit.id();
     for log_name in [
         "/seen/by/the/driver/publications/55.logbuffer",
         "publications/55.logbuffer",
     ] {
-        let pending = pair.client.async_add_publication("aeron:ipc", 1).unwrap();
-        pair.driver.say(&Response::PublicationReady {
+        let pending = fixture
+            .client
+            .async_add_publication("aeron:ipc", 1)
+            .unwrap();
+        fixture.driver.respond(&Response::PublicationReady {
             correlation_id: pending.registration_id(),
             registration_id: 55,
             session_id: 1,
@@ -470,15 +511,18 @@ fn a_log_is_found_where_this_process_sees_the_directory() {
             status_counter_id: -1,
             log_name,
         });
-        pair.answer(Ok(pending)).unwrap();
+        fixture.complete(Ok(pending)).unwrap();
     }
 }
 
 #[test]
-fn what_is_too_long_is_refused_before_it_is_sent() {
-    let mut pair = Pair::new();
+fn too_long_arguments_are_rejected_before_sending() {
+    let mut fixture = Fixture::new();
     let channel = format!("aeron:udp?endpoint={}", "x".repeat(4090));
-    let error = pair.client.async_add_publication(&channel, 1).unwrap_err();
+    let error = fixture
+        .client
+        .async_add_publication(&channel, 1)
+        .unwrap_err();
     assert_eq!(
         error,
         AddError::TooLong {
@@ -487,7 +531,7 @@ fn what_is_too_long_is_refused_before_it_is_sent() {
             max: 4095
         }
     );
-    let error = pair
+    let error = fixture
         .client
         .async_add_counter(1001, &[0; 113], "")
         .unwrap_err();
@@ -499,7 +543,7 @@ fn what_is_too_long_is_refused_before_it_is_sent() {
             max: 112
         }
     );
-    let error = pair
+    let error = fixture
         .client
         .async_add_counter(1001, &[], &"l".repeat(381))
         .unwrap_err();
@@ -511,18 +555,18 @@ fn what_is_too_long_is_refused_before_it_is_sent() {
             max: 380
         }
     );
-    pair.turns();
-    assert!(pair.driver.take_seen().is_empty());
+    fixture.run_cycles();
+    assert!(fixture.driver.take_commands().is_empty());
 }
 
 #[test]
-fn a_full_command_buffer_is_an_error_for_adds_and_a_delay_for_removals() {
-    let mut pair = Pair::new();
-    let publication = pair.publication(10);
-    let subscription = pair.subscription(10);
+fn full_command_buffer_fails_adds_and_queues_removals() {
+    let mut fixture = Fixture::new();
+    let publication = fixture.publication(10);
+    let subscription = fixture.subscription(10);
     let channel = format!("aeron:ipc?alias={}", "x".repeat(4000));
     let full = loop {
-        match pair.client.async_add_publication(&channel, 1) {
+        match fixture.client.async_add_publication(&channel, 1) {
             Ok(pending) => drop(pending),
             Err(error) => break error,
         }
@@ -531,15 +575,15 @@ fn a_full_command_buffer_is_an_error_for_adds_and_a_delay_for_removals() {
         matches!(full, AddError::DriverBufferFull { .. }),
         "{full:?}"
     );
-    while pair.client.async_next_available_session_id(1).is_ok() {}
+    while fixture.client.async_next_available_session_id(1).is_ok() {}
     drop(publication);
     drop(subscription);
-    pair.driver.take_seen();
-    pair.driver.turn();
-    let before = pair.driver.take_seen().len();
+    fixture.driver.take_commands();
+    fixture.driver.do_work();
+    let before = fixture.driver.take_commands().len();
     assert!(before > 10);
-    pair.turns();
-    let after = pair.driver.take_seen();
+    fixture.run_cycles();
+    let after = fixture.driver.take_commands();
     assert!(
         after
             .iter()
@@ -548,28 +592,28 @@ fn a_full_command_buffer_is_an_error_for_adds_and_a_delay_for_removals() {
 }
 
 #[test]
-fn the_channel_status_and_its_addresses_are_read_from_the_counters() {
-    let mut pair = Pair::new();
-    pair.driver.answers = false;
-    let status = pair.driver.allocate(&CounterSpec {
+fn channel_status_and_addresses_are_read_from_counters() {
+    let mut fixture = Fixture::new();
+    fixture.driver.auto_respond = false;
+    let status = fixture.driver.allocate(&CounterSpec {
         type_id: type_id::RECEIVE_CHANNEL_STATUS,
         ..CounterSpec::default()
     });
-    let pending = pair
+    let pending = fixture
         .client
         .async_add_subscription("aeron:udp?endpoint=localhost:0", 1)
         .unwrap();
-    pair.driver.say(&Response::SubscriptionReady {
+    fixture.driver.respond(&Response::SubscriptionReady {
         correlation_id: pending.registration_id(),
         status_counter_id: status.id(),
     });
-    let subscription = pair.answer(Ok(pending)).unwrap();
+    let subscription = fixture.complete(Ok(pending)).unwrap();
     let key = SocketKey {
         channel_status_id: status.id(),
         address: "127.0.0.1:40999".into(),
     }
     .encode();
-    let address = pair.driver.allocate(&CounterSpec {
+    let address = fixture.driver.allocate(&CounterSpec {
         type_id: type_id::LOCAL_SOCKET_ADDRESS,
         key: &key,
         value: channel_status::ACTIVE,

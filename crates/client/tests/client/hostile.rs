@@ -1,4 +1,5 @@
-//! Nothing that a broken or hostile process writes into shared memory makes the client panic, hang or read elsewhere.
+//! Hostile input: nothing that another process writes into shared memory makes the client panic, hang or access other
+//! memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,50 +11,50 @@ use taran_core::memory::CreateOptions;
 use taran_protocol::log::{LogKind, LogSpec};
 use taran_protocol::response::Response;
 
-use crate::fake::{DIRECTORY, Pair, TERM_LENGTH};
+use crate::fake_driver::{DIRECTORY, Fixture, TERM_LENGTH};
 
-/// A pair whose errors are counted.
-fn counting() -> (Pair, Arc<AtomicUsize>) {
+/// Creates a fixture that counts errors.
+fn error_counting_fixture() -> (Fixture, Arc<AtomicUsize>) {
     let errors = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&errors);
-    let pair = Pair::with(|context| {
+    let fixture = Fixture::with(|context| {
         context.on_error(move |_: &ClientError| {
             count.fetch_add(1, Ordering::Relaxed);
         })
     });
-    (pair, errors)
+    (fixture, errors)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn responses_of_random_bytes_are_skipped(
+    fn random_response_bytes_are_skipped(
         messages in proptest::collection::vec((0x0F00i32..0x0F10, proptest::collection::vec(any::<u8>(), 0..100)), 1..50)
     ) {
-        let (mut pair, _) = counting();
-        let mut subscription = pair.subscription(10);
-        let publication = pair.publication(10);
+        let (mut fixture, _) = error_counting_fixture();
+        let mut subscription = fixture.subscription(10);
+        let publication = fixture.publication(10);
         for (type_id, bytes) in &messages {
-            pair.driver.responses.transmit(*type_id, bytes).unwrap();
+            fixture.driver.responses.transmit(*type_id, bytes).unwrap();
         }
-        pair.turns();
-        prop_assert_eq!(pair.client.close_reason(), None);
+        fixture.run_cycles();
+        prop_assert_eq!(fixture.client.close_reason(), None);
         publication.offer(b"still here").unwrap();
         prop_assert_eq!(subscription.poll(|_, _| (), 1), Ok(1));
     }
 
     #[test]
-    fn responses_of_random_numbers_are_survived(
+    fn random_response_fields_do_not_close_client(
         words in proptest::collection::vec(prop_oneof![any::<i64>(), -2i64..600], 8),
         kind in 0usize..13,
         own in any::<bool>(),
     ) {
-        let (mut pair, _) = counting();
-        pair.driver.answers = false;
+        let (mut fixture, _) = error_counting_fixture();
+        fixture.driver.auto_respond = false;
         let asked = [
-            pair.client.async_add_publication("aeron:ipc", 1).map(|pending| pending.registration_id()),
-            pair.client.async_add_subscription("aeron:ipc", 1).map(|pending| pending.registration_id()),
+            fixture.client.async_add_publication("aeron:ipc", 1).map(|pending| pending.registration_id()),
+            fixture.client.async_add_subscription("aeron:ipc", 1).map(|pending| pending.registration_id()),
         ];
         let id = if own { asked[kind % 2].clone().unwrap() } else { words[0] };
         let small = |index: usize| words[index] as i32;
@@ -82,22 +83,22 @@ proptest! {
             11 => Response::ClientTimeout { client_id: words[0].min(0) },
             _ => Response::Error { correlation_id: small(1).into(), error_code: 4, message: b"" },
         };
-        pair.driver.say(&response);
-        pair.turns();
-        prop_assert_eq!(pair.client.close_reason(), None);
+        fixture.driver.respond(&response);
+        fixture.run_cycles();
+        prop_assert_eq!(fixture.client.close_reason(), None);
     }
 
     #[test]
-    fn logs_of_random_metadata_are_refused_or_harmless(
+    fn random_log_metadata_is_rejected_or_harmless(
         fields in proptest::collection::vec((0usize..1024, prop_oneof![any::<i32>(), Just(0), Just(1 << 16), Just(1 << 30)]), 1..20),
         frames in proptest::collection::vec((0usize..3 * TERM_LENGTH as usize / 32, any::<i32>()), 0..20),
         position in prop_oneof![any::<i64>(), 0i64..1 << 18, Just(-32i64), Just(1i64 << 62)],
         limit in any::<i64>(),
     ) {
-        let (mut pair, _) = counting();
-        let mut subscription = pair.subscription(10);
-        let index = pair.driver.make_stream(1, 77, 10, true);
-        let region = pair.driver.storage.open(pair.driver.streams[index].log_name.as_ref()).unwrap();
+        let (mut fixture, _) = error_counting_fixture();
+        let mut subscription = fixture.subscription(10);
+        let index = fixture.driver.create_stream(1, 77, 10, true);
+        let region = fixture.driver.storage.open(fixture.driver.streams[index].log_name.as_ref()).unwrap();
         let metadata = region.len() - 4096;
         for (word, value) in fields {
             region.atomic_i32(metadata + word * 4).store(value, Ordering::Relaxed);
@@ -105,26 +106,26 @@ proptest! {
         for (slot, length) in frames {
             region.atomic_i32(slot * 32).store(length, Ordering::Relaxed);
         }
-        let counter = pair.driver.make_position(1, index, subscription.registration_id());
+        let counter = fixture.driver.add_position_counter(1, index, subscription.registration_id());
         counter.set(position);
-        pair.driver.announce(index, subscription.registration_id(), counter.id());
-        pair.driver.streams[index].limit.set(limit);
-        let stream = &pair.driver.streams[index];
+        fixture.driver.announce_image(index, subscription.registration_id(), counter.id());
+        fixture.driver.streams[index].limit.set(limit);
+        let stream = &fixture.driver.streams[index];
         let (log_name, limit_counter_id) = (stream.log_name.clone(), stream.limit.id());
-        pair.driver.answers = false;
-        let mut shared = pair.client.async_add_publication("aeron:ipc", 10).unwrap();
-        let mut exclusive = pair.client.async_add_exclusive_publication("aeron:ipc", 10).unwrap();
+        fixture.driver.auto_respond = false;
+        let mut shared = fixture.client.async_add_publication("aeron:ipc", 10).unwrap();
+        let mut exclusive = fixture.client.async_add_exclusive_publication("aeron:ipc", 10).unwrap();
         let ids = [shared.registration_id(), exclusive.registration_id()];
-        pair.driver.say(&Response::PublicationReady {
+        fixture.driver.respond(&Response::PublicationReady {
             correlation_id: ids[0], registration_id: 77, session_id: 1, stream_id: 10, limit_counter_id,
             status_counter_id: -1, log_name: &log_name,
         });
-        pair.driver.say(&Response::ExclusivePublicationReady {
+        fixture.driver.respond(&Response::ExclusivePublicationReady {
             correlation_id: ids[1], registration_id: 77, session_id: 1, stream_id: 10, limit_counter_id,
             status_counter_id: -1, log_name: &log_name,
         });
         for _ in 0..4 {
-            pair.client.do_work(pair.clock.read());
+            fixture.client.do_work(fixture.clock.read());
         }
         for _ in 0..3 {
             subscription.poll(|_, _| (), 10).unwrap();
@@ -147,49 +148,50 @@ proptest! {
             }
             let _ = publication.append_padding(100);
         }
-        pair.clock.advance(Duration::from_secs(1));
-        pair.driver.show_heartbeat();
-        pair.client.do_work(pair.clock.read());
-        prop_assert_eq!(pair.client.close_reason(), None);
+        fixture.clock.advance(Duration::from_secs(1));
+        fixture.driver.update_heartbeat();
+        fixture.client.do_work(fixture.clock.read());
+        prop_assert_eq!(fixture.client.close_reason(), None);
     }
 }
 
 #[test]
-fn a_frame_that_can_not_be_stops_its_image_and_is_reported_once_per_look() {
-    let (mut pair, errors) = counting();
-    let mut subscription = pair.subscription(10);
-    let publication = pair.publication(10);
-    pair.turns();
+fn corrupt_frame_stops_image_and_is_reported_once_per_poll() {
+    let (mut fixture, errors) = error_counting_fixture();
+    let mut subscription = fixture.subscription(10);
+    let publication = fixture.publication(10);
+    fixture.run_cycles();
     publication.offer(b"good").unwrap();
     publication.offer(b"bad").unwrap();
-    let log = &pair.stream(publication.registration_id()).log;
+    let log = &fixture.stream(publication.registration_id()).log;
     log.term(0)
         .atomic_i32(64)
         .store(TERM_LENGTH, Ordering::Release);
     assert_eq!(subscription.poll(|_, _| (), 10), Ok(1));
     assert_eq!(subscription.poll(|_, _| (), 10), Ok(0));
-    pair.pass(Duration::from_millis(600));
+    fixture.advance(Duration::from_millis(600));
     assert_eq!(errors.load(Ordering::Relaxed), 1);
-    pair.pass(Duration::from_secs(1));
-    assert_eq!(errors.load(Ordering::Relaxed), 1, "nobody has polled since");
+    fixture.advance(Duration::from_secs(1));
+    assert_eq!(errors.load(Ordering::Relaxed), 1, "no poll since");
 }
 
 #[test]
-fn an_image_that_can_not_be_used_is_reported_and_left_out() {
-    let (mut pair, errors) = counting();
-    let mut subscription = pair.subscription(10);
+fn unusable_image_is_reported_and_not_added() {
+    let (mut fixture, errors) = error_counting_fixture();
+    let mut subscription = fixture.subscription(10);
     let spec = LogSpec {
         mtu: 1408,
         ..LogSpec::new(LogKind::Image, 1, 10, 0, TERM_LENGTH)
     };
     let good = format!("{DIRECTORY}/images/1.logbuffer");
-    pair.driver.make_log(&good, &spec);
+    fixture.driver.create_log(&good, &spec);
     let short = format!("{DIRECTORY}/images/2.logbuffer");
-    pair.driver
+    fixture
+        .driver
         .storage
         .create(short.as_ref(), 8192, CreateOptions::SPARSE)
         .unwrap();
-    let position = pair
+    let position = fixture
         .driver
         .allocate(&taran_core::counters::CounterSpec::default());
     let announcements = [
@@ -204,7 +206,7 @@ fn an_image_that_can_not_be_used_is_reported_and_left_out() {
     ];
     for (index, (log_name, position_counter_id, at)) in announcements.into_iter().enumerate() {
         position.set(at);
-        pair.driver.say(&Response::AvailableImage {
+        fixture.driver.respond(&Response::AvailableImage {
             image_id: 100 + index as i64,
             session_id: 1,
             stream_id: 10,
@@ -213,7 +215,7 @@ fn an_image_that_can_not_be_used_is_reported_and_left_out() {
             log_name,
             source_identity: "",
         });
-        pair.turns();
+        fixture.run_cycles();
         assert_eq!(
             errors.load(Ordering::Relaxed),
             index + 1,
@@ -225,16 +227,16 @@ fn an_image_that_can_not_be_used_is_reported_and_left_out() {
 }
 
 #[test]
-fn a_damaged_position_counter_does_not_mislead_the_poller() {
-    let (mut pair, _) = counting();
-    let mut subscription = pair.subscription(10);
-    let publication = pair.publication(10);
-    pair.turns();
+fn overwritten_position_counter_does_not_affect_polls() {
+    let (mut fixture, _) = error_counting_fixture();
+    let mut subscription = fixture.subscription(10);
+    let publication = fixture.publication(10);
+    fixture.run_cycles();
     publication.offer(b"one").unwrap();
     publication.offer(b"two").unwrap();
     assert_eq!(subscription.poll(|_, _| (), 1), Ok(1));
     let id = subscription.images()[0].subscriber_position_id();
-    pair.client.counters().counter(id).unwrap().set(-17);
+    fixture.client.counters().counter(id).unwrap().set(-17);
     let mut seen = Vec::new();
     subscription
         .poll(|message, _| seen.push(message.to_vec()), 10)
@@ -242,14 +244,14 @@ fn a_damaged_position_counter_does_not_mislead_the_poller() {
     assert_eq!(seen, [b"two".to_vec()]);
 }
 
-/// Otherwise an application would take a negative position for one that it can wait for.
+/// An application would take a negative position for a temporary error.
 #[test]
-fn a_log_that_says_it_stands_before_its_beginning_is_damaged() {
-    let mut pair = Pair::new();
-    let publication = pair.publication(10);
-    let _subscription = pair.subscription(10);
-    pair.turns();
-    let stream = pair.stream(publication.registration_id());
+fn negative_position_is_reported_as_damaged() {
+    let mut fixture = Fixture::new();
+    let publication = fixture.publication(10);
+    let _subscription = fixture.subscription(10);
+    fixture.run_cycles();
+    let stream = fixture.stream(publication.registration_id());
     let metadata = stream.log.metadata();
     let before = metadata.tails[0].load(Ordering::Relaxed);
     metadata.active_term_count.store(-1, Ordering::Relaxed);

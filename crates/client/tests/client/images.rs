@@ -1,28 +1,28 @@
-//! Images come, are polled in every way, and go.
+//! Images: availability, all kinds of polls, and close.
 
 use std::sync::{Arc, Mutex};
 
 use taran::{Action, ImageHandlers, PollError, PositionError, Publication, Subscription};
 use taran_protocol::response::Response;
 
-use crate::fake::{Pair, TERM_LENGTH};
+use crate::fake_driver::{Fixture, TERM_LENGTH};
 
-/// A list that handlers append to.
-pub(crate) type Notes = Arc<Mutex<Vec<String>>>;
+/// Events that handlers have recorded.
+pub(crate) type Events = Arc<Mutex<Vec<String>>>;
 
-pub(crate) fn note(notes: &Notes, text: impl Into<String>) {
-    notes.lock().unwrap().push(text.into());
+pub(crate) fn record(events: &Events, text: impl Into<String>) {
+    events.lock().unwrap().push(text.into());
 }
 
-pub(crate) fn taken(notes: &Notes) -> Vec<String> {
-    std::mem::take(&mut *notes.lock().unwrap())
+pub(crate) fn take_events(events: &Events) -> Vec<String> {
+    std::mem::take(&mut *events.lock().unwrap())
 }
 
-/// A publication and a subscription that see each other.
-fn stream(pair: &mut Pair) -> (Publication, Subscription) {
-    let publication = pair.publication(10);
-    let subscription = pair.subscription(10);
-    pair.turns();
+/// Creates a connected publication and subscription.
+fn stream(fixture: &mut Fixture) -> (Publication, Subscription) {
+    let publication = fixture.publication(10);
+    let subscription = fixture.subscription(10);
+    fixture.run_cycles();
     assert!(publication.is_connected() && subscription.is_connected());
     (publication, subscription)
 }
@@ -34,29 +34,29 @@ fn offer_numbers(publication: &Publication, numbers: std::ops::Range<u8>) {
 }
 
 #[test]
-fn users_are_told_of_images_with_what_is_known_of_them() {
-    let notes = Notes::default();
-    let (come, go) = (Arc::clone(&notes), Arc::clone(&notes));
-    let mut pair = Pair::with(|context| {
+fn image_handlers_receive_image_properties() {
+    let events = Events::default();
+    let (come, go) = (Arc::clone(&events), Arc::clone(&events));
+    let mut fixture = Fixture::with(|context| {
         context
             .on_available_image(move |image| {
-                note(
+                record(
                     &come,
                     format!("{} {}", image.session_id(), image.source_identity()),
                 );
             })
             .on_unavailable_image(move |image| {
-                note(
+                record(
                     &go,
                     format!("{} gone at {}", image.session_id(), image.position()),
                 );
             })
     });
-    let mut subscription = pair.subscription(10);
-    let publication = pair.publication(10);
-    pair.turns();
+    let mut subscription = fixture.subscription(10);
+    let publication = fixture.publication(10);
+    fixture.run_cycles();
     let session = publication.session_id();
-    assert_eq!(taken(&notes), [format!("{session} aeron:ipc")]);
+    assert_eq!(take_events(&events), [format!("{session} aeron:ipc")]);
 
     let image = subscription.image(session).unwrap();
     assert_eq!(
@@ -78,8 +78,8 @@ fn users_are_told_of_images_with_what_is_known_of_them() {
     offer_numbers(&publication, 0..3);
     assert_eq!(subscription.poll(|_, _| (), 2), Ok(2));
     publication.close();
-    pair.turns();
-    assert_eq!(taken(&notes), [format!("{session} gone at 128")]);
+    fixture.run_cycles();
+    assert_eq!(take_events(&events), [format!("{session} gone at 128")]);
     assert!(
         image.is_closed() && !image.is_end_of_stream(),
         "one message was not read"
@@ -94,33 +94,37 @@ fn users_are_told_of_images_with_what_is_known_of_them() {
 }
 
 #[test]
-fn a_subscription_may_have_handlers_of_its_own() {
-    let notes = Notes::default();
-    let (client, come, go) = (Arc::clone(&notes), Arc::clone(&notes), Arc::clone(&notes));
-    let mut pair =
-        Pair::with(|context| context.on_available_image(move |_| note(&client, "client")));
+fn subscription_handlers_replace_client_handlers() {
+    let events = Events::default();
+    let (client, come, go) = (
+        Arc::clone(&events),
+        Arc::clone(&events),
+        Arc::clone(&events),
+    );
+    let mut fixture =
+        Fixture::with(|context| context.on_available_image(move |_| record(&client, "client")));
     let handlers = ImageHandlers::new()
-        .on_available(move |_| note(&come, "own"))
-        .on_unavailable(move |_| note(&go, "gone"));
-    let pending = pair
+        .on_available(move |_| record(&come, "own"))
+        .on_unavailable(move |_| record(&go, "gone"));
+    let pending = fixture
         .client
         .async_add_subscription_with("aeron:ipc", 10, handlers);
-    let _own = pair.answer(pending).unwrap();
-    let _other = pair.subscription(11);
-    let (publication, _second) = (pair.publication(10), pair.publication(11));
-    pair.turns();
+    let _own = fixture.complete(pending).unwrap();
+    let _other = fixture.subscription(11);
+    let (publication, _second) = (fixture.publication(10), fixture.publication(11));
+    fixture.run_cycles();
     drop(publication);
-    pair.turns();
-    assert_eq!(taken(&notes), ["own", "client", "gone"]);
+    fixture.run_cycles();
+    assert_eq!(take_events(&events), ["own", "client", "gone"]);
 }
 
 #[test]
-fn a_late_subscriber_joins_where_the_stream_is() {
-    let mut pair = Pair::new();
-    let (publication, mut early) = stream(&mut pair);
+fn late_subscriber_joins_at_current_position() {
+    let mut fixture = Fixture::new();
+    let (publication, mut early) = stream(&mut fixture);
     offer_numbers(&publication, 0..2);
-    let mut late = pair.subscription(10);
-    pair.turns();
+    let mut late = fixture.subscription(10);
+    fixture.run_cycles();
     offer_numbers(&publication, 2..3);
     let mut seen = Vec::new();
     late.poll(|message, _| seen.push(message[0]), 10).unwrap();
@@ -132,9 +136,9 @@ fn a_late_subscriber_joins_where_the_stream_is() {
 }
 
 #[test]
-fn fragments_carry_their_header() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn fragment_header_has_frame_fields() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     publication.offer(b"").unwrap();
     publication
         .offer_with(&[b"ab", b"", b"cde"], |payload| payload.len() as i64 + 1000)
@@ -180,9 +184,9 @@ fn fragments_carry_their_header() {
 }
 
 #[test]
-fn a_poll_stops_at_its_limit_and_goes_on_there() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn poll_stops_at_fragment_limit_and_resumes() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     offer_numbers(&publication, 0..5);
     let mut seen = Vec::new();
     for expected in [2, 2, 1, 0] {
@@ -196,9 +200,9 @@ fn a_poll_stops_at_its_limit_and_goes_on_there() {
 }
 
 #[test]
-fn a_bounded_poll_stops_before_its_position() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn bounded_poll_stops_before_limit_position() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     offer_numbers(&publication, 0..5);
     assert_eq!(subscription.bounded_poll(|_, _| (), -1, 10), Ok(0));
     assert_eq!(subscription.bounded_poll(|_, _| (), 0, 10), Ok(0));
@@ -212,12 +216,12 @@ fn a_bounded_poll_stops_before_its_position() {
 }
 
 #[test]
-fn a_controlled_poll_does_as_it_is_told() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn controlled_poll_follows_actions() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     offer_numbers(&publication, 0..6);
     let mut seen = Vec::new();
-    let counter = pair
+    let counter = fixture
         .client
         .counters()
         .counter(subscription.images()[0].subscriber_position_id())
@@ -230,7 +234,7 @@ fn a_controlled_poll_does_as_it_is_told() {
     ];
     let polled = subscription.controlled_poll(
         |message, _| {
-            // Before the action of this fragment: only a commit is seen at once.
+            // Runs before the action of this fragment takes effect, so only earlier commits are visible.
             seen.push((message[0], counter.get()));
             actions[message[0] as usize]
         },
@@ -256,9 +260,9 @@ fn a_controlled_poll_does_as_it_is_told() {
 }
 
 #[test]
-fn a_peek_consumes_nothing() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn controlled_peek_consumes_nothing() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     offer_numbers(&publication, 0..3);
     publication.offer(&[9; 3000]).unwrap();
     let image = subscription.image_mut(publication.session_id()).unwrap();
@@ -294,9 +298,9 @@ fn a_peek_consumes_nothing() {
 }
 
 #[test]
-fn a_block_poll_hands_out_whole_frames() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn block_poll_delivers_whole_frames() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     offer_numbers(&publication, 0..4);
     let mut blocks = Vec::new();
     for limit in [63, 200, 1000] {
@@ -316,9 +320,9 @@ fn a_block_poll_hands_out_whole_frames() {
 }
 
 #[test]
-fn an_image_can_be_moved_forward_within_its_term() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn set_position_moves_forward_within_term() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     offer_numbers(&publication, 0..3);
     let image = subscription.image_mut(publication.session_id()).unwrap();
     assert_eq!(image.set_position(64), Ok(()));
@@ -339,15 +343,15 @@ fn an_image_can_be_moved_forward_within_its_term() {
     }
     assert_eq!(image.set_position(end), Ok(()));
     publication.close();
-    pair.turns();
+    fixture.run_cycles();
     let mut images = subscription.images().iter_mut();
     assert!(images.next().is_none());
 }
 
 #[test]
-fn polls_go_through_terms_and_their_padding() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn poll_crosses_terms_and_skips_padding() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     let (mut sent, mut received) = (0u32, 0u32);
     while received < 5000 {
         let message = [sent.to_le_bytes(); 47].concat();
@@ -365,17 +369,17 @@ fn polls_go_through_terms_and_their_padding() {
                 3,
             )
             .unwrap();
-        pair.driver.turn();
+        fixture.driver.do_work();
     }
     assert!(publication.position() > 6 * i64::from(TERM_LENGTH));
 }
 
 #[test]
-fn images_take_turns_to_be_first() {
-    let mut pair = Pair::new();
-    let mut subscription = pair.subscription(10);
-    let mut publications: Vec<_> = (0..3).map(|_| pair.exclusive_publication(10)).collect();
-    pair.turns();
+fn poll_starts_with_images_in_rotation() {
+    let mut fixture = Fixture::new();
+    let mut subscription = fixture.subscription(10);
+    let mut publications: Vec<_> = (0..3).map(|_| fixture.exclusive_publication(10)).collect();
+    fixture.run_cycles();
     let sessions: Vec<i32> = publications
         .iter()
         .map(taran::ExclusivePublication::session_id)
@@ -405,9 +409,9 @@ fn images_take_turns_to_be_first() {
 }
 
 #[test]
-fn an_image_that_was_taken_out_is_polled_by_its_holder_until_it_comes_back() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn taken_image_is_polled_by_its_owner_until_dropped() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     let session = publication.session_id();
     offer_numbers(&publication, 0..2);
     let mut image = subscription.take_image(session).unwrap();
@@ -430,9 +434,9 @@ fn an_image_that_was_taken_out_is_polled_by_its_holder_until_it_comes_back() {
 }
 
 #[test]
-fn a_taken_image_ends_like_any_other() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn taken_image_closes_with_its_subscription() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     offer_numbers(&publication, 0..1);
     let mut image = subscription.take_image(publication.session_id()).unwrap();
     drop(subscription);
@@ -443,18 +447,18 @@ fn a_taken_image_ends_like_any_other() {
 }
 
 #[test]
-fn a_log_stays_mapped_while_something_holds_it() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn log_stays_mapped_while_a_view_exists() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     offer_numbers(&publication, 0..1);
     let mut kept = None;
     subscription
         .poll(|_, header| kept = Some(header.image().clone()), 1)
         .unwrap();
     drop(publication);
-    pair.turns();
+    fixture.run_cycles();
     drop(subscription);
-    pair.client.close();
+    fixture.client.close();
     let kept = kept.unwrap();
     assert_eq!(
         (kept.position(), kept.mtu(), kept.is_end_of_stream()),
@@ -463,27 +467,27 @@ fn a_log_stays_mapped_while_something_holds_it() {
 }
 
 #[test]
-fn logs_can_be_touched_before_they_are_used() {
-    let mut pair = Pair::with(|context| context.pre_touch_mapped_memory(true));
-    let (publication, mut subscription) = stream(&mut pair);
+fn pre_touched_logs_are_usable() {
+    let mut fixture = Fixture::with(|context| context.pre_touch_mapped_memory(true));
+    let (publication, mut subscription) = stream(&mut fixture);
     offer_numbers(&publication, 0..3);
     assert_eq!(subscription.poll(|_, _| (), 10), Ok(3));
 }
 
 #[test]
-fn a_revoked_stream_says_so() {
-    let mut pair = Pair::new();
-    let (publication, subscription) = stream(&mut pair);
+fn revoked_stream_closes_image_as_revoked() {
+    let mut fixture = Fixture::new();
+    let (publication, subscription) = stream(&mut fixture);
     let image = subscription.image(publication.session_id()).unwrap();
     publication.revoke();
-    pair.turns();
+    fixture.run_cycles();
     assert!(image.is_closed() && image.is_publication_revoked());
 }
 
 #[test]
-fn a_handler_that_panics_has_consumed_its_fragment() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn panicking_handler_consumes_its_fragment() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     offer_numbers(&publication, 0..3);
     let poll = std::panic::AssertUnwindSafe(|| {
         subscription.poll(|message, _| assert_ne!(message[0], 1), 10)
@@ -497,36 +501,37 @@ fn a_handler_that_panics_has_consumed_its_fragment() {
 }
 
 #[test]
-fn images_of_others_and_images_twice_pass_unnoticed() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn foreign_and_duplicate_images_are_ignored() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     let counter_id = subscription.images()[0].subscriber_position_id();
     let index = 0;
-    pair.driver
-        .announce(index, subscription.registration_id(), counter_id);
-    pair.driver.announce(index, 987_654, counter_id);
+    fixture
+        .driver
+        .announce_image(index, subscription.registration_id(), counter_id);
+    fixture.driver.announce_image(index, 987_654, counter_id);
     let (image_id, channel) = (publication.registration_id(), "aeron:ipc");
-    pair.driver.say(&Response::UnavailableImage {
+    fixture.driver.respond(&Response::UnavailableImage {
         image_id,
         subscription_id: 987_654,
         stream_id: 10,
         channel,
     });
-    pair.driver.say(&Response::UnavailableImage {
+    fixture.driver.respond(&Response::UnavailableImage {
         image_id: 987_654,
         subscription_id: subscription.registration_id(),
         stream_id: 10,
         channel,
     });
-    pair.turns();
+    fixture.run_cycles();
     assert_eq!(subscription.image_count(), 1);
 }
 
 #[test]
 fn polling_a_closed_client_is_an_error() {
-    let mut pair = Pair::new();
-    let (_publication, mut subscription) = stream(&mut pair);
-    pair.client.close();
+    let mut fixture = Fixture::new();
+    let (_publication, mut subscription) = stream(&mut fixture);
+    fixture.client.close();
     for _ in 0..2 {
         assert_eq!(subscription.poll(|_, _| (), 1), Err(PollError::Closed));
         assert_eq!(

@@ -1,17 +1,17 @@
-//! The client against a driver that does what the test says, in virtual time.
+//! Tests of the client with a fake driver, in virtual time.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking, also in its helpers
 
-mod assembling;
+mod accessors;
+mod assembly;
+mod closing;
 mod commands;
-mod connecting;
-mod ends;
-mod fake;
-mod handling;
+mod connect;
+mod fake_driver;
+mod handlers;
 mod hostile;
 mod images;
-mod inquiries;
-mod overwritten;
-mod publishing;
-mod removing;
+mod overrun;
+mod publications;
+mod removal;
 mod threads;

@@ -1,4 +1,4 @@
-//! Real threads: many publishers on one publication, the conductor on its own thread, closing under way.
+//! Real threads: concurrent offers on one publication, the conductor on its own thread, concurrent closes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,26 +7,26 @@ use std::time::Duration;
 
 use taran::{Client, Context, FragmentAssembler, ImageHandlers, MemoryStorage, SystemClock};
 
-use crate::fake::{DIRECTORY, FakeDriver};
+use crate::fake_driver::{DIRECTORY, FakeDriver};
 
-/// A fake driver on a thread of its own.
-struct Running {
+/// A fake driver that runs on its own thread.
+struct ThreadedDriver {
     storage: MemoryStorage,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Running {
+impl ThreadedDriver {
     fn start() -> Self {
         let mut driver = FakeDriver::start(SystemClock::new());
         let (storage, stop) = (driver.storage.clone(), Arc::new(AtomicBool::new(false)));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
-                if driver.turn() == 0 {
+                if driver.do_work() == 0 {
                     thread::yield_now();
                 }
-                driver.show_heartbeat();
+                driver.update_heartbeat();
             }
         });
         Self {
@@ -47,7 +47,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ThreadedDriver {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -56,7 +56,7 @@ impl Drop for Running {
     }
 }
 
-/// What thread `sender` sends as its `number`-th message: the two numbers, and bytes that follow from them.
+/// Builds message `number` of thread `sender`: the two numbers, and bytes derived from them.
 fn message(sender: u32, number: u32, buffer: &mut Vec<u8>) {
     buffer.clear();
     buffer.extend(sender.to_le_bytes());
@@ -66,10 +66,10 @@ fn message(sender: u32, number: u32, buffer: &mut Vec<u8>) {
 }
 
 #[test]
-fn threads_share_a_publication_and_every_message_arrives_whole_and_in_the_order_of_its_thread() {
+fn concurrent_offers_arrive_whole_and_in_order_per_thread() {
     const SENDERS: u32 = 4;
     const MESSAGES: u32 = 3_000;
-    let driver = Running::start();
+    let driver = ThreadedDriver::start();
     let client = driver.connect();
     let mut subscription = client.add_subscription("aeron:ipc", 10).unwrap();
     let publication = client.add_publication("aeron:ipc", 10).unwrap();
@@ -121,7 +121,7 @@ fn threads_share_a_publication_and_every_message_arrives_whole_and_in_the_order_
 }
 
 #[test]
-fn handles_go_where_they_are_needed() {
+fn handles_are_send_or_sync() {
     fn sent<T: Send>() {}
     fn shared<T: Send + Sync>() {}
     shared::<Client>();
@@ -136,11 +136,11 @@ fn handles_go_where_they_are_needed() {
 }
 
 #[test]
-fn blocking_calls_are_woken_by_the_answer() {
-    let driver = Running::start();
-    // Were an answer to wait for the end of this sleep, the first call would time out.
-    let asleep = driver.context().idle_sleep(Duration::from_secs(60));
-    let client = asleep.connect().unwrap();
+fn blocking_calls_are_woken_by_response() {
+    let driver = ThreadedDriver::start();
+    // If a response did not wake the thread from this sleep, the first call would time out.
+    let context = driver.context().idle_sleep(Duration::from_secs(60));
+    let client = context.connect().unwrap();
     for stream_id in 0..20 {
         client.add_publication("aeron:ipc", stream_id).unwrap();
     }
@@ -148,8 +148,8 @@ fn blocking_calls_are_woken_by_the_answer() {
 }
 
 #[test]
-fn no_callback_runs_once_close_has_returned() {
-    let driver = Running::start();
+fn no_callback_runs_after_close_returned() {
+    let driver = ThreadedDriver::start();
     let mut called = 0;
     for round in 0..20 {
         let client = driver.connect();
@@ -160,7 +160,7 @@ fn no_callback_runs_once_close_has_returned() {
         );
         let (count, is_closed, is_late) =
             (Arc::clone(&calls), Arc::clone(&closed), Arc::clone(&late));
-        // A panic in a callback is caught: what is wrong is told outside.
+        // A panic in a callback is caught, so a failure is reported through `late`.
         let handlers = ImageHandlers::new().on_available(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
             for _ in 0..2 {
@@ -179,7 +179,7 @@ fn no_callback_runs_once_close_has_returned() {
                     .unwrap()
             })
             .collect();
-        // From before the first call to amid the others.
+        // Closes before the first call, or between two calls.
         while calls.load(Ordering::SeqCst) < round % 3 {
             thread::yield_now();
         }
@@ -199,8 +199,8 @@ fn no_callback_runs_once_close_has_returned() {
 }
 
 #[test]
-fn clients_close_from_any_thread_at_once() {
-    let driver = Running::start();
+fn concurrent_closes_wait_for_close_handler() {
+    let driver = ThreadedDriver::start();
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     let client = driver
@@ -226,8 +226,8 @@ fn clients_close_from_any_thread_at_once() {
 }
 
 #[test]
-fn a_callback_on_the_conductors_thread_may_drop_the_last_client() {
-    let driver = Running::start();
+fn callback_may_drop_last_client() {
+    let driver = ThreadedDriver::start();
     let (ended, wait) = std::sync::mpsc::channel();
     let slot: Arc<std::sync::Mutex<Option<Client>>> = Arc::default();
     let own = Arc::clone(&slot);

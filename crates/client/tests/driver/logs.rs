@@ -1,4 +1,4 @@
-//! Logs as files: raw polls, and how long they stay mapped.
+//! Log files: raw polls, and how long logs stay mapped.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -18,11 +18,11 @@ fn stream(client: &Client) -> (ExclusivePublication, Subscription) {
 }
 
 #[test]
-fn a_raw_poll_says_where_in_the_file_the_frames_are() {
+fn raw_poll_returns_location_of_frames_in_file() {
     let driver = driver();
     let client = connect(&driver, |context| context);
     let (mut publication, mut subscription) = stream(&client);
-    // Through all three terms, so that each place of the file comes.
+    // Through all three terms, so that every part of the file is read.
     let mut position = 0;
     for number in 0..4_096_u32 {
         await_true("room", || publication.offer(&number.to_le_bytes()).is_ok());
@@ -49,7 +49,7 @@ fn a_raw_poll_says_where_in_the_file_the_frames_are() {
 }
 
 #[test]
-fn a_log_that_is_no_file_any_more_is_an_error_and_nothing_is_consumed() {
+fn raw_poll_of_deleted_file_fails_and_consumes_nothing() {
     let driver = driver();
     let client = connect(&driver, |context| context);
     let (mut publication, mut subscription) = stream(&client);
@@ -61,15 +61,16 @@ fn a_log_that_is_no_file_any_more_is_an_error_and_nothing_is_consumed() {
     assert_eq!(subscription.poll(|_, _| (), 10), Ok(1));
 }
 
-/// True while this process maps the file, which may be deleted.
+/// Returns true while this process maps the file, which may be deleted.
 fn is_mapped(log: &Path) -> bool {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     maps.contains(log.to_str().unwrap())
 }
 
 #[test]
-fn the_conductor_unmaps_the_log_of_an_image_after_its_linger() {
-    // The driver runs in this process and maps the log too, so the image is one that it does not hold.
+fn conductor_unmaps_image_log_after_resource_linger() {
+    // The driver runs in this process and maps the log too, so the test uses the image of a log that the driver has
+    // released.
     let driver = driver();
     let lingering = |time| {
         connect(&driver, |context| {
@@ -102,7 +103,7 @@ fn the_conductor_unmaps_the_log_of_an_image_after_its_linger() {
 }
 
 #[test]
-fn a_closing_client_waits_before_its_streams_end() {
+fn close_linger_delays_end_of_streams() {
     let driver = driver();
     let client = connect(&driver, |context| {
         context.close_linger(Duration::from_secs(3_600))
@@ -116,7 +117,7 @@ fn a_closing_client_waits_before_its_streams_end() {
     let mut claim = publication.try_claim(4).unwrap();
     claim.copy_from_slice(b"late");
     let closer = client.clone();
-    // It lingers for longer than this test runs.
+    // The close linger is longer than this test runs.
     std::thread::spawn(move || closer.close());
     await_true("the close", || {
         client.is_closed() && publication.is_closed()

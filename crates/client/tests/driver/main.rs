@@ -1,9 +1,10 @@
-//! The client with a driver of its own process: what needs real files, real time or both conductors on one thread.
+//! Tests of the client with a driver in the same process: behaviour that needs real files, real time, or both
+//! conductors on one thread.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking, also in its helpers
 
+mod invoker;
 mod logs;
-mod running;
 mod threads;
 
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use taran::{Client, Context};
 use taran_driver::{DriverContext, MediaDriver};
 
-/// A driver in a directory that no other test uses.
+/// Launches a driver in a directory that no other test uses.
 pub(crate) fn driver() -> MediaDriver {
     MediaDriver::launch_embedded(DriverContext::new().ipc_term_buffer_length(64 * 1024)).unwrap()
 }
@@ -21,7 +22,7 @@ pub(crate) fn connect(driver: &MediaDriver, configure: impl FnOnce(Context) -> C
     configure(context).connect().unwrap()
 }
 
-/// Waits, with patience, until something is true.
+/// Waits up to 60 s until a condition is true.
 pub(crate) fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !condition() {

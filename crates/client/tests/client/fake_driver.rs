@@ -1,7 +1,7 @@
-//! A driver for tests: real shared memory, no threads, no network, and it does what the test says.
+//! A driver for tests, with real shared memory, no threads and no network, controlled by the test.
 //!
-//! [`FakeDriver::turn`] takes the commands in, keeps them for the test to look at, and answers as a driver would that
-//! knows only IPC. A test that wants other answers switches that off and sends its own with [`FakeDriver::say`].
+//! [`FakeDriver::do_work`] reads commands, stores them for the test, and responds like a driver that has only IPC. A
+//! test that needs other responses clears `auto_respond` and sends them with [`FakeDriver::respond`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ pub(crate) const DIRECTORY: &str = "/fake/aeron";
 pub(crate) const TERM_LENGTH: i32 = 64 * 1024;
 const WINDOW: i64 = TERM_LENGTH as i64 / 2;
 
-/// A command as it was read.
+/// A command as read from the ring buffer.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedCommand {
     type_id: i32,
     bytes: Vec<u8>,
 }
 
-impl Seen {
+impl ReceivedCommand {
     pub(crate) fn command(&self) -> Command<'_> {
         Command::decode(self.type_id, &self.bytes).unwrap()
     }
 }
 
-/// A stream that the driver keeps.
+/// A stream of the driver.
 pub(crate) struct Stream {
     pub(crate) registration_id: i64,
     pub(crate) stream_id: i32,
@@ -44,8 +44,8 @@ pub(crate) struct Stream {
     pub(crate) log_name: String,
     pub(crate) limit: Counter,
     registrations: Vec<i64>,
-    clean: i64,
-    /// Subscription and its position.
+    clean_position: i64,
+    /// Registration ids of the subscriptions, with their position counters.
     subscribers: Vec<(i64, Counter)>,
 }
 
@@ -54,10 +54,10 @@ pub(crate) struct FakeDriver {
     pub(crate) cnc: Cnc,
     pub(crate) responses: Transmitter,
     pub(crate) counters: CounterTable,
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) received_commands: Vec<ReceivedCommand>,
     pub(crate) streams: Vec<Stream>,
-    /// Answer as a driver would.
-    pub(crate) answers: bool,
+    /// Respond to commands like a driver.
+    pub(crate) auto_respond: bool,
     clock: Box<dyn Clock>,
     commands: Consumer,
     subscriptions: Vec<(i64, i32)>,
@@ -65,15 +65,15 @@ pub(crate) struct FakeDriver {
     next_session: i32,
 }
 
-/// More than any test can use up, also one that opens and closes faster than counters come back from their cool-down.
-pub(crate) const COUNTERS: usize = 4_096;
+/// More than any test uses, including tests that add and remove counters faster than their cool-down ends.
+pub(crate) const COUNTER_COUNT: usize = 4_096;
 
 pub(crate) fn small_cnc() -> CncSpec {
     CncSpec {
         to_driver_length: 64 * 1024 + 768,
         to_clients_length: 64 * 1024 + 128,
-        counters_metadata_length: COUNTERS * 512,
-        counters_values_length: COUNTERS * 128,
+        counters_metadata_length: COUNTER_COUNT * 512,
+        counters_values_length: COUNTER_COUNT * 128,
         error_log_length: 4096,
         ..CncSpec::default()
     }
@@ -103,9 +103,9 @@ impl FakeDriver {
                 cnc.counters_values.clone(),
                 Duration::from_secs(1),
             ),
-            seen: Vec::new(),
+            received_commands: Vec::new(),
             streams: Vec::new(),
-            answers: true,
+            auto_respond: true,
             clock: Box::new(clock),
             commands: Consumer::open(&cnc.to_driver).unwrap(),
             subscriptions: Vec::new(),
@@ -113,16 +113,16 @@ impl FakeDriver {
             next_session: 100,
             cnc,
         };
-        // As a driver does, so that no client has the id 0.
+        // As in a driver, so that no client has the id 0.
         Producer::open(&driver.cnc.to_driver)
             .unwrap()
             .next_correlation_id();
-        driver.show_heartbeat();
+        driver.update_heartbeat();
         driver.cnc.publish();
         driver
     }
 
-    pub(crate) fn show_heartbeat(&mut self) {
+    pub(crate) fn update_heartbeat(&mut self) {
         let now = self.clock.now();
         self.commands.set_heartbeat_ms(now.epoch_millis);
     }
@@ -131,40 +131,40 @@ impl FakeDriver {
         self.commands.set_heartbeat_ms(epoch_ms);
     }
 
-    /// Takes commands in and answers them; how many.
-    pub(crate) fn turn(&mut self) -> usize {
+    /// Reads commands and responds to them. Returns the number of commands.
+    pub(crate) fn do_work(&mut self) -> usize {
         let mut taken = Vec::new();
         let count = self
             .commands
             .read(usize::MAX, |type_id, bytes| {
-                taken.push(Seen {
+                taken.push(ReceivedCommand {
                     type_id,
                     bytes: bytes.to_vec(),
                 });
             })
             .unwrap();
         for seen in taken {
-            if self.answers {
-                self.answer(&seen.command());
+            if self.auto_respond {
+                self.respond_to(&seen.command());
             }
-            self.seen.push(seen);
+            self.received_commands.push(seen);
         }
-        self.move_limits();
+        self.update_limits();
         count
     }
 
-    /// The commands since the last call.
-    pub(crate) fn take_seen(&mut self) -> Vec<Seen> {
-        std::mem::take(&mut self.seen)
+    /// Returns the commands received since the last call.
+    pub(crate) fn take_commands(&mut self) -> Vec<ReceivedCommand> {
+        std::mem::take(&mut self.received_commands)
     }
 
-    pub(crate) fn say(&mut self, response: &Response<'_>) {
+    pub(crate) fn respond(&mut self, response: &Response<'_>) {
         let mut bytes = Vec::new();
         let type_id = response.encode(&mut bytes);
         self.responses.transmit(type_id, &bytes).unwrap();
     }
 
-    fn answer(&mut self, command: &Command<'_>) {
+    fn respond_to(&mut self, command: &Command<'_>) {
         match *command {
             Command::AddPublication {
                 client_id,
@@ -172,7 +172,7 @@ impl FakeDriver {
                 stream_id,
                 ..
             } => {
-                self.meet(client_id);
+                self.register_client(client_id);
                 self.add_publication(client_id, correlation_id, stream_id, true);
             }
             Command::AddExclusivePublication {
@@ -181,7 +181,7 @@ impl FakeDriver {
                 stream_id,
                 ..
             } => {
-                self.meet(client_id);
+                self.register_client(client_id);
                 self.add_publication(client_id, correlation_id, stream_id, false);
             }
             Command::AddSubscription {
@@ -190,9 +190,9 @@ impl FakeDriver {
                 stream_id,
                 ..
             } => {
-                self.meet(client_id);
+                self.register_client(client_id);
                 self.subscriptions.push((correlation_id, stream_id));
-                self.say(&Response::SubscriptionReady {
+                self.respond(&Response::SubscriptionReady {
                     correlation_id,
                     status_counter_id: -1,
                 });
@@ -208,7 +208,7 @@ impl FakeDriver {
                 revoke,
                 ..
             } => {
-                self.say(&Response::OperationSuccess { correlation_id });
+                self.respond(&Response::OperationSuccess { correlation_id });
                 self.remove_publication(registration_id, revoke);
             }
             Command::RemoveSubscription {
@@ -216,7 +216,7 @@ impl FakeDriver {
                 registration_id,
                 ..
             } => {
-                self.say(&Response::OperationSuccess { correlation_id });
+                self.respond(&Response::OperationSuccess { correlation_id });
                 self.subscriptions.retain(|(id, _)| *id != registration_id);
                 for stream in &mut self.streams {
                     stream.subscribers.retain(|(id, _)| *id != registration_id);
@@ -229,7 +229,7 @@ impl FakeDriver {
                 key,
                 label,
             } => {
-                self.meet(client_id);
+                self.register_client(client_id);
                 let spec = CounterSpec {
                     type_id: counter_type_id,
                     key,
@@ -239,7 +239,7 @@ impl FakeDriver {
                     ..CounterSpec::default()
                 };
                 let counter_id = self.allocate(&spec).id();
-                self.say(&Response::CounterReady {
+                self.respond(&Response::CounterReady {
                     correlation_id,
                     counter_id,
                 });
@@ -252,7 +252,7 @@ impl FakeDriver {
                 key,
                 label,
             } => {
-                self.meet(client_id);
+                self.register_client(client_id);
                 let known = self
                     .counters
                     .reader()
@@ -268,7 +268,7 @@ impl FakeDriver {
                     };
                     self.allocate(&spec).id()
                 });
-                self.say(&Response::StaticCounter {
+                self.respond(&Response::StaticCounter {
                     correlation_id,
                     counter_id,
                 });
@@ -282,9 +282,9 @@ impl FakeDriver {
                     .counters
                     .reader()
                     .find(|meta| meta.registration_id == registration_id);
-                self.say(&Response::OperationSuccess { correlation_id });
+                self.respond(&Response::OperationSuccess { correlation_id });
                 if let Some(meta) = found {
-                    self.say(&Response::UnavailableCounter {
+                    self.respond(&Response::UnavailableCounter {
                         registration_id,
                         counter_id: meta.id,
                     });
@@ -293,7 +293,7 @@ impl FakeDriver {
                 }
             }
             Command::NextAvailableSessionId { correlation_id, .. } => {
-                self.say(&Response::NextAvailableSessionId {
+                self.respond(&Response::NextAvailableSessionId {
                     correlation_id,
                     session_id: 4242,
                 });
@@ -304,7 +304,7 @@ impl FakeDriver {
             | Command::AddReceiveDestination { correlation_id, .. }
             | Command::RemoveReceiveDestination { correlation_id, .. }
             | Command::RejectImage { correlation_id, .. } => {
-                self.say(&Response::OperationSuccess { correlation_id });
+                self.respond(&Response::OperationSuccess { correlation_id });
             }
             Command::ClientKeepalive { .. }
             | Command::ClientClose { .. }
@@ -312,8 +312,8 @@ impl FakeDriver {
         }
     }
 
-    /// The first command of a client makes its heartbeat counter.
-    fn meet(&mut self, client_id: i64) {
+    /// Allocates the heartbeat counter of a client at its first command.
+    fn register_client(&mut self, client_id: i64) {
         if self.clients.iter().any(|(id, _)| *id == client_id) {
             return;
         }
@@ -329,13 +329,13 @@ impl FakeDriver {
         };
         let counter_id = self.allocate(&spec).id();
         self.clients.push((client_id, counter_id));
-        self.say(&Response::CounterReady {
+        self.respond(&Response::CounterReady {
             correlation_id: client_id,
             counter_id,
         });
     }
 
-    /// Counter id of a client's heartbeat.
+    /// Returns the counter id of a client's heartbeat.
     pub(crate) fn heartbeat_of(&self, client_id: i64) -> Option<i32> {
         self.clients
             .iter()
@@ -360,13 +360,13 @@ impl FakeDriver {
             .iter()
             .position(|stream| is_shared && stream.stream_id == stream_id);
         let index = known
-            .unwrap_or_else(|| self.make_stream(client_id, correlation_id, stream_id, is_shared));
+            .unwrap_or_else(|| self.create_stream(client_id, correlation_id, stream_id, is_shared));
         let stream = &mut self.streams[index];
         stream.registrations.push(correlation_id);
         let (registration_id, session_id) = (stream.registration_id, stream.session_id);
         let (limit_counter_id, log_name) = (stream.limit.id(), stream.log_name.clone());
         if is_shared {
-            self.say(&Response::PublicationReady {
+            self.respond(&Response::PublicationReady {
                 correlation_id,
                 registration_id,
                 session_id,
@@ -376,7 +376,7 @@ impl FakeDriver {
                 log_name: &log_name,
             });
         } else {
-            self.say(&Response::ExclusivePublicationReady {
+            self.respond(&Response::ExclusivePublicationReady {
                 correlation_id,
                 registration_id,
                 session_id,
@@ -394,8 +394,8 @@ impl FakeDriver {
         }
     }
 
-    /// Makes the log and the limit of a stream; its index.
-    pub(crate) fn make_stream(
+    /// Creates the log and the position limit of a stream. Returns its index.
+    pub(crate) fn create_stream(
         &mut self,
         client_id: i64,
         registration_id: i64,
@@ -416,7 +416,7 @@ impl FakeDriver {
             ..LogSpec::new(kind, session_id, stream_id, 7, TERM_LENGTH)
         };
         let log_name = format!("{DIRECTORY}/publications/{registration_id}.logbuffer");
-        let log = self.make_log(&log_name, &spec);
+        let log = self.create_log(&log_name, &spec);
         let key = stream_key(registration_id, session_id, stream_id);
         let limit = self.allocate(&CounterSpec {
             type_id: type_id::PUBLISHER_LIMIT,
@@ -434,13 +434,13 @@ impl FakeDriver {
             log_name,
             limit,
             registrations: Vec::new(),
-            clean: 0,
+            clean_position: 0,
             subscribers: Vec::new(),
         });
         self.streams.len() - 1
     }
 
-    pub(crate) fn make_log(&mut self, name: &str, spec: &LogSpec) -> LogBuffers {
+    pub(crate) fn create_log(&mut self, name: &str, spec: &LogSpec) -> LogBuffers {
         let length = taran_protocol::log::file_length(spec.term_length, spec.page_size) as u64;
         let region = self
             .storage
@@ -449,8 +449,8 @@ impl FakeDriver {
         LogBuffers::create(&region, spec, 0).unwrap()
     }
 
-    /// A position counter for a subscription to a stream.
-    pub(crate) fn make_position(
+    /// Allocates the position counter of a subscription to a stream.
+    pub(crate) fn add_position_counter(
         &mut self,
         client_id: i64,
         index: usize,
@@ -477,11 +477,11 @@ impl FakeDriver {
     }
 
     fn add_image(&mut self, client_id: i64, index: usize, subscription_id: i64) {
-        let position = self.make_position(client_id, index, subscription_id);
-        self.announce(index, subscription_id, position.id());
+        let position = self.add_position_counter(client_id, index, subscription_id);
+        self.announce_image(index, subscription_id, position.id());
     }
 
-    pub(crate) fn announce(
+    pub(crate) fn announce_image(
         &mut self,
         index: usize,
         subscription_id: i64,
@@ -492,7 +492,7 @@ impl FakeDriver {
         let (image_id, session_id, stream_id) =
             (stream.registration_id, stream.session_id, stream.stream_id);
         let log_name = stream.log_name.clone();
-        self.say(&Response::AvailableImage {
+        self.respond(&Response::AvailableImage {
             image_id,
             session_id,
             stream_id,
@@ -525,12 +525,12 @@ impl FakeDriver {
         }
     }
 
-    /// Ends a stream: its images become unavailable, its files and counters go.
+    /// Ends a stream: its images become unavailable, and its log and counters are freed.
     pub(crate) fn end_stream(&mut self, index: usize) {
         let stream = self.streams.remove(index);
         let now = self.clock.now().epoch_millis;
         for (subscription_id, position) in &stream.subscribers {
-            self.say(&Response::UnavailableImage {
+            self.respond(&Response::UnavailableImage {
                 image_id: stream.registration_id,
                 subscription_id: *subscription_id,
                 stream_id: stream.stream_id,
@@ -542,7 +542,7 @@ impl FakeDriver {
         self.storage.remove(stream.log_name.as_ref()).unwrap();
     }
 
-    fn move_limits(&mut self) {
+    fn update_limits(&mut self) {
         for stream in &mut self.streams {
             let Some(consumed) = stream
                 .subscribers
@@ -552,9 +552,9 @@ impl FakeDriver {
             else {
                 continue;
             };
-            // As the driver does for IPC: clean what everyone has read, then let the publishers go on.
-            while stream.clean < consumed {
-                stream.clean = stream.log.clean(stream.clean, consumed);
+            // As the driver does for IPC: the term is cleaned before the limit is raised.
+            while stream.clean_position < consumed {
+                stream.clean_position = stream.log.clean(stream.clean_position, consumed);
             }
             stream.limit.set(consumed + WINDOW);
         }
@@ -571,7 +571,7 @@ fn stream_key(registration_id: i64, session_id: i32, stream_id: i32) -> Vec<u8> 
     key.encode().to_vec()
 }
 
-/// A context for the fake driver's directory: invoked, in virtual time.
+/// Creates a context for the fake driver's directory, in invoker mode with virtual time.
 pub(crate) fn context(storage: &MemoryStorage, clock: &ManualClock) -> Context {
     Context::with_environment::<&str, &str>([])
         .aeron_dir(DIRECTORY)
@@ -580,20 +580,20 @@ pub(crate) fn context(storage: &MemoryStorage, clock: &ManualClock) -> Context {
         .clock(clock.clone())
 }
 
-/// A driver and a client that take turns in virtual time.
-pub(crate) struct Pair {
+/// A driver and a client in virtual time, run alternately.
+pub(crate) struct Fixture {
     pub(crate) clock: ManualClock,
     pub(crate) driver: FakeDriver,
     pub(crate) client: taran::Client,
 }
 
-/// What the clocks of the tests show at first.
+/// Initial time of the test clocks.
 pub(crate) const START: Now = Now {
     nanos: 5_000_000_000,
     epoch_millis: 1_700_000_000_000,
 };
 
-impl Pair {
+impl Fixture {
     pub(crate) fn new() -> Self {
         Self::with(|context| context)
     }
@@ -609,29 +609,29 @@ impl Pair {
         }
     }
 
-    /// A few turns of both without time going by.
-    pub(crate) fn turns(&mut self) {
+    /// Runs a few duty cycles of both, without advancing the time.
+    pub(crate) fn run_cycles(&mut self) {
         for _ in 0..3 {
-            self.driver.turn();
+            self.driver.do_work();
             self.client.do_work(self.clock.read());
         }
     }
 
-    /// Time goes by, in steps in which both live.
-    pub(crate) fn pass(&mut self, time: Duration) {
+    /// Advances the time in steps, and runs both at each step.
+    pub(crate) fn advance(&mut self, time: Duration) {
         let step = Duration::from_millis(100);
         let mut left = time;
         while !left.is_zero() {
             let next = step.min(left);
             self.clock.advance(next);
-            self.driver.show_heartbeat();
-            self.turns();
+            self.driver.update_heartbeat();
+            self.run_cycles();
             left -= next;
         }
     }
 
-    /// Lets both work until the answer is there.
-    pub(crate) fn answer<T>(
+    /// Runs both until the command is completed.
+    pub(crate) fn complete<T>(
         &mut self,
         pending: Result<taran::Pending<T>, taran::AddError>,
     ) -> Result<T, taran::AddError> {
@@ -640,26 +640,26 @@ impl Pair {
             if let Some(answer) = pending.poll() {
                 return answer;
             }
-            self.turns();
+            self.run_cycles();
         }
         panic!("no answer");
     }
 
     pub(crate) fn publication(&mut self, stream_id: i32) -> taran::Publication {
         let pending = self.client.async_add_publication("aeron:ipc", stream_id);
-        self.answer(pending).unwrap()
+        self.complete(pending).unwrap()
     }
 
     pub(crate) fn exclusive_publication(&mut self, stream_id: i32) -> taran::ExclusivePublication {
         let pending = self
             .client
             .async_add_exclusive_publication("aeron:ipc", stream_id);
-        self.answer(pending).unwrap()
+        self.complete(pending).unwrap()
     }
 
     pub(crate) fn subscription(&mut self, stream_id: i32) -> taran::Subscription {
         let pending = self.client.async_add_subscription("aeron:ipc", stream_id);
-        self.answer(pending).unwrap()
+        self.complete(pending).unwrap()
     }
 
     pub(crate) fn stream(&self, registration_id: i64) -> &Stream {

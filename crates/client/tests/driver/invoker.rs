@@ -1,4 +1,4 @@
-//! Ways to run driver and client, and to look at a driver from outside.
+//! Invoker mode of driver and client, idle strategies, and inspection of a driver.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use taran_protocol::option::ThreadingMode;
 use crate::{await_true, connect, driver};
 
 #[test]
-fn a_driver_without_threads_is_run_by_the_client_that_waits() {
+fn waiting_client_invokes_driver() {
     let context = || {
         DriverContext::new()
             .ipc_term_buffer_length(64 * 1024)
@@ -41,7 +41,7 @@ fn a_driver_without_threads_is_run_by_the_client_that_waits() {
 }
 
 #[test]
-fn the_conductors_thread_may_wait_in_its_own_way() {
+fn conductor_thread_uses_custom_idle_strategy() {
     let driver = driver();
     let client = connect(&driver, |context| context.idle_strategy(Yield));
     let publication = client.add_publication("aeron:ipc", 1).unwrap();
@@ -49,7 +49,7 @@ fn the_conductors_thread_may_wait_in_its_own_way() {
 }
 
 #[test]
-fn a_driver_is_inspected_without_being_its_client() {
+fn driver_view_reads_driver_without_connecting() {
     let driver = driver();
     let context = || Context::with_environment::<&str, &str>([]).aeron_dir(driver.aeron_dir());
     let view = context().inspect_driver().unwrap();
@@ -75,7 +75,7 @@ fn a_driver_is_inspected_without_being_its_client() {
     assert_eq!((client.name(), client.is_closed()), ("seen", false));
     drop(publication);
 
-    // Nobody may end this driver from outside: its validator likes no token.
+    // The default termination validator rejects all tokens.
     view.request_termination(b"please").unwrap();
     assert!(view.request_termination(&[0; 1 << 20]).is_err());
     let mut errors = 0;

@@ -1,8 +1,8 @@
-//! Offering in every way, and every reason not to be taken.
+//! All kinds of offers, and all their errors.
 
 use taran::{BlockError, FragmentAssembler, OfferError, Publication, Subscription};
 
-use crate::fake::{Pair, TERM_LENGTH};
+use crate::fake_driver::{Fixture, TERM_LENGTH};
 
 fn receive(subscription: &mut Subscription) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
@@ -18,30 +18,30 @@ fn receive(subscription: &mut Subscription) -> Vec<Vec<u8>> {
     messages
 }
 
-fn stream(pair: &mut Pair) -> (Publication, Subscription) {
-    let found = (pair.publication(10), pair.subscription(10));
-    pair.turns();
+fn stream(fixture: &mut Fixture) -> (Publication, Subscription) {
+    let found = (fixture.publication(10), fixture.subscription(10));
+    fixture.run_cycles();
     found
 }
 
 #[test]
-fn without_a_subscriber_it_is_not_connected() {
-    let mut pair = Pair::new();
-    let publication = pair.publication(10);
+fn offer_without_subscriber_is_not_connected() {
+    let mut fixture = Fixture::new();
+    let publication = fixture.publication(10);
     assert_eq!(publication.offer(b"x"), Err(OfferError::NotConnected));
     assert_eq!(
         publication.try_claim(1).map(drop),
         Err(OfferError::NotConnected)
     );
-    let mut exclusive = pair.exclusive_publication(11);
+    let mut exclusive = fixture.exclusive_publication(11);
     assert_eq!(exclusive.offer(b"x"), Err(OfferError::NotConnected));
     assert!(OfferError::NotConnected.is_retryable());
 }
 
 #[test]
-fn at_the_limit_it_is_pressed_back_until_the_subscriber_reads() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn offer_at_limit_is_back_pressured_until_subscriber_polls() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     let window = publication.available_window();
     assert_eq!(window, i64::from(TERM_LENGTH) / 2);
     let mut offered = 0;
@@ -58,14 +58,14 @@ fn at_the_limit_it_is_pressed_back_until_the_subscriber_reads() {
     assert_eq!(offered, window / 1056 + 1);
     assert_eq!(publication.available_window(), 0);
     assert_eq!(receive(&mut subscription).len() as i64, offered);
-    pair.turns();
+    fixture.run_cycles();
     assert!(publication.offer(&[0; 1000]).is_ok());
 }
 
 #[test]
-fn the_turn_of_a_term_is_an_admin_action_and_the_next_offer_is_taken() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn offer_at_end_of_term_is_admin_action_and_next_offer_succeeds() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     let (mut turns, mut sent) = (0, 0);
     while publication.position() < 4 * i64::from(TERM_LENGTH) {
         match publication.offer(&[7; 999]) {
@@ -77,20 +77,20 @@ fn the_turn_of_a_term_is_an_admin_action_and_the_next_offer_is_taken() {
             Err(error) => panic!("{error}"),
         }
         sent -= receive(&mut subscription).len() as i32;
-        pair.driver.turn();
+        fixture.driver.do_work();
     }
-    // A poll that passes nothing but padding delivers nothing, so the last message may still be there.
+    // A poll that passes only padding delivers nothing, so the last message may still be unread.
     sent -= receive(&mut subscription).len() as i32;
     assert_eq!((turns, sent), (4, 0));
 }
 
 #[test]
 fn messages_of_every_length_arrive_whole() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
-    let mut exclusive = pair.exclusive_publication(11);
-    let mut other = pair.subscription(11);
-    pair.turns();
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
+    let mut exclusive = fixture.exclusive_publication(11);
+    let mut other = fixture.subscription(11);
+    fixture.run_cycles();
     let payload = publication.max_payload_length();
     for length in [
         0,
@@ -118,14 +118,14 @@ fn messages_of_every_length_arrive_whole() {
             "{length}"
         );
         assert_eq!(receive(&mut other), [message], "{length}");
-        pair.turns();
+        fixture.run_cycles();
     }
 }
 
 #[test]
-fn parts_arrive_as_one_message() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn offer_parts_sends_one_message() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     let long = [3; 2000];
     publication.offer_parts(&[]).unwrap();
     publication
@@ -136,9 +136,9 @@ fn parts_arrive_as_one_message() {
 }
 
 #[test]
-fn each_fragment_gets_its_reserved_value() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn offer_with_sets_reserved_value_of_each_fragment() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     let message: Vec<u8> = (0..3000u32).map(|index| index as u8).collect();
     let sum = |payload: &[u8]| {
         payload.iter().map(|byte| i64::from(*byte)).sum::<i64>() + payload.len() as i64
@@ -160,9 +160,9 @@ fn each_fragment_gets_its_reserved_value() {
 }
 
 #[test]
-fn what_can_never_be_sent_says_how_long_it_may_be() {
-    let mut pair = Pair::new();
-    let (publication, _subscription) = stream(&mut pair);
+fn too_long_message_error_has_maximum_length() {
+    let mut fixture = Fixture::new();
+    let (publication, _subscription) = stream(&mut fixture);
     let error = publication.offer(&[0; 8193]).unwrap_err();
     assert_eq!(
         error,
@@ -183,9 +183,9 @@ fn what_can_never_be_sent_says_how_long_it_may_be() {
             max: 1376
         })
     );
-    let mut exclusive = pair.exclusive_publication(11);
-    let _other = pair.subscription(11);
-    pair.turns();
+    let mut exclusive = fixture.exclusive_publication(11);
+    let _other = fixture.subscription(11);
+    fixture.run_cycles();
     assert_eq!(
         exclusive.offer(&[0; 8193]),
         Err(OfferError::TooLong {
@@ -210,12 +210,12 @@ fn what_can_never_be_sent_says_how_long_it_may_be() {
     );
 }
 
-/// Whoever waits for a subscriber, or for room, waits in vain: told at once.
+/// A retry would never succeed, so the error must not be a retryable one.
 #[test]
-fn what_can_never_be_sent_is_no_matter_of_waiting() {
-    let mut pair = Pair::new();
-    let publication = pair.publication(10);
-    let mut exclusive = pair.exclusive_publication(11);
+fn too_long_message_is_rejected_also_without_subscriber_or_room() {
+    let mut fixture = Fixture::new();
+    let publication = fixture.publication(10);
+    let mut exclusive = fixture.exclusive_publication(11);
     let too_long = |length, max| Err(OfferError::TooLong { length, max });
     let mut refuse = || {
         let part = [0; 5000];
@@ -242,20 +242,20 @@ fn what_can_never_be_sent_is_no_matter_of_waiting() {
                 assert_eq!(result, too_long(length, 1376));
             }
         }
-        // The longest is one.
+        // The maximum length is accepted.
         [publication.offer(&[0; 8192]), exclusive.offer(&[0; 8192])]
     };
     assert_eq!(refuse(), [Err(OfferError::NotConnected); 2]);
-    let _subscriptions = (pair.subscription(10), pair.subscription(11));
-    pair.turns();
+    let _subscriptions = (fixture.subscription(10), fixture.subscription(11));
+    fixture.run_cycles();
     while refuse().iter().any(Result::is_ok) {}
     assert_eq!(refuse(), [Err(OfferError::BackPressured); 2]);
 }
 
 #[test]
-fn claims_are_sent_when_committed_and_skipped_otherwise() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn claims_are_sent_when_committed_and_skipped_when_aborted() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     let mut claim = publication.try_claim(5).unwrap();
     claim.copy_from_slice(b"first");
     claim.set_reserved_value(77);
@@ -288,9 +288,9 @@ fn claims_are_sent_when_committed_and_skipped_otherwise() {
     );
     assert_eq!(subscription.images()[0].position(), publication.position());
 
-    let mut exclusive = pair.exclusive_publication(11);
-    let mut other = pair.subscription(11);
-    pair.turns();
+    let mut exclusive = fixture.exclusive_publication(11);
+    let mut other = fixture.subscription(11);
+    fixture.run_cycles();
     let mut claim = exclusive.try_claim(3).unwrap();
     claim[..].copy_from_slice(b"abc");
     claim.commit();
@@ -299,11 +299,11 @@ fn claims_are_sent_when_committed_and_skipped_otherwise() {
 }
 
 #[test]
-fn a_claim_outlives_the_client_without_harm() {
-    let mut pair = Pair::new();
-    let (publication, mut subscription) = stream(&mut pair);
+fn claim_may_outlive_client() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
     let mut claim = publication.try_claim(5).unwrap();
-    pair.client.close();
+    fixture.client.close();
     claim.copy_from_slice(b"never");
     claim.commit();
     assert!(subscription.poll(|_, _| (), 1).is_err());
@@ -311,11 +311,11 @@ fn a_claim_outlives_the_client_without_harm() {
 }
 
 #[test]
-fn padding_moves_the_stream_and_is_skipped() {
-    let mut pair = Pair::new();
-    let mut exclusive = pair.exclusive_publication(11);
-    let mut subscription = pair.subscription(11);
-    pair.turns();
+fn append_padding_advances_stream_and_is_skipped() {
+    let mut fixture = Fixture::new();
+    let mut exclusive = fixture.exclusive_publication(11);
+    let mut subscription = fixture.subscription(11);
+    fixture.run_cycles();
     exclusive.offer(b"before").unwrap();
     assert_eq!(exclusive.append_padding(100), Ok(64 + 160));
     exclusive.offer(b"after").unwrap();
@@ -331,11 +331,11 @@ fn padding_moves_the_stream_and_is_skipped() {
 }
 
 #[test]
-fn blocks_are_appended_where_they_belong_and_nowhere_else() {
-    let mut pair = Pair::new();
-    let mut exclusive = pair.exclusive_publication(11);
-    let mut subscription = pair.subscription(11);
-    pair.turns();
+fn offer_block_accepts_only_blocks_that_continue_the_stream() {
+    let mut fixture = Fixture::new();
+    let mut exclusive = fixture.exclusive_publication(11);
+    let mut subscription = fixture.subscription(11);
+    fixture.run_cycles();
     exclusive.offer(b"one").unwrap();
     exclusive.offer(b"two").unwrap();
     let mut block = Vec::new();
@@ -343,7 +343,7 @@ fn blocks_are_appended_where_they_belong_and_nowhere_else() {
         .block_poll(|polled| block.extend_from_slice(polled.bytes()), 1000)
         .unwrap();
     assert_eq!(block.len(), 128);
-    // The block was framed for offset 0, the stream stands at 128.
+    // The block has term offset 0, but the publication is at 128.
     let error = exclusive.offer_block(&block).unwrap_err();
     let expected = BlockError::Misplaced {
         field: "term offset",
@@ -368,11 +368,11 @@ fn blocks_are_appended_where_they_belong_and_nowhere_else() {
 }
 
 #[test]
-fn the_end_of_the_position_space_is_final() {
-    let mut pair = Pair::new();
-    let (publication, _subscription) = stream(&mut pair);
-    // As if 2^31 - 1 terms had gone by.
-    let stream = pair.stream(publication.registration_id());
+fn offer_at_end_of_position_space_fails() {
+    let mut fixture = Fixture::new();
+    let (publication, _subscription) = stream(&mut fixture);
+    // State of the log after 2^31 - 1 terms.
+    let stream = fixture.stream(publication.registration_id());
     let last = stream.log.geometry().max_position() - 64;
     let term_id = stream.log.geometry().term_id(last);
     let metadata = stream.log.metadata();
@@ -393,7 +393,7 @@ fn the_end_of_the_position_space_is_final() {
         publication.offer(b"x"),
         Err(OfferError::MaxPositionExceeded { max_position })
     );
-    pair.stream(publication.registration_id()).limit.set(0);
+    fixture.stream(publication.registration_id()).limit.set(0);
     assert_eq!(
         publication.offer(b"x"),
         Err(OfferError::MaxPositionExceeded { max_position })

@@ -1,4 +1,4 @@
-//! Finding a driver, and saying what to do when there is none.
+//! Connecting to a driver, and the errors if that fails.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use taran::{
 use taran_core::memory::CreateOptions;
 use taran_core::sync::Ordering;
 
-use crate::fake::{DIRECTORY, FakeDriver, Pair, START, connect, context};
-use crate::images::{Notes, note, taken};
+use crate::fake_driver::{DIRECTORY, FakeDriver, Fixture, START, connect, context};
+use crate::images::{Events, record, take_events};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Lets time go by until connecting ends; the error, and how long it took.
+/// Advances the time until connecting fails. Returns the error and the elapsed time.
 fn outcome(mut connecting: Connecting, clock: &ManualClock) -> (ConnectError, Duration) {
     let mut waited = Duration::ZERO;
     loop {
@@ -40,7 +40,7 @@ fn cnc() -> PathBuf {
 }
 
 #[test]
-fn no_driver_is_an_error_that_names_the_directory_and_how_to_set_it() {
+fn connect_without_driver_names_directory_and_options() {
     let (error, waited) = error_of(&MemoryStorage::new(), &ManualClock::new(START));
     assert_eq!(
         error,
@@ -63,7 +63,7 @@ fn no_driver_is_an_error_that_names_the_directory_and_how_to_set_it() {
 }
 
 #[test]
-fn a_driver_that_starts_meanwhile_is_found() {
+fn connect_finds_driver_that_starts_later() {
     let clock = ManualClock::new(START);
     let storage = MemoryStorage::new();
     let mut connecting = context(&storage, &clock).connecting();
@@ -80,7 +80,7 @@ fn a_driver_that_starts_meanwhile_is_found() {
 }
 
 #[test]
-fn a_driver_that_died_is_an_error_with_the_age_of_its_last_sign_of_life() {
+fn connect_to_dead_driver_reports_heartbeat_age() {
     let clock = ManualClock::new(START);
     let driver = FakeDriver::start(clock.clone());
     clock.advance(Duration::from_secs(3600));
@@ -102,7 +102,7 @@ fn a_driver_that_died_is_an_error_with_the_age_of_its_last_sign_of_life() {
 }
 
 #[test]
-fn a_driver_that_was_stopped_is_told_from_one_that_died() {
+fn connect_to_stopped_driver_reports_shutdown() {
     let clock = ManualClock::new(START);
     let driver = FakeDriver::start(clock.clone());
     driver.set_heartbeat_ms(-1);
@@ -117,7 +117,7 @@ fn a_driver_that_was_stopped_is_told_from_one_that_died() {
 }
 
 #[test]
-fn another_version_is_refused_at_once() {
+fn connect_rejects_other_versions_at_once() {
     let clock = ManualClock::new(START);
     let driver = FakeDriver::start(clock.clone());
     for found in [Version::new(1, 0, 0), Version::new(0, 1, 0)] {
@@ -137,7 +137,7 @@ fn another_version_is_refused_at_once() {
 }
 
 #[test]
-fn a_file_that_is_never_finished_is_an_error_that_says_so() {
+fn connect_to_unfinished_file_reports_not_ready() {
     let clock = ManualClock::new(START);
     let driver = FakeDriver::start(clock.clone());
     driver.cnc.header.version.store(0, Ordering::Release);
@@ -163,7 +163,7 @@ fn a_file_that_is_never_finished_is_an_error_that_says_so() {
 }
 
 #[test]
-fn a_file_that_is_too_short_is_an_error_with_both_lengths() {
+fn connect_to_short_file_reports_both_lengths() {
     let clock = ManualClock::new(START);
     let storage = MemoryStorage::new();
     storage.create_dir_all(Path::new(DIRECTORY)).unwrap();
@@ -194,7 +194,7 @@ fn a_file_that_is_too_short_is_an_error_with_both_lengths() {
 }
 
 #[test]
-fn lengths_that_can_not_be_are_an_error() {
+fn connect_rejects_invalid_lengths() {
     let clock = ManualClock::new(START);
     let driver = FakeDriver::start(clock.clone());
     let header = &driver.cnc.header;
@@ -214,7 +214,7 @@ fn lengths_that_can_not_be_are_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_may_not_be_read_is_an_error_that_says_so() {
+fn connect_to_unreadable_file_reports_it() {
     use std::os::unix::fs::PermissionsExt;
 
     let directory = std::env::temp_dir().join(format!("taran-connecting-{}", std::process::id()));
@@ -227,7 +227,7 @@ fn a_file_that_may_not_be_read_is_an_error_that_says_so() {
         .aeron_dir(&directory)
         .driver_timeout(Duration::from_millis(40));
     let error = context.connect().unwrap_err();
-    // Root may read everything.
+    // Root can read any file.
     if is_root {
         assert!(matches!(error, ConnectError::NotReady { .. }), "{error:?}");
     } else {
@@ -240,7 +240,7 @@ fn a_file_that_may_not_be_read_is_an_error_that_says_so() {
 }
 
 #[test]
-fn options_come_from_environment_properties_and_code_and_the_nearest_counts() {
+fn options_take_precedence_from_code_over_properties_over_environment() {
     let directories = |context: Context| match outcome(
         context.storage(Arc::new(MemoryStorage::new())).connecting(),
         &ManualClock::new(START),
@@ -276,7 +276,7 @@ fn options_come_from_environment_properties_and_code_and_the_nearest_counts() {
 }
 
 #[test]
-fn bad_options_are_refused_before_anything_is_looked_for() {
+fn connect_rejects_invalid_options_before_opening_files() {
     let refused = |context: Context| match outcome(context.connecting(), &ManualClock::new(START)) {
         (ConnectError::Option(text), waited) => {
             assert_eq!(waited, Duration::ZERO);
@@ -299,11 +299,11 @@ fn bad_options_are_refused_before_anything_is_looked_for() {
 }
 
 #[test]
-fn a_variable_that_looks_misspelt_is_told_to_the_error_handler() {
+fn misspelt_variable_is_reported_to_error_handler() {
     let clock = ManualClock::new(START);
     let driver = FakeDriver::start(clock.clone());
-    let notes = Notes::default();
-    let told = Arc::clone(&notes);
+    let events = Events::default();
+    let told = Arc::clone(&events);
     let context = Context::with_environment([
         ("AERON_CLIENT_NAM", "x"),
         ("AERON_MTU_LENGTH", "8k"),
@@ -312,15 +312,15 @@ fn a_variable_that_looks_misspelt_is_told_to_the_error_handler() {
     .aeron_dir(DIRECTORY)
     .storage(Arc::new(driver.storage.clone()))
     .invoker(true)
-    .on_error(move |error| note(&told, error.to_string()));
+    .on_error(move |error| record(&told, error.to_string()));
     let _client = connect(context, &clock);
-    let reports = taken(&notes);
+    let reports = take_events(&events);
     assert_eq!(reports.len(), 1, "{reports:?}");
     assert!(reports[0].contains("AERON_CLIENT_NAME"), "{reports:?}");
 }
 
 #[test]
-fn a_keepalive_that_is_too_slow_for_the_driver_is_refused() {
+fn connect_rejects_keepalive_longer_than_liveness_timeout() {
     let clock = ManualClock::new(START);
     let driver = FakeDriver::start(clock.clone());
     let context = context(&driver.storage, &clock).keepalive_interval(Duration::from_secs(10));
@@ -332,9 +332,12 @@ fn a_keepalive_that_is_too_slow_for_the_driver_is_refused() {
 }
 
 #[test]
-fn clients_have_ids_of_their_own() {
-    let pair = Pair::new();
-    let other = connect(context(&pair.driver.storage, &pair.clock), &pair.clock);
-    assert_ne!(pair.client.client_id(), other.client_id());
-    assert_eq!(pair.client.aeron_dir(), Path::new(DIRECTORY));
+fn clients_have_distinct_ids() {
+    let fixture = Fixture::new();
+    let other = connect(
+        context(&fixture.driver.storage, &fixture.clock),
+        &fixture.clock,
+    );
+    assert_ne!(fixture.client.client_id(), other.client_id());
+    assert_eq!(fixture.client.aeron_dir(), Path::new(DIRECTORY));
 }

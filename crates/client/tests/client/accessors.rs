@@ -1,4 +1,4 @@
-//! What users can ask of their resources.
+//! Accessors of publications, subscriptions, images and counters.
 
 use taran::{AddError, Subscription};
 use taran_core::counters::CounterSpec;
@@ -6,18 +6,18 @@ use taran_protocol::command::Command;
 use taran_protocol::counter::{SocketKey, channel_status, type_id};
 use taran_protocol::response::Response;
 
-use crate::fake::Pair;
+use crate::fake_driver::Fixture;
 
-/// A subscription whose channel is bound to some addresses.
-fn bound(pair: &mut Pair, channel: &str, addresses: &[&str]) -> Subscription {
-    pair.driver.answers = false;
-    let status = pair.driver.allocate(&CounterSpec {
+/// Adds a subscription whose channel is bound to the given addresses.
+fn bound(fixture: &mut Fixture, channel: &str, addresses: &[&str]) -> Subscription {
+    fixture.driver.auto_respond = false;
+    let status = fixture.driver.allocate(&CounterSpec {
         type_id: type_id::RECEIVE_CHANNEL_STATUS,
         value: channel_status::ACTIVE,
         ..CounterSpec::default()
     });
-    let pending = pair.client.async_add_subscription(channel, 1).unwrap();
-    pair.driver.say(&Response::SubscriptionReady {
+    let pending = fixture.client.async_add_subscription(channel, 1).unwrap();
+    fixture.driver.respond(&Response::SubscriptionReady {
         correlation_id: pending.registration_id(),
         status_counter_id: status.id(),
     });
@@ -27,21 +27,21 @@ fn bound(pair: &mut Pair, channel: &str, addresses: &[&str]) -> Subscription {
             address: (*address).into(),
         }
         .encode();
-        pair.driver.allocate(&CounterSpec {
+        fixture.driver.allocate(&CounterSpec {
             type_id: type_id::LOCAL_SOCKET_ADDRESS,
             key: &key,
             value: channel_status::ACTIVE,
             ..CounterSpec::default()
         });
     }
-    pair.answer(Ok(pending)).unwrap()
+    fixture.complete(Ok(pending)).unwrap()
 }
 
 #[test]
-fn an_open_port_is_resolved_as_soon_as_it_is_known() {
-    let mut pair = Pair::new();
+fn wildcard_port_is_resolved_once_bound() {
+    let mut fixture = Fixture::new();
     let open = "aeron:udp?endpoint=localhost:0|alias=x";
-    let subscription = bound(&mut pair, open, &["127.0.0.1:40999", "127.0.0.1:41000"]);
+    let subscription = bound(&mut fixture, open, &["127.0.0.1:40999", "127.0.0.1:41000"]);
     assert_eq!(
         subscription.resolved_endpoint(),
         Some("127.0.0.1:40999".parse().unwrap())
@@ -50,7 +50,7 @@ fn an_open_port_is_resolved_as_soon_as_it_is_known() {
         subscription.try_resolve_channel_endpoint_port().unwrap(),
         "aeron:udp?endpoint=localhost:40999|alias=x"
     );
-    let unknown = bound(&mut pair, open, &[]);
+    let unknown = bound(&mut fixture, open, &[]);
     assert_eq!(unknown.resolved_endpoint(), None);
     assert_eq!(unknown.try_resolve_channel_endpoint_port(), None);
     for channel in [
@@ -59,7 +59,7 @@ fn an_open_port_is_resolved_as_soon_as_it_is_known() {
         "aeron:ipc",
         "no channel",
     ] {
-        let subscription = bound(&mut pair, channel, &["127.0.0.1:40999"]);
+        let subscription = bound(&mut fixture, channel, &["127.0.0.1:40999"]);
         assert_eq!(
             subscription.try_resolve_channel_endpoint_port().as_deref(),
             Some(channel)
@@ -68,15 +68,15 @@ fn an_open_port_is_resolved_as_soon_as_it_is_known() {
 }
 
 #[test]
-fn images_are_found_by_session_and_by_correlation_id() {
-    let mut pair = Pair::new();
-    let mut subscription = pair.subscription(10);
+fn images_are_found_by_session_and_correlation_id() {
+    let mut fixture = Fixture::new();
+    let mut subscription = fixture.subscription(10);
     assert!(subscription.has_no_images());
     let publications = [
-        pair.exclusive_publication(10),
-        pair.exclusive_publication(10),
+        fixture.exclusive_publication(10),
+        fixture.exclusive_publication(10),
     ];
-    pair.turns();
+    fixture.run_cycles();
     assert_eq!(subscription.image_count(), 2);
     for (index, publication) in publications.iter().enumerate() {
         let (session, id) = (publication.session_id(), publication.registration_id());
@@ -103,17 +103,17 @@ fn images_are_found_by_session_and_by_correlation_id() {
 }
 
 #[test]
-fn an_image_is_rejected_by_whoever_knows_it() {
-    let mut pair = Pair::new();
-    let subscription = pair.subscription(10);
-    let publication = pair.publication(10);
-    pair.turns();
+fn image_view_rejects_its_image() {
+    let mut fixture = Fixture::new();
+    let subscription = fixture.subscription(10);
+    let publication = fixture.publication(10);
+    fixture.run_cycles();
     let image = subscription.image_views().remove(0);
-    pair.driver.take_seen();
+    fixture.driver.take_commands();
     let pending = image.async_reject("not wanted");
-    assert_eq!(pair.answer(pending), Ok(()));
+    assert_eq!(fixture.complete(pending), Ok(()));
     assert!(matches!(
-        pair.driver.take_seen()[0].command(),
+        fixture.driver.take_commands()[0].command(),
         Command::RejectImage { image_id, position: 0, reason: b"not wanted", .. }
             if image_id == publication.registration_id()
     ));
@@ -122,34 +122,34 @@ fn an_image_is_rejected_by_whoever_knows_it() {
         Err(AddError::TooLong { max: 1023, .. })
     ));
     drop((publication, subscription));
-    pair.client.close();
+    fixture.client.close();
     assert!(matches!(image.async_reject("late"), Err(AddError::Closed)));
 }
 
 #[test]
-fn publications_say_where_they_are() {
-    let mut pair = Pair::new();
-    let (first, second) = (pair.publication(10), pair.publication(10));
+fn publication_reports_originality_and_term_position() {
+    let mut fixture = Fixture::new();
+    let (first, second) = (fixture.publication(10), fixture.publication(10));
     assert!(first.is_original() && !second.is_original());
-    let mut exclusive = pair.exclusive_publication(11);
+    let mut exclusive = fixture.exclusive_publication(11);
     assert!(exclusive.is_original());
-    let _subscription = pair.subscription(11);
-    pair.turns();
+    let _subscription = fixture.subscription(11);
+    fixture.run_cycles();
     assert_eq!((exclusive.term_id(), exclusive.term_offset()), (7, 0));
     exclusive.offer(&[1; 100]).unwrap();
     assert_eq!((exclusive.term_id(), exclusive.term_offset()), (7, 160));
 }
 
 #[test]
-fn a_revocation_can_be_decided_before_the_close() {
-    let mut pair = Pair::new();
-    let (shared, exclusive) = (pair.publication(10), pair.exclusive_publication(11));
+fn revoke_on_close_applies_to_drop() {
+    let mut fixture = Fixture::new();
+    let (shared, exclusive) = (fixture.publication(10), fixture.exclusive_publication(11));
     shared.revoke_on_close();
     exclusive.revoke_on_close();
-    pair.driver.take_seen();
+    fixture.driver.take_commands();
     drop((shared, exclusive));
-    pair.turns();
-    let seen = pair.driver.take_seen();
+    fixture.run_cycles();
+    let seen = fixture.driver.take_commands();
     assert_eq!(seen.len(), 2);
     assert!(seen.iter().all(|seen| matches!(
         seen.command(),
@@ -158,10 +158,10 @@ fn a_revocation_can_be_decided_before_the_close() {
 }
 
 #[test]
-fn counters_are_swapped_compared_labelled_and_found() {
-    let mut pair = Pair::new();
-    let pending = pair.client.async_add_counter(1001, b"", "mine");
-    let counter = pair.answer(pending).unwrap();
+fn counter_operations_return_previous_values_and_change_labels() {
+    let mut fixture = Fixture::new();
+    let pending = fixture.client.async_add_counter(1001, b"", "mine");
+    let counter = fixture.complete(pending).unwrap();
     assert_eq!((counter.add(5), counter.increment()), (0, 5));
     assert_eq!(counter.swap(9), 6);
     assert_eq!(counter.compare_exchange(8, 1), Err(9));
@@ -170,7 +170,7 @@ fn counters_are_swapped_compared_labelled_and_found() {
     assert_eq!(counter.label().as_deref(), Some("mine: more"));
     assert!(counter.set_label("renamed") && counter.set_key(b"key"));
     assert_eq!(counter.label().as_deref(), Some("renamed"));
-    let (counters, id) = (pair.client.counters(), counter.registration_id());
+    let (counters, id) = (fixture.client.counters(), counter.registration_id());
     assert_eq!(&counters.key(counter.id()).unwrap()[..4], b"key\0");
     assert_eq!(counters.find_by_registration(id), Some(counter.id()));
     assert_eq!(
@@ -179,7 +179,7 @@ fn counters_are_swapped_compared_labelled_and_found() {
     );
     assert_eq!(counters.find_by_type_and_registration(1002, id), None);
     let mut printed = Vec::new();
-    pair.client.print_counters(&mut printed).unwrap();
+    fixture.client.print_counters(&mut printed).unwrap();
     let line = format!("{:3}: {:20} - renamed", counter.id(), 1);
     assert!(String::from_utf8(printed).unwrap().contains(&line));
     counter.close();

@@ -1,4 +1,4 @@
-//! Assemblers against a plain model, over streams with gaps.
+//! Assemblers compared with a model, over streams with gaps.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use taran::{
     ImageControlledFragmentAssembler, ImageFragmentAssembler,
 };
 
-use crate::fake::Pair;
+use crate::fake_driver::Fixture;
 
-/// A frame of a stream: what kind, and how long.
+/// A frame of a stream.
 #[derive(Clone, Copy, Debug)]
 enum Frame {
     Data {
         flags: u8,
         length: usize,
     },
-    /// Padding: a gap in the message, as one that was filled after a loss.
+    /// Padding in the middle of a message, as after an unrecovered loss.
     Gap,
 }
 
@@ -29,7 +29,7 @@ fn frame() -> impl Strategy<Value = Frame> {
     ]
 }
 
-/// Writes a frame; its payload follows from `seed`.
+/// Writes a frame whose payload is derived from `seed`.
 fn write(publication: &mut ExclusivePublication, frame: Frame, seed: u8) -> Option<(u8, Vec<u8>)> {
     loop {
         let (flags, length) = match frame {
@@ -57,7 +57,7 @@ fn write(publication: &mut ExclusivePublication, frame: Frame, seed: u8) -> Opti
     }
 }
 
-/// What an assembler should do with one session.
+/// Model of an assembler for one session.
 #[derive(Default)]
 struct Model {
     open: Option<Vec<u8>>,
@@ -71,7 +71,7 @@ impl Model {
                 None
             }
             Some((0xC0, payload)) => {
-                // Passes through; what is open can not go on behind it.
+                // An unfragmented message ends the one in progress.
                 self.open = None;
                 Some(payload)
             }
@@ -99,16 +99,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn messages_come_out_as_they_went_in(
+    fn assemblers_match_the_model_over_streams_with_gaps(
         frames in proptest::collection::vec((0usize..3, frame()), 1..120),
         polls in proptest::collection::vec(1usize..6, 200),
         aborts in proptest::collection::vec(any::<bool>(), 400),
     ) {
-        let mut pair = Pair::new();
-        let mut subscription = pair.subscription(10);
-        let mut second = pair.subscription(10);
-        let mut publications: Vec<_> = (0..3).map(|_| pair.exclusive_publication(10)).collect();
-        pair.turns();
+        let mut fixture = Fixture::new();
+        let mut subscription = fixture.subscription(10);
+        let mut second = fixture.subscription(10);
+        let mut publications: Vec<_> = (0..3).map(|_| fixture.exclusive_publication(10)).collect();
+        fixture.run_cycles();
         let mut models: [Model; 3] = Default::default();
         let mut expected: HashMap<i32, Vec<Vec<u8>>> = HashMap::new();
         let (mut plain, mut controlled) = (HashMap::<i32, Vec<Vec<u8>>>::new(), HashMap::<i32, Vec<Vec<u8>>>::new());
@@ -152,11 +152,11 @@ proptest! {
 }
 
 #[test]
-fn the_header_of_a_message_is_that_of_its_beginning_with_the_end_of_the_whole() {
-    let mut pair = Pair::new();
-    let mut subscription = pair.subscription(10);
-    let publication = pair.publication(10);
-    pair.turns();
+fn message_header_has_first_fragment_fields_and_end_of_whole_message() {
+    let mut fixture = Fixture::new();
+    let mut subscription = fixture.subscription(10);
+    let publication = fixture.publication(10);
+    fixture.run_cycles();
     publication.offer(b"before").unwrap();
     let end = publication
         .offer_with(&[&[1; 3000]], |payload| payload.len() as i64)
@@ -181,11 +181,11 @@ fn the_header_of_a_message_is_that_of_its_beginning_with_the_end_of_the_whole() 
 }
 
 #[test]
-fn a_message_whose_beginning_was_missed_is_left_out() {
-    let mut pair = Pair::new();
-    let mut subscription = pair.subscription(10);
-    let publication = pair.publication(10);
-    pair.turns();
+fn assembler_discards_message_without_first_fragment() {
+    let mut fixture = Fixture::new();
+    let mut subscription = fixture.subscription(10);
+    let publication = fixture.publication(10);
+    fixture.run_cycles();
     publication.offer(&[1; 3000]).unwrap();
     publication.offer(&[2; 3000]).unwrap();
     subscription
@@ -208,11 +208,11 @@ fn a_message_whose_beginning_was_missed_is_left_out() {
 }
 
 #[test]
-fn one_image_can_be_assembled_by_itself() {
-    let mut pair = Pair::new();
-    let mut subscription = pair.subscription(10);
-    let publication = pair.publication(10);
-    pair.turns();
+fn image_assemblers_reassemble_one_image() {
+    let mut fixture = Fixture::new();
+    let mut subscription = fixture.subscription(10);
+    let publication = fixture.publication(10);
+    fixture.run_cycles();
     for value in 1..4 {
         publication.offer(&[value; 3000]).unwrap();
     }
