@@ -72,7 +72,7 @@ fn conflicting_publication_parameters_are_rejected() {
                 "session-id=7",
                 "already in exclusive use",
                 "stream-id=10",
-                "or leave it out",
+                "or omit it",
             ],
         );
     }

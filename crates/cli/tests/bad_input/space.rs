@@ -238,7 +238,7 @@ fn images_leave_storage_space_to_clients() {
         assert_says(
             &shown.stdout,
             &[
-                "images leave 33554432 bytes to publications",
+                "33554432 bytes are reserved for publications",
                 "aeron.low.file.store.warning.threshold",
             ],
         );

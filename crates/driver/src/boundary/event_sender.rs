@@ -22,6 +22,7 @@ pub(crate) fn poll_commands(mut poll_one: impl FnMut() -> usize) -> usize {
 
 /// Sends events to the conductor. Events that must not be lost are buffered while the queue is full. An agent takes no
 /// command while events are buffered, which bounds the buffer.
+#[doc(alias = "DriverConductorProxy")]
 #[derive(Debug)]
 pub(crate) struct EventSender {
     queue: queue::Sender<ConductorEvent>,

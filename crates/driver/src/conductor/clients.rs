@@ -7,6 +7,7 @@ use taran_core::counters::Counter;
 use crate::boundary::PublicationId;
 
 /// The publications of one client. The publications themselves are kept elsewhere and referenced by id.
+#[doc(alias = "AeronClient")]
 #[derive(Debug)]
 pub(crate) struct Client {
     heartbeat: Counter,
@@ -20,6 +21,7 @@ pub(crate) struct Client {
 }
 
 /// Reference to a publication by its registration id.
+#[doc(alias = "PublicationLink")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PublicationRef {
     Ipc(i64),

@@ -21,6 +21,7 @@ use super::state::ConductorState;
 const COMMANDS_PER_CYCLE: usize = 4;
 
 /// The to-driver ring and the commands deferred from it.
+#[doc(alias = "ClientCommandAdapter")]
 #[derive(Debug)]
 pub(crate) struct CommandReader {
     ring: Consumer,
@@ -272,7 +273,7 @@ fn memory_quota(command: &Command<'_>) -> MemoryQuota {
 fn too_many_deferred() -> Failure {
     Failure::new(
         ErrorCode::ResourceTemporarilyUnavailable,
-        "too many commands wait for host names or log files, try again",
+        "too many commands are waiting for host names or log files, try again",
     )
 }
 

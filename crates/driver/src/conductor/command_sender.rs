@@ -8,6 +8,8 @@ use taran_core::queue;
 
 /// Sends commands in order. Commands are buffered while the queue is full. The conductor takes no client command while
 /// commands are buffered, which bounds the buffer.
+#[doc(alias = "SenderProxy")]
+#[doc(alias = "ReceiverProxy")]
 #[derive(Debug)]
 pub(crate) struct CommandSender<T> {
     queue: queue::Sender<T>,

@@ -87,6 +87,7 @@ pub(crate) struct LogFileSettings {
 }
 
 /// All log files of the driver.
+#[doc(alias = "LogFactory")]
 #[derive(Debug)]
 pub(crate) struct LogFiles {
     storage: Arc<dyn Storage>,

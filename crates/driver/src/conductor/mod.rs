@@ -83,6 +83,7 @@ pub(crate) struct ConductorSpec {
 }
 
 /// The conductor agent.
+#[doc(alias = "DriverConductor")]
 #[derive(Debug)]
 pub struct Conductor {
     cnc: Region,

@@ -191,7 +191,7 @@ fn changed_address(
 ) -> Result<Option<SocketAddr>, String> {
     let unresolved = |reason: &str| {
         format!(
-            "Unable to resolve host: {key}={}: {reason}; {current} is used as before",
+            "Unable to resolve host: {key}={}: {reason}; {current} remains in use",
             address.text
         )
     };

@@ -6,6 +6,7 @@ use taran_protocol::response::Response;
 use crate::event_log::EventLog;
 
 /// The only writer of the to-clients buffer. Messages are encoded into a reused buffer.
+#[doc(alias = "ClientProxy")]
 #[derive(Debug)]
 pub(crate) struct ResponseSender {
     transmitter: Transmitter,

@@ -33,9 +33,9 @@ pub(crate) fn reserved_for_clients(
     Failure::new(
         ErrorCode::StorageSpace,
         format!(
-            "insufficient usable storage for an image in {}: images leave {reserved} bytes to publications, an eighth of \
-             the file system, at most four times aeron.low.file.store.warning.threshold: {shortage}; a larger file \
-             system, shorter terms, or aeron.low.file.store.warning.threshold=0 help",
+            "insufficient usable storage for an image in {}: {reserved} bytes are reserved for publications, an eighth of \
+             the file system, at most four times aeron.low.file.store.warning.threshold: {shortage}; use a larger file \
+             system, shorter terms, or aeron.low.file.store.warning.threshold=0",
             directory.display()
         ),
     )

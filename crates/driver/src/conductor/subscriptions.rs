@@ -36,6 +36,7 @@ pub(crate) struct SpiedStream<'a> {
 }
 
 /// A subscription of a client, or one local destination of a multi-destination subscription.
+#[doc(alias = "SubscriptionLink")]
 #[derive(Debug, Clone)]
 pub(crate) struct Subscription {
     /// Correlation id of the command that added the subscription or destination.

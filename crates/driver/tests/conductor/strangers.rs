@@ -58,7 +58,7 @@ fn an_eighth_of_the_room_is_left_to_clients() {
         let refused = bench.errors();
         assert!(
             refused.iter().any(|(text, _)| text.contains(&format!(
-                "images leave {} bytes to publications",
+                "{} bytes are reserved for publications",
                 capacity / 8
             ))),
             "{refused:?}"

@@ -43,7 +43,7 @@ impl ConductorState {
             self.networking.reject_image(ImageId(image_id), &text);
         } else {
             return Err(Failure::generic(format!(
-                "Unable to resolve image for correlationId={image_id}: it is gone, or never was"
+                "Unable to resolve image for correlationId={image_id}: it was removed or never existed"
             )));
         }
         self.count(SystemCounter::ImagesRejected);

@@ -168,7 +168,7 @@ impl ConductorState {
             Err(error) => {
                 self.logs.retire(file);
                 Err(Failure::generic(format!(
-                    "cannot make a log: {error}: channel={}",
+                    "cannot create a log: {error}: channel={}",
                     config.channel
                 )))
             }
@@ -227,7 +227,7 @@ impl ConductorState {
             return Err(Failure::new(
                 ErrorCode::UnknownPublication,
                 format!(
-                    "unknown publication client_id={client_id} registration_id={registration_id}: it was removed, or never was"
+                    "unknown publication client_id={client_id} registration_id={registration_id}: it was removed or never existed"
                 ),
             ));
         };
@@ -266,8 +266,8 @@ pub(super) fn publisher_position(exclusive: bool) -> StreamCounter {
 
 pub(super) fn session_conflict(new: &NewPublication, session_id: i32) -> Failure {
     Failure::generic(format!(
-        "Specified session-id is already in exclusive use for channel={} stream-id={}: use another than \
-         session-id={session_id}, or leave it out",
+        "Specified session-id is already in exclusive use for channel={} stream-id={}: use a session-id other than \
+         {session_id}, or omit it",
         new.channel.uri(),
         new.stream_id
     ))

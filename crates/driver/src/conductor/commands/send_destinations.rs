@@ -118,7 +118,7 @@ impl ConductorState {
             None => Err(Failure::new(
                 ErrorCode::UnknownPublication,
                 format!(
-                    "unknown {verb} destination: unknown publication, there is none to the network with registration id \
+                    "unknown {verb} destination: unknown publication, no network publication has registration id \
                      {registration_id}"
                 ),
             )),

@@ -50,7 +50,7 @@ impl Counters {
         }
         allocated
             .try_into()
-            .map_err(|_| Failure::generic("counters were lost"))
+            .map_err(|_| Failure::generic("unexpected number of counters"))
     }
 
     /// Allocates the position counter of a subscriber that joins a log at `join_position`.

@@ -153,10 +153,10 @@ fn check(request: &CreateImage, window: usize) -> Result<i64, String> {
         .map_err(|error| error.to_string())?;
     let position = geometry.position(request.active_term_id, request.term_offset);
     if position < 0 {
-        return Err("its active term lies before its initial term".to_owned());
+        return Err("its active term precedes its initial term".to_owned());
     }
     if position >= geometry.max_position() {
-        return Err("its position space is used up".to_owned());
+        return Err("its position space is exhausted".to_owned());
     }
     if request.mtu <= 0 || request.mtu as usize > window {
         return Err(format!(

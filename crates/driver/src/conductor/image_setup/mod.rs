@@ -150,7 +150,7 @@ impl ConductorState {
             Err(error) => {
                 self.logs.retire(file);
                 return Err(Failure::generic(format!(
-                    "cannot make the log of an image from {}: {error}",
+                    "cannot create the log of an image from {}: {error}",
                     request.source
                 )));
             }

@@ -41,9 +41,9 @@ impl ImageQueue {
     /// Returns the oldest request whose endpoint is below its limits; `length` returns the length of its file.
     pub(crate) fn next(&mut self, length: impl Fn(&CreateImage) -> usize) -> Option<CreateImage> {
         let in_flight = &self.in_flight;
-        let has_room = |matching: &CreateImage| {
-            in_flight.get(&matching.endpoint).is_none_or(|of| {
-                of.files < FILES || of.bytes.saturating_add(length(matching)) <= BYTES
+        let has_room = |request: &CreateImage| {
+            in_flight.get(&request.endpoint).is_none_or(|of| {
+                of.files < FILES || of.bytes.saturating_add(length(request)) <= BYTES
             })
         };
         let index = self.requests.iter().position(has_room)?;
@@ -126,7 +126,7 @@ mod tests {
         begun
     }
 
-    fn requests(endpoint: i64, sessions: std::ops::Range<i32>) -> ImageQueue {
+    fn queue_with_requests(endpoint: i64, sessions: std::ops::Range<i32>) -> ImageQueue {
         let mut queue = ImageQueue::default();
         sessions.for_each(|session_id| queue.add(request(endpoint, session_id)));
         queue
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn next_limits_long_files_to_two() {
-        let mut queue = requests(1, 0..5);
+        let mut queue = queue_with_requests(1, 0..5);
         assert_eq!(begin(&mut queue, |_| LONG), [0, 1]);
         assert_eq!(queue.on_created(0).unwrap().request.session_id, 0);
         assert_eq!(begin(&mut queue, |_| LONG), [2]);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn next_limits_short_files_by_bytes() {
-        let mut queue = requests(1, 0..100);
+        let mut queue = queue_with_requests(1, 0..100);
         assert_eq!(begin(&mut queue, |_| SHORT).len(), 64);
         assert!(queue.on_created(7).is_some() && queue.on_created(7).is_none());
         assert_eq!(begin(&mut queue, |_| SHORT), [64]);
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn next_short_file_waits_behind_long_ones() {
-        let mut queue = requests(1, 0..3);
+        let mut queue = queue_with_requests(1, 0..3);
         let length = |request: &CreateImage| [LONG, LONG, SHORT][request.session_id as usize];
         assert_eq!(begin(&mut queue, length), [0, 1]);
         queue.on_created(0);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn next_limits_are_per_endpoint() {
-        let mut queue = requests(1, 0..5);
+        let mut queue = queue_with_requests(1, 0..5);
         queue.add(request(2, 5));
         assert_eq!(begin(&mut queue, |_| LONG), [0, 1, 5]);
         assert!(queue.awaits(&request(2, 5)) && !queue.awaits(&request(2, 0)));

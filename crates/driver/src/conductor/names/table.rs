@@ -13,6 +13,7 @@ const FIRST: i64 = 0;
 const OTHER: i64 = 1;
 
 /// The rows with their counters.
+#[doc(alias = "CsvTableNameResolver")]
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
     rows: Vec<(TableRow, Counter)>,

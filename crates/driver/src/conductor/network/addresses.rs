@@ -173,8 +173,8 @@ impl AddressResolver<'_> {
         Failure::new(
             ErrorCode::UnknownHost,
             format!(
-                "unknown host: {key} names {name}: {reason}; check how it is written, and with 'getent hosts {name}' \
-                 whether the driver's machine knows it: channel={}",
+                "unknown host: {key} names {name}: {reason}; check the spelling, and run 'getent hosts {name}' \
+                 on the driver's machine: channel={}",
                 self.channel
             ),
         )

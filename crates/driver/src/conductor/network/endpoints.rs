@@ -26,6 +26,8 @@ pub(crate) struct RequestedBuffers {
 }
 
 /// Conductor's view of an open endpoint. The sender or the receiver owns the sockets.
+#[doc(alias = "SendChannelEndpoint")]
+#[doc(alias = "ReceiveChannelEndpoint")]
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) id: EndpointId,
@@ -215,7 +217,7 @@ impl Endpoint {
                     Some(TimestampOffset::Payload(bytes)) => bytes.to_string(),
                 };
                 return Err(Failure::generic(format!(
-                    "option conflicts with existing {kind}: {param}={} where it is {}, use the same or another endpoint: \
+                    "option conflicts with existing {kind}: {param}={} but the endpoint has {}, use the same value or another endpoint: \
                      existingChannel={} channel={}",
                     text(asks),
                     text(has),

@@ -64,6 +64,7 @@ pub(crate) struct ImageTimeouts {
 }
 
 /// A stream received from the network.
+#[doc(alias = "PublicationImage")]
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) id: ImageId,

@@ -25,6 +25,7 @@ impl From<OpenError> for Failure {
 }
 
 /// Ports for channels without a port; `None`: the system chooses.
+#[doc(alias = "WildcardPortManager")]
 #[derive(Debug, Clone)]
 pub(super) struct PortRange {
     range: Option<RangeInclusive<u16>>,
@@ -100,7 +101,7 @@ fn remedy(error: &NetError) -> String {
     };
     match source.kind() {
         io::ErrorKind::AddrInUse => format!(
-            "; another socket has it, 'ss -ulpn sport = :{}' tells whose: use another port, or end that one",
+            "; another socket has it, 'ss -ulpn sport = :{}' shows its process: use another port, or stop that process",
             address.port()
         ),
         io::ErrorKind::AddrNotAvailable => {

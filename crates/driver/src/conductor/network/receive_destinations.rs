@@ -37,6 +37,7 @@ impl ReceiveDestination {
 }
 
 /// Destinations by the correlation ids of the commands that added them.
+#[doc(alias = "MultiRcvDestination")]
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveDestinations {
     entries: BTreeMap<TransportId, ReceiveDestination>,

@@ -7,6 +7,7 @@ use taran_protocol::uri::Untethered;
 use crate::event_log::{EventLog, FieldValue};
 
 /// A subscription that reads a log.
+#[doc(alias = "SubscriberPosition")]
 #[derive(Debug)]
 pub(crate) struct Subscriber {
     /// Id of the entry in the subscriptions of the driver.
@@ -26,6 +27,7 @@ enum TetherMode {
     },
 }
 
+#[doc(alias = "UntetheredSubscription")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UntetheredState {
     Active,

@@ -29,6 +29,7 @@ struct Entry {
 }
 
 /// Names of drivers and their addresses.
+#[doc(alias = "DriverNameResolverCache")]
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     entries: BTreeMap<Key, Entry>,
@@ -164,7 +165,7 @@ mod tests {
             cache.len()
         };
         assert_eq!(update_all(0..INDIRECT_MAX + 10, false), INDIRECT_MAX);
-        assert_eq!(update_all(0..10, true), INDIRECT_MAX, "they are known");
+        assert_eq!(update_all(0..10, true), INDIRECT_MAX, "already known");
         assert_eq!(update_all(9_000..9_020, false), INDIRECT_MAX + 10);
         assert_eq!(update_all(10_000..20_000, true), ENTRIES_MAX);
         assert!(cache.remove_older_than(1));

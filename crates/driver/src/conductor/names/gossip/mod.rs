@@ -69,6 +69,7 @@ struct CacheGossipRound {
 }
 
 /// Gossip state of this driver.
+#[doc(alias = "DriverNameResolver")]
 #[derive(Debug)]
 pub(crate) struct Gossip {
     settings: GossipSettings,

@@ -146,7 +146,7 @@ mod tests {
             neighbors.len()
         };
         assert_eq!(update_all(1, 2_000, false), INDIRECT_MAX);
-        assert_eq!(update_all(1, 4, true), INDIRECT_MAX, "they are known");
+        assert_eq!(update_all(1, 4, true), INDIRECT_MAX, "already known");
         assert_eq!(update_all(2, 2_000, false), INDIRECT_MAX + 4);
         assert_eq!(update_all(3, 2_000, true), NEIGHBORS_MAX);
         assert!(neighbors.remove_older_than(11));

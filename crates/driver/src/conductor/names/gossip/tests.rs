@@ -99,7 +99,7 @@ impl Fixture {
             .on_lookup_result(index, found, now, &mut self.counters);
     }
 
-    fn is_tracked(&self) -> [i64; 2] {
+    fn counts(&self) -> [i64; 2] {
         [
             self.gossip.neighbor_count.get(),
             self.gossip.cache_size.get(),
@@ -122,7 +122,7 @@ fn gossip_announces_to_resolved_bootstrap_neighbors() {
     assert_eq!(wanted.len(), 2);
     assert!(fixture.gossip.next_lookup().is_none());
     fixture.advance(0);
-    assert!(fixture.socket.sent().is_empty(), "nobody is known yet");
+    assert!(fixture.socket.sent().is_empty(), "no neighbor is known yet");
 
     let found = Ok(vec![ip("10.0.0.8")]);
     fixture.on_lookup_result(0, &found);
@@ -143,7 +143,7 @@ fn gossip_answers_announcing_driver() {
     let mut fixture = fixture(&[]);
     fixture.advance(0);
     fixture.receives(&[entry(true, "0.0.0.0:4040", 0, "b")]);
-    assert_eq!(fixture.is_tracked(), [1, 1]);
+    assert_eq!(fixture.counts(), [1, 1]);
     assert_eq!(fixture.gossip.find("b"), Some(vec![peer().ip()]));
     assert_eq!(fixture.gossip.find("driver-a"), Some(vec![ip("127.0.0.1")]));
     assert_eq!(fixture.gossip.find("c"), None);
@@ -161,21 +161,21 @@ fn gossip_indirect_neighbor_expires() {
         entry(false, "0.0.0.0:8050", 0, "nowhere"),
         entry(false, "10.0.0.4:8050", 60_000, "long-gone"),
     ]);
-    assert_eq!(fixture.is_tracked(), [2, 2]);
+    assert_eq!(fixture.counts(), [2, 2]);
     assert_eq!(fixture.gossip.find("c"), Some(vec![ip("10.0.0.3")]));
     for _ in 0..7 {
         fixture.advance(SECOND);
         fixture.receives(&[entry(true, "10.0.0.7:4040", 0, "b")]);
     }
-    assert_eq!(fixture.is_tracked(), [2, 2]);
+    assert_eq!(fixture.counts(), [2, 2]);
     fixture.advance(2 * SECOND);
     assert_eq!(
-        fixture.is_tracked(),
+        fixture.counts(),
         [1, 1],
-        "c has not been heard of for ten seconds"
+        "c has not been seen for ten seconds"
     );
     fixture.advance(10 * SECOND);
-    assert_eq!(fixture.is_tracked(), [0, 0]);
+    assert_eq!(fixture.counts(), [0, 0]);
 }
 
 #[test]
@@ -232,13 +232,13 @@ fn gossip_flood_is_bounded_and_expires() {
     fixture.socket.arrive(frame);
     fixture.advance(10 * MS);
     assert_eq!(
-        fixture.is_tracked(),
+        fixture.counts(),
         [1 + 64, 1 + 1024],
-        "it is one driver that speaks, and much hearsay"
+        "one driver announces itself, the others are indirect"
     );
 
     // Number of times each name was sent, and the most datagrams sent in one poll.
-    let (mut sent, mut setup, mut max_per_poll) = ([0; 2_600], 0, 0);
+    let (mut sent, mut announced, mut max_per_poll) = ([0; 2_600], 0, 0);
     for _ in 0..450 {
         fixture.advance(10 * MS);
         let frames = fixture.socket.sent();
@@ -249,7 +249,7 @@ fn gossip_flood_is_bounded_and_expires() {
             };
             for entry in entries.flatten() {
                 if entry.is_self {
-                    setup += 1;
+                    announced += 1;
                 } else {
                     let name = std::str::from_utf8(entry.name).unwrap();
                     sent[name.parse::<usize>().unwrap()] += 1;
@@ -258,10 +258,10 @@ fn gossip_flood_is_bounded_and_expires() {
         }
     }
     assert!(max_per_poll <= 2 * 64, "{max_per_poll}");
-    assert_eq!(setup, 5 * 65);
+    assert_eq!(announced, 5 * 65);
     assert!(sent[..1025].iter().all(|times| *times == 65), "{sent:?}");
     fixture.advance(10 * SECOND);
-    assert_eq!(fixture.is_tracked(), [0, 0]);
+    assert_eq!(fixture.counts(), [0, 0]);
     fixture.socket.sent();
     fixture.advance(3 * SECOND);
     assert!(fixture.socket.sent().is_empty());
@@ -287,7 +287,7 @@ fn gossip_drops_partly_invalid_frame() {
     fixture.socket.arrive(&[]);
     fixture.advance(10 * MS);
     fixture.advance(10 * MS);
-    assert_eq!(fixture.is_tracked(), [0, 0]);
+    assert_eq!(fixture.counts(), [0, 0]);
     assert_eq!(fixture.counted.invalid_packets.get(), 6);
 }
 
@@ -322,18 +322,18 @@ fn bootstrap_address_change_is_applied_and_labelled() {
         "Bootstrap neighbor: name=b:8051 resolved=10.0.0.7:8051"
     );
     fixture.receives(&[entry(true, "10.0.0.7:8051", 0, "b")]);
-    let shown = |fixture: &Fixture| {
+    let counter_value = |fixture: &Fixture| {
         fixture
             .counters
             .value(fixture.gossip.bootstrap[0].counter_id())
     };
-    assert_eq!(shown(&fixture), 1);
+    assert_eq!(counter_value(&fixture), 1);
     fixture.advance(9 * SECOND);
     fixture.receives(&[entry(true, "10.0.0.7:8051", 0, "b")]);
     fixture.advance(SECOND);
-    assert!(fixture.gossip.next_lookup().is_none(), "it is there");
+    assert!(fixture.gossip.next_lookup().is_none(), "it is a neighbor");
     fixture.advance(10 * SECOND);
-    assert_eq!(shown(&fixture), 0);
+    assert_eq!(counter_value(&fixture), 0);
     assert!(fixture.gossip.next_lookup().is_some());
     let moved = Ok(vec![ip("10.0.0.8")]);
     fixture.on_lookup_result(0, &moved);
