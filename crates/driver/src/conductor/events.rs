@@ -118,7 +118,8 @@ impl ConductorState {
                 stream_id,
             } => {
                 let cause = format!(
-                    "session limit reached, no image created (aeron.driver.stream.session.limit={}): stream={stream_id} channel={}",
+                    "session limit reached, no image created (aeron.driver.stream.session.limit={}): \
+                     stream={stream_id} channel={}",
                     self.settings.receiver.stream_session_limit,
                     self.networking.receive_channel(endpoint)
                 );

@@ -18,7 +18,8 @@ pub(crate) fn exhausted(directory: &Path, shortage: &InsufficientSpace) -> Failu
     Failure::new(
         ErrorCode::StorageSpace,
         format!(
-            "insufficient usable storage for a new log in {}: {shortage}, or use shorter terms: a log has three, {fits}",
+            "insufficient usable storage for a new log in {}: {shortage}, or use shorter terms: a log has \
+             three, {fits}",
             directory.display()
         ),
     )
@@ -33,8 +34,8 @@ pub(crate) fn reserved_for_clients(
     Failure::new(
         ErrorCode::StorageSpace,
         format!(
-            "insufficient usable storage for an image in {}: {reserved} bytes are reserved for publications, an eighth of \
-             the file system, at most four times aeron.low.file.store.warning.threshold: {shortage}; use a larger file \
+            "insufficient usable storage for an image in {}: {reserved} bytes are reserved for publications, an \
+             eighth of the file system, at most four times aeron.low.file.store.warning.threshold: {shortage}; use a larger file \
              system, shorter terms, or aeron.low.file.store.warning.threshold=0",
             directory.display()
         ),

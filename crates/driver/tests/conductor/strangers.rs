@@ -63,7 +63,7 @@ fn an_eighth_of_the_room_is_left_to_clients() {
             ))),
             "{refused:?}"
         );
-        let helps = "shorter terms, or aeron.low.file.store.warning.threshold=0 help";
+        let helps = "shorter terms, or aeron.low.file.store.warning.threshold=0";
         assert!(
             refused.iter().any(|(text, _)| text.contains(helps)),
             "{refused:?}"

@@ -227,7 +227,8 @@ impl ConductorState {
             return Err(Failure::new(
                 ErrorCode::UnknownPublication,
                 format!(
-                    "unknown publication client_id={client_id} registration_id={registration_id}: it was removed or never existed"
+                    "unknown publication client_id={client_id} registration_id={registration_id}: it was \
+                     removed or never existed"
                 ),
             ));
         };

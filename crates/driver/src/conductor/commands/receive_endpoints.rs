@@ -116,8 +116,8 @@ impl ConductorState {
     ) -> Result<(), Failure> {
         if resolved.channel.kind() == ChannelKind::ByTag {
             return Err(Failure::invalid_channel(format!(
-                "invalid channel: URI must have explicit control, endpoint, or be manual control-mode when original: no \
-                 subscription's channel has this tag: channel={}",
+                "invalid channel: URI must have explicit control, endpoint, or be manual control-mode when original: \
+                 no subscription's channel has this tag: channel={}",
                 resolved.text()
             )));
         }

@@ -23,8 +23,8 @@ impl ConductorState {
     ) -> Result<(), Failure> {
         if resolved.channel.kind() == ChannelKind::ByTag {
             return Err(Failure::generic(format!(
-                "URI must have explicit control, endpoint, or be manual control-mode when original: no publication's channel has \
-                 this tag: channel={}",
+                "URI must have explicit control, endpoint, or be manual control-mode when original: no \
+                 publication's channel has this tag: channel={}",
                 resolved.text()
             )));
         }

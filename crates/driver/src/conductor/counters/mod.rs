@@ -188,7 +188,8 @@ impl Counters {
             _ => Err(Failure::new(
                 ErrorCode::UnknownCounter,
                 format!(
-                    "unknown counter client_id={client_id} registration_id={registration_id}: it was removed or never existed"
+                    "unknown counter client_id={client_id} registration_id={registration_id}: it was \
+                     removed or never existed"
                 ),
             )),
         }
@@ -216,7 +217,8 @@ impl Counters {
             return Ok(());
         }
         Err(Failure::generic(format!(
-            "no counters for an image: {reserved} of {capacity} counters are reserved for clients: raise aeron.counters.buffer.length"
+            "no counters for an image: {reserved} of {capacity} counters are reserved for clients: \
+             raise aeron.counters.buffer.length"
         )))
     }
 

@@ -217,8 +217,8 @@ impl Endpoint {
                     Some(TimestampOffset::Payload(bytes)) => bytes.to_string(),
                 };
                 return Err(Failure::generic(format!(
-                    "option conflicts with existing {kind}: {param}={} but the endpoint has {}, use the same value or another endpoint: \
-                     existingChannel={} channel={}",
+                    "option conflicts with existing {kind}: {param}={} but the endpoint has {}, use the same value or \
+                     another endpoint: existingChannel={} channel={}",
                     text(asks),
                     text(has),
                     self.resolved.text(),

@@ -74,8 +74,8 @@ impl PortRange {
             }
         }
         let failure = Failure::generic(format!(
-            "no available ports in range {} {}: make aeron.sender.wildcard.port.range or aeron.receiver.wildcard.port.range wider: \
-             channel={channel}",
+            "no available ports in range {} {}: make aeron.sender.wildcard.port.range or \
+             aeron.receiver.wildcard.port.range wider: channel={channel}",
             range.start(),
             range.end()
         ));
